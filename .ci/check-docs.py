@@ -1,0 +1,28 @@
+"""Checks the documents: relative links lead somewhere, every dependency has its line of reason."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+root = pathlib.Path(__file__).resolve().parent.parent
+tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, check=True, capture_output=True, text=True)
+faults = []
+
+documents = [root / name for name in tracked.stdout.splitlines() if name.endswith(".md")]
+for document in documents:
+    for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+        if "://" not in target and not (document.parent / target).exists():
+            faults.append(f"{document.relative_to(root)}: link to {target} leads nowhere")
+
+reasons = (root / "docs/dependencies.md").read_text()
+manifest = tomllib.loads((root / "Cargo.toml").read_text())
+for name in manifest["workspace"]["dependencies"]:
+    if not name.startswith("countersign-") and f"| `{name}` |" not in reasons:
+        faults.append(f"docs/dependencies.md: no line for {name}")
+
+print(f"{len(documents)} documents checked")
+for fault in faults:
+    print(fault)
+sys.exit(1 if faults else 0)

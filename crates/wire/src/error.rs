@@ -1,0 +1,132 @@
+//! The one error of this crate: what is wrong with something that arrived.
+
+use std::fmt;
+
+/// Why a text, a member, a hash, a key or a signature was refused.
+///
+/// No variant repeats any of the refused input, so an `Error` can be logged and shown to the sender.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text is not strict JSON.
+    #[error("not strict JSON: {0}")]
+    Json(#[from] JsonFault),
+    /// The JSON does not have the shape that the specification gives it.
+    #[error(transparent)]
+    Member(#[from] MemberFault),
+    /// An integer that readers would round differently stands in something that is hashed or signed.
+    #[error("an integer is outside ±(2^53−1), where readers disagree about its value")]
+    UnsafeInteger,
+    /// The hash that was sent is not the hash of what was sent.
+    #[error("the hash is not that of the object")]
+    HashMismatch,
+    /// The signature does not stand.
+    #[error("signature refused: {0}")]
+    Signature(#[from] SignatureFault),
+}
+
+impl From<Rule> for Error {
+    fn from(rule: Rule) -> Self {
+        MemberFault::here(Problem::Breaks(rule)).into()
+    }
+}
+
+/// How a text fails to be strict JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JsonFault {
+    /// The bytes are not UTF-8.
+    #[error("the bytes are not UTF-8")]
+    NotUtf8,
+    /// The text starts with a byte order mark.
+    #[error("the text starts with a byte order mark")]
+    ByteOrderMark,
+    /// Broken grammar, a lone surrogate, or a number that no double can hold.
+    #[error("broken at line {line}, column {column}")]
+    Syntax {
+        /// Counted from one.
+        line: usize,
+        /// Counted from one; zero at the start of a line.
+        column: usize,
+    },
+    /// An object, at any depth, names a member twice.
+    #[error("an object names a member twice")]
+    DuplicateMember,
+    /// More than [`crate::limits::MAX_NESTING`] levels.
+    #[error("nested too deeply")]
+    TooDeep,
+}
+
+/// A member that is missing, unknown, of the wrong type or against a rule, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberFault {
+    path: String,
+    problem: Problem,
+}
+
+impl MemberFault {
+    pub(crate) fn here(problem: Problem) -> Self {
+        Self { path: String::new(), problem }
+    }
+
+    pub(crate) fn at(name: &str, problem: Problem) -> Self {
+        Self { path: name.to_owned(), problem }
+    }
+
+    pub(crate) fn inside(mut self, parent: &str) -> Self {
+        let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{parent}{separator}{}", self.path);
+        self
+    }
+
+    /// The member's place, as in `sender.enforcerId` or `actions[2].id`; empty for the whole value.
+    /// It consists of names from the specification only.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What is wrong there.
+    pub fn problem(&self) -> Problem {
+        self.problem
+    }
+}
+
+impl fmt::Display for MemberFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.path.is_empty() { "the value" } else { &self.path };
+        write!(f, "{place} {}", self.problem)
+    }
+}
+
+impl std::error::Error for MemberFault {}
+
+/// What is wrong with a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The member is required.
+    #[error("is missing")]
+    Missing,
+    /// The object has a member that the specification does not allow.
+    #[error("has a member that the specification does not allow")]
+    Unknown,
+    /// The JSON type is another one.
+    #[error("is not {0}")]
+    NotA(&'static str),
+    /// The type is right, the value is not.
+    #[error("{0}")]
+    Breaks(Rule),
+}
+
+/// The rule that a value breaks, as a phrase that follows the value's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Rule(pub(crate) &'static str);
+
+/// Why a signature does not stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureFault {
+    /// It is not 64 bytes in base64url without padding.
+    #[error("it is not 64 bytes in base64url without padding")]
+    Malformed,
+    /// Strict Ed25519 verification failed.
+    #[error("it does not verify under this key")]
+    DoesNotVerify,
+}

@@ -1,0 +1,82 @@
+//! What travels through a Countersign gateway.
+//!
+//! This crate knows every message of the approval gateway protocol and nothing of how messages are
+//! moved or kept: no I/O, no async, no clock, no randomness. Enforcers, approvers and the gateway all
+//! build on it.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
+//! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`] |
+//! | bodies | [`artifact`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
+//! | canonical form and keys | [`canonical`], [`keys`] |
+//! | sizes | [`limits`] |
+//!
+//! # Bytes in, same bytes out
+//!
+//! A body is signed or sealed by one endpoint and checked by the other, so nobody in between may
+//! re-write it. [`parse`] therefore returns a [`Verbatim`]: the text as it came beside a typed,
+//! read-only view of it. Writing a `Verbatim` writes the text.
+//!
+//! ```
+//! use countersign_wire::{decision::Decision, envelope::Envelope, parse};
+//!
+//! let received = br#"{
+//!     "msgType": "decision.submit", "requestId": "01J2V8V3K6B2Z9X6G1V7Y2QK8H",
+//!     "createdAt": "2026-02-21T12:01:00Z", "sender": { "approverId": "ada" },
+//!     "body": { "requestId": "01J2V8V3K6B2Z9X6G1V7Y2QK8H", "artifactHashAlg": "SHA-256",
+//!         "artifactHash": "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1",
+//!         "repoRef": "repo:acme/widgets", "decision": "approve", "scope": "once",
+//!         "expiresAt": "2026-02-21T12:05:00Z", "nonce": "bm9uY2UtMDAx", "sigAlg": "Ed25519",
+//!         "signerKeyId": "key-01",
+//!         "signature": "pjTOxA0GQZmKUAbYiVvSjXVwVQLfe3vKp8zHWAXeE53vBwxn0zibbDRSk7O8N8Xml0tUbTu1ZjxmMIcJXVdkBQ" }
+//! }"#;
+//!
+//! let envelope = parse::<Envelope>(received)?;
+//! let decision = envelope.body.view::<Decision>()?;
+//! let key = "A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg".parse()?;
+//! decision.verify(&key)?;
+//! # Ok::<(), countersign_wire::Error>(())
+//! ```
+//!
+//! # Strictness
+//!
+//! Duplicate member names at any depth, lone surrogates, a byte order mark, more than
+//! [`limits::MAX_NESTING`] levels and `null` for an optional member are refused, because two readers
+//! could take such a text for two different things. Every refusal is an [`Error`] that names the
+//! member and the rule, and never repeats what was sent.
+
+pub mod ack;
+pub mod artifact;
+pub mod canonical;
+pub mod core_envelope;
+pub mod decision;
+pub mod envelope;
+pub mod exchange;
+pub mod failure;
+pub mod hash;
+pub mod id;
+pub mod inbox;
+pub mod keys;
+pub mod limits;
+pub mod msg_type;
+pub mod pairing;
+pub mod presence;
+pub mod prompt;
+pub mod refresh;
+pub mod requested_actions;
+pub mod session;
+pub mod timestamp;
+
+mod base64url;
+mod error;
+mod members;
+mod raw;
+mod strict;
+mod text;
+mod vocabulary;
+
+pub use error::{Error, JsonFault, MemberFault, Problem, Rule, SignatureFault};
+pub use members::{FromJson, FromMembers, Members};
+pub use raw::{RawObject, Verbatim, parse};
+pub use text::Label;

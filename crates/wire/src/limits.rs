@@ -1,0 +1,63 @@
+//! Sizes, in bytes unless said otherwise. One MB is 2^20 bytes.
+
+/// Levels of nested arrays and objects that a text may have.
+pub const MAX_NESTING: usize = 128;
+
+/// Bytes of an id.
+pub const MAX_ID: usize = 256;
+
+/// Characters of a label that people read.
+pub const MAX_LABEL_CHARS: usize = 128;
+
+/// Characters of a `publicKey`.
+pub const MAX_PUBLIC_KEY_CHARS: usize = 512;
+
+/// The payload of an open artifact as it stands in the body.
+pub const MAX_ARTIFACT_PAYLOAD: usize = 2 << 20;
+
+/// The ciphertext of a sealed artifact as it stands in the body: a payload of
+/// [`MAX_ARTIFACT_PAYLOAD`] in base64, with room for what sealing adds.
+pub const MAX_ARTIFACT_CIPHERTEXT: usize = base64_length(MAX_ARTIFACT_PAYLOAD) + SEALING_ROOM;
+
+/// The text of a prompt as it stands in the body.
+pub const MAX_PROMPT: usize = 256 << 10;
+
+/// The ciphertext of a sealed prompt as it stands in the body.
+pub const MAX_PROMPT_CIPHERTEXT: usize = base64_length(MAX_PROMPT) + SEALING_ROOM;
+
+/// The payload of a session snapshot as it stands in the body.
+pub const MAX_SNAPSHOT: usize = 5 << 20;
+
+/// The payload of a session snapshot that is sealed.
+pub const MAX_SNAPSHOT_CIPHERTEXT: usize = base64_length(MAX_SNAPSHOT) + SEALING_ROOM;
+
+/// Any other body, and everything of a message around its payload.
+pub const MAX_OTHER_BODY: usize = 64 << 10;
+
+/// `metadata` and `trace` of one message together.
+pub const MAX_METADATA_AND_TRACE: usize = 16 << 10;
+
+/// Requested actions of one artifact.
+pub const MAX_REQUESTED_ACTIONS: usize = 5;
+
+/// Seconds that a wait may ask for; more is cut to this.
+pub const MAX_WAIT_SECONDS: u64 = 60;
+
+/// Seconds that a wait holds when it does not say.
+pub const DEFAULT_WAIT_SECONDS: u64 = 30;
+
+/// Items of an inbox page; more is cut to this.
+pub const MAX_PAGE_ITEMS: u32 = 200;
+
+/// Items of an inbox page when the request does not say.
+pub const DEFAULT_PAGE_ITEMS: u32 = 50;
+
+/// An inbox page ends when its items reach this, even before its limit of items.
+pub const MAX_PAGE: usize = 4 << 20;
+
+/// Keys, nonces, tags and member names around a ciphertext.
+const SEALING_ROOM: usize = 64 << 10;
+
+const fn base64_length(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}

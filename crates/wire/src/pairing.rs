@@ -1,0 +1,317 @@
+//! Pairing an enforcer with an approver through a short code (section 2.10).
+
+use std::{fmt, str::FromStr};
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::{
+    Error, FromJson, FromMembers, Label, Members, Rule,
+    error::{MemberFault, Problem},
+    id::{ApproverId, EnforcerId, PairingNonce, RoutingToken},
+    keys::PublicKey,
+    timestamp::Timestamp,
+};
+
+/// The letters of a code: no vowels, so no words; none that look alike.
+const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+const LENGTH: usize = 8;
+
+/// Eight letters that a person reads off one screen and types into another, shown as `XXXX-XXXX`.
+///
+/// It leads to a pairing and protects nothing: the endpoints must not trust the gateway that made it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PairingCode([u8; LENGTH]);
+
+impl PairingCode {
+    /// Draws a code; every code is as likely as any other if every byte is.
+    ///
+    /// ```
+    /// # use countersign_wire::pairing::PairingCode;
+    /// let mut bytes = 0..=u8::MAX;
+    /// let code = PairingCode::draw(|| bytes.next().unwrap_or(0));
+    /// assert_eq!(code.to_string(), "BCDF-GHJK");
+    /// ```
+    pub fn draw(mut random_byte: impl FnMut() -> u8) -> Self {
+        // 240 is the largest multiple of 20 in a byte; taking more would favour some letters.
+        let mut letter = || loop {
+            let byte = random_byte();
+            if byte < 240 {
+                return ALPHABET[usize::from(byte) % ALPHABET.len()];
+            }
+        };
+        Self(std::array::from_fn(|_| letter()))
+    }
+
+    /// The letters without the dash, in upper case: what is stored, under a keyed hash.
+    pub fn letters(&self) -> &[u8; LENGTH] {
+        &self.0
+    }
+}
+
+impl FromStr for PairingCode {
+    type Err = Rule;
+
+    /// Reads a code as people type it: any case, with or without the dash.
+    fn from_str(text: &str) -> Result<Self, Rule> {
+        const RULE: Rule = Rule("is not a pairing code");
+        let joined = match text.split_once('-') {
+            Some((left, right)) if left.len() == LENGTH / 2 => [left, right].concat(),
+            _ => text.to_owned(),
+        };
+        let letters: [u8; LENGTH] = joined.to_ascii_uppercase().into_bytes().try_into().map_err(|_| RULE)?;
+        if letters.iter().all(|letter| ALPHABET.contains(letter)) { Ok(Self(letters)) } else { Err(RULE) }
+    }
+}
+
+impl fmt::Display for PairingCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, letter) in self.0.iter().enumerate() {
+            let dash = if index == LENGTH / 2 { "-" } else { "" };
+            write!(f, "{dash}{}", char::from(*letter))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PairingCode {
+    /// A code in a log would let its reader pair.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PairingCode(…)")
+    }
+}
+
+impl Serialize for PairingCode {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        writer.collect_str(self)
+    }
+}
+
+impl FromJson<'_> for PairingCode {
+    fn from_json(value: &RawValue) -> Result<Self, Error> {
+        Ok(String::from_json(value)?.parse::<Self>()?)
+    }
+}
+
+/// What an enforcer sends to begin. Members beside these are ignored, here and in the records below.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitiateRequest {
+    /// Who wants to be paired.
+    pub enforcer_id: EnforcerId,
+    /// What people call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_label: Option<Label>,
+    /// What it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_name: Option<Label>,
+    /// Its keys.
+    pub public_key: PublicKey,
+}
+
+impl FromMembers<'_> for InitiateRequest {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            enforcer_id: members.required("enforcerId")?,
+            enforcer_label: members.optional("enforcerLabel")?,
+            workspace_name: members.optional("workspaceName")?,
+            public_key: members.required("publicKey")?,
+        })
+    }
+}
+
+/// What it gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitiateResponse {
+    /// For the person to carry over.
+    pub code: PairingCode,
+    /// Names the pairing.
+    pub nonce: PairingNonce,
+    /// Until when the code is good.
+    pub expires_at: Timestamp,
+}
+
+impl FromMembers<'_> for InitiateResponse {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            code: members.required("code")?,
+            nonce: members.required("nonce")?,
+            expires_at: members.required("expiresAt")?,
+        })
+    }
+}
+
+/// What an approver gets for a code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolveResponse {
+    /// Names the pairing.
+    pub nonce: PairingNonce,
+    /// What people call the enforcer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_label: Option<Label>,
+    /// What it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_name: Option<Label>,
+    /// The enforcer's keys, as the gateway passes them on: not to be trusted unchecked.
+    pub public_key: PublicKey,
+}
+
+impl FromMembers<'_> for ResolveResponse {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            nonce: members.required("nonce")?,
+            enforcer_label: members.optional("enforcerLabel")?,
+            workspace_name: members.optional("workspaceName")?,
+            public_key: members.required("publicKey")?,
+        })
+    }
+}
+
+/// What an approver sends to finish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompleteRequest {
+    /// Names the pairing.
+    pub nonce: PairingNonce,
+    /// Who pairs.
+    pub approver_id: ApproverId,
+    /// Its keys.
+    pub public_key: PublicKey,
+}
+
+impl FromMembers<'_> for CompleteRequest {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            nonce: members.required("nonce")?,
+            approver_id: members.required("approverId")?,
+            public_key: members.required("publicKey")?,
+        })
+    }
+}
+
+/// What it gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompleteResponse {
+    /// Leads the enforcer's requests to this approver.
+    pub routing_token: RoutingToken,
+    /// What people call the enforcer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_label: Option<Label>,
+    /// What it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_name: Option<Label>,
+}
+
+impl FromMembers<'_> for CompleteResponse {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            routing_token: members.required("routingToken")?,
+            enforcer_label: members.optional("enforcerLabel")?,
+            workspace_name: members.optional("workspaceName")?,
+        })
+    }
+}
+
+/// How a pairing stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairingStatus {
+    /// Until when it can be completed.
+    pub expires_at: Timestamp,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// How far a pairing is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Nobody has typed the code.
+    Pending,
+    /// An approver has.
+    Resolved,
+    /// It is done.
+    Completed {
+        /// The other side.
+        approver_id: ApproverId,
+        /// The other side's keys, as the gateway passes them on: not to be trusted unchecked.
+        public_key: PublicKey,
+        /// Leads requests to that approver.
+        routing_token: RoutingToken,
+    },
+    /// It came to nothing.
+    Expired,
+}
+
+impl Serialize for PairingStatus {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap as _;
+        let mut map = writer.serialize_map(None)?;
+        let status = match &self.progress {
+            Progress::Pending => "pending",
+            Progress::Resolved => "resolved",
+            Progress::Completed { .. } => "completed",
+            Progress::Expired => "expired",
+        };
+        map.serialize_entry("status", status)?;
+        map.serialize_entry("expiresAt", &self.expires_at)?;
+        if let Progress::Completed { approver_id, public_key, routing_token } = &self.progress {
+            map.serialize_entry("approverId", approver_id)?;
+            map.serialize_entry("publicKey", public_key)?;
+            map.serialize_entry("routingToken", routing_token)?;
+        }
+        map.end()
+    }
+}
+
+impl FromMembers<'_> for PairingStatus {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        let progress = match members.required::<String>("status")?.as_str() {
+            "pending" => Progress::Pending,
+            "resolved" => Progress::Resolved,
+            "expired" => Progress::Expired,
+            "completed" => Progress::Completed {
+                approver_id: members.required("approverId")?,
+                public_key: members.required("publicKey")?,
+                routing_token: members.required("routingToken")?,
+            },
+            _ => {
+                let rule = Rule("is none of pending resolved completed expired");
+                return Err(MemberFault::at("status", Problem::Breaks(rule)).into());
+            }
+        };
+        Ok(Self { expires_at: members.required("expiresAt")?, progress })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_read_without_case_or_dash() {
+        let code: PairingCode = "BCDF-GHJK".parse().unwrap();
+        for typed in ["bcdf-ghjk", "BCDFGHJK", "bcDFghJK"] {
+            assert_eq!(typed.parse(), Ok(code), "{typed}");
+        }
+        for other in
+            ["", "BCDF", "BCDFG-HJK", "BCDF--GHJK", "ACDF-GHJK", "BCDF GHJK", "BCDF-GHJKL", "ÄCDFGHJ"]
+        {
+            assert!(other.parse::<PairingCode>().is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_would_favour_a_letter_are_drawn_again() {
+        let mut bytes = [255, 240, 239, 0, 20, 40, 60, 80, 100, 120].into_iter();
+        let code = PairingCode::draw(|| bytes.next().unwrap());
+        assert_eq!(code.to_string(), "ZBBB-BBBB");
+    }
+
+    #[test]
+    fn code_is_not_printed_by_accident() {
+        let code: PairingCode = "BCDF-GHJK".parse().unwrap();
+        assert!(!format!("{code:?}").contains("BCDF"));
+    }
+}

@@ -1,0 +1,69 @@
+//! An approver asks the enforcer to submit anew.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Error, FromJson, FromMembers, Members,
+    id::{MsgId, RequestId},
+    msg_type::MsgType,
+    timestamp::Timestamp,
+    vocabulary::vocabulary,
+};
+
+/// The body of a `refresh.request` envelope. Members beside these are ignored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct RefreshBody {
+    /// For the enforcer's eyes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl FromJson<'_> for RefreshBody {
+    fn from_json(value: &RawValue) -> Result<Self, Error> {
+        Ok(Self { reason: Members::of(value)?.optional("reason")? })
+    }
+}
+
+vocabulary! {
+    /// The `msgType` of the control object.
+    pub enum RefreshType {
+        /// The only one.
+        RefreshRequest = "refresh.request",
+    }
+}
+
+impl From<RefreshType> for MsgType {
+    fn from(_: RefreshType) -> Self {
+        Self::RefreshRequest
+    }
+}
+
+/// `refresh.request` as an enforcer gets it on a WebSocket: a bare control object (section 4.6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefreshRequest {
+    /// Always `refresh.request`.
+    pub msg_type: RefreshType,
+    /// Names this message, for its acknowledgement.
+    pub msg_id: MsgId,
+    /// The exchange that the approver wants to see anew.
+    pub request_id: RequestId,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// As the approver gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl FromMembers<'_> for RefreshRequest {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            msg_type: members.required("msgType")?,
+            msg_id: members.required("msgId")?,
+            request_id: members.required("requestId")?,
+            created_at: members.required("createdAt")?,
+            reason: members.optional("reason")?,
+        })
+    }
+}

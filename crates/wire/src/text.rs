@@ -1,0 +1,55 @@
+//! Free text that people read.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{Error, FromJson, Rule, limits::MAX_LABEL_CHARS};
+
+/// A name that a machine gives itself and a person reads: an enforcer's label, a workspace's name.
+///
+/// At most [`MAX_LABEL_CHARS`] characters, and none that changes how the text around it is shown, so
+/// that a label can't pass itself off as part of the screen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Label(Box<str>);
+
+impl Label {
+    /// Checks the text.
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, Rule> {
+        let text = text.into();
+        if text.chars().count() > MAX_LABEL_CHARS {
+            return Err(Rule("is longer than 128 characters"));
+        }
+        if text.chars().any(|char| char.is_control() || changes_direction(char)) {
+            return Err(Rule("has control characters or characters that change the direction of text"));
+        }
+        Ok(Self(text))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn changes_direction(char: char) -> bool {
+    matches!(char, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A string of at least one character.
+pub(crate) struct NonEmpty(pub(crate) String);
+
+impl FromJson<'_> for NonEmpty {
+    fn from_json(value: &RawValue) -> Result<Self, Error> {
+        match String::from_json(value)? {
+            text if text.is_empty() => Err(Rule("must not be empty").into()),
+            text => Ok(Self(text)),
+        }
+    }
+}
+
+impl FromJson<'_> for Label {
+    fn from_json(value: &RawValue) -> Result<Self, Error> {
+        Ok(Self::new(String::from_json(value)?)?)
+    }
+}

@@ -1,0 +1,51 @@
+//! Closed lists of words, each an enum with its spelling beside it.
+
+/// Declares an enum whose variants are words of the specification.
+macro_rules! vocabulary {
+    ($($(#[$doc:meta])* pub enum $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$word_doc])* $variant,)+ }
+
+        impl $name {
+            /// Every word of the list.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The word as it is written.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::Rule;
+
+            fn from_str(word: &str) -> Result<Self, $crate::Rule> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err($crate::Rule(concat!("is none of", $(" ", $word),+))),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+                writer.serialize_str(self.as_str())
+            }
+        }
+
+        impl $crate::FromJson<'_> for $name {
+            fn from_json(value: &serde_json::value::RawValue) -> Result<Self, $crate::Error> {
+                Ok(<String as $crate::FromJson>::from_json(value)?.parse::<Self>()?)
+            }
+        }
+    )+};
+}
+
+pub(crate) use vocabulary;
