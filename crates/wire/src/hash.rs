@@ -3,10 +3,9 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Error, FromJson, RawObject, Rule, canonical, vocabulary::vocabulary};
+use crate::{Error, RawObject, Rule, canonical, vocabulary::vocabulary, written::written_as_string};
 
 vocabulary! {
     /// Hash algorithms.
@@ -88,11 +87,7 @@ impl Serialize for Sha256Hex {
     }
 }
 
-impl FromJson<'_> for Sha256Hex {
-    fn from_json(value: &RawValue) -> Result<Self, Error> {
-        Ok(String::from_json(value)?.parse::<Self>()?)
-    }
-}
+written_as_string!(Sha256Hex);
 
 #[cfg(test)]
 mod tests {

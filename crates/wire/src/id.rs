@@ -3,9 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::{Error, FromJson, Rule, limits::MAX_ID};
+use crate::{Rule, limits::MAX_ID, written::written_as_string};
 
 fn check(text: &str) -> Result<(), Rule> {
     if text.is_empty() || text.len() > MAX_ID {
@@ -54,11 +53,7 @@ macro_rules! ids {
             }
         }
 
-        impl FromJson<'_> for $name {
-            fn from_json(value: &RawValue) -> Result<Self, Error> {
-                Ok(Self::new(String::from_json(value)?)?)
-            }
-        }
+        written_as_string!($name);
     )+};
 }
 

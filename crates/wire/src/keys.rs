@@ -5,9 +5,8 @@ use std::{fmt, str::FromStr};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use ed25519_dalek::Signer as _;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
-use crate::{Error, FromJson, Rule, SignatureFault, base64url, limits::MAX_PUBLIC_KEY_CHARS};
+use crate::{Rule, SignatureFault, base64url, limits::MAX_PUBLIC_KEY_CHARS, written::written_as_string};
 
 /// The private half of a signing key. It is wiped from memory when dropped and never printed.
 pub struct SigningKey(ed25519_dalek::SigningKey);
@@ -209,14 +208,16 @@ impl fmt::Display for PublicKey {
     }
 }
 
+impl Serialize for VerifyingKey {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        writer.collect_str(self)
+    }
+}
+
 impl Serialize for PublicKey {
     fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
         writer.collect_str(self)
     }
 }
 
-impl FromJson<'_> for PublicKey {
-    fn from_json(value: &RawValue) -> Result<Self, Error> {
-        Ok(String::from_json(value)?.parse::<Self>()?)
-    }
-}
+written_as_string!(PublicKey, VerifyingKey);

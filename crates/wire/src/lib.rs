@@ -75,6 +75,7 @@ mod raw;
 mod strict;
 mod text;
 mod vocabulary;
+mod written;
 
 pub use error::{Error, JsonFault, MemberFault, Problem, Rule, SignatureFault};
 pub use members::{FromJson, FromMembers, Members};

@@ -3,9 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
-use crate::{Error, FromJson, Rule};
+use crate::{Rule, written::written_as_string};
 
 macro_rules! msg_types {
     ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
@@ -99,8 +98,4 @@ impl Serialize for MsgType {
     }
 }
 
-impl FromJson<'_> for MsgType {
-    fn from_json(value: &RawValue) -> Result<Self, Error> {
-        Ok(String::from_json(value)?.parse::<Self>()?)
-    }
-}
+written_as_string!(MsgType);

@@ -3,14 +3,14 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::{
-    Error, FromJson, FromMembers, Label, Members, Rule,
+    Error, FromMembers, Label, Members, Rule,
     error::{MemberFault, Problem},
     id::{ApproverId, EnforcerId, PairingNonce, RoutingToken},
     keys::PublicKey,
     timestamp::Timestamp,
+    written::written_as_string,
 };
 
 /// The letters of a code: no vowels, so no words; none that look alike.
@@ -87,11 +87,7 @@ impl Serialize for PairingCode {
     }
 }
 
-impl FromJson<'_> for PairingCode {
-    fn from_json(value: &RawValue) -> Result<Self, Error> {
-        Ok(String::from_json(value)?.parse::<Self>()?)
-    }
-}
+written_as_string!(PairingCode);
 
 /// What an enforcer sends to begin. Members beside these are ignored, here and in the records below.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,6 +1,6 @@
 //! Which enforcers are there, and how a client introduces itself on a WebSocket (section 4.6).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, FromMembers, Label, Members, id::EnforcerId, timestamp::Timestamp, vocabulary::vocabulary,
@@ -70,7 +70,7 @@ impl FromMembers<'_> for PresenceRecord {
 }
 
 /// What a client says it can do; what is not said is not claimed. Members beside these are ignored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// It takes pushed messages.
     #[serde(skip_serializing_if = "Option::is_none")]

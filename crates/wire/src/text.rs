@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Error, FromJson, Rule, limits::MAX_LABEL_CHARS};
+use crate::{Error, FromJson, Rule, limits::MAX_LABEL_CHARS, written::written_as_string};
 
 /// A name that a machine gives itself and a person reads: an enforcer's label, a workspace's name.
 ///
@@ -48,8 +48,12 @@ impl FromJson<'_> for NonEmpty {
     }
 }
 
-impl FromJson<'_> for Label {
-    fn from_json(value: &RawValue) -> Result<Self, Error> {
-        Ok(Self::new(String::from_json(value)?)?)
+impl std::str::FromStr for Label {
+    type Err = Rule;
+
+    fn from_str(text: &str) -> Result<Self, Rule> {
+        Self::new(text)
     }
 }
+
+written_as_string!(Label);

@@ -3,10 +3,9 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::{Error, FromJson, Rule};
+use crate::{Rule, written::written_as_string};
 
 /// A point in time to the microsecond, from the year 0 to the year 9999.
 ///
@@ -57,6 +56,14 @@ impl Timestamp {
     }
 }
 
+impl Timestamp {
+    /// How much later this is than `earlier`; nothing if it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        let micros = self.unix_micros.saturating_sub(earlier.unix_micros);
+        Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+    }
+}
+
 impl FromStr for Timestamp {
     type Err = Rule;
 
@@ -92,11 +99,7 @@ impl Serialize for Timestamp {
     }
 }
 
-impl FromJson<'_> for Timestamp {
-    fn from_json(value: &RawValue) -> Result<Self, Error> {
-        Ok(String::from_json(value)?.parse::<Self>()?)
-    }
-}
+written_as_string!(Timestamp);
 
 #[cfg(test)]
 mod tests {

@@ -40,11 +40,7 @@ macro_rules! vocabulary {
             }
         }
 
-        impl $crate::FromJson<'_> for $name {
-            fn from_json(value: &serde_json::value::RawValue) -> Result<Self, $crate::Error> {
-                Ok(<String as $crate::FromJson>::from_json(value)?.parse::<Self>()?)
-            }
-        }
+        $crate::written::written_as_string!($name);
     )+};
 }
 

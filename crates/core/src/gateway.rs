@@ -1,0 +1,90 @@
+//! The gateway: the two ports, chance, and the rules of time. Use cases are its methods.
+
+use std::{sync::Arc, time::Duration};
+
+use countersign_wire::id::TenantId;
+
+use crate::{
+    Error,
+    chance::Chance,
+    doorbell::{Doorbell, Ring},
+    store::{Change, MailboxKey, Outcome, Store},
+};
+
+/// For how long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Everything of an exchange, after its end; prompts and sessions likewise.
+    pub after_end: Duration,
+    /// The memory that an id was used, after the end.
+    pub tombstone: Duration,
+    /// What an `Idempotency-Key` was used for.
+    pub idempotency: Duration,
+    /// A large body whose commit never came.
+    pub orphan: Duration,
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { after_end: 30 * DAY, tombstone: 90 * DAY, idempotency: DAY, orphan: DAY / 24 }
+    }
+}
+
+/// Everything that a client can ask for. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) doorbell: Arc<dyn Doorbell>,
+    pub(crate) chance: Arc<dyn Chance>,
+    pub(crate) retention: Retention,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("retention", &self.retention).finish_non_exhaustive()
+    }
+}
+
+/// What a guarded change came to: done, or to be thought over because somebody else was first.
+pub(crate) enum Attempt {
+    Done,
+    Lost,
+}
+
+impl Gateway {
+    /// A gateway on these ports.
+    pub fn new(
+        store: Arc<dyn Store>,
+        doorbell: Arc<dyn Doorbell>,
+        chance: Arc<dyn Chance>,
+        retention: Retention,
+    ) -> Self {
+        Self { store, doorbell, chance, retention }
+    }
+
+    /// The store, for reads that have no meaning of their own.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Commits, and rings for what was put into mailboxes and for `moved`.
+    pub(crate) async fn commit(&self, change: Change, moved: Option<Ring>) -> Result<Attempt, Error> {
+        let tenant = change.tenant.clone();
+        let mut rings: Vec<Ring> =
+            change.deliveries.iter().map(|delivery| mailbox_ring(&tenant, &delivery.mailbox)).collect();
+        rings.extend(moved);
+        match self.store.commit(change).await? {
+            Outcome::Committed { .. } => {
+                self.doorbell.ring(&rings);
+                Ok(Attempt::Done)
+            }
+            Outcome::Lost { .. } => Ok(Attempt::Lost),
+        }
+    }
+}
+
+pub(crate) fn mailbox_ring(tenant: &TenantId, mailbox: &crate::store::Mailbox) -> Ring {
+    Ring::Mailbox(MailboxKey { tenant: tenant.clone(), mailbox: mailbox.clone() })
+}

@@ -1,0 +1,45 @@
+//! Which enforcers are there. Cheap to lose, and never a reason to refuse anything. Pure.
+
+use std::time::Duration;
+
+use countersign_wire::{
+    Label,
+    id::EnforcerId,
+    presence::{Capabilities, PresenceRecord, Status, Transport},
+    timestamp::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// For how long an enforcer counts as online after its last call.
+pub const POLLER_LIFE: Duration = Duration::from_mins(10);
+
+/// When and how an enforcer was last heard of, and what it said of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presence {
+    /// When.
+    pub last_seen_at: Timestamp,
+    /// How.
+    pub transport: Transport,
+    /// What it works on.
+    pub workspace_name: Option<Label>,
+    /// What people call it.
+    pub enforcer_label: Option<Label>,
+    /// What it says it can do.
+    pub capabilities: Option<Capabilities>,
+}
+
+impl Presence {
+    /// The record that others see. `has_channel` is whether a live channel is known.
+    pub fn record(&self, enforcer: EnforcerId, has_channel: bool, now: Timestamp) -> PresenceRecord {
+        let called_lately = now < self.last_seen_at.plus(POLLER_LIFE);
+        PresenceRecord {
+            enforcer_device_id: enforcer,
+            status: if has_channel || called_lately { Status::Online } else { Status::Offline },
+            last_seen_at: self.last_seen_at,
+            transport: self.transport,
+            workspace_name: self.workspace_name.clone(),
+            enforcer_label: self.enforcer_label.clone(),
+            capabilities: self.capabilities,
+        }
+    }
+}

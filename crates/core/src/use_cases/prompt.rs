@@ -1,0 +1,183 @@
+//! Text from an approver to an agent, and what became of it.
+
+use bytes::Bytes;
+use countersign_wire::{
+    Verbatim,
+    failure::Failure,
+    hash::Sha256Hex,
+    id::{ApproverId, EnforcerId, RequestId, SessionId, TenantId},
+    limits,
+    msg_type::MsgType,
+    prompt::{AckStatus, PromptAck, PromptSubmit},
+    timestamp::Timestamp,
+};
+
+use crate::{
+    Error, Gateway,
+    gateway::Attempt,
+    pairing::PairedApprover,
+    prompt::{Prompt, Verdict},
+    session::Session,
+    store::{Change, Mailbox, NewDelivery, Removal},
+    stored::{Stored as _, unchanged},
+};
+
+/// What an approver sends.
+#[derive(Debug, Clone)]
+pub struct PromptSubmission<'a> {
+    /// Whose tenant.
+    pub tenant: TenantId,
+    /// Who.
+    pub approver: ApproverId,
+    /// Under which id.
+    pub request_id: RequestId,
+    /// The prompt.
+    pub body: Verbatim<'a, PromptSubmit<'a>>,
+    /// The enforcer that the envelope names.
+    pub recipient: Option<EnforcerId>,
+}
+
+/// How a prompt stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptStanding {
+    /// Its hash.
+    pub prompt_hash: Sha256Hex,
+    /// What became of it.
+    pub status: AckStatus,
+    /// Since when.
+    pub ack_at: Timestamp,
+    /// Whether it had been sent before.
+    pub replayed: bool,
+}
+
+impl Gateway {
+    /// Queues a prompt for its enforcer, or recognises it.
+    pub async fn send_prompt(&self, submission: PromptSubmission<'_>) -> Result<PromptStanding, Error> {
+        let PromptSubmission { tenant, approver, request_id, body, recipient } = &submission;
+        body.check_hash().map_err(Error::in_hashed_body)?;
+        let (prompt_hash, session, text, limit) = match &**body {
+            PromptSubmit::Sealed(sealed) => (
+                sealed.prompt_hash,
+                sealed.session_id.as_ref(),
+                sealed.ciphertext.get().len(),
+                limits::MAX_PROMPT_CIPHERTEXT,
+            ),
+            PromptSubmit::Open(prompt) => {
+                (prompt.prompt_hash, prompt.session_id.as_ref(), prompt.text.len(), limits::MAX_PROMPT)
+            }
+        };
+        if text > limit {
+            return Err(Failure::TooLarge.into());
+        }
+        let key = Prompt::key(request_id);
+        loop {
+            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
+            let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
+            let mut change = Change::new(tenant.clone());
+            change.guards.push(unchanged(key.clone(), known.as_ref()));
+            let (prompt, replayed) = match known {
+                Some(known)
+                    if known.value.prompt_hash == prompt_hash && known.value.approver == *approver =>
+                {
+                    (known.value, true)
+                }
+                Some(_) => return Err(Failure::AlreadyExists.into()),
+                None => {
+                    let stored_as = self.chance.payload_id(loaded.now);
+                    let enforcer =
+                        self.prompt_recipient(tenant, approver, recipient.as_ref(), session).await?;
+                    let prompt = Prompt {
+                        approver: approver.clone(),
+                        enforcer,
+                        prompt_hash,
+                        body: Some(stored_as),
+                        created_at: loaded.now,
+                        status: AckStatus::Queued,
+                        ack_at: loaded.now,
+                    };
+                    let until = loaded.now.plus(self.retention.after_end);
+                    change.puts.push(prompt.put(key.clone())?);
+                    change.payloads.push((stored_as, Bytes::from(body.raw().as_str().to_owned())));
+                    change.due.push((until, key.clone()));
+                    change.deliveries.push(NewDelivery {
+                        mailbox: Mailbox::Enforcer(prompt.enforcer.clone()),
+                        msg_id: self.chance.msg_id(loaded.now),
+                        msg_type: MsgType::PromptSend,
+                        subject: key.clone(),
+                        payload: Some(stored_as),
+                        until,
+                    });
+                    (prompt, false)
+                }
+            };
+            if let Attempt::Done = self.commit(change, None).await? {
+                let Prompt { prompt_hash, status, ack_at, .. } = prompt;
+                return Ok(PromptStanding { prompt_hash, status, ack_at, replayed });
+            }
+        }
+    }
+
+    /// The enforcer that the envelope names, else that of the session, else the one that is paired.
+    async fn prompt_recipient(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        named: Option<&EnforcerId>,
+        session: Option<&SessionId>,
+    ) -> Result<EnforcerId, Error> {
+        if let Some(named) = named {
+            return Ok(named.clone());
+        }
+        if let Some(session) = session {
+            let loaded = self.store.load(tenant, &[Session::key(session)]).await?;
+            if let Some(known) = Session::read(loaded.records.first().and_then(Option::as_ref))? {
+                return Ok(known.value.enforcer);
+            }
+        }
+        let loaded = self.store.load(tenant, &[PairedApprover::key(approver)]).await?;
+        let paired = PairedApprover::read(loaded.records.first().and_then(Option::as_ref))?;
+        match paired.map(|paired| paired.value.enforcers).as_deref() {
+            Some([only]) => Ok(only.clone()),
+            _ => Err(Failure::NoApprover.into()),
+        }
+    }
+
+    /// An enforcer says what became of a prompt; the approver is told. Going back is ignored.
+    pub async fn acknowledge_prompt(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        ack: &Verbatim<'_, PromptAck<'_>>,
+    ) -> Result<(), Error> {
+        let key = Prompt::key(&ack.request_id);
+        loop {
+            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
+            let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
+            let known = known.filter(|known| known.value.enforcer == *enforcer).ok_or(Failure::NotFound)?;
+            if known.value.prompt_hash != ack.prompt_hash {
+                return Err(Failure::Validation.into());
+            }
+            let mut change = Change::new(tenant.clone());
+            change.guards.push(unchanged(key.clone(), Some(&known)));
+            if known.value.acknowledge(ack.status) == Verdict::Advance {
+                let next = Prompt { status: ack.status, ack_at: ack.ack_at, ..known.value.clone() };
+                let stored_as = self.chance.payload_id(loaded.now);
+                change.puts.push(next.put(key.clone())?);
+                change.payloads.push((stored_as, Bytes::from(ack.raw().as_str().to_owned())));
+                let msg_types = vec![MsgType::PromptSend];
+                change.removals.push(Removal::About { subject: key.clone(), msg_types });
+                change.deliveries.push(NewDelivery {
+                    mailbox: Mailbox::News(next.approver),
+                    msg_id: self.chance.msg_id(loaded.now),
+                    msg_type: MsgType::PromptAck,
+                    subject: key.clone(),
+                    payload: Some(stored_as),
+                    until: loaded.now.plus(self.retention.after_end),
+                });
+            }
+            if let Attempt::Done = self.commit(change, None).await? {
+                return Ok(());
+            }
+        }
+    }
+}

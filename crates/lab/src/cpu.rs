@@ -1,0 +1,135 @@
+//! Who used the CPU: we, the private PostgreSQL, or others.
+//!
+//! The kernel counts the ticks of the whole machine in `/proc/stat` and those of each process in
+//! `/proc/<pid>/stat`. What was busy and was neither ours nor PostgreSQL's went to others. That includes
+//! the kernel's own threads, some of which write our data to disk, and what the hypervisor gave to other
+//! machines; so it says rather too much than too little.
+
+use std::{fs, io};
+
+use serde::Serialize;
+
+/// What was counted since the machine started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticks {
+    all: u64,
+    busy: u64,
+    own: u64,
+    postgres: u64,
+}
+
+/// Shares of all cores' time.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Shares {
+    pub(crate) own: f64,
+    pub(crate) postgres: f64,
+    pub(crate) foreign: f64,
+}
+
+impl Ticks {
+    /// As they stand, where `postmaster` is the process id of the private PostgreSQL.
+    pub(crate) fn read(postmaster: u32) -> io::Result<Self> {
+        let (all, busy) = machine()?;
+        let own = Process::parse(&fs::read_to_string("/proc/self/stat")?)?.ticks;
+        Ok(Self { all, busy, own, postgres: postgres(postmaster)? })
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Shares {
+        let all = self.all.saturating_sub(earlier.all).max(1);
+        let busy = self.busy.saturating_sub(earlier.busy);
+        let own = self.own.saturating_sub(earlier.own);
+        let postgres = self.postgres.saturating_sub(earlier.postgres);
+        // Ticks of processes are rounded apart from the machine's, so that ours can be a few more.
+        let foreign = busy.saturating_sub(own).saturating_sub(postgres);
+        let share = |ticks: u64| to_f64(ticks) / to_f64(all);
+        Shares { own: share(own), postgres: share(postgres), foreign: share(foreign) }
+    }
+}
+
+/// All ticks of all cores, and those that were not idle.
+fn machine() -> io::Result<(u64, u64)> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    // cpu user nice system idle iowait irq softirq steal guest guest_nice; guests are within user and nice.
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .map_while(|n| n.parse().ok())
+        .collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks[..] else {
+        return Err(io::Error::other("/proc/stat does not begin with eight counts"));
+    };
+    let busy = user + nice + system + irq + softirq + steal;
+    Ok((busy + idle + iowait, busy))
+}
+
+/// The postmaster, its children, and those of them that have ended, whose ticks the postmaster inherits.
+fn postgres(postmaster: u32) -> io::Result<u64> {
+    let main = Process::parse(&fs::read_to_string(format!("/proc/{postmaster}/stat"))?)?;
+    let mut ticks = main.ticks + main.ticks_of_ended_children;
+    for entry in fs::read_dir("/proc")? {
+        let stat = entry?.path().join("stat");
+        // One that has no such file is not a process, or has just ended.
+        if let Ok(stat) = fs::read_to_string(stat)
+            && let Ok(process) = Process::parse(&stat)
+            && process.parent == u64::from(postmaster)
+        {
+            ticks += process.ticks;
+        }
+    }
+    Ok(ticks)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Process {
+    parent: u64,
+    ticks: u64,
+    ticks_of_ended_children: u64,
+}
+
+impl Process {
+    /// Reads `/proc/<pid>/stat`, where a name in parentheses, which may hold anything, comes before the rest.
+    fn parse(stat: &str) -> io::Result<Self> {
+        let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let number = |index: usize| {
+            let text = numbers.split_whitespace().nth(index);
+            text.and_then(|text| text.parse::<u64>().ok())
+                .ok_or_else(|| io::Error::other("not a /proc/<pid>/stat"))
+        };
+        // User and system time, of the process and then of its children that it has waited for.
+        Ok(Self {
+            parent: number(1)?,
+            ticks: number(11)? + number(12)?,
+            ticks_of_ended_children: number(13)? + number(14)?,
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ticks and commits of a run are far below 2^52")]
+pub(crate) fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_numbers() {
+        let stat = "42 (a) b (c) S 7 42 42 0 -1 4194560 1 2 3 4 100 20 3 4 20 0 1 0 1";
+        let process = Process { parent: 7, ticks: 120, ticks_of_ended_children: 7 };
+        assert_eq!(Process::parse(stat).unwrap(), process);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "quotients of small powers of two are exact")]
+    fn what_is_neither_ours_nor_postgres_is_foreign() {
+        let earlier = Ticks { all: 1_000, busy: 500, own: 10, postgres: 20 };
+        let later = Ticks { all: 1_400, busy: 800, own: 60, postgres: 170 };
+        let Shares { own, postgres, foreign } = later.since(earlier);
+        assert_eq!([own, postgres, foreign], [0.125, 0.375, 0.25]);
+    }
+}

@@ -1,0 +1,208 @@
+//! What is committed: changes like those of real submissions and decisions, on one store's data.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use countersign_core::store::{
+    AuditRow, Change, Guard, Key, Kind, Mailbox, NewDelivery, PayloadId, Put, Removal,
+};
+use countersign_wire::{
+    Rule,
+    id::{ApproverId, EnforcerId, MsgId, TenantId},
+    msg_type::MsgType,
+    timestamp::Timestamp,
+};
+use serde::Serialize;
+
+const RECORD_BYTES: usize = 350;
+const SUBMITTED_PAYLOAD_BYTES: usize = 600;
+const DECIDED_PAYLOAD_BYTES: usize = 500;
+const AUDIT_BYTES: usize = 150;
+
+/// Bytes to cut contents from, so that making a change costs next to nothing beside committing it.
+const FILLING_BYTES: usize = 64 * 1_024;
+
+const EXPIRES_AFTER: Duration = Duration::from_hours(24);
+const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
+
+/// Which kind of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Workload {
+    /// An enforcer's request comes in, for one approver.
+    Submit,
+    /// An approver's decision on a request comes in, for its enforcer.
+    Decide,
+}
+
+/// The number of a request; everything about it follows from that.
+pub(crate) type Request = u64;
+
+/// What has been and can be committed to one store.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    tenant: TenantId,
+    approvers: Vec<Mailbox>,
+    enforcers: Vec<Mailbox>,
+    filling: Bytes,
+    began: Timestamp,
+    next: AtomicU64,
+    undecided: Mutex<VecDeque<Request>>,
+}
+
+impl Requests {
+    /// None yet; `began` is the store's time.
+    pub(crate) fn new(approvers: u64, enforcers: u64, began: Timestamp) -> Result<Self, Rule> {
+        let approver = |n| Ok(Mailbox::Approver(ApproverId::new(format!("approver-{n}"))?));
+        let enforcer = |n| Ok(Mailbox::Enforcer(EnforcerId::new(format!("enforcer-{n}"))?));
+        let filling = (0..FILLING_BYTES as u64 / 8).flat_map(|n| scattered(n).to_le_bytes()).collect();
+        Ok(Self {
+            tenant: TenantId::new("tenant")?,
+            approvers: (0..approvers).map(approver).collect::<Result<_, Rule>>()?,
+            enforcers: (0..enforcers).map(enforcer).collect::<Result<_, Rule>>()?,
+            filling,
+            began,
+            next: AtomicU64::new(0),
+            undecided: Mutex::default(),
+        })
+    }
+
+    /// The next change of its kind; none when there is nothing left to decide.
+    pub(crate) fn next(&self, workload: Workload) -> Option<Result<(Request, Change), Rule>> {
+        let request = match workload {
+            Workload::Submit => self.next.fetch_add(1, Ordering::Relaxed),
+            Workload::Decide => self.undecided().pop_front()?,
+        };
+        let change = match workload {
+            Workload::Submit => self.submission(request),
+            Workload::Decide => self.decision(request),
+        };
+        Some(change.map(|change| (request, change)))
+    }
+
+    /// To be told of every commit, so that what was submitted can be decided.
+    pub(crate) fn committed(&self, workload: Workload, request: Request) {
+        if workload == Workload::Submit {
+            self.undecided().push_back(request);
+        }
+    }
+
+    /// How many decisions can be committed.
+    pub(crate) fn undecided_count(&self) -> u64 {
+        self.undecided().len() as u64
+    }
+
+    fn undecided(&self) -> MutexGuard<'_, VecDeque<Request>> {
+        self.undecided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn submission(&self, request: Request) -> Result<Change, Rule> {
+        let key = key(request);
+        let payload = payload(request, 1);
+        let expires_at = self.after(EXPIRES_AFTER, request);
+        let mut change = Change::new(self.tenant.clone());
+        change.guards.push(Guard::Absent(key.clone()));
+        change.puts.push(Put { key: key.clone(), content: self.filled(RECORD_BYTES, request) });
+        change.payloads.push((payload, self.filled(SUBMITTED_PAYLOAD_BYTES, request)));
+        change.deliveries.push(NewDelivery {
+            mailbox: one_of(&self.approvers, request).clone(),
+            msg_id: MsgId::new(id(request, 2))?,
+            msg_type: MsgType::ApprovalRequest,
+            subject: key.clone(),
+            payload: Some(payload),
+            until: expires_at,
+        });
+        change.due.push((expires_at, key.clone()));
+        change.audit.push(AuditRow { subject: key, event: self.filled(AUDIT_BYTES, request) });
+        Ok(change)
+    }
+
+    fn decision(&self, request: Request) -> Result<Change, Rule> {
+        let key = key(request);
+        let payload = payload(request, 3);
+        let forgotten_at = self.after(FORGOTTEN_AFTER, request);
+        let mut change = Change::new(self.tenant.clone());
+        change.guards.push(Guard::Version(key.clone(), 1));
+        change.guards.push(Guard::Before(self.after(EXPIRES_AFTER, request)));
+        change.puts.push(Put { key: key.clone(), content: self.filled(RECORD_BYTES, !request) });
+        change.payloads.push((payload, self.filled(DECIDED_PAYLOAD_BYTES, !request)));
+        change
+            .removals
+            .push(Removal::About { subject: key.clone(), msg_types: vec![MsgType::ApprovalRequest] });
+        change.deliveries.push(NewDelivery {
+            mailbox: one_of(&self.enforcers, request).clone(),
+            msg_id: MsgId::new(id(request, 4))?,
+            msg_type: MsgType::DecisionDeliver,
+            subject: key.clone(),
+            payload: Some(payload),
+            until: forgotten_at,
+        });
+        change.due.push((forgotten_at, key.clone()));
+        change.audit.push(AuditRow { subject: key, event: self.filled(AUDIT_BYTES, !request) });
+        Ok(change)
+    }
+
+    /// Later with every request, as real deadlines are.
+    fn after(&self, duration: Duration, request: Request) -> Timestamp {
+        self.began.plus(duration + Duration::from_micros(request))
+    }
+
+    fn filled(&self, length: usize, seed: u64) -> Bytes {
+        let room = (FILLING_BYTES - length) as u64;
+        let start = usize::try_from(scattered(seed) % room).unwrap_or_default();
+        self.filling.slice(start..start + length)
+    }
+}
+
+fn key(request: Request) -> Key {
+    Key::new(Kind::Exchange, id(request, 0))
+}
+
+/// 26 characters, as long as a ULID. No two are the same, because [`scattered`] has an inverse.
+fn id(request: Request, purpose: u64) -> String {
+    let (first, second) = (scattered(request), scattered(request ^ (purpose + 1).rotate_right(8)));
+    format!("{first:016x}{:010x}", second >> 24)
+}
+
+fn payload(request: Request, purpose: u64) -> PayloadId {
+    PayloadId((u128::from(scattered(request ^ purpose.rotate_right(8))) << 64) | u128::from(request))
+}
+
+fn one_of(mailboxes: &[Mailbox], request: Request) -> &Mailbox {
+    let index = scattered(!request) % mailboxes.len().max(1) as u64;
+    &mailboxes[usize::try_from(index).unwrap_or_default()]
+}
+
+/// `SplitMix64`: the same for the same number, and neighbours land far apart, so that an index is hit at
+/// random places.
+fn scattered(number: u64) -> u64 {
+    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_about_what_was_committed_and_comes_once() {
+        let requests = Requests::new(50, 20, Timestamp::from_unix_micros(0)).unwrap();
+        assert!(requests.next(Workload::Decide).is_none());
+        let (request, submission) = requests.next(Workload::Submit).unwrap().unwrap();
+        assert!(requests.next(Workload::Decide).is_none(), "not before it is committed");
+        requests.committed(Workload::Submit, request);
+        let (_, decision) = requests.next(Workload::Decide).unwrap().unwrap();
+        assert_eq!(decision.puts[0].key, submission.puts[0].key);
+        assert_ne!(decision.payloads[0].0, submission.payloads[0].0);
+        assert!(requests.next(Workload::Decide).is_none());
+    }
+}

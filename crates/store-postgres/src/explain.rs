@@ -1,0 +1,127 @@
+//! What PostgreSQL does for each hot statement: by key, whether there are ten thousand rows or a million.
+
+use std::fmt::Write as _;
+
+use countersign_testkit::postgres::Postgres;
+use tokio_postgres::{Client, NoTls};
+
+use crate::{Options, PostgresStore, connector::BY_KEY, reads, write};
+
+const SMALL: i64 = 10_000;
+const LARGE: i64 = 1_000_000;
+
+/// Each hot statement with the arguments of a typical call, written out so that it can be explained.
+fn hot_statements() -> Vec<(&'static str, String)> {
+    let fill =
+        |sql: &str, arguments: &[&str]| {
+            // From the last to the first, so that $1 does not hit $10.
+            arguments.iter().enumerate().rev().fold(sql.to_owned(), |sql, (index, argument)| {
+                sql.replace(&format!("${}", index + 1), argument)
+            })
+        };
+    let in_keys = ["ARRAY['acme','acme']", "ARRAY[1,1]::smallint[]", "ARRAY['r777','r4242']"];
+    vec![
+        ("load", fill(reads::LOAD, &["'acme'", "ARRAY[1,1]::smallint[]", "ARRAY['r777','r4242']"])),
+        ("payloads", fill(reads::PAYLOADS, &["'acme'", "ARRAY[decode(lpad(to_hex(777),32,'0'),'hex')]"])),
+        ("deliveries", fill(reads::DELIVERIES, &["'acme'", "'s'", "5000", "true", "'ada'", "true", "50"])),
+        ("deliveries_about", fill(reads::DELIVERIES_ABOUT, &["'acme'", "'r777'"])),
+        ("heads", fill(reads::HEADS, &["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"])),
+        ("scan", fill(reads::SCAN, &["'acme'", "1::smallint", "'r5'", "50"])),
+        ("due", fill(reads::DUE, &["200"])),
+        ("lock", fill(write::LOCK, &in_keys)),
+        (
+            "update_records",
+            fill(
+                write::UPDATE_RECORDS,
+                &[in_keys[0], in_keys[1], in_keys[2], "ARRAY[2,2]::bigint[]", "ARRAY['x','x']::bytea[]"],
+            ),
+        ),
+        (
+            "delete_deliveries_about",
+            fill(
+                write::DELETE_DELIVERIES_ABOUT,
+                &[in_keys[0], in_keys[1], in_keys[2], "ARRAY['approval.request','approval.request']"],
+            ),
+        ),
+    ]
+}
+
+/// A tenant with `count` pending exchanges in its shared mailbox, a tenth as many marks, mailboxes and bodies
+/// written ahead, and nothing due yet but a few.
+async fn fill(client: &Client, from: i64, count: i64) {
+    let sql = format!(
+        "INSERT INTO record SELECT 'acme', 1, 'r' || i, 1, repeat('x', 300)::bytea FROM generate_series({from}, {count}) i;
+         INSERT INTO payload SELECT decode(lpad(to_hex(i), 32, '0'), 'hex'), 'acme', repeat('x', 40)::bytea
+             FROM generate_series({from}, {count}) i;
+         INSERT INTO delivery SELECT 'acme', 's', i, 'm' || i, 'approval.request', 1, 'r' || i, NULL, 0, 9000000000000000
+             FROM generate_series({from}, {count}) i;
+         INSERT INTO due SELECT CASE WHEN i < 500 THEN 0 ELSE 9000000000000000 END, 'acme', 1, 'r' || i
+             FROM generate_series({from}, {count}) i;
+         INSERT INTO mailbox SELECT 'acme', 'a:' || i, 1 FROM generate_series({from}, {count}, 10) i;
+         INSERT INTO mark SELECT 'acme', 's', i, 'bob', true, false FROM generate_series({from}, {count}, 10) i;
+         INSERT INTO payload_pending SELECT decode(lpad(to_hex(i), 32, '0'), 'hex'), 0
+             FROM generate_series({from}, {count}, 10) i;
+         ANALYZE record, payload, payload_pending, delivery, mark, due, mailbox;"
+    );
+    client.batch_execute(&sql).await.unwrap();
+    client.batch_execute("VACUUM").await.unwrap();
+}
+
+/// The kinds of node in a plan, with their tables and indexes, and the buffers that it touched.
+async fn explain(client: &Client, sql: &str) -> (String, u64) {
+    // Twice: the first time also pays for reading the catalogue.
+    let mut plan = Vec::new();
+    for _ in 0..2 {
+        client.batch_execute("BEGIN").await.unwrap();
+        let rows =
+            client.query(&format!("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) {sql}"), &[]).await;
+        plan = rows.unwrap().iter().map(|row| row.get::<_, String>(0)).collect();
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+    let buffers = plan.iter().find_map(|line| line.trim().strip_prefix("Buffers: shared ")).unwrap_or("");
+    let touched = buffers
+        .split([' ', ','])
+        .filter_map(|word| word.strip_prefix("hit=").or_else(|| word.strip_prefix("read=")))
+        .map(|count| count.parse::<u64>().unwrap())
+        .sum();
+    let nodes: Vec<String> = plan
+        .iter()
+        .filter_map(|line| line.split(" (actual").next())
+        .map(|line| line.trim().trim_start_matches("->").trim().to_owned())
+        .filter(|line| line.contains(" Scan") || line.starts_with("Sort") && !line.contains(':'))
+        .collect();
+    (nodes.join("; "), touched)
+}
+
+#[tokio::test]
+async fn hot_statements_touch_as_little_among_a_million_rows_as_among_ten_thousand() {
+    let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
+    let store = PostgresStore::open(Options::new(server.url())).await.unwrap();
+    let as_ours = format!("{} options='{BY_KEY}'", server.url());
+    let (client, connection) = tokio_postgres::connect(&as_ours, NoTls).await.unwrap();
+    tokio::spawn(connection);
+
+    fill(&client, 1, SMALL).await;
+    let mut small = Vec::new();
+    for (_, sql) in hot_statements() {
+        small.push(explain(&client, &sql).await.1);
+    }
+    fill(&client, SMALL + 1, LARGE).await;
+    let mut table =
+        String::from("| statement | buffers at 10^4 | at 10^6 | plan at 10^6 |\n|---|---|---|---|\n");
+    let mut faults = Vec::new();
+    for ((name, sql), small) in hot_statements().into_iter().zip(small) {
+        let (plan, large) = explain(&client, &sql).await;
+        writeln!(table, "| {name} | {small} | {large} | {plan} |").unwrap();
+        // One more level of a tree for each key is all that a hundred times the rows may cost.
+        if large > small * 2 + 8 {
+            faults.push(format!("{name} touches {small} buffers among few rows and {large} among many"));
+        }
+        if plan.contains("Seq Scan") {
+            faults.push(format!("{name} reads a whole table: {plan}"));
+        }
+    }
+    println!("{table}");
+    assert!(faults.is_empty(), "{faults:#?}\n{table}");
+    drop(store);
+}

@@ -1,0 +1,167 @@
+//! Reads, on connections of their own.
+
+use std::{collections::HashMap, fmt};
+
+use bytes::Bytes;
+use countersign_core::store::{
+    Delivery, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
+    StoreError, Unread,
+};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use deadpool_postgres::Pool;
+use tokio_postgres::{Row, types::ToSql};
+
+use crate::{
+    columns::id_column,
+    rows::{delivery, get, key, payload_id, record, timestamp, to_i64, to_u64},
+};
+
+const NOW: &str = "SELECT gateway_now() AS now";
+pub(crate) const LOAD: &str = "SELECT r.kind, r.id, r.version, r.content \
+    FROM unnest($2::smallint[], $3::text[]) AS k (kind, id) \
+    JOIN record r ON r.tenant = $1 AND r.kind = k.kind AND r.id = k.id";
+/// A body that was written ahead is not there before the commit that needs it.
+pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenant = $1 AND id = ANY($2) \
+    AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";
+/// The clock is read once, in a query of its own, and not for every row. The mark of each row is looked up by
+/// its key: a plain `NOT EXISTS` invites PostgreSQL to hash the marks of everybody.
+pub(crate) const DELIVERIES: &str = "SELECT d.* FROM delivery d \
+    LEFT JOIN LATERAL (SELECT CASE WHEN $6 THEN m.hidden ELSE m.acknowledged END AS marked FROM mark m \
+        WHERE m.tenant = d.tenant AND m.mailbox = d.mailbox AND m.number = d.number AND m.reader = $5::text \
+        LIMIT 1) m ON true \
+    WHERE d.tenant = $1 AND d.mailbox = $2 AND d.number > $3 \
+        AND (NOT $4 OR d.until > (SELECT gateway_now())) AND NOT COALESCE(m.marked, false) \
+    ORDER BY d.number LIMIT $7";
+pub(crate) const DELIVERIES_ABOUT: &str =
+    "SELECT * FROM delivery WHERE tenant = $1 AND subject_id = $2 ORDER BY mailbox, number";
+pub(crate) const HEADS: &str = "SELECT COALESCE(m.counter, 0) AS counter \
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (tenant, name, place) \
+    LEFT JOIN mailbox m ON m.tenant = k.tenant AND m.name = k.name ORDER BY k.place";
+pub(crate) const SCAN: &str = "SELECT kind, id, version, content FROM record \
+    WHERE tenant = $1 AND kind = $2 AND id > $3 ORDER BY id LIMIT $4";
+pub(crate) const DUE: &str = "SELECT at, tenant, kind, id FROM due WHERE at <= (SELECT gateway_now()) \
+    ORDER BY at, tenant, kind, id LIMIT $1";
+
+#[derive(Debug)]
+pub(crate) struct Reads {
+    pool: Pool,
+}
+
+impl Reads {
+    pub(crate) fn new(pool: Pool) -> Self {
+        Self { pool }
+    }
+
+    async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let client = self.pool.get().await.map_err(unavailable)?;
+        let statement = client.prepare_cached(sql).await.map_err(unavailable)?;
+        client.query(&statement, params).await.map_err(unavailable)
+    }
+
+    /// The rows and, read right after them, the clock.
+    async fn query_and_now(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<(Vec<Row>, Timestamp), StoreError> {
+        let client = self.pool.get().await.map_err(unavailable)?;
+        let statement = client.prepare_cached(sql).await.map_err(unavailable)?;
+        let now = client.prepare_cached(NOW).await.map_err(unavailable)?;
+        let (rows, now) = tokio::join!(biased; client.query(&statement, params), client.query_one(&now, &[]));
+        Ok((rows.map_err(unavailable)?, timestamp(&now.map_err(unavailable)?, "now")?))
+    }
+
+    pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
+        let rows = self.query(NOW, &[]).await?;
+        rows.first()
+            .map_or_else(|| Err(StoreError::Corrupt("no clock".to_owned())), |row| timestamp(row, "now"))
+    }
+
+    pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        let kinds: Vec<i16> = keys.iter().map(|key| key.kind.number()).collect();
+        let ids: Vec<&str> = keys.iter().map(|key| key.id.as_str()).collect();
+        let (rows, now) = self.query_and_now(LOAD, &[&tenant.as_str(), &kinds, &ids]).await?;
+        let found: Vec<Record> = rows.iter().map(record).collect::<Result<_, _>>()?;
+        let by_key: HashMap<&Key, &Record> = found.iter().map(|record| (&record.key, record)).collect();
+        Ok(Loaded { records: keys.iter().map(|key| by_key.get(key).copied().cloned()).collect(), now })
+    }
+
+    pub(crate) async fn payloads(
+        &self,
+        tenant: &TenantId,
+        ids: &[PayloadId],
+    ) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let rows = self.query(PAYLOADS, &[&tenant.as_str(), &id_column(ids)]).await?;
+        let mut found = HashMap::new();
+        for row in &rows {
+            let content: Vec<u8> = get(row, "content")?;
+            found.insert(payload_id(get(row, "id")?)?, Bytes::from(content));
+        }
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    pub(crate) async fn deliveries(
+        &self,
+        tenant: &TenantId,
+        query: DeliveryQuery,
+    ) -> Result<Unread, StoreError> {
+        let DeliveryQuery { mailbox, after, limit, unless_marked, only_relevant } = query;
+        let (reader, hidden) = match unless_marked {
+            Some((reader, kind)) => (Some(reader.to_string()), kind == MarkKind::Hidden),
+            None => (None, false),
+        };
+        let (mailbox, after, limit) = (mailbox.to_string(), to_i64(after), i64::from(limit));
+        let params: [&(dyn ToSql + Sync); 7] =
+            [&tenant.as_str(), &mailbox, &after, &only_relevant, &reader, &hidden, &limit];
+        let (rows, now) = self.query_and_now(DELIVERIES, &params).await?;
+        Ok(Unread { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now })
+    }
+
+    pub(crate) async fn deliveries_about(
+        &self,
+        tenant: &TenantId,
+        subject: &str,
+    ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
+        let rows = self.query(DELIVERIES_ABOUT, &[&tenant.as_str(), &subject]).await?;
+        let with_mailbox = |row: &Row| {
+            let name: &str = get(row, "mailbox")?;
+            Ok((name.parse().map_err(StoreError::Corrupt)?, delivery(row)?))
+        };
+        rows.iter().map(with_mailbox).collect()
+    }
+
+    pub(crate) async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+        let tenants: Vec<&str> = mailboxes.iter().map(|mailbox| mailbox.tenant.as_str()).collect();
+        let names: Vec<String> = mailboxes.iter().map(|mailbox| mailbox.mailbox.to_string()).collect();
+        let rows = self.query(HEADS, &[&tenants, &names]).await?;
+        rows.iter().map(|row| get(row, "counter").map(to_u64)).collect()
+    }
+
+    pub(crate) async fn scan(
+        &self,
+        tenant: &TenantId,
+        kind: Kind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError> {
+        // No id is empty, so all of them come after the empty one.
+        let (after, limit) = (after.unwrap_or(""), i64::from(limit));
+        let rows = self.query(SCAN, &[&tenant.as_str(), &kind.number(), &after, &limit]).await?;
+        rows.iter().map(record).collect()
+    }
+
+    pub(crate) async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        let (rows, now) = self.query_and_now(DUE, &[&i64::from(limit)]).await?;
+        let due = |row: &Row| {
+            let tenant: &str = get(row, "tenant")?;
+            let tenant = tenant.parse().map_err(|_| StoreError::Corrupt("a tenant id".to_owned()))?;
+            Ok(Due { tenant, at: timestamp(row, "at")?, key: key(row, "kind", "id")? })
+        };
+        Ok((rows.iter().map(due).collect::<Result<_, StoreError>>()?, now))
+    }
+}
+
+/// Whatever went wrong with a read or with the lane, nothing that counts was written.
+pub(crate) fn unavailable(error: impl fmt::Display) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}

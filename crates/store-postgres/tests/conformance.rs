@@ -1,0 +1,77 @@
+//! The suite of all stores, on a private PostgreSQL whose clock the suite moves.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{process::ExitCode, sync::Arc};
+
+use async_trait::async_trait;
+use countersign_core::store::Store;
+use countersign_store_postgres::{Options, PostgresStore};
+use countersign_testkit::{
+    postgres::Postgres,
+    store_suite::{self, Bench},
+};
+use countersign_wire::timestamp::Timestamp;
+use tokio_postgres::{Client, NoTls};
+
+struct PostgresBench {
+    server: Postgres,
+    store: Arc<PostgresStore>,
+    clock: Client,
+}
+
+async fn open(url: &str) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(Options::new(url)).await.unwrap())
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+impl PostgresBench {
+    async fn new() -> Self {
+        let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
+        let store = open(&server.url()).await;
+        let clock = connect(&server.url()).await;
+        clock
+            .batch_execute(
+                "CREATE TABLE test_clock (now bigint NOT NULL); INSERT INTO test_clock VALUES (0); \
+                 CREATE OR REPLACE FUNCTION gateway_now() RETURNS bigint LANGUAGE sql VOLATILE \
+                 AS $$ SELECT now FROM test_clock $$",
+            )
+            .await
+            .unwrap();
+        let bench = Self { server, store, clock };
+        bench.set_now(store_suite::start()).await;
+        bench
+    }
+}
+
+#[async_trait]
+impl Bench for PostgresBench {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::<PostgresStore>::clone(&self.store)
+    }
+
+    async fn second_handle(&self) -> Arc<dyn Store> {
+        open(&self.server.url()).await
+    }
+
+    async fn reopen(&mut self) {
+        self.store = open(&self.server.url()).await;
+    }
+
+    async fn set_now(&self, now: Timestamp) {
+        self.clock.execute("UPDATE test_clock SET now = $1", &[&now.unix_micros()]).await.unwrap();
+    }
+
+    fn model_steps(&self) -> usize {
+        5_000
+    }
+}
+
+fn main() -> ExitCode {
+    store_suite::run(|| Box::pin(async { Box::new(PostgresBench::new().await) as Box<dyn Bench> }))
+}

@@ -1,0 +1,134 @@
+//! Killed while it commits, again and again on one database: the process, and PostgreSQL itself.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    process::Command,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use countersign_store_postgres::{Options, PostgresStore};
+use countersign_testkit::{
+    crash::{self, Child, Ledger, Told},
+    postgres::Postgres,
+};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls};
+
+async fn open(url: &str) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(Options::new(url)).await.unwrap())
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+async fn count(client: &Client, sql: &str) -> u64 {
+    let count: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
+    u64::try_from(count).unwrap()
+}
+
+/// The server still does what it was sent by a process that is dead. Before that has ended, one read could
+/// miss what the next one sees.
+async fn wait_for_orphaned_sessions(url: &str) {
+    let client = connect(url).await;
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'countersign'";
+    while count(&client, sessions).await > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What the port does not show: bodies and lines of the record of what happened that no change has.
+async fn assert_nothing_is_left_over(url: &str, changes: u64) {
+    let client = connect(url).await;
+    for table in ["record", "payload", "delivery", "due", "audit"] {
+        let rows = count(&client, &format!("SELECT count(*) FROM {table}")).await;
+        assert_eq!(rows, changes, "rows of {table}");
+    }
+    assert_eq!(count(&client, "SELECT count(*) FROM payload_pending").await, 0);
+}
+
+/// Kills the postmaster and every process that it has started, as if the power failed for PostgreSQL alone.
+///
+/// When only the postmaster is killed, a session still finishes its commit and answers, so that nothing of
+/// unknown outcome is ever found; here some of it is.
+fn kill_all_at_once(server: &mut Postgres) {
+    let postmaster = server.pid().to_string();
+    let children = Command::new("pgrep").args(["-P", &postmaster]).output().unwrap();
+    let children = String::from_utf8(children.stdout).unwrap();
+    // One of them may be gone by now, which is no fault.
+    Command::new("kill")
+        .args(["-s", "KILL", &postmaster])
+        .args(children.split_whitespace())
+        .output()
+        .unwrap();
+    server.kill();
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
+    let runtime = Runtime::new().unwrap();
+    if let Some(Child { database, from }) = crash::child() {
+        let url = database.into_string().unwrap();
+        return runtime.block_on(async { crash::write_until_killed(open(&url).await, from).await });
+    }
+    let server = Postgres::start();
+    let url = server.url();
+    let mut ledger = Ledger::default();
+    for round in 0..crash::rounds(20) {
+        let acked = crash::acknowledged_until_killed(
+            "what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there",
+            &url,
+            crash::first_id(round),
+            crash::enough(round),
+        );
+        let told: Vec<Told> = acked.into_iter().map(Told::Acked).collect();
+        runtime.block_on(async {
+            wait_for_orphaned_sessions(&url).await;
+            ledger.verify_round(&*open(&url).await, &told).await;
+        });
+    }
+    runtime.block_on(async {
+        ledger.verify_all(&*open(&url).await).await;
+        assert_nothing_is_left_over(&url, ledger.found()).await;
+    });
+    println!("PostgreSQL, the process killed: {ledger}");
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_killed_server_and_nothing_is_half_there() {
+    let runtime = Runtime::new().unwrap();
+    let mut server = Postgres::start();
+    let url = server.url();
+    let mut ledger = Ledger::default();
+    let (mut unknown, mut refused) = (0, 0);
+    for round in 0..crash::rounds(20) {
+        let store = runtime.block_on(open(&url));
+        let (tell, receive) = mpsc::channel();
+        let writing = runtime.spawn(crash::write_until_errors(store, crash::first_id(round), move |told| {
+            tell.send(told).unwrap();
+        }));
+        let mut told: Vec<Told> = receive.iter().take(crash::enough(round)).collect();
+        let is_acked = |told: &Told| matches!(told, Told::Acked(_));
+        assert!(told.iter().all(is_acked), "before anything was killed: {told:?}");
+        match round % 2 {
+            0 => server.kill(),
+            _ => kill_all_at_once(&mut server),
+        }
+        runtime.block_on(writing).unwrap();
+        told.extend(receive);
+        unknown += told.iter().filter(|told| matches!(told, Told::Unknown(_))).count();
+        refused += told.iter().filter(|told| matches!(told, Told::Refused(_))).count();
+
+        server.start_again();
+        runtime.block_on(async { ledger.verify_round(&*open(&url).await, &told).await });
+    }
+    runtime.block_on(async {
+        ledger.verify_all(&*open(&url).await).await;
+        assert_nothing_is_left_over(&url, ledger.found()).await;
+    });
+    println!("PostgreSQL, the server killed: {ledger}; {unknown} of unknown outcome, {refused} refused");
+}

@@ -1,0 +1,3 @@
+SELECT kind, id, version, content
+FROM records
+WHERE tenant = ?1 AND kind = ?2 AND id = ?3

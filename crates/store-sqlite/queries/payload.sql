@@ -1,0 +1,3 @@
+SELECT bytes
+FROM payloads
+WHERE id = ?1 AND tenant = ?2

@@ -1,0 +1,5 @@
+SELECT kind, id, version, content
+FROM records
+WHERE tenant = ?1 AND kind = ?2
+ORDER BY id
+LIMIT ?3

@@ -1,0 +1,130 @@
+//! Several changes in one transaction: one sync of the disk for all of them, an outcome for each.
+
+use countersign_core::store::{Change, Outcome, StoreError};
+use countersign_wire::timestamp::Timestamp;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::{clock::Clock, commit::commit, rows::store_error};
+
+/// What became of one change.
+pub(crate) type Answer = Result<Outcome, StoreError>;
+
+/// Commits `changes` together. An answer for each, in their order, or one error for all.
+pub(crate) fn write(
+    conn: &mut Connection,
+    clock: &Clock,
+    changes: &[&Change],
+) -> Result<Vec<Answer>, StoreError> {
+    // Immediate: it is here that another process is waited for, and the guards are checked after it.
+    let mut tx = conn
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| store_error(&error))?;
+    let mut answers = Vec::new();
+    for change in changes {
+        answers.push(write_one(&mut tx, change, clock.now())?);
+    }
+    tx.commit().map_err(|error| {
+        // The log may have reached the disk even so, and a restart would find it there.
+        tracing::error!(%error, changes = answers.len(), "a commit failed; its outcome is unknown");
+        StoreError::OutcomeUnknown
+    })?;
+    Ok(answers)
+}
+
+/// The outer error is one that has ended the whole transaction.
+fn write_one(tx: &mut Transaction<'_>, change: &Change, now: Timestamp) -> Result<Answer, StoreError> {
+    let mut savepoint = tx.savepoint().map_err(|error| store_error(&error))?;
+    match commit(&savepoint, change, now) {
+        Ok(outcome) => {
+            savepoint.commit().map_err(|error| store_error(&error))?;
+            Ok(Ok(outcome))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a change failed");
+            // A full disk, for instance, makes SQLite roll back everything; then this fails.
+            match savepoint.rollback() {
+                Ok(()) => Ok(Err(store_error(&error))),
+                Err(_) => Err(store_error(&error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use countersign_core::store::{Guard, Key, Kind, Put};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{open, reads, schema};
+
+    fn put(id: &str, size: usize) -> Change {
+        let content = Bytes::from(vec![b'x'; size]);
+        let mut change = Change::new("tenant".parse().unwrap());
+        change.guards.push(Guard::Absent(Key::new(Kind::Route, id)));
+        change.puts.push(Put { key: Key::new(Kind::Route, id), content });
+        change
+    }
+
+    fn database() -> (TempDir, Connection) {
+        let folder = TempDir::new().unwrap();
+        let mut conn = open::for_writing(&folder.path().join("db"), Duration::ZERO).unwrap();
+        schema::migrate(&mut conn).unwrap();
+        (folder, conn)
+    }
+
+    fn is_there(conn: &Connection, change: &Change) -> bool {
+        reads::record(conn, &change.tenant, &change.puts[0].key).unwrap().is_some()
+    }
+
+    #[test]
+    fn a_failed_commit_has_an_unknown_outcome_and_the_next_one_succeeds() {
+        let (_folder, mut conn) = database();
+        // A deferred constraint is checked by COMMIT alone.
+        conn.execute_batch(
+            "PRAGMA foreign_keys = ON;
+             CREATE TABLE parent (id INTEGER PRIMARY KEY);
+             CREATE TABLE child (id REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+             CREATE TRIGGER fail AFTER INSERT ON records WHEN NEW.id = 'bad'
+             BEGIN INSERT INTO child VALUES (1); END;",
+        )
+        .unwrap();
+        let clock = Clock::system();
+        let (bad, good) = (put("bad", 1), put("good", 1));
+        assert_eq!(
+            write(&mut conn, &clock, &[&good, &bad]),
+            Err(StoreError::OutcomeUnknown),
+            "for all of the batch"
+        );
+        assert!(!is_there(&conn, &good));
+        assert!(matches!(write(&mut conn, &clock, &[&good]).unwrap()[..], [Ok(_)]));
+        assert!(is_there(&conn, &good));
+    }
+
+    #[test]
+    fn a_full_disk_refuses_all_of_the_batch_and_leaves_nothing_of_it() {
+        let (_folder, mut conn) = database();
+        let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        conn.pragma_update(None, "max_page_count", pages + 10).unwrap();
+        let clock = Clock::system();
+        let (small, large) = (put("small", 1), put("large", 1_000_000));
+        let answers = write(&mut conn, &clock, &[&small, &large]);
+        assert!(matches!(answers, Err(StoreError::Unavailable(_))), "{answers:?}");
+        assert!(!is_there(&conn, &small) && !is_there(&conn, &large));
+        assert!(matches!(write(&mut conn, &clock, &[&small]).unwrap()[..], [Ok(_)]), "there is room for it");
+    }
+
+    #[test]
+    fn a_change_sees_what_an_earlier_one_of_its_batch_wrote() {
+        let (_folder, mut conn) = database();
+        let (first, again) = (put("a", 1), put("a", 2));
+        let answers = write(&mut conn, &Clock::system(), &[&first, &again]).unwrap();
+        let [Ok(Outcome::Committed { .. }), Ok(Outcome::Lost { current, .. })] = &answers[..] else {
+            panic!("{answers:?}")
+        };
+        assert!(matches!(&current[..], [Some(record)] if record.version == 1 && record.content.len() == 1));
+    }
+}

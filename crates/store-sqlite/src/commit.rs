@@ -1,0 +1,105 @@
+//! One change, within a transaction that somebody else ends.
+
+use countersign_core::store::{Change, Guard, Outcome, Record};
+use countersign_wire::timestamp::Timestamp;
+use rusqlite::{Connection, Result, params};
+
+use crate::{mailboxes, reads, rows};
+
+/// Writes `change` if its guards hold.
+pub(crate) fn commit(conn: &Connection, change: &Change, now: Timestamp) -> Result<Outcome> {
+    if let Some(current) = broken_guards(conn, change, now)? {
+        return Ok(Outcome::Lost { current, now });
+    }
+    write_records(conn, change)?;
+    write_payloads(conn, change)?;
+    mailboxes::remove(conn, &change.tenant, &change.removals)?;
+    mailboxes::mark(conn, &change.tenant, &change.marks)?;
+    let numbers = mailboxes::deliver(conn, &change.tenant, &change.deliveries, now)?;
+    write_due(conn, change)?;
+    write_audit(conn, change, now)?;
+    Ok(Outcome::Committed { now, numbers })
+}
+
+/// The records behind the guards, if one of the guards does not hold.
+fn broken_guards(conn: &Connection, change: &Change, now: Timestamp) -> Result<Option<Vec<Option<Record>>>> {
+    let mut current = Vec::new();
+    let mut all_hold = true;
+    for guard in &change.guards {
+        let record = match guard.key() {
+            Some(key) => reads::record(conn, &change.tenant, key)?,
+            None => None,
+        };
+        all_hold &= match guard {
+            Guard::Absent(_) => record.is_none(),
+            Guard::Version(_, version) => record.as_ref().is_some_and(|record| record.version == *version),
+            Guard::Before(end) => now < *end,
+        };
+        if guard.key().is_some() {
+            current.push(record);
+        }
+    }
+    Ok(if all_hold { None } else { Some(current) })
+}
+
+fn write_records(conn: &Connection, change: &Change) -> Result<()> {
+    let tenant = change.tenant.as_str();
+    for key in &change.deletes {
+        conn.prepare_cached("DELETE FROM records WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
+            .execute(params![tenant, key.kind.number(), key.id])?;
+    }
+    for put in &change.puts {
+        conn.prepare_cached(
+            "INSERT INTO records (tenant, kind, id, version, content) VALUES (?1, ?2, ?3, 1, ?4)
+             ON CONFLICT DO UPDATE SET version = version + 1, content = excluded.content",
+        )?
+        .execute(params![tenant, put.key.kind.number(), put.key.id, put.content.as_ref()])?;
+    }
+    Ok(())
+}
+
+/// Large ones too: with a single writer, a lane of their own would not let anybody pass.
+fn write_payloads(conn: &Connection, change: &Change) -> Result<()> {
+    let tenant = change.tenant.as_str();
+    for (id, bytes) in &change.payloads {
+        conn.prepare_cached("INSERT INTO payloads (id, tenant, bytes) VALUES (?1, ?2, ?3)")?
+            .execute(params![rows::payload_key(*id), tenant, bytes.as_ref()])?;
+    }
+    for id in &change.drop_payloads {
+        conn.prepare_cached("DELETE FROM payloads WHERE id = ?1 AND tenant = ?2")?
+            .execute(params![rows::payload_key(*id), tenant])?;
+    }
+    Ok(())
+}
+
+/// What has been looked at goes first, so that it can be due again at the same time.
+fn write_due(conn: &Connection, change: &Change) -> Result<()> {
+    let tenant = change.tenant.as_str();
+    for (at, key) in &change.no_longer_due {
+        conn.prepare_cached("DELETE FROM due WHERE at = ?1 AND tenant = ?2 AND kind = ?3 AND id = ?4")?
+            .execute(params![at.unix_micros(), tenant, key.kind.number(), key.id])?;
+    }
+    for (at, key) in &change.due {
+        conn.prepare_cached(
+            "INSERT INTO due (at, tenant, kind, id) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![at.unix_micros(), tenant, key.kind.number(), key.id])?;
+    }
+    Ok(())
+}
+
+fn write_audit(conn: &Connection, change: &Change, now: Timestamp) -> Result<()> {
+    for line in &change.audit {
+        conn.prepare_cached(
+            "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            change.tenant.as_str(),
+            now.unix_micros(),
+            line.subject.kind.number(),
+            line.subject.id,
+            line.event.as_ref(),
+        ])?;
+    }
+    Ok(())
+}

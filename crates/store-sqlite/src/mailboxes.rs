@@ -1,0 +1,90 @@
+//! What a change does to mailboxes: deliveries out, marks on, deliveries in.
+
+use countersign_core::store::{Mailbox, Mark, NewDelivery, Removal};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use rusqlite::{Connection, Result, params};
+
+use crate::{reads, rows};
+
+pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal]) -> Result<()> {
+    for removal in removals {
+        match removal {
+            Removal::One { mailbox, number } => remove_one(conn, tenant, mailbox, *number)?,
+            Removal::About { subject, msg_types } => {
+                for (mailbox, delivery) in reads::deliveries_about(conn, tenant, &subject.id)? {
+                    let named = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
+                    if named && delivery.subject == *subject {
+                        remove_one(conn, tenant, &mailbox, delivery.number)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove_one(conn: &Connection, tenant: &TenantId, mailbox: &Mailbox, number: u64) -> Result<()> {
+    let (mailbox, number) = (mailbox.to_string(), rows::integer(number));
+    let place = params![tenant.as_str(), mailbox, number];
+    conn.prepare_cached("DELETE FROM deliveries WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
+        .execute(place)?;
+    conn.prepare_cached("DELETE FROM marks WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
+        .execute(place)?;
+    Ok(())
+}
+
+pub(crate) fn mark(conn: &Connection, tenant: &TenantId, marks: &[Mark]) -> Result<()> {
+    for mark in marks {
+        conn.prepare_cached(
+            "INSERT INTO marks (tenant, mailbox, number, reader, flags) SELECT ?1, ?2, ?3, ?4, ?5
+             WHERE EXISTS (SELECT 1 FROM deliveries WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3)
+             ON CONFLICT DO UPDATE SET flags = flags | excluded.flags",
+        )?
+        .execute(params![
+            tenant.as_str(),
+            mark.mailbox.to_string(),
+            rows::integer(mark.number),
+            mark.reader.as_str(),
+            rows::flag(mark.kind),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The numbers of the deliveries, in their order.
+pub(crate) fn deliver(
+    conn: &Connection,
+    tenant: &TenantId,
+    deliveries: &[NewDelivery],
+    now: Timestamp,
+) -> Result<Vec<u64>> {
+    deliveries.iter().map(|delivery| deliver_one(conn, tenant, delivery, now)).collect()
+}
+
+fn deliver_one(conn: &Connection, tenant: &TenantId, delivery: &NewDelivery, now: Timestamp) -> Result<u64> {
+    let mailbox = delivery.mailbox.to_string();
+    let number = conn
+        .prepare_cached(
+            "INSERT INTO mailboxes (tenant, name, counter) VALUES (?1, ?2, 1)
+             ON CONFLICT DO UPDATE SET counter = counter + 1 RETURNING counter",
+        )?
+        .query_row(params![tenant.as_str(), mailbox], rows::counter)?;
+    conn.prepare_cached(
+        "INSERT INTO deliveries
+             (tenant, mailbox, number, msg_id, msg_type, subject_kind, subject_id, payload, at, until)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .execute(params![
+        tenant.as_str(),
+        mailbox,
+        rows::integer(number),
+        delivery.msg_id.as_str(),
+        delivery.msg_type.as_str(),
+        delivery.subject.kind.number(),
+        delivery.subject.id,
+        delivery.payload.map(rows::payload_key),
+        now.unix_micros(),
+        delivery.until.unix_micros(),
+    ])?;
+    Ok(number)
+}

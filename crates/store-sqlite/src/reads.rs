@@ -1,0 +1,96 @@
+//! What is read, one function for each question. The SQL is in `queries/`, where a test asks for its plans.
+
+use bytes::Bytes;
+use countersign_core::store::{
+    Delivery, DeliveryQuery, Due, Key, Kind, Mailbox, MailboxKey, PayloadId, Record,
+};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
+
+use crate::rows;
+
+pub(crate) fn record(conn: &Connection, tenant: &TenantId, key: &Key) -> Result<Option<Record>> {
+    conn.prepare_cached(include_str!("../queries/load.sql"))?
+        .query_row(params![tenant.as_str(), key.kind.number(), key.id], rows::record)
+        .optional()
+}
+
+pub(crate) fn scan(
+    conn: &Connection,
+    tenant: &TenantId,
+    kind: Kind,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Record>> {
+    let (tenant, kind) = (tenant.as_str(), kind.number());
+    match after {
+        Some(after) => {
+            let sql = include_str!("../queries/scan_after.sql");
+            all(conn, sql, params![tenant, kind, after, limit], rows::record)
+        }
+        None => all(conn, include_str!("../queries/scan.sql"), params![tenant, kind, limit], rows::record),
+    }
+}
+
+pub(crate) fn payload(conn: &Connection, tenant: &TenantId, id: PayloadId) -> Result<Option<Bytes>> {
+    conn.prepare_cached(include_str!("../queries/payload.sql"))?
+        .query_row(params![rows::payload_key(id), tenant.as_str()], rows::payload)
+        .optional()
+}
+
+pub(crate) fn deliveries(
+    conn: &Connection,
+    tenant: &TenantId,
+    query: &DeliveryQuery,
+    now: Timestamp,
+) -> Result<Vec<Delivery>> {
+    let needed_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
+    // Without a reader there is no mark to be found, since nothing equals NULL.
+    let reader = query.unless_marked.as_ref().map(|(reader, _)| reader.as_str());
+    let flag = query.unless_marked.as_ref().map(|(_, mark)| rows::flag(*mark));
+    let mailbox = query.mailbox.to_string();
+    all(
+        conn,
+        include_str!("../queries/deliveries.sql"),
+        params![
+            tenant.as_str(),
+            mailbox,
+            rows::integer(query.after),
+            needed_after,
+            reader,
+            flag,
+            query.limit
+        ],
+        rows::delivery,
+    )
+}
+
+pub(crate) fn deliveries_about(
+    conn: &Connection,
+    tenant: &TenantId,
+    subject: &str,
+) -> Result<Vec<(Mailbox, Delivery)>> {
+    let sql = include_str!("../queries/deliveries_about.sql");
+    all(conn, sql, params![tenant.as_str(), subject], rows::delivery_and_mailbox)
+}
+
+pub(crate) fn head(conn: &Connection, mailbox: &MailboxKey) -> Result<u64> {
+    let newest = conn
+        .prepare_cached(include_str!("../queries/head.sql"))?
+        .query_row(params![mailbox.tenant.as_str(), mailbox.mailbox.to_string()], rows::counter)
+        .optional()?;
+    Ok(newest.unwrap_or(0))
+}
+
+pub(crate) fn due(conn: &Connection, now: Timestamp, limit: u32) -> Result<Vec<Due>> {
+    all(conn, include_str!("../queries/due.sql"), params![now.unix_micros(), limit], rows::due)
+}
+
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    conn.prepare_cached(sql)?.query_map(params, read)?.collect()
+}

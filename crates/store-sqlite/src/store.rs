@@ -1,0 +1,119 @@
+//! The port, answered by the writer and the readers.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use countersign_core::store::{
+    Change, Delivery, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome, PayloadId, Record,
+    Store, StoreError, Unread,
+};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+
+use crate::{Clock, OpenError, Options, open, pool::Pool, reads, schema, writer::Writer};
+
+/// A store in one file. Several, even of several processes, may have the same file.
+///
+/// When it is dropped, what is queued is still written, in the background; [`SqliteStore::close`] waits for
+/// it.
+#[derive(Debug)]
+pub struct SqliteStore {
+    clock: Clock,
+    writer: Writer,
+    readers: Pool,
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, makes it where there is none, and brings it to this version's schema.
+    ///
+    /// Blocks, for at most a few times [`Options::busy_timeout`].
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let mut conn = open::for_writing(path, options.busy_timeout)?;
+        schema::migrate(&mut conn)?;
+        let writer = Writer::start(conn, &options)?;
+        let readers = Pool::new(path.to_owned(), options.busy_timeout, options.readers);
+        Ok(Self { clock: options.clock, writer, readers })
+    }
+
+    /// Ends when everything that was queued is done.
+    pub async fn close(self) {
+        self.writer.close().await;
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        let (tenant, keys, clock) = (tenant.clone(), keys.to_vec(), self.clock.clone());
+        let load = move |conn: &_| {
+            let records =
+                keys.iter().map(|key| reads::record(conn, &tenant, key)).collect::<Result<_, _>>()?;
+            Ok(Loaded { records, now: clock.now() })
+        };
+        self.readers.read(load).await
+    }
+
+    async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
+        self.writer.commit(change).await
+    }
+
+    async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        let load = move |conn: &_| ids.iter().map(|id| reads::payload(conn, &tenant, *id)).collect();
+        self.readers.read(load).await
+    }
+
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<Unread, StoreError> {
+        let (tenant, clock) = (tenant.clone(), self.clock.clone());
+        let list = move |conn: &_| {
+            let now = clock.now();
+            Ok(Unread { deliveries: reads::deliveries(conn, &tenant, &query, now)?, now })
+        };
+        self.readers.read(list).await
+    }
+
+    async fn deliveries_about(
+        &self,
+        tenant: &TenantId,
+        subject: &str,
+    ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
+        let (tenant, subject) = (tenant.clone(), subject.to_owned());
+        self.readers.read(move |conn| reads::deliveries_about(conn, &tenant, &subject)).await
+    }
+
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+        let mailboxes = mailboxes.to_vec();
+        let look = move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox)).collect();
+        self.readers.read(look).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &TenantId,
+        kind: Kind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (tenant, after) = (tenant.clone(), after.map(str::to_owned));
+        self.readers.read(move |conn| reads::scan(conn, &tenant, kind, after.as_deref(), limit)).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        let clock = self.clock.clone();
+        let list = move |conn: &_| {
+            let now = clock.now();
+            Ok((reads::due(conn, now, limit)?, now))
+        };
+        self.readers.read(list).await
+    }
+
+    /// None: a payload is written in the transaction of its record, so that it can't be there without it.
+    async fn sweep_orphans(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+}

@@ -1,0 +1,63 @@
+//! What every store must do.
+
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use async_trait::async_trait;
+use countersign_core::store::Store;
+use countersign_store_sqlite::{Clock, ManualClock, Options, SqliteStore};
+use countersign_testkit::store_suite::{self, Bench};
+use countersign_wire::timestamp::Timestamp;
+use tempfile::TempDir;
+
+struct SqliteBench {
+    folder: TempDir,
+    clock: ManualClock,
+    /// Nothing only while it is opened anew.
+    store: Option<Arc<SqliteStore>>,
+}
+
+impl SqliteBench {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder for the database");
+        let mut bench = Self { folder, clock: ManualClock::new(store_suite::start()), store: None };
+        bench.store = Some(bench.open());
+        bench
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("countersign.db")
+    }
+
+    fn open(&self) -> Arc<SqliteStore> {
+        let options = Options { clock: Clock::Manual(self.clock.clone()), ..Options::default() };
+        Arc::new(SqliteStore::open(self.path(), options).expect("the database opens"))
+    }
+}
+
+#[async_trait]
+impl Bench for SqliteBench {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone().expect("the store is open")
+    }
+
+    async fn second_handle(&self) -> Arc<dyn Store> {
+        self.open()
+    }
+
+    async fn reopen(&mut self) {
+        if let Some(store) = self.store.take().and_then(Arc::into_inner) {
+            store.close().await;
+        }
+        self.store = Some(self.open());
+    }
+
+    async fn set_now(&self, now: Timestamp) {
+        self.clock.set(now);
+    }
+}
+
+fn main() -> ExitCode {
+    store_suite::run(|| Box::pin(async { Box::new(SqliteBench::new()) as Box<dyn Bench> }))
+}

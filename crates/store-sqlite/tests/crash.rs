@@ -1,0 +1,98 @@
+//! The process is killed while it commits, again and again on one file.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{path::Path, sync::Arc};
+
+use countersign_store_sqlite::{Options, SqliteStore};
+use countersign_testkit::crash::{self, Child, Ledger, Told};
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+fn open(path: impl AsRef<Path>) -> SqliteStore {
+    SqliteStore::open(path, Options::default()).unwrap()
+}
+
+/// What the port does not show: bodies and lines of the record of what happened that no change has.
+fn assert_nothing_is_left_over(path: &Path, changes: u64) {
+    let conn = Connection::open(path).unwrap();
+    let damage: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(damage, "ok");
+    for table in ["records", "payloads", "deliveries", "due", "audit"] {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let rows: i64 = conn.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, i64::try_from(changes).unwrap(), "rows of {table}");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
+    let runtime = Runtime::new().unwrap();
+    if let Some(Child { database, from }) = crash::child() {
+        let store = Arc::new(open(database));
+        return runtime.block_on(crash::write_until_killed(store, from));
+    }
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("countersign.db");
+    let mut ledger = Ledger::default();
+    for round in 0..crash::rounds(100) {
+        let acked = crash::acknowledged_until_killed(
+            "what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there",
+            &path,
+            crash::first_id(round),
+            crash::enough(round),
+        );
+        let told: Vec<Told> = acked.into_iter().map(Told::Acked).collect();
+        let store = open(&path);
+        runtime.block_on(async {
+            ledger.verify_round(&store, &told).await;
+            store.close().await;
+        });
+    }
+    runtime.block_on(ledger.verify_all(&open(&path)));
+    assert_nothing_is_left_over(&path, ledger.found());
+    println!("SQLite, the process killed: {ledger}");
+}
+
+/// What the check of a small database says after this.
+fn complaint_about(loss: &str) -> Option<String> {
+    let runtime = Runtime::new().unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("countersign.db");
+    let store = open(&path);
+    let acked = runtime.block_on(crash::write(&store, 0..4));
+    Connection::open(&path).unwrap().execute_batch(loss).unwrap();
+    let checked = runtime.spawn(async move { crash::verify(&store, &acked).await });
+    let panicked = runtime.block_on(checked).err()?;
+    Some(*panicked.into_panic().downcast::<String>().unwrap())
+}
+
+/// The tests of crashes are worth as much as this: each way to lose a part is noticed.
+#[test]
+fn a_loss_of_any_part_is_noticed() {
+    let losses = [
+        ("DELETE FROM records", "[false, true, true, true]"),
+        ("DELETE FROM payloads", "[true, false, true, true]"),
+        ("DELETE FROM due", "[true, true, true, false]"),
+        ("DELETE FROM deliveries WHERE number = 1", "a gap in the numbers"),
+        ("DELETE FROM deliveries WHERE number = 2", "is its highest number"),
+        ("UPDATE mailboxes SET counter = counter + 1", "is its highest number"),
+        ("UPDATE records SET version = 2", "the record of change"),
+        ("UPDATE records SET content = x'00'", "the record of change"),
+        ("UPDATE payloads SET bytes = x'00'", "the payload of change"),
+        ("UPDATE deliveries SET until = 0", "the delivery of change"),
+        ("UPDATE due SET at = at + 1", "is due"),
+        ("INSERT INTO due SELECT at + 1, tenant, kind, id FROM due LIMIT 1", "is due"),
+        (
+            "DELETE FROM records; DELETE FROM payloads; DELETE FROM due; DELETE FROM deliveries; \
+             DELETE FROM mailboxes",
+            "acknowledged, but gone",
+        ),
+    ];
+    for (loss, complaint) in losses {
+        let told = complaint_about(loss);
+        assert!(told.as_deref().is_some_and(|told| told.contains(complaint)), "{loss}: {told:?}");
+    }
+    assert_eq!(complaint_about(""), None, "where nothing is lost");
+}

@@ -1,0 +1,61 @@
+//! Every query of `queries/` finds its rows by a key: none reads a whole table, none sorts.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{fs, path::Path};
+
+use countersign_store_sqlite::{Options, SqliteStore};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// The steps of SQLite's plan.
+fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let mut rows = explain.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get("detail").unwrap());
+    }
+    steps
+}
+
+/// The steps that would take longer with every row in the table.
+fn slow_steps(steps: &[String]) -> Vec<&String> {
+    steps.iter().filter(|step| step.contains("SCAN") || step.contains("USE TEMP B-TREE")).collect()
+}
+
+fn database() -> (TempDir, Connection) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("countersign.db");
+    SqliteStore::open(&path, Options::default()).unwrap();
+    let conn = Connection::open(path).unwrap();
+    (folder, conn)
+}
+
+#[test]
+fn every_query_searches_and_none_scans_or_sorts() {
+    let (_folder, conn) = database();
+    let mut seen = Vec::new();
+    for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("queries")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let steps = plan(&conn, &fs::read_to_string(&path).unwrap());
+        assert!(steps.iter().any(|step| step.starts_with("SEARCH ")), "{name}: {steps:#?}");
+        assert!(slow_steps(&steps).is_empty(), "{name}: {steps:#?}");
+        seen.push(name);
+    }
+    seen.sort();
+    assert_eq!(
+        seen,
+        ["deliveries", "deliveries_about", "due", "head", "load", "payload", "scan", "scan_after"]
+    );
+}
+
+#[test]
+fn a_scan_and_a_sort_would_be_noticed() {
+    let (_folder, conn) = database();
+    for sql in ["SELECT * FROM deliveries WHERE until > ?1", "SELECT * FROM due WHERE at <= ?1 ORDER BY id"] {
+        let steps = plan(&conn, sql);
+        assert!(!slow_steps(&steps).is_empty(), "{sql}: {steps:#?}");
+    }
+}

@@ -1,0 +1,270 @@
+//! What is particular to this store: the file, its schema, the writer's queue.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{path::PathBuf, pin::pin, sync::Arc, thread, time::Duration};
+
+use bytes::Bytes;
+use countersign_core::store::{Change, Guard, Key, Kind, Outcome, PayloadId, Put, Store, StoreError};
+use countersign_store_sqlite::{OpenError, Options, SqliteStore};
+use countersign_wire::id::TenantId;
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+struct File {
+    folder: TempDir,
+}
+
+impl File {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("countersign.db")
+    }
+
+    fn open(&self, options: Options) -> SqliteStore {
+        SqliteStore::open(self.path(), options).unwrap()
+    }
+
+    fn open_error(&self) -> OpenError {
+        SqliteStore::open(self.path(), Options::default()).unwrap_err()
+    }
+
+    /// A connection of somebody else.
+    fn connect(&self) -> Connection {
+        Connection::open(self.path()).unwrap()
+    }
+
+    /// Somebody else who writes for a long time: until the transaction is rolled back.
+    fn occupy(&self) -> Connection {
+        let conn = self.connect();
+        conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+        conn
+    }
+}
+
+fn tenant() -> TenantId {
+    "tenant".parse().unwrap()
+}
+
+fn key(id: impl std::fmt::Display) -> Key {
+    Key::new(Kind::Route, id)
+}
+
+fn put(id: impl std::fmt::Display) -> Change {
+    let mut change = Change::new(tenant());
+    change.puts.push(Put { key: key(id), content: Bytes::from_static(b"content") });
+    change
+}
+
+async fn is_there(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
+    store.load(&tenant(), &[key(id)]).await.unwrap().records[0].is_some()
+}
+
+#[test]
+fn a_newer_schema_is_refused() {
+    let file = File::new();
+    file.open(Options::default());
+    file.connect().execute("INSERT INTO migrations VALUES (7, zeroblob(32))", []).unwrap();
+    let error = file.open_error();
+    assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 1 }), "{error}");
+}
+
+#[test]
+fn a_changed_migration_is_refused() {
+    let file = File::new();
+    file.open(Options::default());
+    file.connect().execute("UPDATE migrations SET checksum = zeroblob(32)", []).unwrap();
+    let error = file.open_error();
+    assert!(matches!(error, OpenError::ChangedMigration { number: 1 }), "{error}");
+}
+
+#[test]
+fn a_database_without_a_write_ahead_log_is_refused() {
+    let error = SqliteStore::open(":memory:", Options::default()).unwrap_err();
+    assert!(matches!(&error, OpenError::NotWal(mode) if mode == "memory"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let file = File::new();
+    std::fs::write(file.path(), "x".repeat(4_096)).unwrap();
+    assert!(matches!(file.open_error(), OpenError::Sqlite(_)));
+}
+
+#[test]
+fn all_who_open_a_fresh_file_at_once_succeed() {
+    for _ in 0..20 {
+        let file = File::new();
+        let start = std::sync::Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    file.open(Options::default())
+                });
+            }
+        });
+        let applied: i64 =
+            file.connect().query_row("SELECT count(*) FROM migrations", [], |row| row.get(0)).unwrap();
+        assert_eq!(applied, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_is_overload_at_once() {
+    let file = File::new();
+    let store = Arc::new(file.open(Options { batching: false, queued_changes: 1, ..Options::default() }));
+    let other = file.occupy();
+    // One may be with the writer, who waits for the other, and one in the queue.
+    let mut commits = JoinSet::new();
+    for id in 0..3 {
+        let store = store.clone();
+        commits.spawn(async move { (id, store.commit(put(id)).await) });
+    }
+    let mut refused = Vec::new();
+    let (id, first) = commits.join_next().await.unwrap().unwrap();
+    assert_eq!(first, Err(StoreError::Overloaded));
+    refused.push(id);
+    other.execute_batch("ROLLBACK").unwrap();
+    while let Some(Ok((id, answer))) = commits.join_next().await {
+        match answer {
+            Ok(outcome) => assert!(matches!(outcome, Outcome::Committed { .. })),
+            Err(error) => {
+                assert_eq!(error, StoreError::Overloaded);
+                refused.push(id);
+            }
+        }
+    }
+    for id in 0..3 {
+        assert_eq!(is_there(&store, id).await, !refused.contains(&id), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_bytes_in_the_queue_are_overload_at_once() {
+    let file = File::new();
+    let store = Arc::new(file.open(Options { queued_bytes: 10, ..Options::default() }));
+    let other = file.occupy();
+    let large = tokio::spawn({
+        let store = store.clone();
+        let mut change = put("large");
+        change.payloads.push((PayloadId(1), Bytes::from(vec![0; 1_000])));
+        async move { store.commit(change).await }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(store.commit(put("small")).await, Err(StoreError::Overloaded));
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(matches!(large.await.unwrap(), Ok(Outcome::Committed { .. })), "one alone may be of any size");
+    assert!(matches!(store.commit(put("small")).await, Ok(Outcome::Committed { .. })), "there is room again");
+}
+
+#[tokio::test]
+async fn another_process_that_writes_for_too_long_is_overload() {
+    let file = File::new();
+    let store = file.open(Options { busy_timeout: Duration::from_millis(20), ..Options::default() });
+    let other = file.occupy();
+    assert_eq!(store.commit(put("a")).await, Err(StoreError::Overloaded));
+    assert!(!is_there(&store, "a").await, "and reads go on meanwhile");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(matches!(store.commit(put("a")).await, Ok(Outcome::Committed { .. })));
+}
+
+#[tokio::test]
+async fn a_change_that_fails_takes_nothing_of_its_batch_with_it() {
+    let file = File::new();
+    let store = Arc::new(file.open(Options::default()));
+    // While the other writes, changes gather into one batch.
+    let other = file.occupy();
+    let mut commits = JoinSet::new();
+    for id in 0..20 {
+        let store = store.clone();
+        let mut change = put(id);
+        if id % 5 == 4 {
+            let twice = (PayloadId(id), Bytes::from_static(b"payload"));
+            change.payloads.extend([twice.clone(), twice]);
+        }
+        commits.spawn(async move { (id, store.commit(change).await) });
+    }
+    tokio::task::yield_now().await;
+    other.execute_batch("ROLLBACK").unwrap();
+    while let Some(Ok((id, answer))) = commits.join_next().await {
+        let bad = id % 5 == 4;
+        match answer {
+            Ok(outcome) => assert!(!bad && matches!(outcome, Outcome::Committed { .. })),
+            Err(error) => assert!(bad && matches!(error, StoreError::Unavailable(_)), "{id}: {error}"),
+        }
+        assert_eq!(is_there(&store, id).await, !bad, "{id}");
+        assert_eq!(store.payloads(&tenant(), &[PayloadId(id)]).await.unwrap(), [None]);
+    }
+}
+
+#[tokio::test]
+async fn closing_waits_for_what_is_queued() {
+    let file = File::new();
+    let store = file.open(Options::default());
+    let other = file.occupy();
+    {
+        let mut commit = store.commit(put("a"));
+        let waited = tokio::time::timeout(Duration::ZERO, &mut commit).await;
+        assert!(waited.is_err(), "nobody waits for its answer any more");
+    }
+    let mut closing = pin!(store.close());
+    assert!(tokio::time::timeout(Duration::ZERO, &mut closing).await.is_err(), "the other still writes");
+    other.execute_batch("ROLLBACK").unwrap();
+    closing.await;
+    assert!(is_there(&file.open(Options::default()), "a").await);
+}
+
+#[tokio::test]
+async fn stores_of_the_same_file_count_each_change_once() {
+    let file = File::new();
+    let stores = [Arc::new(file.open(Options::default())), Arc::new(file.open(Options::default()))];
+    let mut commits = JoinSet::new();
+    for store in stores.iter().cycle().take(8) {
+        let store = store.clone();
+        commits.spawn(async move {
+            let mut won = 0;
+            while won < 10 {
+                let version = store.load(&tenant(), &[key("a")]).await.unwrap().records[0]
+                    .as_ref()
+                    .map_or(0, |record| record.version);
+                let guard =
+                    if version == 0 { Guard::Absent(key("a")) } else { Guard::Version(key("a"), version) };
+                let mut change = put("a");
+                change.guards.push(guard);
+                if let Outcome::Committed { .. } = store.commit(change).await.unwrap() {
+                    won += 1;
+                }
+            }
+        });
+    }
+    while let Some(done) = commits.join_next().await {
+        done.unwrap();
+    }
+    let record = stores[0].load(&tenant(), &[key("a")]).await.unwrap().records.remove(0).unwrap();
+    assert_eq!(record.version, 80);
+}
+
+#[tokio::test]
+async fn what_was_not_put_there_is_corrupt_and_no_panic() {
+    let file = File::new();
+    let store = file.open(Options::default());
+    file.connect()
+        .execute_batch(
+            "INSERT INTO due VALUES (0, 'tenant', 99, 'unknown kind');
+             INSERT INTO records VALUES ('tenant', 9, 'below zero', -1, x'');
+             INSERT INTO deliveries VALUES ('tenant', 'nobody', 1, 'm', 'error', 1, 'subject', NULL, 0, 0);",
+        )
+        .unwrap();
+    let corrupt = |error| assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+    corrupt(store.due(10).await.unwrap_err());
+    corrupt(store.load(&tenant(), &[key("below zero")]).await.unwrap_err());
+    corrupt(store.deliveries_about(&tenant(), "subject").await.unwrap_err());
+    let mut change = put("a");
+    change.guards.push(Guard::Version(key("below zero"), 1));
+    corrupt(store.commit(change).await.unwrap_err());
+}

@@ -1,0 +1,275 @@
+//! Submitting, deciding, withdrawing, cancelling: edges, replays and refusals on a real store.
+
+use std::time::Duration;
+
+use countersign_core::use_cases::{Viewer, acknowledge::Acknowledger, wait::Waited};
+use countersign_wire::{exchange::State, id::RequestId, refresh::RefreshBody};
+
+use super::{
+    cases,
+    world::{World, approver, decide, decision, minutes, request, robot, status_of},
+};
+use crate::store_suite::Bench;
+
+cases! {
+    a_submission_is_pending_until_it_is_decided,
+    the_same_submission_again_is_a_replay,
+    another_submission_under_the_same_id_conflicts,
+    the_same_decision_again_is_a_replay_however_it_is_spelled,
+    another_decision_conflicts_and_changes_nothing,
+    a_decision_is_kept_byte_for_byte,
+    a_decision_on_a_withdrawn_exchange_is_not_found,
+    a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told,
+    withdrawing_is_for_the_owner_only,
+    an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it,
+    a_submission_that_is_past_already_is_refused,
+    a_cancelled_exchange_can_be_cancelled_again_and_nothing_else,
+    an_acknowledged_decision_is_delivered_and_never_told_again,
+    acknowledging_another_message_does_not_deliver,
+    an_approver_outside_the_exchange_sees_nothing,
+    tenants_with_the_same_ids_do_not_meet,
+    a_wait_is_answered_by_the_decision,
+    a_wait_on_what_ended_without_a_decision_gets_nothing,
+    a_wait_on_nothing_is_not_found,
+    a_refresh_reaches_the_enforcer_once_a_minute,
+}
+
+async fn a_submission_is_pending_until_it_is_decided(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let submitted = world.submit(&request("r")).await.unwrap();
+    assert_eq!((submitted.accepted.state, submitted.replayed), (State::PendingApproval, false));
+    assert_eq!(world.status("r").await.unwrap().state, State::PendingApproval);
+    let decided = world.decide("ada", "r", "n").await.unwrap();
+    assert_eq!((decided.accepted.state, decided.replayed), (State::Decided, false));
+    let standing = world.status("r").await.unwrap();
+    assert_eq!((standing.state, standing.created_at), (State::Decided, minutes(0)));
+    assert!(world.inbox("ada").await.is_empty());
+}
+
+async fn the_same_submission_again_is_a_replay(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let first = world.submit(&request("r")).await.unwrap();
+    for minute in [0, 5, 20] {
+        world.at_minute(minute).await;
+        let again = world.submit(&request("r")).await.unwrap();
+        assert_eq!(
+            (again.accepted, again.replayed),
+            (first.accepted.clone(), true),
+            "after {minute} minutes"
+        );
+    }
+    assert_eq!(world.status("r").await.unwrap().state, State::Expired);
+}
+
+async fn another_submission_under_the_same_id_conflicts(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    assert_eq!(status_of(&world.submit(&request("r").about("else")).await, 202), 409);
+    assert_eq!(status_of(&world.submit(&request("r").by("stranger")).await, 202), 409);
+    assert_eq!(world.inbox("ada").await, ["r"]);
+}
+
+async fn the_same_decision_again_is_a_replay_however_it_is_spelled(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    world.decide("ada", "r", "n").await.unwrap();
+    let id: RequestId = "r".parse().unwrap();
+    let respelled = decision(&id, "r", "n", None).replace(',', " ,\n");
+    let again = decide(&world.gateway, &world.tenant, &approver("ada"), &id, &respelled).await.unwrap();
+    assert!(again.replayed);
+}
+
+async fn another_decision_conflicts_and_changes_nothing(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    world.decide("ada", "r", "first").await.unwrap();
+    let before = world.status("r").await.unwrap();
+    assert_eq!(status_of(&world.decide("bob", "r", "second").await, 200), 409);
+    assert_eq!(world.status("r").await.unwrap(), before);
+}
+
+async fn a_decision_is_kept_byte_for_byte(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    let id: RequestId = "r".parse().unwrap();
+    let spelled = decision(&id, "r", "n", None).replace(',', " ,\r\n");
+    decide(&world.gateway, &world.tenant, &approver("ada"), &id, &spelled).await.unwrap();
+    assert_eq!(world.status("r").await.unwrap().decision.unwrap(), spelled.as_bytes());
+    let waited = world.gateway.wait(&world.tenant, &robot(), &id, Duration::ZERO).await.unwrap();
+    assert!(matches!(waited, Waited::Decided { decision, .. } if decision == spelled.as_bytes()));
+}
+
+async fn a_decision_on_a_withdrawn_exchange_is_not_found(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await.unwrap();
+    assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 404);
+    let again = world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await;
+    assert_eq!(status_of(&again, 200), 409);
+}
+
+async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r").to("ada")).await.unwrap();
+    let reader = countersign_core::feed::Reader::Approver(approver("ada"));
+    let mut feed = world.gateway.feed(&world.tenant, &reader, &[]);
+    assert_eq!(feed.next().await.unwrap()[0].1.msg_type.as_str(), "approval.request");
+    world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await.unwrap();
+    let told = feed.next().await.unwrap();
+    assert_eq!((told.len(), told[0].1.msg_type.as_str()), (1, "exchange.withdrawn"));
+    assert!(world.inbox("ada").await.is_empty());
+}
+
+async fn withdrawing_is_for_the_owner_only(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    let id = "r".parse().unwrap();
+    let stranger = world.gateway.withdraw(&world.tenant, &"stranger".parse().unwrap(), &id).await;
+    let unknown = world.gateway.withdraw(&world.tenant, &robot(), &"unknown".parse().unwrap()).await;
+    assert_eq!((status_of(&stranger, 200), status_of(&unknown, 200)), (404, 404));
+    assert_eq!(world.inbox("ada").await, ["r"]);
+}
+
+async fn an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    world.at_minute(10).await;
+    // Readers take it as expired without writing.
+    assert_eq!(world.status("r").await.unwrap().state, State::Expired);
+    assert!(world.inbox("ada").await.is_empty());
+    assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 409);
+    // The clock going back does not revive what was written.
+    world.at_minute(5).await;
+    assert_eq!(world.status("r").await.unwrap().state, State::Expired);
+    assert_eq!(world.expired("ada").await, ["r"]);
+}
+
+async fn a_submission_that_is_past_already_is_refused(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    assert_eq!(status_of(&world.submit(&request("r").for_minutes(0)).await, 202), 422);
+    assert_eq!(status_of(&world.status("r").await, 200), 404);
+}
+
+async fn a_cancelled_exchange_can_be_cancelled_again_and_nothing_else(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let id: RequestId = "r".parse().unwrap();
+    world.submit(&request("r")).await.unwrap();
+    for _ in 0..2 {
+        let cancelled = world.gateway.cancel(&world.tenant, &id).await.unwrap();
+        assert_eq!(cancelled.state, State::Cancelled);
+    }
+    assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 409);
+    assert_eq!(status_of(&world.gateway.withdraw(&world.tenant, &robot(), &id).await, 200), 409);
+    assert!(world.inbox("ada").await.is_empty());
+}
+
+async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let id: RequestId = "r".parse().unwrap();
+    world.submit(&request("r")).await.unwrap();
+    world.decide("ada", "r", "n").await.unwrap();
+    let reader = countersign_core::feed::Reader::Enforcer(robot());
+    let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(told[0].1.msg_type.as_str(), "decision.deliver");
+    let again = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(again, told, "unacknowledged, it is told anew with the same id");
+
+    let by = Acknowledger::Enforcer(&"stranger".parse().unwrap());
+    assert_eq!(status_of(&world.gateway.acknowledge(&world.tenant, by, &id, None).await, 200), 404);
+    assert_eq!(world.status("r").await.unwrap().state, State::Decided);
+
+    let robot = robot();
+    let by = Acknowledger::Enforcer(&robot);
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].1.msg_id)).await.unwrap();
+    assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].1.msg_id)).await.unwrap();
+    assert!(world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap().is_empty());
+}
+
+async fn acknowledging_another_message_does_not_deliver(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let id: RequestId = "r".parse().unwrap();
+    world.submit(&request("r")).await.unwrap();
+    world.decide("ada", "r", "n").await.unwrap();
+    let robot = robot();
+    let by = Acknowledger::Enforcer(&robot);
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&"another".parse().unwrap())).await.unwrap();
+    assert_eq!(world.status("r").await.unwrap().state, State::Decided);
+    world.gateway.acknowledge(&world.tenant, by, &id, None).await.unwrap();
+    assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
+}
+
+async fn an_approver_outside_the_exchange_sees_nothing(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r").to("ada")).await.unwrap();
+    assert_eq!(status_of(&world.decide("bob", "r", "n").await, 200), 404);
+    let bob = approver("bob");
+    let seen = world.gateway.status(&world.tenant, Viewer::Approver(&bob), &"r".parse().unwrap()).await;
+    assert_eq!(status_of(&seen, 200), 404);
+    assert!(world.inbox("bob").await.is_empty());
+    world.decide("ada", "r", "n").await.unwrap();
+}
+
+async fn tenants_with_the_same_ids_do_not_meet(bench: Box<dyn Bench>) {
+    let mut world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    world.tenant = "other".parse().unwrap();
+    assert_eq!(status_of(&world.status("r").await, 200), 404);
+    assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 404);
+    world.submit(&request("r").about("else")).await.unwrap();
+    world.tenant = "acme".parse().unwrap();
+    assert_eq!(world.status("r").await.unwrap().artifact_hash, super::world::hash("r"));
+}
+
+async fn a_wait_is_answered_by_the_decision(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    let (gateway, tenant) = (world.gateway.clone(), world.tenant.clone());
+    let waiting = tokio::spawn(async move {
+        gateway.wait(&tenant, &robot(), &"r".parse().unwrap(), Duration::from_secs(30)).await
+    });
+    while world.doorbell.listened_to() == 0 {
+        tokio::task::yield_now().await;
+    }
+    world.decide("ada", "r", "n").await.unwrap();
+    assert!(matches!(waiting.await.unwrap().unwrap(), Waited::Decided { msg_id: Some(_), .. }));
+    assert_eq!(world.doorbell.listened_to(), 0, "a wait that is over listens to nothing");
+}
+
+async fn a_wait_on_what_ended_without_a_decision_gets_nothing(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    let id: RequestId = "r".parse().unwrap();
+    let pending = world.gateway.wait(&world.tenant, &robot(), &id, Duration::ZERO).await.unwrap();
+    assert_eq!(pending, Waited::Nothing { state: State::PendingApproval });
+    world.gateway.withdraw(&world.tenant, &robot(), &id).await.unwrap();
+    let ended = world.gateway.wait(&world.tenant, &robot(), &id, Duration::ZERO).await.unwrap();
+    assert_eq!(ended, Waited::Nothing { state: State::Withdrawn });
+}
+
+async fn a_wait_on_nothing_is_not_found(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let waited = world.gateway.wait(&world.tenant, &robot(), &"r".parse().unwrap(), Duration::ZERO).await;
+    assert_eq!(status_of(&waited, 200), 404);
+    world.submit(&request("r")).await.unwrap();
+    let stranger = "stranger".parse().unwrap();
+    let waited = world.gateway.wait(&world.tenant, &stranger, &"r".parse().unwrap(), Duration::ZERO).await;
+    assert_eq!(status_of(&waited, 200), 404);
+}
+
+async fn a_refresh_reaches_the_enforcer_once_a_minute(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let (ada, id): (_, RequestId) = (approver("ada"), "r".parse().unwrap());
+    world.submit(&request("r")).await.unwrap();
+    let refresh = async || world.gateway.refresh(&world.tenant, &ada, &id, &RefreshBody::default()).await;
+    let told = async || world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap().len() - 1;
+    refresh().await.unwrap();
+    refresh().await.unwrap();
+    assert_eq!(told().await, 1);
+    world.at_minute(1).await;
+    refresh().await.unwrap();
+    assert_eq!(told().await, 2);
+    let unknown =
+        world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;
+    assert_eq!(status_of(&unknown, 202), 404);
+}

@@ -1,0 +1,246 @@
+//! The model: what must be answered, on a page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use countersign_wire::{exchange::State, timestamp::Timestamp};
+
+use super::ops::{APPROVERS, Op, decision_text};
+use crate::gateway_suite::world::minutes;
+
+/// One exchange, as little of it as the answers need.
+#[derive(Debug, Clone)]
+pub(super) struct Modelled {
+    pub(super) enforcer: usize,
+    pub(super) about: usize,
+    pub(super) to: Option<usize>,
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+    pub(super) order: usize,
+    pub(super) state: State,
+    pub(super) decision: Option<String>,
+    pub(super) hidden: BTreeSet<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) exchanges: BTreeMap<usize, Modelled>,
+    pub(super) now: u64,
+}
+
+impl Modelled {
+    pub(super) fn has_lapsed(&self, now: Timestamp) -> bool {
+        self.state == State::PendingApproval && now >= self.expires_at
+    }
+
+    pub(super) fn state_at(&self, now: Timestamp) -> State {
+        if self.has_lapsed(now) { State::Expired } else { self.state }
+    }
+
+    /// Whoever writes meets what has lapsed first.
+    pub(super) fn met_by_a_writer(&mut self, now: Timestamp) {
+        if self.has_lapsed(now) {
+            self.state = State::Expired;
+            self.hidden.clear();
+        }
+    }
+
+    pub(super) fn seen_by(&self, by: usize) -> bool {
+        self.to.is_none_or(|to| to == by)
+    }
+}
+
+impl Model {
+    pub(super) fn now(&self) -> Timestamp {
+        minutes(self.now)
+    }
+
+    pub(super) fn column(&self, id: usize) -> &'static str {
+        match self.exchanges.get(&id) {
+            None => "none",
+            Some(exchange) if exchange.has_lapsed(self.now()) => "P!",
+            Some(exchange) => match exchange.state {
+                State::PendingApproval => "P",
+                State::Decided => "D",
+                State::Delivered => "V",
+                State::Expired => "X",
+                State::Withdrawn => "W",
+                State::Cancelled => "C",
+            },
+        }
+    }
+
+    pub(super) fn of_enforcer(&mut self, id: usize, enforcer: usize) -> Option<&mut Modelled> {
+        self.exchanges.get_mut(&id).filter(|exchange| exchange.enforcer == enforcer)
+    }
+
+    pub(super) fn seen(&mut self, id: usize, by: usize) -> Option<&mut Modelled> {
+        self.exchanges.get_mut(&id).filter(|exchange| exchange.seen_by(by))
+    }
+
+    /// The answer that the gateway must give, and what changes.
+    #[expect(clippy::too_many_lines, reason = "the whole model on one page is the point of it")]
+    pub(super) fn answer(&mut self, op: &Op) -> u16 {
+        let now = self.now();
+        match *op {
+            Op::Submit { id, enforcer, about, minutes: life, to } => {
+                let order = self.exchanges.len();
+                let expires_at = minutes(self.now + life);
+                match self.exchanges.get_mut(&id) {
+                    Some(known) => {
+                        known.met_by_a_writer(now);
+                        if known.enforcer == enforcer && known.about == about { 202 } else { 409 }
+                    }
+                    None if now >= expires_at => 422,
+                    None => {
+                        let to = (to < APPROVERS.len()).then_some(to);
+                        let (state, hidden) = (State::PendingApproval, BTreeSet::new());
+                        let created_at = now;
+                        let new = Modelled {
+                            enforcer,
+                            about,
+                            to,
+                            created_at,
+                            expires_at,
+                            order,
+                            state,
+                            decision: None,
+                            hidden,
+                        };
+                        self.exchanges.insert(id, new);
+                        202
+                    }
+                }
+            }
+            Op::Decide { id, by, about, void, signed, .. } => {
+                let text = decision_text(op);
+                let Some(known) = self.seen(id, by) else { return 404 };
+                known.met_by_a_writer(now);
+                match known.state {
+                    State::Withdrawn => 404,
+                    State::Decided | State::Delivered if known.decision == text => 200,
+                    State::Decided | State::Delivered => 409,
+                    _ if about != known.about || void => 400,
+                    _ if APPROVERS[by] == "carol" && !signed => 403,
+                    State::PendingApproval => {
+                        known.state = State::Decided;
+                        known.decision = text;
+                        200
+                    }
+                    State::Expired | State::Cancelled => 409,
+                }
+            }
+            Op::Withdraw { id, enforcer } => {
+                let Some(known) = self.of_enforcer(id, enforcer) else { return 404 };
+                known.met_by_a_writer(now);
+                if known.state != State::PendingApproval {
+                    return 409;
+                }
+                known.state = State::Withdrawn;
+                200
+            }
+            Op::Cancel { id } => {
+                let Some(known) = self.exchanges.get_mut(&id) else { return 404 };
+                known.met_by_a_writer(now);
+                match known.state {
+                    State::PendingApproval | State::Cancelled => {
+                        known.state = State::Cancelled;
+                        200
+                    }
+                    _ => 409,
+                }
+            }
+            Op::Acknowledge { id, enforcer } => {
+                let Some(known) = self.of_enforcer(id, enforcer) else { return 404 };
+                known.met_by_a_writer(now);
+                if known.state == State::Decided {
+                    known.state = State::Delivered;
+                }
+                200
+            }
+            Op::Wait { id, enforcer } => match self.of_enforcer(id, enforcer) {
+                None => 404,
+                Some(known) if known.decision.is_some() => 200,
+                Some(_) => 204,
+            },
+            Op::Refresh { id, by } => {
+                let Some(known) = self.seen(id, by) else { return 404 };
+                known.met_by_a_writer(now);
+                202
+            }
+            Op::Status { id, by } => {
+                if self.seen(id, by).is_some() {
+                    200
+                } else {
+                    404
+                }
+            }
+            Op::Hide { id, by } => {
+                let Some(known) = self.seen(id, by) else { return 404 };
+                known.met_by_a_writer(now);
+                match known.state {
+                    State::PendingApproval | State::Expired if known.hidden.insert(by) => 200,
+                    _ => 404,
+                }
+            }
+            Op::Pass { minutes } => {
+                self.now += minutes;
+                200
+            }
+            Op::Sweep => {
+                self.exchanges.values_mut().for_each(|exchange| exchange.met_by_a_writer(now));
+                200
+            }
+        }
+    }
+
+    pub(super) fn list(&self, by: usize, state: State) -> Vec<usize> {
+        let now = self.now();
+        let listed = |exchange: &Modelled| {
+            exchange.state_at(now) == state && exchange.seen_by(by) && !exchange.hidden.contains(&by)
+        };
+        let mut listed: Vec<(&usize, &Modelled)> =
+            self.exchanges.iter().filter(|(_, exchange)| listed(exchange)).collect();
+        // Own before shared at the same time, otherwise as they came.
+        listed.sort_by_key(|(_, exchange)| (exchange.created_at, exchange.to.is_none(), exchange.order));
+        listed.into_iter().map(|(id, _)| *id).collect()
+    }
+}
+
+/// The row of the state table that an operation is in.
+pub(super) fn row(op: &Op, model: &Model) -> Option<&'static str> {
+    Some(match op {
+        Op::Submit { id, enforcer, about, minutes, .. } => match model.exchanges.get(id) {
+            Some(known) if known.enforcer != *enforcer || known.about != *about => "submit, other",
+            _ if *minutes == 0 => "submit, already past",
+            _ => "submit",
+        },
+        Op::Decide { id, by, about, void, signed, .. } => match model.exchanges.get(id) {
+            Some(known) if known.decision.is_some() && known.decision == decision_text(op) => "decide, again",
+            Some(known) if known.about != *about || *void => "decide, wrong",
+            _ if APPROVERS[*by] == "carol" && !*signed => "decide, signature fails",
+            _ => "decide",
+        },
+        Op::Withdraw { .. } => "withdraw",
+        Op::Cancel { .. } => "cancel",
+        Op::Acknowledge { .. } => "ack",
+        Op::Wait { .. } => "wait",
+        Op::Refresh { .. } => "refresh",
+        Op::Status { .. } => "status",
+        Op::Hide { .. } => "delete from inbox",
+        Op::Pass { .. } | Op::Sweep => return None,
+    })
+}
+
+pub(super) const ROWS: &[&str] = &[
+    "submit",
+    "decide",
+    "decide, signature fails",
+    "withdraw",
+    "cancel",
+    "ack",
+    "wait",
+    "refresh",
+    "status",
+    "delete from inbox",
+];
+pub(super) const COLUMNS: &[&str] = &["none", "P", "P!", "D", "V", "X", "W", "C"];

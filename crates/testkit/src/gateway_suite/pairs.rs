@@ -1,0 +1,331 @@
+//! Pairing and what rests on it: routing, registered keys, prompts, sessions; and presence.
+
+use countersign_core::{
+    Error,
+    use_cases::{
+        Viewer, pairing::CodeKey, presence::SelfDescription, prompt::PromptSubmission, session::Reported,
+    },
+};
+use countersign_wire::{
+    RawObject,
+    exchange::State,
+    hash::Sha256Hex,
+    id::RequestId,
+    keys::{KeyBundle, PublicKey, SigningKey},
+    pairing::{CompleteRequest, CompleteResponse, InitiateRequest, InitiateResponse, Progress},
+    parse,
+    presence::{Status, Transport},
+    prompt::AckStatus,
+    session::SessionEvent,
+};
+
+use super::{
+    cases,
+    world::{World, approver, decide, decision, request, robot, status_of},
+};
+use crate::store_suite::Bench;
+
+cases! {
+    a_code_leads_to_a_pair,
+    a_code_is_bound_to_the_first_who_resolves_it,
+    a_code_is_good_for_ten_minutes_and_once,
+    a_pairing_is_seen_by_its_two_parties_only,
+    requests_of_a_paired_enforcer_go_to_its_approvers,
+    a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere,
+    a_registered_key_makes_the_gateway_check_signatures,
+    two_completions_of_one_pairing_make_one_pair,
+    a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back,
+    a_prompt_with_another_hash_conflicts,
+    session_events_are_taken_once_and_not_after_the_end,
+    presence_is_online_for_ten_minutes_after_a_call,
+}
+
+fn codes() -> CodeKey {
+    CodeKey([7; 32])
+}
+
+fn bundle(seed: u8) -> PublicKey {
+    let mut agreement = [0; 32];
+    agreement[0] = 9;
+    PublicKey::Bundle(Box::new(KeyBundle {
+        signing: SigningKey::from_seed(&[seed; 32]).verifying_key(),
+        agreement: countersign_wire::keys::AgreementKey::from_bytes(agreement).unwrap(),
+        proof: None,
+    }))
+}
+
+async fn initiate(world: &World) -> InitiateResponse {
+    let request = InitiateRequest {
+        enforcer_id: robot(),
+        enforcer_label: Some("Robot".parse().unwrap()),
+        workspace_name: None,
+        public_key: bundle(1),
+    };
+    world.gateway.initiate_pairing(&world.tenant, request, &codes()).await.unwrap()
+}
+
+async fn complete(
+    world: &World,
+    begun: &InitiateResponse,
+    who: &str,
+    seed: u8,
+) -> Result<CompleteResponse, Error> {
+    let request =
+        CompleteRequest { nonce: begun.nonce.clone(), approver_id: approver(who), public_key: bundle(seed) };
+    world.gateway.complete_pairing(&world.tenant, &request).await
+}
+
+async fn pair(world: &World, who: &str, seed: u8) -> CompleteResponse {
+    let begun = initiate(world).await;
+    complete(world, &begun, who, seed).await.unwrap()
+}
+
+async fn a_code_leads_to_a_pair(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let begun = initiate(&world).await;
+    let status = async || {
+        world
+            .gateway
+            .pairing_status(&world.tenant, Viewer::Enforcer(&robot()), &begun.nonce)
+            .await
+            .unwrap()
+            .progress
+    };
+    assert_eq!(status().await, Progress::Pending);
+    let resolved =
+        world.gateway.resolve_pairing(&world.tenant, &approver("ada"), begun.code, &codes()).await.unwrap();
+    assert_eq!((&resolved.nonce, &resolved.public_key), (&begun.nonce, &bundle(1)));
+    assert_eq!(status().await, Progress::Resolved);
+    let completed = complete(&world, &begun, "ada", 2).await.unwrap();
+    assert_eq!(completed.enforcer_label, Some("Robot".parse().unwrap()));
+    assert!(
+        matches!(status().await, Progress::Completed { routing_token, .. } if routing_token == completed.routing_token)
+    );
+    assert_eq!(world.gateway.paired_enforcers(&world.tenant, &approver("ada")).await.unwrap(), [robot()]);
+}
+
+async fn a_code_is_bound_to_the_first_who_resolves_it(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let begun = initiate(&world).await;
+    let resolve =
+        async |who| world.gateway.resolve_pairing(&world.tenant, &approver(who), begun.code, &codes()).await;
+    resolve("ada").await.unwrap();
+    resolve("ada").await.unwrap();
+    assert_eq!(status_of(&resolve("eve").await, 200), 404);
+    assert_eq!(status_of(&complete(&world, &begun, "eve", 3).await, 200), 404);
+    complete(&world, &begun, "ada", 2).await.unwrap();
+    assert_eq!(status_of(&complete(&world, &begun, "ada", 2).await, 200), 409);
+}
+
+async fn a_code_is_good_for_ten_minutes_and_once(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let ada = approver("ada");
+    let used = initiate(&world).await;
+    complete(&world, &used, "ada", 2).await.unwrap();
+    let resolved = world.gateway.resolve_pairing(&world.tenant, &ada, used.code, &codes()).await;
+    assert_eq!(status_of(&resolved, 200), 404);
+    let late = initiate(&world).await;
+    world.at_minute(10).await;
+    let resolved = world.gateway.resolve_pairing(&world.tenant, &ada, late.code, &codes()).await;
+    assert_eq!(status_of(&resolved, 200), 404);
+    assert_eq!(status_of(&complete(&world, &late, "ada", 2).await, 200), 404);
+    let status = world.gateway.pairing_status(&world.tenant, Viewer::Enforcer(&robot()), &late.nonce).await;
+    assert_eq!(status.unwrap().progress, Progress::Expired);
+}
+
+async fn a_pairing_is_seen_by_its_two_parties_only(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let begun = initiate(&world).await;
+    complete(&world, &begun, "ada", 2).await.unwrap();
+    let (ada, eve, stranger) = (approver("ada"), approver("eve"), "stranger".parse().unwrap());
+    for (viewer, expected) in
+        [(Viewer::Approver(&ada), 200), (Viewer::Approver(&eve), 404), (Viewer::Enforcer(&stranger), 404)]
+    {
+        let status = world.gateway.pairing_status(&world.tenant, viewer, &begun.nonce).await;
+        assert_eq!(status_of(&status, 200), expected, "{viewer:?}");
+    }
+}
+
+async fn requests_of_a_paired_enforcer_go_to_its_approvers(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    pair(&world, "ada", 2).await;
+    pair(&world, "bob", 3).await;
+    world.submit(&request("paired")).await.unwrap();
+    world.at_minute(1).await;
+    world.submit(&request("other").by("another-robot")).await.unwrap();
+    assert_eq!(world.inbox("ada").await, ["paired", "other"]);
+    assert_eq!(world.inbox("bob").await, ["paired", "other"]);
+    assert_eq!(world.inbox("eve").await, ["other"]);
+    world.at_minute(2).await;
+    world.submit(&request("addressed").to("eve")).await.unwrap();
+    assert_eq!(world.inbox("eve").await, ["other", "addressed"]);
+}
+
+async fn a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let ada = pair(&world, "ada", 2).await;
+    pair(&world, "bob", 3).await;
+    let trace = |token: &str| format!(r#"{{"routingToken":"{token}","keep":1}}"#);
+    let submit = async |id: &str, trace: String| {
+        let request = request(id);
+        let body = request.body();
+        let submission = countersign_core::use_cases::submit::Submission {
+            tenant: world.tenant.clone(),
+            enforcer: robot(),
+            request_id: request.id.clone(),
+            body: parse(body.as_bytes()).unwrap(),
+            expires_at: None,
+            recipient: None,
+            trace: Some(RawObject::parse(trace.as_bytes()).unwrap()),
+        };
+        status_of(&world.gateway.submit(submission).await, 202)
+    };
+    assert_eq!(submit("r", trace(ada.routing_token.as_str())).await, 202);
+    assert_eq!(submit("x", trace("made-up")).await, 422);
+    assert_eq!((world.inbox("ada").await.len(), world.inbox("bob").await.len()), (1, 0));
+    let items = world.list("ada", countersign_core::use_cases::inbox::List::Active, 50).await;
+    assert_eq!(items[0].trace.as_deref(), Some(br#"{"keep":1}"#.as_slice()), "approvers never see the token");
+}
+
+async fn a_registered_key_makes_the_gateway_check_signatures(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    pair(&world, "ada", 2).await;
+    world.submit(&request("r").to("ada")).await.unwrap();
+    let id: RequestId = "r".parse().unwrap();
+    let (own, foreign) = (SigningKey::from_seed(&[2; 32]), SigningKey::from_seed(&[9; 32]));
+    for key in [None, Some(&foreign)] {
+        let bad = decision(&id, "r", "n", key);
+        let refused = decide(&world.gateway, &world.tenant, &approver("ada"), &id, &bad).await;
+        assert_eq!(status_of(&refused, 200), 403);
+        assert_eq!(world.status("r").await.unwrap().state, State::PendingApproval, "nothing has changed");
+    }
+    let good = decision(&id, "r", "n", Some(&own));
+    decide(&world.gateway, &world.tenant, &approver("ada"), &id, &good).await.unwrap();
+}
+
+async fn two_completions_of_one_pairing_make_one_pair(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let begun = initiate(&world).await;
+    let (one, two) = tokio::join!(complete(&world, &begun, "ada", 2), complete(&world, &begun, "bob", 3));
+    let mut statuses = [status_of(&one, 200), status_of(&two, 200)];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 404]);
+    world.submit(&request("r")).await.unwrap();
+    assert_eq!(world.inbox("ada").await.len() + world.inbox("bob").await.len(), 1);
+}
+
+fn prompt(id: &str, text: &str) -> String {
+    let unhashed = format!(
+        r#"{{"requestId":"{id}","artifactType":"prompt.send","createdAt":"2026-11-15T12:00:00Z","target":"agentChat","text":"{text}","promptHashAlg":"SHA-256"}}"#
+    );
+    let hash =
+        Sha256Hex::of_object_without(RawObject::parse(unhashed.as_bytes()).unwrap(), "promptHash").unwrap();
+    unhashed.replacen('{', &format!(r#"{{"promptHash":"{hash}","#), 1)
+}
+
+async fn send_prompt(world: &World, id: &str, text: &str) -> Result<AckStatus, Error> {
+    let body = prompt(id, text);
+    let submission = PromptSubmission {
+        tenant: world.tenant.clone(),
+        approver: approver("ada"),
+        request_id: id.parse().unwrap(),
+        body: parse(body.as_bytes()).unwrap(),
+        recipient: None,
+    };
+    world.gateway.send_prompt(submission).await.map(|standing| standing.status)
+}
+
+async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    assert_eq!(status_of(&send_prompt(&world, "p", "hi").await, 202), 422, "nobody to send it to");
+    pair(&world, "ada", 2).await;
+    assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued);
+    let reader = countersign_core::feed::Reader::Enforcer(robot());
+    let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(told[0].1.msg_type.as_str(), "prompt.send");
+    let body = world.gateway.store().payloads(&world.tenant, &[told[0].1.payload.unwrap()]).await.unwrap();
+    assert_eq!(body[0].as_deref(), Some(prompt("p", "hi").as_bytes()));
+
+    let hash: serde_json::Value = serde_json::from_str(&prompt("p", "hi")).unwrap();
+    let ack = |status: &str| {
+        format!(
+            r#"{{"requestId":"p","promptHash":{},"status":"{status}","ackAt":"2026-11-15T12:00:01Z"}}"#,
+            hash["promptHash"]
+        )
+    };
+    let acknowledge = async |status| {
+        let ack = ack(status);
+        world.gateway.acknowledge_prompt(&world.tenant, &robot(), &parse(ack.as_bytes()).unwrap()).await
+    };
+    acknowledge("delivered").await.unwrap();
+    acknowledge("error").await.unwrap();
+    assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Delivered, "it never goes back");
+    let reader = countersign_core::feed::Reader::Approver(approver("ada"));
+    let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!((told.len(), told[0].1.msg_type.as_str()), (1, "prompt.ack"));
+}
+
+async fn a_prompt_with_another_hash_conflicts(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    pair(&world, "ada", 2).await;
+    send_prompt(&world, "p", "hi").await.unwrap();
+    assert_eq!(status_of(&send_prompt(&world, "p", "ho").await, 202), 409);
+}
+
+async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    pair(&world, "ada", 2).await;
+    let report = async |event: &str| {
+        let event = parse::<SessionEvent<'_>>(event.as_bytes()).unwrap();
+        world.gateway.report_session(&world.tenant, &robot(), &event).await
+    };
+    let start =
+        r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
+    let status = r#"{"sessionId":"s","eventType":"session.status","state":"planning","updatedAt":"2026-11-15T12:00:01Z"}"#;
+    let older =
+        r#"{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"2026-11-15T12:00:00Z"}"#;
+    let snapshot = |hash: &str| {
+        format!(
+            r#"{{"sessionId":"s","eventType":"session.snapshot","snapshotId":"i","snapshotType":"plan","createdAt":"2026-11-15T12:00:00Z","payload":{{"ciphertext":"c"}},"snapshotHashAlg":"SHA-256","snapshotHash":"{}"}}"#,
+            Sha256Hex::digest(hash.as_bytes())
+        )
+    };
+    let end =
+        r#"{"sessionId":"s","eventType":"session.end","endedAt":"2026-11-15T12:00:09Z","reason":"user_end"}"#;
+    assert_eq!(report(status).await.unwrap(), Reported::Taken, "before the start is fine");
+    assert_eq!(report(start).await.unwrap(), Reported::Taken);
+    assert_eq!(report(start).await.unwrap(), Reported::Known);
+    assert_eq!(report(older).await.unwrap(), Reported::Taken);
+    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Taken);
+    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Known);
+    assert_eq!(status_of(&report(&snapshot("two")).await, 202), 409);
+    assert_eq!(report(end).await.unwrap(), Reported::Taken);
+    assert_eq!(report(end).await.unwrap(), Reported::Known);
+    let late = status.replace("planning", "editing");
+    assert_eq!(status_of(&report(&late).await, 202), 409);
+
+    let (ada, eve, id) = (approver("ada"), approver("eve"), "s".parse().unwrap());
+    let session = world.gateway.session(&world.tenant, Viewer::Approver(&ada), &id).await.unwrap();
+    assert_eq!(session.activity.unwrap().as_str(), "planning", "what is older does not undo what is newer");
+    assert!(session.end.is_some() && session.snapshots.len() == 1);
+    assert_eq!(status_of(&world.gateway.session(&world.tenant, Viewer::Approver(&eve), &id).await, 200), 404);
+    let reader = countersign_core::feed::Reader::Approver(ada.clone());
+    assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 5);
+    assert!(world.inbox("ada").await.is_empty(), "news is not in the inbox");
+}
+
+async fn presence_is_online_for_ten_minutes_after_a_call(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let says =
+        SelfDescription { enforcer_label: Some("Robot".parse().unwrap()), ..SelfDescription::default() };
+    world.gateway.touch(&world.tenant, &robot(), Transport::Websocket, says).await.unwrap();
+    world.gateway.touch(&world.tenant, &robot(), Transport::Poll, SelfDescription::default()).await.unwrap();
+    let seen = world.gateway.presence_of(&world.tenant, &robot()).await.unwrap();
+    assert_eq!((seen.status, seen.transport), (Status::Online, Transport::Poll));
+    assert_eq!(seen.enforcer_label, Some("Robot".parse().unwrap()));
+    world.at_minute(10).await;
+    let list = world.gateway.presence_list(&world.tenant).await.unwrap();
+    assert_eq!((list.len(), list[0].status), (1, Status::Offline));
+    let unknown = world.gateway.presence_of(&world.tenant, &"nobody".parse().unwrap()).await;
+    assert_eq!(status_of(&unknown, 200), 404);
+}

@@ -1,0 +1,174 @@
+//! Races through two handles: exactly one wins, and the loser is told what won.
+//!
+//! `RACE_ROUNDS` sets the rounds of each race; 200 by default.
+
+use countersign_core::{Error, Gateway, use_cases::submit::Submitted};
+use countersign_wire::{
+    exchange::State,
+    id::{RequestId, TenantId},
+    keys::PublicKey,
+    pairing::{CompleteRequest, InitiateRequest},
+};
+
+use super::{
+    cases,
+    world::{Request, World, approver, decide, decision, minutes, request, robot, status_of, submit},
+};
+use crate::store_suite::Bench;
+
+cases! {
+    two_decisions_race,
+    a_decision_and_a_withdrawal_race,
+    a_decision_and_expiry_race,
+    two_equal_submissions_race,
+    two_different_submissions_race,
+    two_completions_race,
+}
+
+fn rounds() -> usize {
+    std::env::var("RACE_ROUNDS").ok().map_or(200, |rounds| rounds.parse().expect("RACE_ROUNDS is a number"))
+}
+
+/// Starts both at once, each on a worker of its own.
+async fn race<A: Send + 'static, B: Send + 'static>(
+    one: impl Future<Output = A> + Send + 'static,
+    two: impl Future<Output = B> + Send + 'static,
+) -> (A, B) {
+    let (one, two) = (tokio::spawn(one), tokio::spawn(two));
+    (one.await.unwrap(), two.await.unwrap())
+}
+
+async fn decide_as(
+    gateway: Gateway,
+    tenant: TenantId,
+    who: &'static str,
+    id: RequestId,
+) -> Result<Submitted, Error> {
+    let decision = decision(&id, id.as_str(), who, None);
+    decide(&gateway, &tenant, &approver(who), &id, &decision).await
+}
+
+async fn two_decisions_race(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let second = world.second_gateway().await;
+    for round in 0..rounds() {
+        let name = format!("r{round}");
+        let id: RequestId = name.parse().unwrap();
+        world.submit(&request(&name)).await.unwrap();
+        let (ada, bob) = race(
+            decide_as(world.gateway.clone(), world.tenant.clone(), "ada", id.clone()),
+            decide_as(second.clone(), world.tenant.clone(), "bob", id),
+        )
+        .await;
+        let winner = match (status_of(&ada, 200), status_of(&bob, 200)) {
+            (200, 409) => "ada",
+            (409, 200) => "bob",
+            other => panic!("round {round}: {other:?}"),
+        };
+        let stored = world.status(&name).await.unwrap().decision.unwrap();
+        assert!(
+            String::from_utf8_lossy(&stored).contains(&format!(r#""nonce":"{winner}""#)),
+            "round {round}"
+        );
+    }
+}
+
+async fn a_decision_and_a_withdrawal_race(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let second = world.second_gateway().await;
+    for round in 0..rounds() {
+        let name = format!("r{round}");
+        let id: RequestId = name.parse().unwrap();
+        world.submit(&request(&name)).await.unwrap();
+        let (second, tenant, other_id) = (second.clone(), world.tenant.clone(), id.clone());
+        let (decided, withdrawn) =
+            race(decide_as(world.gateway.clone(), world.tenant.clone(), "ada", id), async move {
+                second.withdraw(&tenant, &robot(), &other_id).await
+            })
+            .await;
+        let state = world.status(&name).await.unwrap().state;
+        match (status_of(&decided, 200), status_of(&withdrawn, 200)) {
+            (200, 409) => assert_eq!(state, State::Decided, "round {round}"),
+            (404, 200) => assert_eq!(state, State::Withdrawn, "round {round}"),
+            other => panic!("round {round}: {other:?}"),
+        }
+    }
+}
+
+async fn a_decision_and_expiry_race(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let second = world.second_gateway().await;
+    for round in 0..rounds() {
+        let name = format!("r{round}");
+        world.at_minute(0).await;
+        world.submit(&request(&name)).await.unwrap();
+        let decide = decide_as(world.gateway.clone(), world.tenant.clone(), "ada", name.parse().unwrap());
+        let decide = tokio::spawn(decide);
+        world.bench.set_now(minutes(10)).await;
+        second.sweep().await.unwrap();
+        let decided = decide.await.unwrap();
+        let state = world.status(&name).await.unwrap().state;
+        match status_of(&decided, 200) {
+            200 => assert_eq!(state, State::Decided, "round {round}"),
+            409 => assert_eq!(state, State::Expired, "round {round}"),
+            other => panic!("round {round}: {other}"),
+        }
+    }
+}
+
+async fn submissions(bench: Box<dyn Bench>, other: impl Fn(&str) -> Request, expected: [(u16, bool); 2]) {
+    let world = World::new(bench);
+    let second = world.second_gateway().await;
+    for round in 0..rounds() {
+        let name = format!("r{round}");
+        let (first, other) = (request(&name), other(&name));
+        let (gateway, tenant) = (world.gateway.clone(), world.tenant.clone());
+        let (second, second_tenant) = (second.clone(), world.tenant.clone());
+        let (one, two) = race(async move { submit(&gateway, &tenant, &first).await }, async move {
+            submit(&second, &second_tenant, &other).await
+        })
+        .await;
+        let seen = |outcome: &Result<Submitted, Error>| {
+            (status_of(outcome, 202), outcome.as_ref().is_ok_and(|submitted| submitted.replayed))
+        };
+        let mut outcomes = [seen(&one), seen(&two)];
+        outcomes.sort_unstable();
+        assert_eq!(outcomes, expected, "round {round}");
+    }
+    assert_eq!(world.inbox("ada").await.len(), rounds());
+}
+
+async fn two_equal_submissions_race(bench: Box<dyn Bench>) {
+    submissions(bench, request, [(202, false), (202, true)]).await;
+}
+
+async fn two_different_submissions_race(bench: Box<dyn Bench>) {
+    submissions(bench, |name| request(name).about("else"), [(202, false), (409, false)]).await;
+}
+
+async fn two_completions_race(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let second = world.second_gateway().await;
+    let codes = countersign_core::use_cases::pairing::CodeKey([7; 32]);
+    for round in 0..rounds() {
+        let key = |name: &str| PublicKey::Opaque(name.into());
+        let begin = InitiateRequest {
+            enforcer_id: format!("robot{round}").parse().unwrap(),
+            enforcer_label: None,
+            workspace_name: None,
+            public_key: key("enforcer"),
+        };
+        let pairing = world.gateway.initiate_pairing(&world.tenant, begin, &codes).await.unwrap();
+        let complete = |gateway: Gateway, who: &'static str| {
+            let (tenant, nonce) = (world.tenant.clone(), pairing.nonce.clone());
+            async move {
+                let request = CompleteRequest { nonce, approver_id: approver(who), public_key: key(who) };
+                gateway.complete_pairing(&tenant, &request).await
+            }
+        };
+        let (ada, bob) = race(complete(world.gateway.clone(), "ada"), complete(second.clone(), "bob")).await;
+        let mut statuses = [status_of(&ada, 200), status_of(&bob, 200)];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 404], "round {round}");
+    }
+}

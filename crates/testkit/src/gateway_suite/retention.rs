@@ -1,0 +1,137 @@
+//! What time takes away: first the bodies, then the memory of the id.
+
+use std::time::Duration;
+
+use countersign_core::use_cases::acknowledge::Acknowledger;
+use countersign_wire::id::RequestId;
+
+use super::{
+    cases,
+    world::{World, request, robot, status_of},
+};
+use crate::store_suite::{Bench, start};
+
+cases! {
+    bodies_go_thirty_days_after_the_end,
+    an_id_is_taken_for_ninety_days_after_the_end,
+    a_decision_that_nobody_fetched_is_kept_seven_days_longer,
+    an_idempotency_key_is_remembered_for_a_day,
+    sweeping_twice_does_nothing_more,
+    everything_survives_a_restart,
+}
+
+async fn at_day(world: &World, days: u64) {
+    world.bench.set_now(start().plus(Duration::from_hours(24 * days))).await;
+}
+
+/// Ends one exchange in each way there is, all on the first day.
+async fn ended(world: &World) -> Vec<&'static str> {
+    for id in ["withdrawn", "cancelled", "expired", "delivered"] {
+        world.submit(&request(id)).await.unwrap();
+    }
+    let id = |text: &str| text.parse::<RequestId>().unwrap();
+    world.gateway.withdraw(&world.tenant, &robot(), &id("withdrawn")).await.unwrap();
+    world.gateway.cancel(&world.tenant, &id("cancelled")).await.unwrap();
+    world.decide("ada", "delivered", "n").await.unwrap();
+    let robot = robot();
+    let by = Acknowledger::Enforcer(&robot);
+    world.gateway.acknowledge(&world.tenant, by, &id("delivered"), None).await.unwrap();
+    vec!["withdrawn", "cancelled", "expired", "delivered"]
+}
+
+async fn bodies_go_thirty_days_after_the_end(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let ids = ended(&world).await;
+    world.at_minute(10).await;
+    world.gateway.sweep().await.unwrap();
+    at_day(&world, 30).await;
+    world.bench.set_now(start().plus(Duration::from_hours(24 * 30)).minus(Duration::from_secs(1))).await;
+    world.gateway.sweep().await.unwrap();
+    for id in &ids {
+        world.status(id).await.unwrap();
+    }
+    at_day(&world, 31).await;
+    world.gateway.sweep().await.unwrap();
+    for id in ids {
+        assert_eq!(status_of(&world.status(id).await, 200), 404, "{id}");
+        assert!(world.gateway.store().deliveries_about(&world.tenant, id).await.unwrap().is_empty(), "{id}");
+    }
+}
+
+async fn an_id_is_taken_for_ninety_days_after_the_end(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let ids = ended(&world).await;
+    at_day(&world, 1).await;
+    world.gateway.sweep().await.unwrap();
+    at_day(&world, 89).await;
+    world.gateway.sweep().await.unwrap();
+    for id in &ids {
+        let late = request(id).for_minutes(200 * 24 * 60);
+        assert!(world.submit(&late).await.unwrap().replayed, "{id}");
+        assert_eq!(status_of(&world.submit(&late.about("else")).await, 202), 409, "{id}");
+    }
+    at_day(&world, 91).await;
+    world.gateway.sweep().await.unwrap();
+    for id in ids {
+        let late = request(id).for_minutes(200 * 24 * 60);
+        assert!(!world.submit(&late).await.unwrap().replayed, "{id}");
+    }
+}
+
+async fn a_decision_that_nobody_fetched_is_kept_seven_days_longer(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    world.decide("ada", "r", "n").await.unwrap();
+    // The decision itself is good until 2030; only 37 days after that it is gone.
+    world.bench.set_now("2030-02-06T00:00:00Z".parse().unwrap()).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(world.status("r").await.unwrap().decision.is_some());
+    world.bench.set_now("2030-02-10T00:00:00Z".parse().unwrap()).await;
+    world.gateway.sweep().await.unwrap();
+    assert_eq!(status_of(&world.status("r").await, 200), 404);
+}
+
+async fn an_idempotency_key_is_remembered_for_a_day(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let id: RequestId = "r".parse().unwrap();
+    let (one, two) = (super::world::hash("one"), super::world::hash("two"));
+    let check =
+        async |hash| world.gateway.check_idempotency_key(&world.tenant, "robot POST", "key", &id, hash).await;
+    check(one).await.unwrap();
+    world.gateway.remember_idempotency_key(&world.tenant, "robot POST", "key", &id, one).await.unwrap();
+    check(one).await.unwrap();
+    assert_eq!(status_of(&check(two).await, 200), 409);
+    let elsewhere = world.gateway.check_idempotency_key(&world.tenant, "other POST", "key", &id, two).await;
+    assert_eq!(status_of(&elsewhere, 200), 200);
+    at_day(&world, 1).await;
+    check(two).await.unwrap();
+    world.gateway.sweep().await.unwrap();
+    check(two).await.unwrap();
+}
+
+async fn sweeping_twice_does_nothing_more(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    for index in 0..450 {
+        world.submit(&request(&format!("r{index}"))).await.unwrap();
+    }
+    world.at_minute(10).await;
+    let second = world.second_gateway().await;
+    let (one, two) = tokio::join!(world.gateway.sweep(), second.sweep());
+    one.unwrap();
+    two.unwrap();
+    assert_eq!(world.gateway.sweep().await.unwrap().looked_at, 0);
+    assert_eq!(world.expired("ada").await.len(), 450);
+}
+
+async fn everything_survives_a_restart(bench: Box<dyn Bench>) {
+    let mut world = World::new(bench);
+    ended(&world).await;
+    world.submit(&request("pending")).await.unwrap();
+    let before = world.inbox("ada").await;
+    let standing = world.status("delivered").await.unwrap();
+    world.bench.reopen().await;
+    world.gateway = super::world::gateway(world.bench.store(), &world.doorbell, 3);
+    assert_eq!(world.inbox("ada").await, before);
+    assert_eq!(world.status("delivered").await.unwrap(), standing);
+    world.decide("ada", "pending", "n").await.unwrap();
+}

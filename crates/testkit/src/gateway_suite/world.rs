@@ -1,0 +1,265 @@
+//! A gateway on a store under test, and short words for what clients do.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use countersign_core::{
+    Error, Gateway,
+    chance::Chance,
+    doorbell::LocalDoorbell,
+    gateway::Retention,
+    store::Store,
+    use_cases::{
+        Viewer,
+        decide::DecisionSubmission,
+        inbox::{Item, List, Position},
+        status::Standing,
+        submit::{Submission, Submitted},
+    },
+};
+use countersign_wire::{
+    hash::Sha256Hex,
+    id::{ApproverId, EnforcerId, RequestId, TenantId},
+    keys::SigningKey,
+    parse,
+    timestamp::Timestamp,
+};
+
+use crate::store_suite::{Bench, start};
+
+/// Chance from a seed: tests repeat.
+#[derive(Debug)]
+pub struct Seeded(Mutex<u64>);
+
+impl Seeded {
+    /// Each seed gives other ids.
+    pub fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(seed)))
+    }
+}
+
+impl Chance for Seeded {
+    fn fill(&self, buffer: &mut [u8]) {
+        let mut state = self.0.lock().unwrap();
+        for byte in buffer {
+            // SplitMix64.
+            *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = *state;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            *byte = (mixed ^ (mixed >> 31)).to_le_bytes()[0];
+        }
+    }
+}
+
+/// A gateway over `store` that shares its doorbell with others of the same test.
+pub fn gateway(store: Arc<dyn Store>, doorbell: &LocalDoorbell, seed: u64) -> Gateway {
+    Gateway::new(store, Arc::new(doorbell.clone()), Seeded::new(seed), Retention::default())
+}
+
+/// One tenant on one gateway.
+pub struct World {
+    /// The store under test.
+    pub bench: Box<dyn Bench>,
+    /// What others can listen to.
+    pub doorbell: LocalDoorbell,
+    /// The gateway.
+    pub gateway: Gateway,
+    /// The tenant.
+    pub tenant: TenantId,
+}
+
+/// A request to be submitted.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Under which id.
+    pub id: RequestId,
+    /// By whom.
+    pub enforcer: EnforcerId,
+    /// What it is about; its hash is the artifact's.
+    pub about: String,
+    /// To whom, if to anybody.
+    pub to: Option<ApproverId>,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// A request of `robot` about `id`, for nobody in particular, for ten minutes.
+pub fn request(id: &str) -> Request {
+    Request {
+        id: id.parse().unwrap(),
+        enforcer: robot(),
+        about: id.to_owned(),
+        to: None,
+        expires_at: minutes(10),
+    }
+}
+
+impl Request {
+    /// To this approver.
+    #[must_use]
+    pub fn to(self, approver: &str) -> Self {
+        Self { to: Some(approver.parse().unwrap()), ..self }
+    }
+
+    /// Until so many minutes after the start.
+    #[must_use]
+    pub fn for_minutes(self, count: u64) -> Self {
+        Self { expires_at: minutes(count), ..self }
+    }
+
+    /// By this enforcer.
+    #[must_use]
+    pub fn by(self, enforcer: &str) -> Self {
+        Self { enforcer: enforcer.parse().unwrap(), ..self }
+    }
+
+    /// About something else.
+    #[must_use]
+    pub fn about(self, about: &str) -> Self {
+        Self { about: about.to_owned(), ..self }
+    }
+
+    /// The body, sealed.
+    pub fn body(&self) -> String {
+        format!(
+            r#"{{ "ciphertext":"{}", "artifactType":"command.review","artifactHash":"{}" , "expiresAt":"{}"}}"#,
+            self.about,
+            hash(&self.about),
+            self.expires_at
+        )
+    }
+}
+
+/// The enforcer of most cases.
+pub fn robot() -> EnforcerId {
+    "robot".parse().unwrap()
+}
+
+/// An approver.
+pub fn approver(name: &str) -> ApproverId {
+    name.parse().unwrap()
+}
+
+/// So many minutes after the start.
+pub fn minutes(count: u64) -> Timestamp {
+    start().plus(Duration::from_mins(count))
+}
+
+/// The hash of what a request is about.
+pub fn hash(about: &str) -> Sha256Hex {
+    Sha256Hex::digest(about.as_bytes())
+}
+
+/// A decision about `about`, told apart from others by its nonce, signed if there is a key.
+pub fn decision(id: &RequestId, about: &str, nonce: &str, key: Option<&SigningKey>) -> String {
+    let unsigned = format!(
+        r#"{{"requestId":"{id}","artifactHashAlg":"SHA-256","artifactHash":"{}","repoRef":"repo","decision":"approve","scope":"once","expiresAt":"2030-01-01T00:00:00Z","nonce":"{nonce}","sigAlg":"Ed25519","signerKeyId":"k","signature":"unchecked"}}"#,
+        hash(about)
+    );
+    let Some(key) = key else { return unsigned };
+    let signed = parse::<countersign_wire::decision::Decision<'_>>(unsigned.as_bytes()).unwrap();
+    serde_json::to_string(&signed.into_view().sign(key).unwrap()).unwrap()
+}
+
+/// Submits through `gateway`.
+pub async fn submit(gateway: &Gateway, tenant: &TenantId, request: &Request) -> Result<Submitted, Error> {
+    let body = request.body();
+    let submission = Submission {
+        tenant: tenant.clone(),
+        enforcer: request.enforcer.clone(),
+        request_id: request.id.clone(),
+        body: parse(body.as_bytes()).unwrap(),
+        expires_at: None,
+        recipient: request.to.clone(),
+        trace: None,
+    };
+    gateway.submit(submission).await
+}
+
+/// Decides through `gateway`.
+pub async fn decide(
+    gateway: &Gateway,
+    tenant: &TenantId,
+    by: &ApproverId,
+    id: &RequestId,
+    decision: &str,
+) -> Result<Submitted, Error> {
+    let decision = parse(decision.as_bytes()).unwrap();
+    let submission =
+        DecisionSubmission { tenant: tenant.clone(), approver: by.clone(), request_id: id.clone(), decision };
+    gateway.decide(submission).await
+}
+
+impl World {
+    /// A tenant `acme` on an empty store.
+    pub fn new(bench: Box<dyn Bench>) -> Self {
+        let doorbell = LocalDoorbell::default();
+        let gateway = gateway(bench.store(), &doorbell, 1);
+        Self { bench, doorbell, gateway, tenant: "acme".parse().unwrap() }
+    }
+
+    /// Another gateway on the same data, as another node has it.
+    pub async fn second_gateway(&self) -> Gateway {
+        gateway(self.bench.second_handle().await, &self.doorbell, 2)
+    }
+
+    /// Moves the clock to so many minutes after the start.
+    pub async fn at_minute(&self, count: u64) {
+        self.bench.set_now(minutes(count)).await;
+    }
+
+    /// Submits.
+    pub async fn submit(&self, request: &Request) -> Result<Submitted, Error> {
+        submit(&self.gateway, &self.tenant, request).await
+    }
+
+    /// Decides on a request about its own id.
+    pub async fn decide(&self, by: &str, id: &str, nonce: &str) -> Result<Submitted, Error> {
+        let id: RequestId = id.parse().unwrap();
+        let decision = decision(&id, id.as_str(), nonce, None);
+        decide(&self.gateway, &self.tenant, &approver(by), &id, &decision).await
+    }
+
+    /// How an exchange stands, to the operator.
+    pub async fn status(&self, id: &str) -> Result<Standing, Error> {
+        self.gateway.status(&self.tenant, Viewer::Operator, &id.parse().unwrap()).await
+    }
+
+    /// A whole list of an approver, page by page.
+    pub async fn list(&self, who: &str, list: List, limit: u32) -> Vec<Item> {
+        let mut items = Vec::new();
+        let mut position = Some(Position::default());
+        while let Some(from) = position {
+            let page = self.gateway.inbox(&self.tenant, &approver(who), list, from, limit).await.unwrap();
+            assert!(page.items.len() <= limit as usize);
+            items.extend(page.items);
+            position = page.next;
+        }
+        items
+    }
+
+    /// The ids on an approver's active list.
+    pub async fn inbox(&self, who: &str) -> Vec<String> {
+        ids(&self.list(who, List::Active, 50).await)
+    }
+
+    /// The ids on an approver's expired list.
+    pub async fn expired(&self, who: &str) -> Vec<String> {
+        ids(&self.list(who, List::Expired, 50).await)
+    }
+}
+
+fn ids(items: &[Item]) -> Vec<String> {
+    items.iter().map(|item| item.request_id.to_string()).collect()
+}
+
+/// The HTTP status of an outcome, with `success` for what succeeded.
+pub fn status_of<T>(outcome: &Result<T, Error>, success: u16) -> u16 {
+    match outcome {
+        Ok(_) => success,
+        Err(error) => error.failure().status(),
+    }
+}

@@ -1,0 +1,14 @@
+//! For tests only: the conformance suite that every store runs, private servers, fixtures.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a case fails by panicking"
+)]
+
+pub mod crash;
+pub mod gateway_suite;
+pub mod postgres;
+pub mod store_suite;

@@ -1,0 +1,111 @@
+//! A PostgreSQL server of a test's own, from Debian's packages: on a free port of the loopback, in a
+//! temporary folder, gone with its owner.
+
+mod programs;
+mod server;
+mod template;
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use tempfile::TempDir;
+
+use programs::Programs;
+use server::{NotStarted, Server};
+
+/// How often another port is tried: between finding a free one and the server's taking it, somebody else
+/// may.
+const PORTS_TO_TRY: u32 = 5;
+
+/// A private server with one empty database. When dropped it stops at once and its folder is removed.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: Programs,
+    folder: TempDir,
+    port: u16,
+    server: Option<Server>,
+}
+
+impl Postgres {
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no PostgreSQL, or it does not start: a test that needs it must fail, not be skipped.
+    pub fn start() -> Self {
+        let programs = Programs::find();
+        let folder = template::copy(&programs);
+        let mut told = String::new();
+        for _ in 0..PORTS_TO_TRY {
+            let port = free_port();
+            match Server::start(&programs, folder.path(), port) {
+                Ok(server) => return Self { programs, folder, port, server: Some(server) },
+                Err(NotStarted::PortIsTaken(log)) => told = log,
+                Err(NotStarted::Refused(log)) => panic!("PostgreSQL does not start:\n{log}"),
+            }
+        }
+        panic!("PostgreSQL found no free port:\n{told}");
+    }
+
+    /// How to reach its database as its superuser, in the words of libpq.
+    pub fn url(&self) -> String {
+        format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.port)
+    }
+
+    /// The port, which stays the same for as long as this lives.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process id of the postmaster.
+    ///
+    /// # Panics
+    ///
+    /// When it does not run.
+    pub fn pid(&self) -> u32 {
+        self.server.as_ref().expect("the server runs").pid()
+    }
+
+    /// Stops it as an operator would: open transactions are rolled back, connections closed. No fault when
+    /// it does not run.
+    pub fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.end("INT");
+        }
+    }
+
+    /// Kills the postmaster as a crash would, and returns when its children are gone too, so that it can be
+    /// started again. No fault when it does not run.
+    pub fn kill(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.end("KILL");
+        }
+    }
+
+    /// Starts it again after [`Postgres::stop`] or [`Postgres::kill`], with the same data on the same port.
+    ///
+    /// # Panics
+    ///
+    /// When it runs already or does not start.
+    pub fn start_again(&mut self) {
+        assert!(self.server.is_none(), "the server still runs");
+        match Server::start(&self.programs, self.folder.path(), self.port) {
+            Ok(server) => self.server = Some(server),
+            Err(NotStarted::PortIsTaken(log) | NotStarted::Refused(log)) => {
+                panic!("PostgreSQL does not start again:\n{log}")
+            }
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.end("QUIT");
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("the address of a listener").port()
+}

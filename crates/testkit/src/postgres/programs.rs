@@ -1,0 +1,86 @@
+//! Where PostgreSQL's programs are and as whom they run.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// Debian keeps each major version in a folder of its own, outside of `PATH`.
+const DEBIAN: &str = "/usr/lib/postgresql";
+
+/// PostgreSQL refuses to run as root; Debian's package brings this user for it.
+const USER: &str = "postgres";
+
+/// The programs of one version.
+#[derive(Debug)]
+pub(super) struct Programs {
+    folder: PathBuf,
+    as_root: bool,
+}
+
+impl Programs {
+    /// The newest of Debian's, else those in `PATH`.
+    pub(super) fn find() -> Self {
+        let folder = newest_of_debian().or_else(in_path).unwrap_or_else(|| {
+            panic!("no PostgreSQL in {DEBIAN} or PATH: install Debian's package postgresql");
+        });
+        let as_root = fs::metadata("/proc/self").expect("/proc is mounted").uid() == 0;
+        Self { folder, as_root }
+    }
+
+    /// For example `17.6`.
+    pub(super) fn version(&self) -> String {
+        let told = output(Command::new(self.folder.join("postgres")).arg("--version"));
+        // postgres (PostgreSQL) 17.6 (Debian 17.6-0+deb13u1)
+        told.split_whitespace().nth(2).unwrap_or_else(|| panic!("not a version: {told}")).to_owned()
+    }
+
+    /// A program, to be run in `folder` by a user that PostgreSQL agrees to. It gets the signal `QUIT` when
+    /// the thread that starts it ends, which stops a server at once and leaves nothing behind.
+    pub(super) fn command(&self, program: &str, folder: &Path) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "QUIT"]);
+        if self.as_root {
+            command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+        }
+        command.arg("--").arg(self.folder.join(program));
+        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    /// Lets the user that the programs run as have this folder.
+    pub(super) fn hand_over(&self, folder: &Path) {
+        if self.as_root {
+            output(Command::new("chown").arg(format!("{USER}:{USER}")).arg(folder));
+        }
+    }
+}
+
+/// Runs a command to its end; what it wrote to its standard output.
+pub(super) fn output(command: &mut Command) -> String {
+    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+fn newest_of_debian() -> Option<PathBuf> {
+    let versions = fs::read_dir(DEBIAN).ok()?.filter_map(|entry| {
+        let folder = entry.ok()?.path();
+        let major: u32 = folder.file_name().and_then(OsStr::to_str)?.parse().ok()?;
+        let programs = folder.join("bin");
+        has_server(&programs).then_some((major, programs))
+    });
+    versions.max().map(|(_, programs)| programs)
+}
+
+fn in_path() -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?).find(|folder| has_server(folder))
+}
+
+fn has_server(folder: &Path) -> bool {
+    ["initdb", "postgres"].iter().all(|program| folder.join(program).is_file())
+}

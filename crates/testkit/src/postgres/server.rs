@@ -1,0 +1,114 @@
+//! One run of the server: the postmaster as our child, and what it writes to its log.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, ChildStderr, Command, Stdio},
+    sync::{OnceLock, mpsc},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::programs::{Programs, output};
+
+/// A server that has written nothing to its log for so long won't start any more.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+const SETTINGS: &[&str] = &[
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    // On is the default too; the tests of durability would be worth nothing without it.
+    "shared_buffers=32MB",
+    "max_connections=60",
+];
+
+/// A postmaster that was ready to accept connections.
+#[derive(Debug)]
+pub(super) struct Server {
+    postmaster: Child,
+    /// Ends when the last process that has the log open is gone.
+    log_reader: JoinHandle<()>,
+}
+
+/// Why there is no server, with its log.
+#[derive(Debug)]
+pub(super) enum NotStarted {
+    PortIsTaken(String),
+    Refused(String),
+}
+
+impl Server {
+    pub(super) fn start(programs: &Programs, data: &Path, port: u16) -> Result<Self, NotStarted> {
+        let mut command = programs.command("postgres", data);
+        command.arg("-D").arg(data).arg("-p").arg(port.to_string());
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.stderr(Stdio::piped()).env("LC_ALL", "C");
+        let mut postmaster = start_from_lasting_thread(command);
+        let (lines, log) = mpsc::channel();
+        let stderr = postmaster.stderr.take().expect("the log is piped");
+        let log_reader = thread::spawn(move || read_log(stderr, &lines));
+
+        let server = Self { postmaster, log_reader };
+        let mut told = String::new();
+        while let Ok(line) = log.recv_timeout(PATIENCE) {
+            told.push_str(&line);
+            told.push('\n');
+            if line.ends_with("database system is ready to accept connections") {
+                return Ok(server);
+            }
+        }
+        server.end("KILL");
+        if told.contains("Address already in use") {
+            Err(NotStarted::PortIsTaken(told))
+        } else {
+            Err(NotStarted::Refused(told))
+        }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.postmaster.id()
+    }
+
+    /// Sends the postmaster this signal and returns when it and all its children are gone.
+    pub(super) fn end(mut self, signal: &str) {
+        // One that has ended by itself is still ours until we wait for it, so the pid can't be another's.
+        output(Command::new("kill").args(["-s", signal]).arg(self.pid().to_string()));
+        self.postmaster.wait().expect("the postmaster is our child");
+        // Its children inherited the log, and let go of it after the shared memory that would keep a new
+        // server from starting.
+        self.log_reader.join().expect("reading the log does not panic");
+    }
+}
+
+/// Reads to the end even when nobody listens: a full pipe would stop the server.
+fn read_log(stderr: ChildStderr, lines: &mpsc::Sender<String>) {
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        lines.send(String::from_utf8_lossy(&line).into_owned()).ok();
+    }
+}
+
+struct Order {
+    command: Command,
+    started: mpsc::Sender<std::io::Result<Child>>,
+}
+
+/// The signal that `setpriv --pdeathsig` asks for comes when the *thread* that started the child ends, not
+/// its process. Threads of tests and runtimes end before their server should; this one ends with the
+/// process, however that ends.
+fn start_from_lasting_thread(command: Command) -> Child {
+    static ORDERS: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    let orders = ORDERS.get_or_init(|| {
+        let (orders, received) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for mut order in received {
+                order.started.send(order.command.spawn()).ok();
+            }
+        });
+        orders
+    });
+    let (started, child) = mpsc::channel();
+    orders.send(Order { command, started }).expect("the thread never ends");
+    child.recv().expect("the thread answers").expect("setpriv is there")
+}

@@ -1,0 +1,193 @@
+//! Changes that arrive together: a store may write them together, but each stands for itself.
+
+use std::{sync::Arc, time::Duration};
+
+use countersign_core::store::{Change, Outcome, PayloadId};
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{Bench, cases, fixtures::*, start};
+
+cases![
+    changes_that_arrive_together_are_all_committed,
+    a_failing_change_does_not_disturb_its_neighbours,
+    of_many_first_submits_exactly_one_wins,
+    puts_that_arrive_together_count_every_version,
+    changes_that_arrive_together_see_each_others_writes,
+    deliveries_that_arrive_together_are_numbered_without_gaps,
+    large_and_small_payloads_arrive_together,
+    tenants_that_arrive_together_do_not_meet,
+    a_commit_whose_caller_went_away_is_whole_or_nothing,
+];
+
+const TOGETHER: u64 = 64;
+
+/// Commits them all at once through one handle; what became of each, in their order.
+async fn commit_together(store: &Handle, changes: impl Iterator<Item = Change>) -> Vec<Outcome> {
+    let mut commits = JoinSet::new();
+    for (at, change) in changes.enumerate() {
+        let store = Arc::clone(store);
+        commits.spawn(async move { (at, store.commit(change).await.unwrap()) });
+    }
+    let mut outcomes = commits.join_all().await;
+    outcomes.sort_by_key(|(at, _)| *at);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn committed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Committed { .. })
+}
+
+async fn changes_that_arrive_together_are_all_committed(bench: Box<dyn Bench>) {
+    let store = bench.store();
+    let key_of = |at| exchange(&format!("key {at}"));
+    let changes = (0..TOGETHER).map(|at| change().if_absent(&key_of(at)).put(&key_of(at), at.to_string()));
+    assert!(commit_together(&store, changes).await.iter().all(committed));
+    for at in 0..TOGETHER {
+        assert_eq!(load(&store, &key_of(at)).await, Some(record(&key_of(at), 1, at.to_string())));
+    }
+}
+
+async fn a_failing_change_does_not_disturb_its_neighbours(bench: Box<dyn Bench>) {
+    let (store, ann) = (bench.store(), inbox("ann"));
+    let key_of = |at| exchange(&format!("key {at}"));
+    let id_of = |at: u64| PayloadId(at.into());
+    let changes = (0..TOGETHER).map(|at| {
+        let written = change().put(&key_of(at), "x").keep(id_of(at), "body").due_at(start(), &key_of(at));
+        let written = written.deliver(delivery(&ann, &at.to_string(), &key_of(at)));
+        // Of three, one fails by the clock and one by a record.
+        match at % 3 {
+            0 => written.if_before(start()),
+            1 => written.if_version(&key_of(at), 5),
+            _ => written.if_absent(&key_of(at)),
+        }
+    });
+    let outcomes = commit_together(&store, changes).await;
+    for (at, outcome) in (0..TOGETHER).zip(&outcomes) {
+        let holds = at % 3 == 2;
+        assert_eq!(committed(outcome), holds, "change {at}");
+        assert_eq!(load(&store, &key_of(at)).await.is_some(), holds, "record {at}");
+        assert_eq!(payload(&store, id_of(at)).await.is_some(), holds, "payload {at}");
+    }
+    let count = (0..TOGETHER).filter(|at| at % 3 == 2).count();
+    let delivered = read(&store, all_of(&ann)).await;
+    assert!(delivered.iter().map(|delivery| delivery.number).eq(1..=count as u64));
+    assert!(delivered.iter().all(|delivery| delivery.msg_id.as_str().parse::<u64>().unwrap() % 3 == 2));
+    assert_eq!(due(&store, 1000).await.len(), count);
+}
+
+async fn of_many_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
+    let (store, ours) = (bench.store(), exchange("ours"));
+    let changes = (0..TOGETHER).map(|at| change().if_absent(&ours).put(&ours, at.to_string()));
+    let outcomes = commit_together(&store, changes).await;
+    let won: Vec<_> = (0..outcomes.len()).filter(|at| committed(&outcomes[*at])).collect();
+    assert_eq!(won.len(), 1);
+    let winner = record(&ours, 1, won[0].to_string());
+    for outcome in outcomes.iter().filter(|outcome| !committed(outcome)) {
+        assert_eq!(*outcome, Outcome::Lost { current: vec![Some(winner.clone())], now: start() });
+    }
+    assert_eq!(load(&store, &ours).await, Some(winner));
+}
+
+async fn puts_that_arrive_together_count_every_version(bench: Box<dyn Bench>) {
+    let (store, ours) = (bench.store(), exchange("ours"));
+    let changes = (0..TOGETHER).map(|_| change().put(&ours, "x"));
+    assert!(commit_together(&store, changes).await.iter().all(committed));
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, TOGETHER, "x")));
+}
+
+/// All count on one record and mend what they lost from what they met: not one count may be missing.
+async fn changes_that_arrive_together_see_each_others_writes(bench: Box<dyn Bench>) {
+    let (store, ours) = (bench.store(), exchange("ours"));
+    let mut counters = JoinSet::new();
+    for _ in 0..16 {
+        let (store, ours) = (Arc::clone(&store), ours.clone());
+        counters.spawn(async move {
+            let mut met = None;
+            loop {
+                let next = match &met {
+                    None => change().if_absent(&ours).put(&ours, "1"),
+                    Some(version) => {
+                        change().if_version(&ours, *version).put(&ours, (version + 1).to_string())
+                    }
+                };
+                match store.commit(next).await.unwrap() {
+                    Outcome::Committed { .. } => return met.unwrap_or(0) + 1,
+                    Outcome::Lost { current, .. } => met = Some(current[0].as_ref().unwrap().version),
+                }
+            }
+        });
+    }
+    let mut written = counters.join_all().await;
+    written.sort_unstable();
+    assert_eq!(written, (1..=16).collect::<Vec<_>>());
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, 16, "16")));
+}
+
+async fn deliveries_that_arrive_together_are_numbered_without_gaps(bench: Box<dyn Bench>) {
+    let (store, ann) = (bench.store(), inbox("ann"));
+    let changes = (0..TOGETHER).map(|at| {
+        let subject = exchange(&format!("key {at}"));
+        change().deliver(delivery(&ann, &format!("{at} a"), &subject)).deliver(delivery(
+            &ann,
+            &format!("{at} b"),
+            &subject,
+        ))
+    });
+    let outcomes = commit_together(&store, changes).await;
+    let delivered = read(&store, all_of(&ann)).await;
+    assert!(delivered.iter().map(|delivery| delivery.number).eq(1..=2 * TOGETHER));
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let found: Vec<_> =
+            delivered.iter().filter(|found| found.subject.id == format!("key {at}")).collect();
+        assert!(
+            found.iter().map(|found| found.msg_id.to_string()).eq([format!("{at} a"), format!("{at} b")])
+        );
+        let numbers = found.iter().map(|found| found.number).collect();
+        assert_eq!(*outcome, Outcome::Committed { now: start(), numbers }, "told what is there");
+    }
+}
+
+async fn large_and_small_payloads_arrive_together(bench: Box<dyn Bench>) {
+    let (store, ours) = (bench.store(), exchange("ours"));
+    let size_of = |at: u64| if at.is_multiple_of(8) { 1 << 20 } else { 100 };
+    let changes =
+        (1..=TOGETHER).map(|at| change().put(&ours, "x").keep(PayloadId(at.into()), bytes_of(size_of(at))));
+    assert!(commit_together(&store, changes).await.iter().all(committed));
+    for at in 1..=TOGETHER {
+        assert!(payload(&store, PayloadId(at.into())).await == Some(bytes_of(size_of(at))), "payload {at}");
+    }
+}
+
+async fn tenants_that_arrive_together_do_not_meet(bench: Box<dyn Bench>) {
+    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+    let tenant_of = |at| tenant_named(&format!("tenant {at}"));
+    let changes = (0..TOGETHER).map(|at| {
+        Change::new(tenant_of(at))
+            .if_absent(&ours)
+            .put(&ours, at.to_string())
+            .deliver(delivery(&ann, "m", &ours))
+    });
+    for outcome in commit_together(&store, changes).await {
+        assert_eq!(outcome, Outcome::Committed { now: start(), numbers: vec![1] });
+    }
+    for at in 0..TOGETHER {
+        assert_eq!(load_in(&store, &tenant_of(at), &ours).await, Some(record(&ours, 1, at.to_string())));
+    }
+}
+
+async fn a_commit_whose_caller_went_away_is_whole_or_nothing(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    for round in 0..50 {
+        let (ours, mailbox) = (exchange(&format!("round {round}")), inbox(&format!("round {round}")));
+        let written = change().put(&ours, "x").deliver(delivery(&mailbox, "m", &ours));
+        // Looked at once, which may have put it into the store's queue, and then given up.
+        timeout(Duration::ZERO, store.commit(written)).await.ok();
+        if load(&other, &ours).await.is_some() {
+            assert_eq!(head(&other, &mailbox).await, 1);
+        } else if head(&other, &mailbox).await == 1 {
+            assert!(load(&other, &ours).await.is_some());
+        }
+        commit_ok(&store, change().put(&exchange("next"), "x")).await;
+    }
+    assert_eq!(load(&other, &exchange("next")).await.unwrap().version, 50);
+}

@@ -1,0 +1,252 @@
+//! Short words for the cases: names, changes, and asking a store while failing on any error.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use countersign_core::store::{
+    Change, Delivery, DeliveryQuery, Guard, Key, Kind, Mailbox, MailboxKey, Mark, MarkKind, NewDelivery,
+    Outcome, PayloadId, Put, Record, Removal, Store,
+};
+use countersign_wire::{
+    id::{ApproverId, MsgId, TenantId},
+    msg_type::MsgType,
+    timestamp::Timestamp,
+};
+
+use super::start;
+
+/// What [`numbers`] finds where there is nothing.
+pub(super) const NO_NUMBERS: [u64; 0] = [];
+
+/// What [`scan`] finds where there is nothing.
+pub(super) const NO_IDS: [&str; 0] = [];
+
+pub(super) type Handle = Arc<dyn Store>;
+
+pub(super) fn tenant() -> TenantId {
+    tenant_named("acme")
+}
+
+pub(super) fn tenant_named(name: &str) -> TenantId {
+    name.parse().expect("an id")
+}
+
+pub(super) fn approver(id: &str) -> ApproverId {
+    id.parse().expect("an id")
+}
+
+/// The mailbox of an approver.
+pub(super) fn inbox(id: &str) -> Mailbox {
+    Mailbox::Approver(approver(id))
+}
+
+pub(super) fn key(kind: Kind, id: &str) -> Key {
+    Key::new(kind, id)
+}
+
+pub(super) fn exchange(id: &str) -> Key {
+    key(Kind::Exchange, id)
+}
+
+/// So many seconds after the clock of a new bench.
+pub(super) fn later(seconds: u64) -> Timestamp {
+    start().plus(Duration::from_secs(seconds))
+}
+
+/// The first point in time after `at`.
+pub(super) fn just_after(at: Timestamp) -> Timestamp {
+    at.plus(Duration::from_micros(1))
+}
+
+/// So many bytes, in which every value occurs and no two neighbouring kilobytes are the same.
+pub(super) fn bytes_of(length: usize) -> Bytes {
+    let mut kilobyte: [u8; 1024] = std::array::from_fn(|at| at.to_le_bytes()[0]);
+    let mut bytes = Vec::with_capacity(length + kilobyte.len());
+    while bytes.len() < length {
+        bytes.extend_from_slice(&kilobyte);
+        kilobyte.rotate_left(1);
+    }
+    bytes.truncate(length);
+    bytes.into()
+}
+
+/// An `approval.request` that is relevant for an hour.
+pub(super) fn delivery(mailbox: &Mailbox, msg_id: &str, subject: &Key) -> NewDelivery {
+    NewDelivery {
+        mailbox: mailbox.clone(),
+        msg_id: MsgId::new(msg_id).expect("an id"),
+        msg_type: MsgType::ApprovalRequest,
+        subject: subject.clone(),
+        payload: None,
+        until: later(3600),
+    }
+}
+
+pub(super) fn one(mailbox: &Mailbox, number: u64) -> Removal {
+    Removal::One { mailbox: mailbox.clone(), number }
+}
+
+pub(super) fn about(subject: &Key, msg_types: &[MsgType]) -> Removal {
+    Removal::About { subject: subject.clone(), msg_types: msg_types.to_vec() }
+}
+
+/// Everything in the mailbox.
+pub(super) fn all_of(mailbox: &Mailbox) -> DeliveryQuery {
+    DeliveryQuery {
+        mailbox: mailbox.clone(),
+        after: 0,
+        limit: 10_000,
+        unless_marked: None,
+        only_relevant: false,
+    }
+}
+
+/// Everything in the mailbox that the reader has not marked so.
+pub(super) fn unmarked(mailbox: &Mailbox, reader: &str, mark: MarkKind) -> DeliveryQuery {
+    DeliveryQuery { unless_marked: Some((approver(reader), mark)), ..all_of(mailbox) }
+}
+
+/// A change in [`tenant`] that does nothing yet; [`Building`] says what it does.
+pub(super) fn change() -> Change {
+    Change::new(tenant())
+}
+
+pub(super) trait Building: Sized {
+    fn change(&mut self) -> &mut Change;
+
+    fn if_absent(mut self, key: &Key) -> Self {
+        self.change().guards.push(Guard::Absent(key.clone()));
+        self
+    }
+
+    fn if_version(mut self, key: &Key, version: u64) -> Self {
+        self.change().guards.push(Guard::Version(key.clone(), version));
+        self
+    }
+
+    fn if_before(mut self, time: Timestamp) -> Self {
+        self.change().guards.push(Guard::Before(time));
+        self
+    }
+
+    fn put(mut self, key: &Key, content: impl Into<Bytes>) -> Self {
+        self.change().puts.push(Put { key: key.clone(), content: content.into() });
+        self
+    }
+
+    fn delete(mut self, key: &Key) -> Self {
+        self.change().deletes.push(key.clone());
+        self
+    }
+
+    fn keep(mut self, id: PayloadId, bytes: impl Into<Bytes>) -> Self {
+        self.change().payloads.push((id, bytes.into()));
+        self
+    }
+
+    fn drop_payload(mut self, id: PayloadId) -> Self {
+        self.change().drop_payloads.push(id);
+        self
+    }
+
+    fn remove(mut self, removal: Removal) -> Self {
+        self.change().removals.push(removal);
+        self
+    }
+
+    fn deliver(mut self, delivery: NewDelivery) -> Self {
+        self.change().deliveries.push(delivery);
+        self
+    }
+
+    fn mark(mut self, mailbox: &Mailbox, number: u64, reader: &str, kind: MarkKind) -> Self {
+        let reader = approver(reader);
+        self.change().marks.push(Mark { mailbox: mailbox.clone(), number, reader, kind });
+        self
+    }
+
+    fn due_at(mut self, at: Timestamp, key: &Key) -> Self {
+        self.change().due.push((at, key.clone()));
+        self
+    }
+
+    fn no_longer_due_at(mut self, at: Timestamp, key: &Key) -> Self {
+        self.change().no_longer_due.push((at, key.clone()));
+        self
+    }
+}
+
+impl Building for Change {
+    fn change(&mut self) -> &mut Change {
+        self
+    }
+}
+
+/// Commits; its time and the numbers of its deliveries.
+pub(super) async fn commit_ok(store: &Handle, change: Change) -> (Timestamp, Vec<u64>) {
+    match store.commit(change).await.expect("the store answers") {
+        Outcome::Committed { now, numbers } => (now, numbers),
+        Outcome::Lost { current, now } => {
+            // Without their contents, which may be megabytes.
+            let met: Vec<_> = current.iter().flatten().map(|met| (&met.key, met.version)).collect();
+            panic!("should have been committed at {now}, but met {met:?} and nothing else")
+        }
+    }
+}
+
+/// Tries to commit and loses; what the guards met and the store's time.
+pub(super) async fn commit_lost(store: &Handle, change: Change) -> (Vec<Option<Record>>, Timestamp) {
+    match store.commit(change).await.expect("the store answers") {
+        Outcome::Lost { current, now } => (current, now),
+        committed @ Outcome::Committed { .. } => panic!("should have been lost: {committed:?}"),
+    }
+}
+
+pub(super) fn record(key: &Key, version: u64, content: impl Into<Bytes>) -> Record {
+    Record { key: key.clone(), version, content: content.into() }
+}
+
+pub(super) async fn load(store: &Handle, key: &Key) -> Option<Record> {
+    load_in(store, &tenant(), key).await
+}
+
+pub(super) async fn load_in(store: &Handle, tenant: &TenantId, key: &Key) -> Option<Record> {
+    let loaded = store.load(tenant, std::slice::from_ref(key)).await.expect("the store answers");
+    assert_eq!(loaded.records.len(), 1, "one record for one key");
+    loaded.records.into_iter().next().flatten()
+}
+
+pub(super) async fn payload(store: &Handle, id: PayloadId) -> Option<Bytes> {
+    payload_in(store, &tenant(), id).await
+}
+
+pub(super) async fn payload_in(store: &Handle, tenant: &TenantId, id: PayloadId) -> Option<Bytes> {
+    let found = store.payloads(tenant, &[id]).await.expect("the store answers");
+    assert_eq!(found.len(), 1, "one answer for one id");
+    found.into_iter().next().flatten()
+}
+
+pub(super) async fn read(store: &Handle, query: DeliveryQuery) -> Vec<Delivery> {
+    store.deliveries(&tenant(), query).await.expect("the store answers").deliveries
+}
+
+pub(super) async fn numbers(store: &Handle, query: DeliveryQuery) -> Vec<u64> {
+    read(store, query).await.into_iter().map(|delivery| delivery.number).collect()
+}
+
+pub(super) async fn head(store: &Handle, mailbox: &Mailbox) -> u64 {
+    let heads = store.heads(&[MailboxKey { tenant: tenant(), mailbox: mailbox.clone() }]).await;
+    heads.expect("the store answers")[0]
+}
+
+/// What is due, without its tenant.
+pub(super) async fn due(store: &Handle, limit: u32) -> Vec<(Timestamp, Key)> {
+    let (due, _) = store.due(limit).await.expect("the store answers");
+    due.into_iter().map(|due| (due.at, due.key)).collect()
+}
+
+/// The ids of a scan.
+pub(super) async fn scan(store: &Handle, kind: Kind, after: Option<&str>, limit: u32) -> Vec<String> {
+    let found = store.scan(&tenant(), kind, after, limit).await.expect("the store answers");
+    found.into_iter().map(|record| record.key.id).collect()
+}

@@ -1,0 +1,196 @@
+//! Two handles on the same data that write at once, as two nodes of a cluster do.
+
+use std::sync::Arc;
+
+use countersign_core::store::{Change, DeliveryQuery, Mailbox, Outcome, Record};
+use tokio::task::JoinSet;
+
+use super::{Bench, cases, fixtures::*};
+
+cases![
+    what_one_handle_committed_the_other_sees,
+    a_guard_sees_what_the_other_handle_committed,
+    of_two_changes_of_one_version_exactly_one_wins,
+    of_two_first_submits_exactly_one_wins,
+    of_a_change_and_a_deletion_exactly_one_wins,
+    absent_guards_that_cross_do_not_both_hold,
+    version_guards_that_cross_do_not_both_hold,
+    two_handles_number_one_mailbox_without_gaps,
+    two_handles_number_mailboxes_of_their_own_from_one,
+    mailboxes_written_in_opposite_order_do_not_block,
+    a_reader_that_follows_misses_no_number,
+];
+
+const ROUNDS: usize = 50;
+
+async fn what_one_handle_committed_the_other_sees(bench: Box<dyn Bench>) {
+    let (store, other, ann) = (bench.store(), bench.second_handle().await, inbox("ann"));
+    for round in 1..=20 {
+        let ours = exchange(&format!("round {round}"));
+        let (writer, reader) = if round % 2 == 0 { (&store, &other) } else { (&other, &store) };
+        commit_ok(writer, change().put(&ours, "x").deliver(delivery(&ann, "m", &ours))).await;
+        assert_eq!(load(reader, &ours).await, Some(record(&ours, 1, "x")));
+        assert_eq!(head(reader, &ann).await, round);
+    }
+}
+
+async fn a_guard_sees_what_the_other_handle_committed(bench: Box<dyn Bench>) {
+    let (store, other, ours) = (bench.store(), bench.second_handle().await, exchange("ours"));
+    commit_ok(&store, change().if_absent(&ours).put(&ours, "1")).await;
+    commit_ok(&other, change().if_version(&ours, 1).put(&ours, "2")).await;
+    let (met, _) = commit_lost(&store, change().if_version(&ours, 1).put(&ours, "3")).await;
+    assert_eq!(met, [Some(record(&ours, 2, "2"))]);
+}
+
+/// Commits both at once, one through each handle. One wins; what the other met instead.
+async fn race(handles: [&Handle; 2], changes: [Change; 2]) -> (usize, Vec<Option<Record>>) {
+    let [first, second] = changes;
+    let outcomes = tokio::join!(handles[0].commit(first), handles[1].commit(second));
+    match (outcomes.0.unwrap(), outcomes.1.unwrap()) {
+        (Outcome::Committed { .. }, Outcome::Lost { current, .. }) => (0, current),
+        (Outcome::Lost { current, .. }, Outcome::Committed { .. }) => (1, current),
+        both => panic!("exactly one wins: {both:?}"),
+    }
+}
+
+async fn of_two_changes_of_one_version_exactly_one_wins(bench: Box<dyn Bench>) {
+    let (store, other, ours) = (bench.store(), bench.second_handle().await, exchange("ours"));
+    commit_ok(&store, change().put(&ours, "start")).await;
+    for version in 1..=ROUNDS as u64 {
+        let contents = [format!("one, {version}"), format!("other, {version}")];
+        let changes = contents.clone().map(|content| change().if_version(&ours, version).put(&ours, content));
+        let (winner, met) = race([&store, &other], changes).await;
+        let won = Some(record(&ours, version + 1, contents[winner].clone()));
+        assert_eq!(met, std::slice::from_ref(&won), "the loser meets the winner's record");
+        assert_eq!(load(&store, &ours).await, won);
+    }
+}
+
+async fn of_two_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
+    let (store, other, ann) = (bench.store(), bench.second_handle().await, inbox("ann"));
+    for round in 0..ROUNDS {
+        let ours = exchange(&format!("round {round}"));
+        let submit = |content: &'static str| {
+            change().if_absent(&ours).put(&ours, content).deliver(delivery(&ann, "m", &ours))
+        };
+        let (winner, met) = race([&store, &other], [submit("one"), submit("other")]).await;
+        let won = Some(record(&ours, 1, ["one", "other"][winner]));
+        assert_eq!(met, std::slice::from_ref(&won), "the loser meets the winner's record");
+        assert_eq!(load(&other, &ours).await, won);
+    }
+    assert_eq!(numbers(&store, all_of(&ann)).await, (1..=ROUNDS as u64).collect::<Vec<_>>());
+}
+
+async fn of_a_change_and_a_deletion_exactly_one_wins(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    for round in 0..ROUNDS {
+        let ours = exchange(&format!("round {round}"));
+        commit_ok(&store, change().put(&ours, "1")).await;
+        let changes =
+            [change().if_version(&ours, 1).put(&ours, "2"), change().if_version(&ours, 1).delete(&ours)];
+        let (winner, met) = race([&store, &other], changes).await;
+        let won = (winner == 0).then(|| record(&ours, 2, "2"));
+        assert_eq!(met, std::slice::from_ref(&won), "the loser meets what the winner left");
+        assert_eq!(load(&store, &ours).await, won);
+    }
+}
+
+/// Each reads what the other writes: if both held, each would have missed the other.
+async fn absent_guards_that_cross_do_not_both_hold(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    for round in 0..ROUNDS {
+        let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
+        let changes = [change().if_absent(&b).put(&a, "x"), change().if_absent(&a).put(&b, "x")];
+        let (winner, _) = race([&store, &other], changes).await;
+        assert_eq!(load(&store, &a).await.is_some(), winner == 0);
+        assert_eq!(load(&store, &b).await.is_some(), winner == 1);
+    }
+}
+
+/// The same with records that are there.
+async fn version_guards_that_cross_do_not_both_hold(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    for round in 0..ROUNDS {
+        let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
+        commit_ok(&store, change().put(&a, "1").put(&b, "1")).await;
+        let changes = [change().if_version(&b, 1).put(&a, "2"), change().if_version(&a, 1).put(&b, "2")];
+        let (winner, met) = race([&store, &other], changes).await;
+        assert_eq!(met, [Some(record([&a, &b][winner], 2, "2"))]);
+    }
+}
+
+/// Each of the handles commits `count` times from each of four tasks at once; all numbers that were told.
+async fn write_at_once(handles: [&Handle; 2], count: usize, make: fn(usize) -> Change) -> Vec<Vec<u64>> {
+    let mut writers = JoinSet::new();
+    for (at, handle) in handles.into_iter().enumerate() {
+        for _ in 0..4 {
+            let handle = Arc::clone(handle);
+            writers.spawn(async move {
+                let mut told = Vec::new();
+                for _ in 0..count {
+                    told.push(commit_ok(&handle, make(at)).await.1);
+                }
+                told
+            });
+        }
+    }
+    writers.join_all().await.concat()
+}
+
+async fn two_handles_number_one_mailbox_without_gaps(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    let make = |_| change().deliver(delivery(&Mailbox::Shared, "m", &exchange("ours")));
+    let mut told = write_at_once([&store, &other], 50, make).await.concat();
+    told.sort_unstable();
+    assert_eq!(told, (1..=400).collect::<Vec<_>>());
+    assert_eq!(numbers(&store, all_of(&Mailbox::Shared)).await, told);
+}
+
+async fn two_handles_number_mailboxes_of_their_own_from_one(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    let make = |at: usize| change().deliver(delivery(&inbox(["ann", "bob"][at]), "m", &exchange("ours")));
+    write_at_once([&store, &other], 25, make).await;
+    for owner in ["ann", "bob"] {
+        assert_eq!(numbers(&store, all_of(&inbox(owner))).await, (1..=100).collect::<Vec<_>>(), "{owner}");
+    }
+}
+
+/// To ann and bob: the one handle to ann first, the other to bob.
+fn to_both(at: usize) -> Change {
+    let (first, second) = if at == 0 { ("ann", "bob") } else { ("bob", "ann") };
+    let subject = exchange("ours");
+    change().deliver(delivery(&inbox(first), "m", &subject)).deliver(delivery(&inbox(second), "m", &subject))
+}
+
+async fn mailboxes_written_in_opposite_order_do_not_block(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    write_at_once([&store, &other], 50, to_both).await;
+    for owner in ["ann", "bob"] {
+        assert_eq!(numbers(&store, all_of(&inbox(owner))).await, (1..=400).collect::<Vec<_>>(), "{owner}");
+    }
+}
+
+/// Reads after what it has seen until it has seen `count`, as a client at its inbox does.
+async fn follow(store: Handle, mailbox: Mailbox, count: usize) -> Vec<u64> {
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        let after = seen.last().copied().unwrap_or(0);
+        seen.extend(numbers(&store, DeliveryQuery { after, limit: 7, ..all_of(&mailbox) }).await);
+        tokio::task::yield_now().await;
+    }
+    seen
+}
+
+async fn a_reader_that_follows_misses_no_number(bench: Box<dyn Bench>) {
+    let (store, other) = (bench.store(), bench.second_handle().await);
+    let mut readers = JoinSet::new();
+    for handle in [&store, &other] {
+        for owner in ["ann", "bob"] {
+            readers.spawn(follow(Arc::clone(handle), inbox(owner), 400));
+        }
+    }
+    write_at_once([&store, &other], 50, to_both).await;
+    for seen in readers.join_all().await {
+        assert_eq!(seen, (1..=400).collect::<Vec<_>>());
+    }
+}
