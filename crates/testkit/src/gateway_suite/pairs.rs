@@ -2,6 +2,7 @@
 
 use countersign_core::{
     Error,
+    store::Kind,
     use_cases::{
         Viewer, pairing::CodeKey, presence::SelfDescription, prompt::PromptSubmission, session::Reported,
     },
@@ -29,6 +30,7 @@ cases! {
     a_code_leads_to_a_pair,
     a_code_is_bound_to_the_first_who_resolves_it,
     a_code_is_good_for_ten_minutes_and_once,
+    a_code_is_not_in_the_store,
     a_pairing_is_seen_by_its_two_parties_only,
     requests_of_a_paired_enforcer_go_to_its_approvers,
     a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere,
@@ -131,6 +133,18 @@ async fn a_code_is_good_for_ten_minutes_and_once(bench: Box<dyn Bench>) {
     assert_eq!(status_of(&complete(&world, &late, "ada", 2).await, 200), 404);
     let status = world.gateway.pairing_status(&world.tenant, Viewer::Enforcer(&robot()), &late.nonce).await;
     assert_eq!(status.unwrap().progress, Progress::Expired);
+}
+
+async fn a_code_is_not_in_the_store(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let code = initiate(&world).await.code;
+    let (shown, letters) = (code.to_string(), String::from_utf8(code.letters().to_vec()).unwrap());
+    for kind in [Kind::Pairing, Kind::PairingCode] {
+        let records = world.gateway.store().scan(&world.tenant, kind, None, 10).await.unwrap();
+        assert_eq!(records.len(), 1);
+        let kept = format!("{}{}", records[0].key.id, String::from_utf8_lossy(&records[0].content));
+        assert!(!kept.contains(&shown) && !kept.contains(&letters), "{kind:?} gives the code away");
+    }
 }
 
 async fn a_pairing_is_seen_by_its_two_parties_only(bench: Box<dyn Bench>) {

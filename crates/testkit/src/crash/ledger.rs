@@ -1,0 +1,203 @@
+//! What must be there after a crash: all that was acknowledged, and nothing half.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::RangeInclusive,
+};
+
+use bytes::Bytes;
+use countersign_core::store::{
+    Delivery, DeliveryQuery, Kind, Mailbox, MailboxKey, NewDelivery, PayloadId, Put, Record, Store,
+};
+use countersign_wire::timestamp::Timestamp;
+
+use super::{Acked, Told, WRITERS, change, first_id, id_of, mailboxes, tenant};
+
+const PAGE: u32 = 1_000;
+
+/// What a test knows of its database, over all rounds.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    acked: Vec<Acked>,
+    heads: [u64; 2],
+    rounds: u64,
+    found: u64,
+}
+
+impl Ledger {
+    /// Looks at everything that was written in the next round, whether or not the store said so.
+    pub async fn verify_round(&mut self, store: &dyn Store, told: &[Told]) {
+        let first = first_id(self.rounds);
+        // Each writer may have had one more under way than it could tell of.
+        let last = told.iter().map(Told::id).max().unwrap_or(first) + WRITERS;
+        let view = View::of(store, first, &self.heads).await;
+        self.found += view.check(store, told, Some(first..=last)).await;
+        self.heads = view.heads;
+        self.rounds += 1;
+        self.acked.extend(told.iter().filter_map(|told| match told {
+            Told::Acked(acked) => Some(acked),
+            _ => None,
+        }));
+    }
+
+    /// Sweeps what was never committed, then looks at everything of all rounds again.
+    pub async fn verify_all(&self, store: &dyn Store) {
+        let now = store.now().await.expect("the time");
+        store.sweep_orphans(now, u32::MAX).await.expect("a sweep");
+        let found = verify(store, &self.acked).await;
+        assert_eq!(found, self.found, "changes that were whole in their rounds");
+    }
+
+    /// How many changes are in the database, acknowledged or not.
+    pub fn found(&self) -> u64 {
+        self.found
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { acked, rounds, found, .. } = self;
+        write!(f, "{rounds} rounds, {} changes acknowledged, {found} found whole", acked.len())
+    }
+}
+
+/// Panics where something of `acked` is missing or not what was written, where anything at all is half there,
+/// and where numbers have gaps. Says how many changes there are.
+pub async fn verify(store: &dyn Store, acked: &[Acked]) -> u64 {
+    let told: Vec<Told> = acked.iter().copied().map(Told::Acked).collect();
+    View::of(store, 0, &[0, 0]).await.check(store, &told, None).await
+}
+
+/// What the store has, from one id on.
+struct View {
+    first: u64,
+    heads: [u64; 2],
+    records: BTreeMap<u64, Record>,
+    deliveries: BTreeMap<u64, Vec<(Mailbox, Delivery)>>,
+}
+
+impl View {
+    /// `heads` are the numbers before the first.
+    async fn of(store: &dyn Store, first: u64, heads: &[u64; 2]) -> Self {
+        let mut view = Self { first, heads: *heads, records: BTreeMap::new(), deliveries: BTreeMap::new() };
+        view.read_records(store).await;
+        for (at, mailbox) in mailboxes().into_iter().enumerate() {
+            view.read_mailbox(store, at, &mailbox).await;
+        }
+        view
+    }
+
+    async fn read_records(&mut self, store: &dyn Store) {
+        let mut after = self.first.checked_sub(1).map(|id| format!("{id:012}"));
+        loop {
+            let page = store.scan(&tenant(), Kind::Exchange, after.as_deref(), PAGE).await.expect("records");
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.id.clone());
+            self.records.extend(page.into_iter().map(|record| (id_of(&record.key), record)));
+        }
+    }
+
+    /// The numbers go on from the head without a gap, to the new one.
+    async fn read_mailbox(&mut self, store: &dyn Store, at: usize, mailbox: &Mailbox) {
+        loop {
+            let query = DeliveryQuery {
+                mailbox: mailbox.clone(),
+                after: self.heads[at],
+                limit: PAGE,
+                unless_marked: None,
+                only_relevant: false,
+            };
+            let page = store.deliveries(&tenant(), query).await.expect("deliveries").deliveries;
+            if page.is_empty() {
+                break;
+            }
+            for delivery in page {
+                assert_eq!(delivery.number, self.heads[at] + 1, "a gap in the numbers of {mailbox}");
+                self.heads[at] = delivery.number;
+                let of_id = self.deliveries.entry(id_of(&delivery.subject)).or_default();
+                of_id.push((mailbox.clone(), delivery));
+            }
+        }
+        let key = MailboxKey { tenant: tenant(), mailbox: mailbox.clone() };
+        let heads = store.heads(&[key]).await.expect("a head");
+        assert_eq!(heads, [self.heads[at]], "the head of {mailbox} is its highest number");
+    }
+
+    /// How many changes are there: all of each, or it panics.
+    async fn check(&self, store: &dyn Store, told: &[Told], tried: Option<RangeInclusive<u64>>) -> u64 {
+        let told: BTreeMap<u64, &Told> = told.iter().map(|told| (told.id(), told)).collect();
+        let mut ids: BTreeSet<u64> = tried.into_iter().flatten().collect();
+        ids.extend(told.keys());
+        ids.extend(self.records.keys());
+        ids.extend(self.deliveries.keys());
+        let due = self.due(store, ids.len()).await;
+        ids.extend(due.keys());
+
+        let mut found = 0;
+        let ids: Vec<u64> = ids.into_iter().collect();
+        for ids in ids.chunks(100) {
+            let payload_ids: Vec<PayloadId> = ids.iter().map(|id| PayloadId((*id).into())).collect();
+            let payloads = store.payloads(&tenant(), &payload_ids).await.expect("payloads");
+            for (id, payload) in ids.iter().zip(payloads) {
+                let number = self.number_if_whole(*id, payload.as_ref(), due.get(id));
+                match (told.get(id), number) {
+                    (Some(Told::Acked(acked)), None) => panic!("acknowledged, but gone: {acked:?}"),
+                    (Some(Told::Acked(acked)), Some(number)) => {
+                        assert_eq!(number, acked.number, "change {id} has another number than it was told");
+                    }
+                    (Some(Told::Refused(id)), Some(_)) => panic!("change {id} was refused, but is there"),
+                    (Some(Told::Refused(_)), None) | (Some(Told::Unknown(_)) | None, _) => {}
+                }
+                found += u64::from(number.is_some());
+            }
+        }
+        found
+    }
+
+    /// What is due, by id; at most `most` can be.
+    async fn due(&self, store: &dyn Store, most: usize) -> BTreeMap<u64, Vec<Timestamp>> {
+        let limit = u32::try_from(most + 1).expect("a small number");
+        let (list, _) = store.due(limit).await.expect("what is due");
+        let mut by_id = BTreeMap::<u64, Vec<Timestamp>>::new();
+        for due in list.iter().filter(|due| id_of(&due.key) >= self.first) {
+            assert_eq!(due.tenant, tenant(), "there is but one tenant");
+            by_id.entry(id_of(&due.key)).or_default().push(due.at);
+        }
+        assert!(by_id.len() <= most, "more is due than was ever written");
+        by_id
+    }
+
+    /// The number of a change whose parts are all there and as they were written; none where no part is there.
+    fn number_if_whole(&self, id: u64, payload: Option<&Bytes>, due: Option<&Vec<Timestamp>>) -> Option<u64> {
+        let written = change(id);
+        let record = self.records.get(&id);
+        let deliveries = self.deliveries.get(&id);
+        let parts = [record.is_some(), payload.is_some(), deliveries.is_some(), due.is_some()];
+        if parts == [false; 4] {
+            return None;
+        }
+        let (Some(record), Some(payload), Some(deliveries), Some(due)) = (record, payload, deliveries, due)
+        else {
+            panic!("change {id} is half there: [record, payload, delivery, due] is {parts:?}");
+        };
+        let Put { key, content } = &written.puts[0];
+        let new = Record { key: key.clone(), version: 1, content: content.clone() };
+        assert!(*record == new, "the record of change {id} is not what was written");
+        assert!(*payload == written.payloads[0].1, "the payload of change {id} is not what was written");
+        assert_eq!(due[..], [written.due[0].0], "when change {id} is due");
+        let [(mailbox, delivery)] = &deliveries[..] else {
+            panic!("change {id} was delivered more than once: {deliveries:?}");
+        };
+        let delivered = NewDelivery {
+            mailbox: mailbox.clone(),
+            msg_id: delivery.msg_id.clone(),
+            msg_type: delivery.msg_type.clone(),
+            subject: delivery.subject.clone(),
+            payload: delivery.payload,
+            until: delivery.until,
+        };
+        assert_eq!(delivered, written.deliveries[0], "the delivery of change {id}");
+        Some(delivery.number)
+    }
+}
