@@ -91,6 +91,18 @@ fn audit(
     Ok(AuditRow { subject, event: event.into() })
 }
 
+/// A line for the audit about anything that is no edge of an exchange.
+pub(crate) fn note(subject: Key, actor: Actor<'_>, did: &'static str) -> Result<AuditRow, StoreError> {
+    #[derive(Serialize)]
+    struct Event<'e> {
+        actor: Actor<'e>,
+        did: &'static str,
+    }
+    let event =
+        serde_json::to_vec(&Event { actor, did }).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    Ok(AuditRow { subject, event: event.into() })
+}
+
 /// When the sweeper has something to do for the exchange.
 pub(crate) fn next_look(exchange: &Exchange, retention: &Retention) -> Timestamp {
     match exchange.ended_at() {

@@ -11,4 +11,5 @@
 pub mod crash;
 pub mod gateway_suite;
 pub mod postgres;
+pub mod recording;
 pub mod store_suite;

@@ -8,6 +8,7 @@ use countersign_wire::{
 use super::{Viewer, named};
 use crate::{
     Error, Gateway,
+    edges::{Actor, note},
     exchange::{Command, Refusal, Verdict, judge},
     gateway::Attempt,
     store::{Change, DeliveryQuery, Mailbox, Mark, MarkKind},
@@ -35,6 +36,7 @@ impl Gateway {
             if change.marks.is_empty() {
                 return self.refuse(&named, Some(known), Refusal::NotFound).await;
             }
+            change.audit.push(note(named.key(), Actor::Approver(approver.as_str()), "inbox.hidden")?);
             if let Attempt::Done = self.commit(change, None).await? {
                 return Ok(());
             }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Viewer;
 use crate::{
     Error, Gateway,
+    edges::{Actor, note},
     gateway::Attempt,
     pairing::{CODE_LIFE, PairedApprover, PairedEnforcer, Pairing, Progress, Refusal, Route},
     store::{Change, Guard, Key, Kind, Put, StoreError},
@@ -78,6 +79,8 @@ impl Gateway {
             change
                 .puts
                 .extend([pairing.put(key.clone())?, Put { key: code_key.clone(), content: pointer.into() }]);
+            let actor = Actor::Enforcer(request.enforcer_id.as_str());
+            change.audit.push(note(key.clone(), actor, "pairing.initiated")?);
             change.due.extend([(expires_at.plus(self.retention.idempotency), key), (expires_at, code_key)]);
             // Lost: the code is in use; draw another.
             if let Attempt::Done = self.commit(change, None).await? {
@@ -111,6 +114,7 @@ impl Gateway {
             change.guards.push(unchanged(key.clone(), Some(&known)));
             if let Some(progress) = known.value.resolve(approver, loaded.now)? {
                 change.guards.push(Guard::Before(known.value.expires_at));
+                change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "pairing.resolved")?);
                 change.puts.push(Pairing { progress, ..known.value.clone() }.put(key)?);
             }
             if let Attempt::Done = self.commit(change, None).await? {
@@ -172,6 +176,7 @@ impl Gateway {
                 Route { approver: approver.clone() }.put(route_key)?,
             ]);
             change.deletes.push(code_key(&known.value.code_hash));
+            change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "pairing.completed")?);
             if let Attempt::Done = self.commit(change, None).await? {
                 return Ok(CompleteResponse {
                     routing_token,

@@ -14,6 +14,7 @@ use countersign_wire::{
 
 use crate::{
     Error, Gateway,
+    edges::{Actor, note},
     gateway::Attempt,
     pairing::PairedApprover,
     prompt::{Prompt, Verdict},
@@ -97,6 +98,7 @@ impl Gateway {
                     };
                     let until = loaded.now.plus(self.retention.after_end);
                     change.puts.push(prompt.put(key.clone())?);
+                    change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "prompt.sent")?);
                     change.payloads.push((stored_as, Bytes::from(body.raw().as_str().to_owned())));
                     change.due.push((until, key.clone()));
                     change.deliveries.push(NewDelivery {
@@ -163,6 +165,8 @@ impl Gateway {
                 let next = Prompt { status: ack.status, ack_at: ack.ack_at, ..known.value.clone() };
                 let stored_as = self.chance.payload_id(loaded.now);
                 change.puts.push(next.put(key.clone())?);
+                let actor = Actor::Enforcer(enforcer.as_str());
+                change.audit.push(note(key.clone(), actor, "prompt.acknowledged")?);
                 change.payloads.push((stored_as, Bytes::from(ack.raw().as_str().to_owned())));
                 let msg_types = vec![MsgType::PromptSend];
                 change.removals.push(Removal::About { subject: key.clone(), msg_types });

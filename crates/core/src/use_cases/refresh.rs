@@ -12,7 +12,7 @@ use countersign_wire::{
 use super::{Viewer, named};
 use crate::{
     Error, Gateway,
-    edges::tell,
+    edges::{Actor, note, tell},
     exchange::{Command, Exchange, Refusal, Verdict, judge},
     gateway::Attempt,
     store::{Change, Mailbox, NewDelivery},
@@ -55,6 +55,7 @@ impl Gateway {
             let mut change = Change::new(tenant.clone());
             change.guards.push(unchanged(key.clone(), Some(known)));
             change.puts.push(next.put(key.clone())?);
+            change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "refresh.requested")?);
             change.payloads.push((payload, Bytes::from(text)));
             let enforcer = Mailbox::Enforcer(next.enforcer.clone());
             let msg_id = self.chance.msg_id(looked.now);

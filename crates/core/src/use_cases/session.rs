@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Viewer;
 use crate::{
     Error, Gateway,
+    edges::{Actor, note},
     gateway::Attempt,
     pairing::PairedEnforcer,
     session::{Refusal, Session},
@@ -84,6 +85,8 @@ impl Gateway {
                     let until = loaded.now.plus(self.retention.after_end);
                     change.guards.push(Guard::Absent(event_key.clone()));
                     change.puts.push(session.put(session_key.clone())?);
+                    let actor = Actor::Enforcer(enforcer.as_str());
+                    change.audit.push(note(session_key.clone(), actor, event.event_type().as_str())?);
                     change.puts.push(TakenEvent { digest, event: stored_as }.put(event_key.clone())?);
                     change.payloads.push((stored_as, Bytes::from(event.raw().as_str().to_owned())));
                     change.due.extend([(until, session_key.clone()), (until, event_key.clone())]);

@@ -4,7 +4,8 @@ use countersign_core::{
     Error,
     store::Kind,
     use_cases::{
-        Viewer, pairing::CodeKey, presence::SelfDescription, prompt::PromptSubmission, session::Reported,
+        Viewer, acknowledge::Acknowledger, pairing::CodeKey, presence::SelfDescription,
+        prompt::PromptSubmission, session::Reported,
     },
 };
 use countersign_wire::{
@@ -17,6 +18,7 @@ use countersign_wire::{
     parse,
     presence::{Status, Transport},
     prompt::AckStatus,
+    refresh::RefreshBody,
     session::SessionEvent,
 };
 
@@ -40,6 +42,7 @@ cases! {
     a_prompt_with_another_hash_conflicts,
     session_events_are_taken_once_and_not_after_the_end,
     presence_is_online_for_ten_minutes_after_a_call,
+    everything_that_happens_is_in_the_audit,
 }
 
 fn codes() -> CodeKey {
@@ -342,4 +345,69 @@ async fn presence_is_online_for_ten_minutes_after_a_call(bench: Box<dyn Bench>) 
     assert_eq!((list.len(), list[0].status), (1, Status::Offline));
     let unknown = world.gateway.presence_of(&world.tenant, &"nobody".parse().unwrap()).await;
     assert_eq!(status_of(&unknown, 200), 404);
+}
+
+async fn everything_that_happens_is_in_the_audit(bench: Box<dyn Bench>) {
+    let mut world = World::new(bench);
+    let recording = crate::recording::Recording::new(world.bench.store());
+    world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
+    let (ada, robot) = (approver("ada"), robot());
+    let id = |text: &str| text.parse::<RequestId>().unwrap();
+
+    let begun = initiate(&world).await;
+    world.gateway.resolve_pairing(&world.tenant, &ada, begun.code, &codes()).await.unwrap();
+    complete(&world, &begun, "ada", 2).await.unwrap();
+    for name in ["decided", "withdrawn", "cancelled", "expired"] {
+        world.submit(&request(name).to("bob")).await.unwrap();
+    }
+    world
+        .gateway
+        .refresh(&world.tenant, &approver("bob"), &id("decided"), &RefreshBody::default())
+        .await
+        .unwrap();
+    world.gateway.hide(&world.tenant, &approver("bob"), &id("decided")).await.unwrap();
+    world.decide("bob", "decided", "n").await.unwrap();
+    let by = Acknowledger::Enforcer(&robot);
+    world.gateway.acknowledge(&world.tenant, by, &id("decided"), None).await.unwrap();
+    world.gateway.withdraw(&world.tenant, &robot, &id("withdrawn")).await.unwrap();
+    world.gateway.cancel(&world.tenant, &id("cancelled")).await.unwrap();
+    send_prompt(&world, "p", "hi").await.unwrap();
+    let start =
+        r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
+    world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
+    world.at_minute(10).await;
+    world.gateway.sweep().await.unwrap();
+
+    let committed = recording.take();
+    let happened =
+        |change: &&countersign_core::store::Change| !change.puts.is_empty() || !change.marks.is_empty();
+    for change in committed.iter().filter(happened) {
+        assert!(!change.audit.is_empty(), "nothing is said of {:?}", change.puts);
+    }
+    let told: Vec<String> = committed
+        .iter()
+        .flat_map(|change| &change.audit)
+        .map(|row| String::from_utf8(row.event.to_vec()).unwrap())
+        .collect();
+    for word in [
+        "pairing.initiated",
+        "pairing.resolved",
+        "pairing.completed",
+        "pendingApproval",
+        "decided",
+        "delivered",
+        "expired",
+        "withdrawn",
+        "cancelled",
+        "refresh.requested",
+        "inbox.hidden",
+        "prompt.sent",
+        "session.start",
+    ] {
+        assert!(told.iter().any(|line| line.contains(word)), "{word} is not in the audit: {told:#?}");
+    }
+    assert!(
+        !told.iter().any(|line| line.contains("ciphertext") || line.contains("unchecked")),
+        "bodies in the audit"
+    );
 }

@@ -1,0 +1,87 @@
+//! A store that remembers what is committed through it.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use countersign_core::store::{
+    Change, Delivery, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome, PayloadId, Record,
+    Store, StoreError, Unread,
+};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+
+/// Passes everything on, and keeps a copy of each change that was committed.
+pub struct Recording {
+    inner: Arc<dyn Store>,
+    committed: Mutex<Vec<Change>>,
+}
+
+impl Recording {
+    /// Records what goes to `inner`.
+    pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, committed: Mutex::default() })
+    }
+
+    /// What has been committed since the last call.
+    pub fn take(&self) -> Vec<Change> {
+        std::mem::take(&mut self.committed.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl Store for Recording {
+    async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        self.inner.load(tenant, keys).await
+    }
+
+    async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
+        let copy = change.clone();
+        let outcome = self.inner.commit(change).await;
+        if matches!(outcome, Ok(Outcome::Committed { .. })) {
+            self.committed.lock().unwrap().push(copy);
+        }
+        outcome
+    }
+
+    async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        self.inner.payloads(tenant, ids).await
+    }
+
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<Unread, StoreError> {
+        self.inner.deliveries(tenant, query).await
+    }
+
+    async fn deliveries_about(
+        &self,
+        tenant: &TenantId,
+        subject: &str,
+    ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
+        self.inner.deliveries_about(tenant, subject).await
+    }
+
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+        self.inner.heads(mailboxes).await
+    }
+
+    async fn scan(
+        &self,
+        tenant: &TenantId,
+        kind: Kind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.inner.scan(tenant, kind, after, limit).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        self.inner.due(limit).await
+    }
+
+    async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.inner.sweep_orphans(before, limit).await
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+}
