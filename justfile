@@ -2,6 +2,10 @@
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
+# Where `just setup` puts the tools that a machine lacks.
+cache := env("COUNTERSIGN_CACHE", env("HOME") / ".cache/countersign")
+export PATH := cache / "tools/bin" + ":" + cache / "venv/bin" + ":" + env("PATH")
+
 # List the verbs.
 default:
     @just --list --unsorted

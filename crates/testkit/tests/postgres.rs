@@ -85,14 +85,24 @@ fn a_server_outlives_the_thread_that_started_it() {
     assert!(answers(postgres.port()));
 }
 
+/// Set in the process that is to be killed.
+const TO_BE_KILLED: &str = "COUNTERSIGN_TO_BE_KILLED";
+
 #[tokio::test]
 async fn a_killed_test_process_leaves_no_server_behind() {
+    if env::var_os(TO_BE_KILLED).is_some() {
+        let postgres = Postgres::start();
+        println!("server {}", postgres.pid());
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        return;
+    }
     // Nobody is left to remove the server's folder, so it lies in one of ours, which any user may enter.
     let everybody = fs::Permissions::from_mode(0o755);
     let folder = tempfile::Builder::new().permissions(everybody).tempdir().unwrap();
     let mut test = Command::new(env::current_exe().unwrap())
         .env("TMPDIR", folder.path())
-        .args(["--ignored", "--exact", "--nocapture", "start_a_server_and_wait_to_be_killed"])
+        .env(TO_BE_KILLED, "yes")
+        .args(["--exact", "--nocapture", "a_killed_test_process_leaves_no_server_behind"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -112,12 +122,4 @@ async fn a_killed_test_process_leaves_no_server_behind() {
     };
     timeout(Duration::from_secs(10), ended).await.expect("the server ends with the test");
     folder.close().unwrap();
-}
-
-#[test]
-#[ignore = "not a test: the process that the test above kills"]
-fn start_a_server_and_wait_to_be_killed() {
-    let postgres = Postgres::start();
-    println!("server {}", postgres.pid());
-    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
