@@ -2,11 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 
 use countersign_wire::id::{RequestId, TenantId};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::store::MailboxKey;
 
@@ -24,69 +27,110 @@ pub trait Doorbell: Send + Sync + 'static {
     /// Wakes whoever listens to any of these, here and on other nodes. Never blocks, never fails.
     fn ring(&self, rings: &[Ring]);
 
-    /// Listens from now on. Subscribe first, then read: what comes between the two is rung for.
-    fn listen(&self, ring: Ring) -> Listener;
+    /// Listens to these, at most eight, from now on. Subscribe first, then read: what comes between the two
+    /// is rung for.
+    fn listen(&self, rings: Vec<Ring>) -> Listener;
+
+    /// All that is listened to on this node.
+    fn listened_to(&self) -> Vec<Ring>;
 }
+
+/// One listener's flags, a bit for each thing that it listens to. Not a queue: however often something rings,
+/// and however slow the listener is, it costs this much and no more.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: AtomicU8,
+    woken: Notify,
+}
+
+#[derive(Debug)]
+struct Hook {
+    bell: Arc<Bell>,
+    bit: u8,
+}
+
+type Hooks = HashMap<Ring, Vec<Hook>>;
 
 /// The doorbell within one process.
 #[derive(Debug, Clone, Default)]
 pub struct LocalDoorbell {
-    bells: Arc<Mutex<HashMap<Ring, watch::Sender<()>>>>,
+    hooks: Arc<Mutex<Hooks>>,
 }
 
 impl LocalDoorbell {
-    fn bells(&self) -> MutexGuard<'_, HashMap<Ring, watch::Sender<()>>> {
-        // Nothing panics while holding the lock, and a map of senders has no state to be half-written.
-        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many things are listened to.
-    pub fn listened_to(&self) -> usize {
-        self.bells().len()
+    fn hooks(&self) -> MutexGuard<'_, Hooks> {
+        // Nothing panics while holding the lock.
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Doorbell for LocalDoorbell {
     fn ring(&self, rings: &[Ring]) {
-        let bells = self.bells();
-        for bell in rings.iter().filter_map(|ring| bells.get(ring)) {
-            bell.send_replace(());
+        let hooks = self.hooks();
+        for hook in rings.iter().filter_map(|ring| hooks.get(ring)).flatten() {
+            hook.bell.rung.fetch_or(hook.bit, Ordering::AcqRel);
+            hook.bell.woken.notify_one();
         }
     }
 
-    fn listen(&self, ring: Ring) -> Listener {
-        let receiver = self.bells().entry(ring.clone()).or_insert_with(|| watch::channel(()).0).subscribe();
-        Listener { receiver: Some(receiver), ring, doorbell: self.clone() }
+    fn listen(&self, rings: Vec<Ring>) -> Listener {
+        debug_assert!(rings.len() <= 8, "a listener has eight bits");
+        let bell = Arc::new(Bell::default());
+        let mut hooks = self.hooks();
+        for (place, ring) in rings.iter().enumerate() {
+            let hook = Hook { bell: Arc::clone(&bell), bit: 1 << place };
+            hooks.entry(ring.clone()).or_default().push(hook);
+        }
+        drop(hooks);
+        Listener { bell, rings: rings.into(), doorbell: self.clone() }
+    }
+
+    fn listened_to(&self) -> Vec<Ring> {
+        self.hooks().keys().cloned().collect()
     }
 }
 
-/// Hears one bell until it is dropped. However often it rang since the last look, it tells once.
+/// Hears its bells until it is dropped.
 #[derive(Debug)]
 pub struct Listener {
-    receiver: Option<watch::Receiver<()>>,
-    ring: Ring,
+    bell: Arc<Bell>,
+    rings: Box<[Ring]>,
     doorbell: LocalDoorbell,
 }
 
+/// Which of a listener's bells have rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rung(u8);
+
+impl Rung {
+    /// Whether the one at this place did.
+    pub fn at(self, place: usize) -> bool {
+        self.0 & (1 << place) != 0
+    }
+}
+
 impl Listener {
-    /// Returns when it has rung since the last call, or since listening began.
-    pub async fn rung(&mut self) {
-        if let Some(receiver) = &mut self.receiver
-            && receiver.changed().await.is_ok()
-        {
-            return;
+    /// Returns when any has rung since the last call, or since listening began.
+    pub async fn rung(&self) -> Rung {
+        loop {
+            match self.bell.rung.swap(0, Ordering::AcqRel) {
+                0 => self.bell.woken.notified().await,
+                rung => return Rung(rung),
+            }
         }
-        // The sender lives in the map for as long as this listener does.
-        std::future::pending::<()>().await;
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut bells = self.doorbell.bells();
-        self.receiver = None;
-        if bells.get(&self.ring).is_some_and(|bell| bell.receiver_count() == 0) {
-            bells.remove(&self.ring);
+        let mut hooks = self.doorbell.hooks();
+        for ring in &self.rings {
+            if let Some(listening) = hooks.get_mut(ring) {
+                listening.retain(|hook| !Arc::ptr_eq(&hook.bell, &self.bell));
+                if listening.is_empty() {
+                    hooks.remove(ring);
+                }
+            }
         }
     }
 }

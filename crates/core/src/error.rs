@@ -27,6 +27,9 @@ pub enum Error {
         /// Which member, and why.
         fault: countersign_wire::Error,
     },
+    /// Too often; to be tried again after this time.
+    #[error("refused: too often")]
+    TryLater(std::time::Duration),
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -40,6 +43,7 @@ impl Error {
             Self::Pairing(refusal) => refusal.failure(),
             Self::Session(refusal) => refusal.failure(),
             Self::Refused(failure) | Self::Faulty { failure, .. } => *failure,
+            Self::TryLater(_) => Failure::RateLimited,
             Self::Store(StoreError::Corrupt(_)) => Failure::Internal,
             Self::Store(StoreError::Overloaded | StoreError::OutcomeUnknown | StoreError::Unavailable(_)) => {
                 Failure::Unavailable

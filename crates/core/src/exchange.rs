@@ -83,6 +83,8 @@ pub enum State {
 pub struct Decided {
     /// The decision as it was submitted; gone with the retention.
     pub decision: Option<PayloadId>,
+    /// The message that carries it.
+    pub msg_id: MsgId,
     /// SHA-256 of its canonical form, by which the same decision is known again.
     pub digest: Sha256Hex,
     /// Who decided.

@@ -1,13 +1,10 @@
 //! What a reader is to be told, in order: the backlog of its mailboxes, then whatever comes.
 
-use std::time::Duration;
-
 use countersign_wire::id::{ApproverId, EnforcerId, TenantId};
-use tokio::time::timeout;
 
 use crate::{
     Error, Gateway,
-    doorbell::Listener,
+    doorbell::{Listener, Ring},
     gateway::mailbox_ring,
     store::{Delivery, DeliveryQuery, Mailbox, MarkKind},
 };
@@ -33,28 +30,43 @@ impl Reader {
             ],
         }
     }
+
+    fn unless_marked(&self) -> Option<(ApproverId, MarkKind)> {
+        match self {
+            Self::Approver(approver) => Some((approver.clone(), MarkKind::Acknowledged)),
+            Self::Enforcer(_) => None,
+        }
+    }
 }
 
 /// Read at once from one mailbox.
 const CHUNK: u32 = 100;
-
-/// A ring can be lost, so a feed also looks by itself from time to time.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// A reader of mailboxes. It keeps its place, and nothing of what it has read.
 #[derive(Debug)]
 pub struct Feed {
     gateway: Gateway,
     tenant: TenantId,
-    unless_marked: Option<(ApproverId, MarkKind)>,
-    lanes: Vec<Lane>,
+    reader: Reader,
+    lanes: Box<[Lane]>,
+    listener: Listener,
 }
 
 #[derive(Debug)]
 struct Lane {
     mailbox: Mailbox,
     after: u64,
-    listener: Listener,
+    /// Whether there may be something to read.
+    rung: bool,
+}
+
+/// A delivery and the lane of the feed that it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The place of its mailbox in [`Feed::places`].
+    pub lane: usize,
+    /// What to tell.
+    pub delivery: Delivery,
 }
 
 impl Gateway {
@@ -62,43 +74,51 @@ impl Gateway {
     /// mailboxes (in the order of [`Feed::places`]; none means all).
     pub fn feed(&self, tenant: &TenantId, reader: &Reader, after: &[u64]) -> Feed {
         let places = after.iter().copied().chain(std::iter::repeat(0));
-        let lanes = reader.mailboxes().into_iter().zip(places).map(|(mailbox, after)| Lane {
-            // Subscribe before reading: what comes between the two would be missed.
-            listener: self.doorbell.listen(mailbox_ring(tenant, &mailbox)),
-            mailbox,
-            after,
-        });
-        let unless_marked = match reader {
-            Reader::Approver(approver) => Some((approver.clone(), MarkKind::Acknowledged)),
-            Reader::Enforcer(_) => None,
-        };
-        Feed { gateway: self.clone(), tenant: tenant.clone(), unless_marked, lanes: lanes.collect() }
+        let lanes: Box<[Lane]> = reader
+            .mailboxes()
+            .into_iter()
+            .zip(places)
+            .map(|(mailbox, after)| Lane { mailbox, after, rung: true })
+            .collect();
+        // Subscribe before reading: what comes between the two would be missed.
+        let rings: Vec<Ring> = lanes.iter().map(|lane| mailbox_ring(tenant, &lane.mailbox)).collect();
+        let listener = self.doorbell.listen(rings);
+        Feed { gateway: self.clone(), tenant: tenant.clone(), reader: reader.clone(), lanes, listener }
     }
 }
 
 impl Feed {
-    /// What comes next, oldest first within each mailbox; waits until there is something.
-    pub async fn next(&mut self) -> Result<Vec<(Mailbox, Delivery)>, Error> {
+    /// What comes next, oldest first within each mailbox; waits until there is something. Dropping the future
+    /// loses nothing.
+    pub async fn next(&mut self) -> Result<Vec<Told>, Error> {
         loop {
             let mut news = Vec::new();
-            for lane in &mut self.lanes {
-                let query = DeliveryQuery {
-                    mailbox: lane.mailbox.clone(),
-                    after: lane.after,
-                    limit: CHUNK,
-                    unless_marked: self.unless_marked.clone(),
-                    only_relevant: true,
-                };
-                let unread = self.gateway.store.deliveries(&self.tenant, query).await?;
-                lane.after = unread.deliveries.last().map_or(lane.after, |last| last.number);
-                news.extend(unread.deliveries.into_iter().map(|delivery| (lane.mailbox.clone(), delivery)));
+            let mut read = Vec::new();
+            for (lane, from) in self.lanes.iter().enumerate().filter(|(_, from)| from.rung) {
+                let unread = self.read(lane, from.after, CHUNK).await?;
+                read.push((lane, unread.last().map(|last| last.number), unread.len() == CHUNK as usize));
+                news.extend(unread.into_iter().map(|delivery| Told { lane, delivery }));
+            }
+            for (lane, last, more) in read {
+                let lane = &mut self.lanes[lane];
+                lane.after = last.unwrap_or(lane.after);
+                lane.rung = more;
             }
             if !news.is_empty() {
                 return Ok(news);
             }
-            // Whether it rang or not, the next thing to do is to look.
-            drop(timeout(LOOK_AGAIN, self.rung()).await);
+            let rung = self.listener.rung().await;
+            for (place, lane) in self.lanes.iter_mut().enumerate() {
+                lane.rung |= rung.at(place);
+            }
         }
+    }
+
+    /// One delivery again, if it is still unacknowledged and relevant.
+    pub async fn again(&self, lane: usize, number: u64) -> Result<Option<Told>, Error> {
+        let found = self.read(lane, number - 1, 1).await?.into_iter().next();
+        let found = found.filter(|delivery| delivery.number == number);
+        Ok(found.map(|delivery| Told { lane, delivery }))
     }
 
     /// How far it has read, by mailbox.
@@ -106,16 +126,22 @@ impl Feed {
         self.lanes.iter().map(|lane| lane.after).collect()
     }
 
-    async fn rung(&mut self) {
-        match self.lanes.as_mut_slice() {
-            [one] => one.listener.rung().await,
-            [one, two, three, four] => tokio::select! {
-                () = one.listener.rung() => {}
-                () = two.listener.rung() => {}
-                () = three.listener.rung() => {}
-                () = four.listener.rung() => {}
-            },
-            _ => std::future::pending().await,
+    /// Begins anew: everything that is still unacknowledged comes again.
+    pub fn rewind(&mut self) {
+        for lane in &mut self.lanes {
+            lane.after = 0;
+            lane.rung = true;
         }
+    }
+
+    async fn read(&self, lane: usize, after: u64, limit: u32) -> Result<Vec<Delivery>, Error> {
+        let query = DeliveryQuery {
+            mailbox: self.lanes[lane].mailbox.clone(),
+            after,
+            limit,
+            unless_marked: self.reader.unless_marked(),
+            only_relevant: true,
+        };
+        Ok(self.gateway.store.deliveries(&self.tenant, query).await?.deliveries)
     }
 }

@@ -6,7 +6,8 @@
 //! | what a client can ask for | [`use_cases`], one file each |
 //! | what is kept and how it is committed | [`store`], the first port |
 //! | how others are woken | [`doorbell`], the second port |
-//! | what is pushed | [`feed`] |
+//! | what is pushed | [`feed`], [`message`] |
+//! | what if a ring is lost | [`patrol`] |
 //! | what time does | [`sweeper`] |
 //!
 //! No HTTP, no SQL, and no clock or chance of its own: the store's clock is the clock, and chance is
@@ -18,7 +19,9 @@ pub mod error;
 pub mod exchange;
 pub mod feed;
 pub mod gateway;
+pub mod message;
 pub mod pairing;
+pub mod patrol;
 pub mod policy;
 pub mod presence;
 pub mod prompt;

@@ -11,7 +11,7 @@ use crate::{
     prompt::Prompt,
     session::Session,
     store::{Guard, Key, Kind, Put, Record, StoreError},
-    use_cases::{idempotency::Remembered, session::TakenEvent},
+    use_cases::{credentials::Credential, idempotency::Remembered, pairing::WrongCodes, session::TakenEvent},
 };
 
 /// A type that is kept as a record.
@@ -72,4 +72,6 @@ stored! {
     Remembered => Idempotency,
     Presence => Presence,
     Policy => Policy,
+    Credential => Credential,
+    WrongCodes => WrongCodes,
 }

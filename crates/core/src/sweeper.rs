@@ -13,7 +13,7 @@ use crate::{
     prompt::Prompt,
     store::{Change, Due, Key, Kind, PayloadId, Record, Removal, StoreError},
     stored::{Stored as _, Versioned, unchanged},
-    use_cases::session::TakenEvent,
+    use_cases::{idempotency::Remembered, pairing::WrongCodes, session::TakenEvent},
 };
 
 /// What is looked at in one go.
@@ -59,7 +59,7 @@ impl Gateway {
             let mut change = match (&record, due.key.kind) {
                 (None, _) => Change::new(due.tenant.clone()),
                 (Some(record), Kind::Exchange) => self.exchange_due(due, record, now)?,
-                (Some(record), _) => purge(due, record)?,
+                (Some(record), _) => purge(due, record, now)?,
             };
             change.no_longer_due.push((due.at, due.key.clone()));
             let moved = match due.key.kind {
@@ -119,8 +119,17 @@ impl Gateway {
 }
 
 /// Everything else simply goes when its time is up, with its body and its messages.
-fn purge(due: &Due, record: &Record) -> Result<Change, Error> {
+fn purge(due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
     let mut change = Change::new(due.tenant.clone());
+    // Used again after its time was up: another entry says when to look again.
+    let until = match due.key.kind {
+        Kind::Idempotency => Remembered::read(Some(record))?.map(|known| known.value.until),
+        Kind::WrongCodes => WrongCodes::read(Some(record))?.map(|known| known.value.until),
+        _ => None,
+    };
+    if until.is_some_and(|until| now < until) {
+        return Ok(change);
+    }
     change.guards.push(crate::store::Guard::Version(due.key.clone(), record.version));
     change.deletes.push(due.key.clone());
     change.removals.push(Removal::About { subject: due.key.clone(), msg_types: Vec::new() });

@@ -60,6 +60,7 @@ fn enforcer(name: &str) -> EnforcerId {
 fn exchange(column: &str) -> Option<Exchange> {
     let decided = || Decided {
         decision: Some(PayloadId(2)),
+        msg_id: "m".parse().unwrap(),
         digest: hash("the decision"),
         by: "ada".parse().unwrap(),
         at: created_at(),

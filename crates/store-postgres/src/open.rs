@@ -56,6 +56,12 @@ pub enum OpenError {
 }
 
 impl PostgresStore {
+    /// Connects and refuses what is not safe, and changes nothing.
+    pub async fn probe(options: &Options) -> Result<(), OpenError> {
+        let (client, _) = Connector::new(options)?.connect().await?;
+        refuse_unsafe(&client).await
+    }
+
     /// Connects, refuses what is not safe, migrates, and starts the writers.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let connector = Connector::new(&options)?;

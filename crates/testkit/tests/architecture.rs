@@ -10,6 +10,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("core", &["wire"], &[]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),
     ("store-postgres", &["core", "wire"], &["testkit"]),
+    ("server", &["core", "store-postgres", "store-sqlite", "wire"], &["testkit"]),
     ("testkit", &["core", "wire"], &[]),
     ("lab", &["core", "store-postgres", "store-sqlite", "testkit", "wire"], &[]),
 ];

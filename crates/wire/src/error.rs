@@ -24,6 +24,18 @@ pub enum Error {
     Signature(#[from] SignatureFault),
 }
 
+impl Error {
+    /// A member that must be there here, although its type alone does not say so.
+    pub fn missing(member: &'static str) -> Self {
+        MemberFault::at(member, Problem::Missing).into()
+    }
+
+    /// A member or parameter whose value breaks a rule of the place where it stands.
+    pub fn breaks(member: &'static str, rule: &'static str) -> Self {
+        MemberFault::at(member, Problem::Breaks(Rule(rule))).into()
+    }
+}
+
 impl From<Rule> for Error {
     fn from(rule: Rule) -> Self {
         MemberFault::here(Problem::Breaks(rule)).into()

@@ -55,6 +55,8 @@ failures! {
     SignatureInvalid => 403 "PROTO_ERR_SIGNATURE_INVALID" "Signature verification failed.",
     /// It does not exist, or the caller may not see it.
     NotFound => 404 "PROTO_ERR_NOT_FOUND" "Not found.",
+    /// The path is there, but not for this method.
+    MethodNotAllowed => 405 "PROTO_ERR_UNSUPPORTED" "This method is not for this path; see Allow.",
     /// The id is taken by something else.
     AlreadyExists => 409 "AlreadyExistsConflict" "The requestId is taken by another submission; use a new one.",
     /// Another decision was first.

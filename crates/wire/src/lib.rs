@@ -7,9 +7,10 @@
 //! | to find | look in |
 //! |---|---|
 //! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
-//! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`] |
+//! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; any of them or none: [`framed`] |
 //! | bodies | [`artifact`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
 //! | canonical form and keys | [`canonical`], [`keys`] |
+//! | what clients authenticate themselves with | [`api_key`] |
 //! | sizes | [`limits`] |
 //!
 //! # Bytes in, same bytes out
@@ -47,6 +48,7 @@
 //! member and the rule, and never repeats what was sent.
 
 pub mod ack;
+pub mod api_key;
 pub mod artifact;
 pub mod canonical;
 pub mod core_envelope;
@@ -54,6 +56,7 @@ pub mod decision;
 pub mod envelope;
 pub mod exchange;
 pub mod failure;
+pub mod framed;
 pub mod hash;
 pub mod id;
 pub mod inbox;

@@ -66,6 +66,22 @@ impl Change {
         }
     }
 
+    /// Adds all of another change of the same tenant.
+    pub fn append(&mut self, other: Self) {
+        debug_assert_eq!(self.tenant, other.tenant, "a change is of one tenant");
+        self.guards.extend(other.guards);
+        self.puts.extend(other.puts);
+        self.deletes.extend(other.deletes);
+        self.payloads.extend(other.payloads);
+        self.drop_payloads.extend(other.drop_payloads);
+        self.removals.extend(other.removals);
+        self.deliveries.extend(other.deliveries);
+        self.marks.extend(other.marks);
+        self.due.extend(other.due);
+        self.no_longer_due.extend(other.no_longer_due);
+        self.audit.extend(other.audit);
+    }
+
     /// Bytes of its payloads.
     pub fn payload_bytes(&self) -> usize {
         self.payloads.iter().map(|(_, bytes)| bytes.len()).sum()

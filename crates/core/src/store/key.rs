@@ -34,6 +34,8 @@ pub enum Kind {
     Credential = 12,
     /// A tenant's policy.
     Policy = 13,
+    /// Wrong pairing codes of one principal.
+    WrongCodes = 14,
 }
 
 impl Kind {
@@ -52,6 +54,7 @@ impl Kind {
         Self::Presence,
         Self::Credential,
         Self::Policy,
+        Self::WrongCodes,
     ];
 
     /// The number that stores keep.

@@ -11,7 +11,11 @@ use countersign_wire::{
     msg_type::MsgType,
 };
 
-use super::{Viewer, named};
+use super::{
+    Viewer,
+    idempotency::{self, IdempotencyKey},
+    named,
+};
 use crate::{
     Error, Gateway,
     edges::{Actor, leave_inboxes, moving, not_expired, tell},
@@ -19,7 +23,7 @@ use crate::{
     gateway::Attempt,
     pairing::PairedApprover,
     policy::{POLICY_ID, Policy},
-    store::{Mailbox, NewDelivery},
+    store::{Change, Mailbox, NewDelivery},
     stored::Stored as _,
     use_cases::submit::Submitted,
 };
@@ -35,18 +39,23 @@ pub struct DecisionSubmission<'a> {
     pub request_id: RequestId,
     /// The decision.
     pub decision: Verbatim<'a, Decision<'a>>,
+    /// The request's `Idempotency-Key`.
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 impl Gateway {
     /// Takes a decision in, or recognises it. The first that is committed wins, for good.
     pub async fn decide(&self, submission: DecisionSubmission<'_>) -> Result<Submitted, Error> {
-        let DecisionSubmission { tenant, approver, request_id, decision } = &submission;
+        let DecisionSubmission { tenant, approver, request_id, decision, idempotency_key } = &submission;
         if decision.request_id != *request_id {
-            return Err(Failure::Validation.into());
+            let fault = countersign_wire::Error::breaks("body.requestId", "is not that of the envelope");
+            return Err(Error::Faulty { failure: Failure::Validation, fault });
         }
         let digest = digest(decision.raw())?;
         let named = named(tenant, request_id);
-        let others = [Policy::key(POLICY_ID), PairedApprover::key(approver)];
+        let mut others = vec![Policy::key(POLICY_ID), PairedApprover::key(approver)];
+        others.extend(idempotency_key.as_ref().map(IdempotencyKey::record_key));
+        let used = idempotency::Use { key: idempotency_key.as_ref(), request_id, hash: digest };
         loop {
             let looked = self.look_to_write(&named, Viewer::Approver(approver), &others).await?;
             let policy =
@@ -70,11 +79,16 @@ impl Gateway {
                 artifact_hash: Some(decision.artifact_hash),
             };
             let known = looked.exchange.as_ref();
+            let mut change = Change::new(tenant.clone());
+            let remembered = looked.others.last().and_then(Option::as_ref);
+            used.remember(remembered, looked.now, &self.retention, &mut change)?;
             match (judge(known.map(|known| &known.value), command, looked.now), known) {
                 (Verdict::Go(Edge::Decide), Some(known)) => {
                     let stored_as = self.chance.payload_id(looked.now);
+                    let msg_id = self.chance.msg_id(looked.now);
                     let decided = Decided {
                         decision: Some(stored_as),
+                        msg_id: msg_id.clone(),
                         digest,
                         by: approver.clone(),
                         at: looked.now,
@@ -82,14 +96,13 @@ impl Gateway {
                     };
                     let next = Exchange { state: State::Decided(decided), ..known.value.clone() };
                     let actor = Actor::Approver(approver.as_str());
-                    let mut change = moving(&named, Some(known), &next, &self.retention, actor)?;
+                    change.append(moving(&named, Some(known), &next, &self.retention, actor)?);
                     change.guards.push(not_expired(&next));
                     change.payloads.push((stored_as, Bytes::from(decision.raw().as_str().to_owned())));
                     let key = named.key();
                     leave_inboxes(&mut change, &key);
                     let until = next.ended_at().unwrap_or(next.expires_at);
                     let enforcer = Mailbox::Enforcer(next.enforcer.clone());
-                    let msg_id = self.chance.msg_id(looked.now);
                     let told = tell(&key, enforcer, msg_id, MsgType::DecisionDeliver, until);
                     change.deliveries.push(NewDelivery { payload: Some(stored_as), ..told });
                     if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
@@ -97,7 +110,7 @@ impl Gateway {
                     }
                 }
                 (Verdict::Refuse(refusal), known) => return self.refuse(&named, known, refusal).await,
-                (_, Some(known)) if self.still_stands(&named, known).await? => {
+                (_, Some(known)) if self.still_stands_with(&named, known, change).await? => {
                     return Ok(Submitted { accepted, replayed: true });
                 }
                 _ => {}

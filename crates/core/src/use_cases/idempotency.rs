@@ -1,18 +1,13 @@
-//! What an `Idempotency-Key` was used for.
+//! What an `Idempotency-Key` was used for. It is written in the commit of what it was used for.
 
-use countersign_wire::{
-    failure::Failure,
-    hash::Sha256Hex,
-    id::{RequestId, TenantId},
-    timestamp::Timestamp,
-};
+use countersign_wire::{failure::Failure, hash::Sha256Hex, id::RequestId, timestamp::Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Gateway,
-    gateway::Attempt,
-    store::{Change, Guard},
-    stored::Stored as _,
+    Error,
+    gateway::Retention,
+    store::{Change, Key, Record},
+    stored::{Stored as _, unchanged},
 };
 
 /// What a key stands for.
@@ -26,50 +21,51 @@ pub struct Remembered {
     pub until: Timestamp,
 }
 
-impl Gateway {
-    /// Refuses a key that was used for another request. `scope` names the principal and the path.
-    pub async fn check_idempotency_key(
-        &self,
-        tenant: &TenantId,
-        scope: &str,
-        key: &str,
-        request_id: &RequestId,
-        hash: Sha256Hex,
-    ) -> Result<(), Error> {
-        let loaded = self.store.load(tenant, &[record_key(scope, key)]).await?;
-        let known = Remembered::read(loaded.records.first().and_then(Option::as_ref))?;
-        match known {
-            Some(known) if loaded.now >= known.value.until => Ok(()),
-            Some(known) if known.value.request_id != *request_id || known.value.hash != hash => {
-                Err(Failure::Idempotency.into())
-            }
-            _ => Ok(()),
-        }
+/// An `Idempotency-Key` of one principal on one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(Key);
+
+impl IdempotencyKey {
+    /// `scope` names the principal and the path. Keys are as long as clients like; their hash is not.
+    pub fn new(scope: &str, key: &str) -> Self {
+        Self(Remembered::key(Sha256Hex::digest(format!("{scope}\n{key}").as_bytes())))
     }
 
-    /// Remembers what a key was used for, once the request has succeeded.
-    pub async fn remember_idempotency_key(
-        &self,
-        tenant: &TenantId,
-        scope: &str,
-        key: &str,
-        request_id: &RequestId,
-        hash: Sha256Hex,
-    ) -> Result<(), Error> {
-        let key = record_key(scope, key);
-        let until = self.store.now().await?.plus(self.retention.idempotency);
-        let mut change = Change::new(tenant.clone());
-        change.guards.push(Guard::Absent(key.clone()));
-        change.puts.push(Remembered { request_id: request_id.clone(), hash, until }.put(key.clone())?);
-        change.due.push((until, key));
-        match self.commit(change, None).await? {
-            // Lost: it was remembered before, for the same request, or it would have been refused.
-            Attempt::Done | Attempt::Lost => Ok(()),
-        }
+    pub(crate) fn record_key(&self) -> Key {
+        self.0.clone()
     }
 }
 
-/// Keys are as long as clients like; their hash is not.
-fn record_key(scope: &str, key: &str) -> crate::store::Key {
-    Remembered::key(Sha256Hex::digest(format!("{scope}\n{key}").as_bytes()))
+/// How a key is used by a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Use<'a> {
+    pub(crate) key: Option<&'a IdempotencyKey>,
+    pub(crate) request_id: &'a RequestId,
+    pub(crate) hash: Sha256Hex,
+}
+
+impl Use<'_> {
+    /// Refuses a key that was used for another request; else `change` will remember it.
+    pub(crate) fn remember(
+        &self,
+        record: Option<&Record>,
+        now: Timestamp,
+        retention: &Retention,
+        change: &mut Change,
+    ) -> Result<(), Error> {
+        let Some(IdempotencyKey(key)) = self.key else { return Ok(()) };
+        let known = Remembered::read(record)?;
+        if let Some(known) = &known
+            && now < known.value.until
+        {
+            let same = known.value.request_id == *self.request_id && known.value.hash == self.hash;
+            return if same { Ok(()) } else { Err(Failure::Idempotency.into()) };
+        }
+        let until = now.plus(retention.idempotency);
+        let remembered = Remembered { request_id: self.request_id.clone(), hash: self.hash, until };
+        change.guards.push(unchanged(key.clone(), known.as_ref()));
+        change.puts.push(remembered.put(key.clone())?);
+        change.due.push((until, key.clone()));
+        Ok(())
+    }
 }

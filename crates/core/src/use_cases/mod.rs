@@ -2,11 +2,13 @@
 
 pub mod acknowledge;
 pub mod cancel;
+pub mod credentials;
 pub mod decide;
 pub mod hide;
 pub mod idempotency;
 pub mod inbox;
 pub mod pairing;
+pub mod policies;
 pub mod presence;
 pub mod prompt;
 pub mod refresh;
@@ -36,6 +38,10 @@ pub enum Viewer<'a> {
     Enforcer(&'a EnforcerId),
     /// An approver sees what lies in their mailbox, and what is for nobody in particular.
     Approver(&'a ApproverId),
+    /// A credential for every enforcer of the tenant sees all of it.
+    AnyEnforcer,
+    /// So does one for every approver.
+    AnyApprover,
     /// The operator sees all of the tenant.
     Operator,
 }
@@ -49,7 +55,7 @@ impl Viewer<'_> {
                 Mailbox::Shared => true,
                 _ => false,
             }),
-            Self::Operator => true,
+            Self::AnyEnforcer | Self::AnyApprover | Self::Operator => true,
         }
     }
 }
@@ -108,7 +114,16 @@ impl Gateway {
 
     /// Confirms that what an answer rests on is durable. Says whether it still stands.
     async fn still_stands(&self, named: &Named<'_>, known: &Versioned<Exchange>) -> Result<bool, Error> {
-        let mut change = crate::store::Change::new(named.tenant.clone());
+        self.still_stands_with(named, known, crate::store::Change::new(named.tenant.clone())).await
+    }
+
+    /// As [`Gateway::still_stands`], and commits `change` with it.
+    async fn still_stands_with(
+        &self,
+        named: &Named<'_>,
+        known: &Versioned<Exchange>,
+        mut change: crate::store::Change,
+    ) -> Result<bool, Error> {
         change.guards.push(crate::stored::unchanged(named.key(), Some(known)));
         Ok(matches!(self.commit(change, None).await?, crate::gateway::Attempt::Done))
     }

@@ -1,5 +1,7 @@
 //! The four calls of pairing.
 
+use std::time::Duration;
+
 use countersign_wire::{
     failure::Failure,
     hash::Sha256Hex,
@@ -8,6 +10,7 @@ use countersign_wire::{
         CompleteRequest, CompleteResponse, InitiateRequest, InitiateResponse, PairingCode, PairingStatus,
         ResolveResponse,
     },
+    timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +23,21 @@ use crate::{
     store::{Change, Guard, Key, Kind, Put, StoreError},
     stored::{Stored as _, unchanged},
 };
+
+/// The wrong codes of one principal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrongCodes {
+    /// How many.
+    pub count: u32,
+    /// Until when they count.
+    pub until: Timestamp,
+}
+
+/// So many may be wrong within [`WRONG_CODES_COUNT_FOR`].
+const WRONG_CODES: u32 = 5;
+
+/// For how long a principal's wrong codes are held against it, from the first.
+const WRONG_CODES_COUNT_FOR: Duration = Duration::from_mins(10);
 
 /// Where a code leads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -89,8 +107,58 @@ impl Gateway {
         }
     }
 
-    /// An approver has typed a code. The first binds the pairing to themselves.
+    /// An approver has typed a code. The first binds the pairing to themselves. Who guesses is stopped;
+    /// `principal` names the credential, whatever approver it acts as. The count is in the store, so that
+    /// neither another node nor a restart forgets it.
     pub async fn resolve_pairing(
+        &self,
+        tenant: &TenantId,
+        principal: &str,
+        approver: &ApproverId,
+        code: PairingCode,
+        codes: &CodeKey,
+    ) -> Result<ResolveResponse, Error> {
+        self.refuse_guessing(tenant, principal).await?;
+        let resolved = self.resolve_code(tenant, approver, code, codes).await;
+        if let Err(Error::Pairing(Refusal::NotFound)) = resolved {
+            self.note_wrong_code(tenant, principal).await?;
+        }
+        resolved
+    }
+
+    async fn refuse_guessing(&self, tenant: &TenantId, principal: &str) -> Result<(), Error> {
+        let loaded = self.store.load(tenant, &[WrongCodes::key(principal)]).await?;
+        let known = WrongCodes::read(loaded.records.first().and_then(Option::as_ref))?;
+        match known {
+            Some(known) if known.value.count >= WRONG_CODES && loaded.now < known.value.until => {
+                Err(Error::TryLater(known.value.until.since(loaded.now)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn note_wrong_code(&self, tenant: &TenantId, principal: &str) -> Result<(), Error> {
+        let key = WrongCodes::key(principal);
+        loop {
+            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
+            let known = WrongCodes::read(loaded.records.first().and_then(Option::as_ref))?;
+            let next = match &known {
+                Some(known) if loaded.now < known.value.until => {
+                    WrongCodes { count: known.value.count + 1, until: known.value.until }
+                }
+                _ => WrongCodes { count: 1, until: loaded.now.plus(WRONG_CODES_COUNT_FOR) },
+            };
+            let mut change = Change::new(tenant.clone());
+            change.guards.push(unchanged(key.clone(), known.as_ref()));
+            change.due.push((next.until, key.clone()));
+            change.puts.push(next.put(key.clone())?);
+            if let Attempt::Done = self.commit(change, None).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn resolve_code(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
@@ -145,7 +213,8 @@ impl Gateway {
             known.value.check_completion(approver, loaded.now)?;
             if known.value.public_key == request.public_key {
                 // One key on both sides is no pair.
-                return Err(Failure::Validation.into());
+                let fault = countersign_wire::Error::breaks("publicKey", "is the enforcer's own");
+                return Err(Error::Faulty { failure: Failure::Validation, fault });
             }
             let enforcer_key = PairedEnforcer::key(&known.value.enforcer);
             let of_enforcer = self.store.load(tenant, std::slice::from_ref(&enforcer_key)).await?;
@@ -201,6 +270,7 @@ impl Gateway {
         let is_party = match viewer {
             Viewer::Enforcer(enforcer) => known.value.enforcer == *enforcer,
             Viewer::Approver(approver) => known.value.has_approver(approver),
+            Viewer::AnyEnforcer | Viewer::AnyApprover => true,
             Viewer::Operator => false,
         };
         if is_party { Ok(known.value.status(loaded.now)) } else { Err(Refusal::NotFound.into()) }

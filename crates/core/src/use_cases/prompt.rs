@@ -12,11 +12,13 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
+use super::idempotency::{self, IdempotencyKey};
 use crate::{
     Error, Gateway,
     edges::{Actor, note},
     gateway::Attempt,
     pairing::PairedApprover,
+    policy::{POLICY_ID, Policy},
     prompt::{Prompt, Verdict},
     session::Session,
     store::{Change, Mailbox, NewDelivery, Removal},
@@ -36,6 +38,8 @@ pub struct PromptSubmission<'a> {
     pub body: Verbatim<'a, PromptSubmit<'a>>,
     /// The enforcer that the envelope names.
     pub recipient: Option<EnforcerId>,
+    /// The request's `Idempotency-Key`.
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// How a prompt stands.
@@ -54,7 +58,7 @@ pub struct PromptStanding {
 impl Gateway {
     /// Queues a prompt for its enforcer, or recognises it.
     pub async fn send_prompt(&self, submission: PromptSubmission<'_>) -> Result<PromptStanding, Error> {
-        let PromptSubmission { tenant, approver, request_id, body, recipient } = &submission;
+        let PromptSubmission { tenant, approver, request_id, body, recipient, idempotency_key } = &submission;
         body.check_hash().map_err(Error::in_hashed_body)?;
         let (prompt_hash, session, text, limit) = match &**body {
             PromptSubmit::Sealed(sealed) => (
@@ -71,16 +75,30 @@ impl Gateway {
             return Err(Failure::TooLarge.into());
         }
         let key = Prompt::key(request_id);
+        let used = idempotency::Use { key: idempotency_key.as_ref(), request_id, hash: prompt_hash };
+        let mut keys = vec![key.clone(), Policy::key(POLICY_ID)];
+        keys.extend(idempotency_key.as_ref().map(IdempotencyKey::record_key));
         loop {
-            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
+            let loaded = self.store.load(tenant, &keys).await?;
+            let known = Prompt::read(loaded.records[0].as_ref())?;
+            let policy =
+                Policy::read(loaded.records[1].as_ref())?.map(|policy| policy.value).unwrap_or_default();
+            if policy.require_idempotency_key && idempotency_key.is_none() {
+                return Err(Failure::PolicyDeny.into());
+            }
             let mut change = Change::new(tenant.clone());
+            let remembered = loaded.records.last().and_then(Option::as_ref);
+            used.remember(remembered, loaded.now, &self.retention, &mut change)?;
             change.guards.push(unchanged(key.clone(), known.as_ref()));
             let (prompt, replayed) = match known {
                 Some(known)
                     if known.value.prompt_hash == prompt_hash && known.value.approver == *approver =>
                 {
-                    (known.value, true)
+                    // The answer that was given, whatever has become of the prompt since.
+                    (
+                        Prompt { status: AckStatus::Queued, ack_at: known.value.created_at, ..known.value },
+                        true,
+                    )
                 }
                 Some(_) => return Err(Failure::AlreadyExists.into()),
                 None => {
@@ -144,6 +162,17 @@ impl Gateway {
         }
     }
 
+    /// The enforcer that a prompt is for.
+    pub async fn enforcer_of_prompt(
+        &self,
+        tenant: &TenantId,
+        request_id: &RequestId,
+    ) -> Result<EnforcerId, Error> {
+        let loaded = self.store.load(tenant, &[Prompt::key(request_id)]).await?;
+        let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
+        Ok(known.ok_or(Failure::NotFound)?.value.enforcer)
+    }
+
     /// An enforcer says what became of a prompt; the approver is told. Going back is ignored.
     pub async fn acknowledge_prompt(
         &self,
@@ -157,7 +186,8 @@ impl Gateway {
             let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
             let known = known.filter(|known| known.value.enforcer == *enforcer).ok_or(Failure::NotFound)?;
             if known.value.prompt_hash != ack.prompt_hash {
-                return Err(Failure::Validation.into());
+                let fault = countersign_wire::Error::breaks("promptHash", "is not that of the prompt");
+                return Err(Error::Faulty { failure: Failure::Validation, fault });
             }
             let mut change = Change::new(tenant.clone());
             change.guards.push(unchanged(key.clone(), Some(&known)));

@@ -14,7 +14,11 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::{Viewer, named};
+use super::{
+    Viewer,
+    idempotency::{self, IdempotencyKey},
+    named,
+};
 use crate::{
     Error, Gateway,
     edges::{Actor, moving, not_expired, tell},
@@ -43,6 +47,8 @@ pub struct Submission<'a> {
     pub recipient: Option<ApproverId>,
     /// The envelope's trace.
     pub trace: Option<RawObject<'a>>,
+    /// The request's `Idempotency-Key`.
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// What was accepted, and whether it had been before.
@@ -64,6 +70,12 @@ impl Gateway {
         let named = named(&submission.tenant, &submission.request_id);
         let mut others = vec![Policy::key(POLICY_ID), PairedEnforcer::key(&submission.enforcer)];
         others.extend(token.as_ref().map(Route::key));
+        others.extend(submission.idempotency_key.as_ref().map(IdempotencyKey::record_key));
+        let used = idempotency::Use {
+            key: submission.idempotency_key.as_ref(),
+            request_id: &submission.request_id,
+            hash: submission.body.artifact_hash(),
+        };
         loop {
             // An id that is another enforcer's must be told apart from a free one, so all are seen here.
             let looked = self.look_to_write(&named, Viewer::Operator, &others).await?;
@@ -81,12 +93,17 @@ impl Gateway {
                 artifact_hash: Some(submission.body.artifact_hash()),
             };
             let known = looked.exchange.as_ref();
+            let mut change = Change::new(submission.tenant.clone());
+            let remembered = looked.others.last().and_then(Option::as_ref);
+            used.remember(remembered, looked.now, &self.retention, &mut change)?;
             match judge(known.map(|known| &known.value), command, looked.now) {
                 Verdict::Refuse(refusal) => return self.refuse(&named, known, refusal).await,
                 Verdict::Go(Edge::Submit) => {
                     let paired = PairedEnforcer::read(looked.others[1].as_ref())?;
-                    let route =
-                        looked.others.get(2).map(|route| Route::read(route.as_ref())).transpose()?.flatten();
+                    let route = match &token {
+                        Some(_) => Route::read(looked.others[2].as_ref())?,
+                        None => None,
+                    };
                     // An unknown token is a fault even where something else says where to go: a wrong secret
                     // must show.
                     if token.is_some() && route.is_none() {
@@ -95,14 +112,14 @@ impl Gateway {
                     let by_token = route.map(|route| route.value.approver);
                     let paired = paired.map(|paired| paired.value.approvers).unwrap_or_default();
                     let mailboxes = mailboxes(&submission, by_token, paired)?;
-                    let change = self.submission_change(&submission, expires_at, mailboxes, looked.now)?;
+                    self.add_submission(&mut change, &submission, expires_at, mailboxes, looked.now)?;
                     if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
                         return Ok(Submitted { accepted, replayed: false });
                     }
                 }
                 _ => {
                     if let Some(known) = known
-                        && self.still_stands(&named, known).await?
+                        && self.still_stands_with(&named, known, change).await?
                     {
                         return Ok(Submitted { accepted, replayed: true });
                     }
@@ -111,13 +128,14 @@ impl Gateway {
         }
     }
 
-    fn submission_change(
+    fn add_submission(
         &self,
+        change: &mut Change,
         submission: &Submission<'_>,
         expires_at: Timestamp,
         mailboxes: BTreeSet<Mailbox>,
         now: Timestamp,
-    ) -> Result<Change, Error> {
+    ) -> Result<(), Error> {
         let named = named(&submission.tenant, &submission.request_id);
         let body = submission.body.text_for_approvers().map_err(Error::in_hashed_body)?;
         let artifact = self.chance.payload_id(now);
@@ -142,7 +160,7 @@ impl Gateway {
         };
         let key = named.key();
         let actor = Actor::Enforcer(submission.enforcer.as_str());
-        let mut change = moving(&named, None, &exchange, &self.retention, actor)?;
+        change.append(moving(&named, None, &exchange, &self.retention, actor)?);
         change.guards.push(not_expired(&exchange));
         change.payloads.push((artifact, Bytes::from(body.into_owned())));
         change.payloads.extend(trace);
@@ -151,7 +169,7 @@ impl Gateway {
                 tell(&key, mailbox.clone(), exchange.request.clone(), MsgType::ApprovalRequest, expires_at);
             change.deliveries.push(NewDelivery { payload: Some(artifact), ..told });
         }
-        Ok(change)
+        Ok(())
     }
 }
 
@@ -193,9 +211,10 @@ fn check_policy(
     expires_at: Timestamp,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let keyless = submission.idempotency_key.is_none();
     let open = matches!(*submission.body, ArtifactSubmit::Open(_));
     let too_long = policy.max_life.is_some_and(|max_life| expires_at > now.plus(max_life));
-    if policy.require_sealed && open || too_long {
+    if policy.require_sealed && open || policy.require_idempotency_key && keyless || too_long {
         return Err(Failure::PolicyDeny.into());
     }
     Ok(())

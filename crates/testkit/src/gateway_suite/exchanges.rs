@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use countersign_core::use_cases::{Viewer, acknowledge::Acknowledger, wait::Waited};
+use countersign_core::{
+    doorbell::{Doorbell as _, LocalDoorbell},
+    patrol::Patrol,
+};
 use countersign_wire::{exchange::State, id::RequestId, refresh::RefreshBody};
 
 use super::{
@@ -29,6 +33,7 @@ cases! {
     an_approver_outside_the_exchange_sees_nothing,
     tenants_with_the_same_ids_do_not_meet,
     a_wait_is_answered_by_the_decision,
+    a_ring_that_was_lost_is_found_on_patrol,
     a_wait_on_what_ended_without_a_decision_gets_nothing,
     a_wait_on_nothing_is_not_found,
     a_refresh_reaches_the_enforcer_once_a_minute,
@@ -95,7 +100,8 @@ async fn a_decision_is_kept_byte_for_byte(bench: Box<dyn Bench>) {
     let spelled = decision(&id, "r", "n", None).replace(',', " ,\r\n");
     decide(&world.gateway, &world.tenant, &approver("ada"), &id, &spelled).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().decision.unwrap(), spelled.as_bytes());
-    let waited = world.gateway.wait(&world.tenant, &robot(), &id, Duration::ZERO).await.unwrap();
+    let waited =
+        world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
     assert!(matches!(waited, Waited::Decided { decision, .. } if decision == spelled.as_bytes()));
 }
 
@@ -113,10 +119,10 @@ async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(bench:
     world.submit(&request("r").to("ada")).await.unwrap();
     let reader = countersign_core::feed::Reader::Approver(approver("ada"));
     let mut feed = world.gateway.feed(&world.tenant, &reader, &[]);
-    assert_eq!(feed.next().await.unwrap()[0].1.msg_type.as_str(), "approval.request");
+    assert_eq!(feed.next().await.unwrap()[0].delivery.msg_type.as_str(), "approval.request");
     world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await.unwrap();
     let told = feed.next().await.unwrap();
-    assert_eq!((told.len(), told[0].1.msg_type.as_str()), (1, "exchange.withdrawn"));
+    assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "exchange.withdrawn"));
     assert!(world.inbox("ada").await.is_empty());
 }
 
@@ -170,7 +176,7 @@ async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<d
     world.decide("ada", "r", "n").await.unwrap();
     let reader = countersign_core::feed::Reader::Enforcer(robot());
     let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!(told[0].1.msg_type.as_str(), "decision.deliver");
+    assert_eq!(told[0].delivery.msg_type.as_str(), "decision.deliver");
     let again = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     assert_eq!(again, told, "unacknowledged, it is told anew with the same id");
 
@@ -180,9 +186,9 @@ async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<d
 
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].1.msg_id)).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].delivery.msg_id)).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].1.msg_id)).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].delivery.msg_id)).await.unwrap();
     assert!(world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap().is_empty());
 }
 
@@ -226,34 +232,71 @@ async fn a_wait_is_answered_by_the_decision(bench: Box<dyn Bench>) {
     world.submit(&request("r")).await.unwrap();
     let (gateway, tenant) = (world.gateway.clone(), world.tenant.clone());
     let waiting = tokio::spawn(async move {
-        gateway.wait(&tenant, &robot(), &"r".parse().unwrap(), Duration::from_secs(30)).await
+        gateway
+            .wait(&tenant, Viewer::Enforcer(&robot()), &"r".parse().unwrap(), Duration::from_secs(30))
+            .await
     });
-    while world.doorbell.listened_to() == 0 {
+    while world.doorbell.listened_to().is_empty() {
         tokio::task::yield_now().await;
     }
     world.decide("ada", "r", "n").await.unwrap();
-    assert!(matches!(waiting.await.unwrap().unwrap(), Waited::Decided { msg_id: Some(_), .. }));
-    assert_eq!(world.doorbell.listened_to(), 0, "a wait that is over listens to nothing");
+    assert!(matches!(waiting.await.unwrap().unwrap(), Waited::Decided { .. }));
+    assert!(world.doorbell.listened_to().is_empty(), "a wait that is over listens to nothing");
+}
+
+async fn a_ring_that_was_lost_is_found_on_patrol(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    world.submit(&request("r")).await.unwrap();
+    // Another node whose doorbell is not connected with ours.
+    let elsewhere = LocalDoorbell::default();
+    let node = super::world::gateway(world.bench.second_handle().await, &elsewhere, 2);
+    let (gateway, tenant) = (node.clone(), world.tenant.clone());
+    let waiting = tokio::spawn(async move {
+        gateway
+            .wait(&tenant, Viewer::Enforcer(&robot()), &"r".parse().unwrap(), Duration::from_secs(30))
+            .await
+    });
+    let (gateway, tenant) = (node.clone(), world.tenant.clone());
+    let reading = tokio::spawn(async move {
+        gateway.feed(&tenant, &countersign_core::feed::Reader::Enforcer(robot()), &[]).next().await
+    });
+    while elsewhere.listened_to().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let mut patrol = Patrol::default();
+    while node.patrol(&mut patrol).await.unwrap() > 0 {}
+    world.decide("ada", "r", "n").await.unwrap();
+    assert_eq!(node.patrol(&mut patrol).await.unwrap(), 2, "the exchange and the mailbox");
+    assert!(matches!(waiting.await.unwrap().unwrap(), Waited::Decided { .. }));
+    assert_eq!(reading.await.unwrap().unwrap().len(), 1);
 }
 
 async fn a_wait_on_what_ended_without_a_decision_gets_nothing(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     world.submit(&request("r")).await.unwrap();
     let id: RequestId = "r".parse().unwrap();
-    let pending = world.gateway.wait(&world.tenant, &robot(), &id, Duration::ZERO).await.unwrap();
+    let pending =
+        world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
     assert_eq!(pending, Waited::Nothing { state: State::PendingApproval });
     world.gateway.withdraw(&world.tenant, &robot(), &id).await.unwrap();
-    let ended = world.gateway.wait(&world.tenant, &robot(), &id, Duration::ZERO).await.unwrap();
+    let ended =
+        world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
     assert_eq!(ended, Waited::Nothing { state: State::Withdrawn });
 }
 
 async fn a_wait_on_nothing_is_not_found(bench: Box<dyn Bench>) {
     let world = World::new(bench);
-    let waited = world.gateway.wait(&world.tenant, &robot(), &"r".parse().unwrap(), Duration::ZERO).await;
+    let waited = world
+        .gateway
+        .wait(&world.tenant, Viewer::Enforcer(&robot()), &"r".parse().unwrap(), Duration::ZERO)
+        .await;
     assert_eq!(status_of(&waited, 200), 404);
     world.submit(&request("r")).await.unwrap();
     let stranger = "stranger".parse().unwrap();
-    let waited = world.gateway.wait(&world.tenant, &stranger, &"r".parse().unwrap(), Duration::ZERO).await;
+    let waited = world
+        .gateway
+        .wait(&world.tenant, Viewer::Enforcer(&stranger), &"r".parse().unwrap(), Duration::ZERO)
+        .await;
     assert_eq!(status_of(&waited, 200), 404);
 }
 

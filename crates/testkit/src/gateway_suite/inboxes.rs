@@ -158,7 +158,7 @@ async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(benc
     let read = async |who: &countersign_wire::id::ApproverId| {
         let reader = countersign_core::feed::Reader::Approver(who.clone());
         let news = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-        news.into_iter().map(|(_, delivery)| delivery.subject.id).collect::<Vec<_>>()
+        news.into_iter().map(|told| told.delivery.subject.id).collect::<Vec<_>>()
     };
     assert_eq!(read(&ada).await, ["next"]);
     assert_eq!(read(&bob).await, ["shared", "next"]);

@@ -4,12 +4,13 @@ use countersign_core::{
     Error,
     store::Kind,
     use_cases::{
-        Viewer, acknowledge::Acknowledger, pairing::CodeKey, presence::SelfDescription,
+        Viewer, acknowledge::Acknowledger, credentials::Role, pairing::CodeKey, presence::SelfDescription,
         prompt::PromptSubmission, session::Reported,
     },
 };
 use countersign_wire::{
     RawObject,
+    api_key::ApiKey,
     exchange::State,
     hash::Sha256Hex,
     id::RequestId,
@@ -33,6 +34,8 @@ cases! {
     a_code_is_bound_to_the_first_who_resolves_it,
     a_code_is_good_for_ten_minutes_and_once,
     a_code_is_not_in_the_store,
+    the_sixth_guess_at_a_code_must_wait_even_if_it_is_right,
+    a_key_is_good_until_it_is_revoked_and_only_in_its_tenant,
     a_pairing_is_seen_by_its_two_parties_only,
     requests_of_a_paired_enforcer_go_to_its_approvers,
     a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere,
@@ -97,8 +100,11 @@ async fn a_code_leads_to_a_pair(bench: Box<dyn Bench>) {
             .progress
     };
     assert_eq!(status().await, Progress::Pending);
-    let resolved =
-        world.gateway.resolve_pairing(&world.tenant, &approver("ada"), begun.code, &codes()).await.unwrap();
+    let resolved = world
+        .gateway
+        .resolve_pairing(&world.tenant, "phone", &approver("ada"), begun.code, &codes())
+        .await
+        .unwrap();
     assert_eq!((&resolved.nonce, &resolved.public_key), (&begun.nonce, &bundle(1)));
     assert_eq!(status().await, Progress::Resolved);
     let completed = complete(&world, &begun, "ada", 2).await.unwrap();
@@ -112,8 +118,9 @@ async fn a_code_leads_to_a_pair(bench: Box<dyn Bench>) {
 async fn a_code_is_bound_to_the_first_who_resolves_it(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     let begun = initiate(&world).await;
-    let resolve =
-        async |who| world.gateway.resolve_pairing(&world.tenant, &approver(who), begun.code, &codes()).await;
+    let resolve = async |who| {
+        world.gateway.resolve_pairing(&world.tenant, "phone", &approver(who), begun.code, &codes()).await
+    };
     resolve("ada").await.unwrap();
     resolve("ada").await.unwrap();
     assert_eq!(status_of(&resolve("eve").await, 200), 404);
@@ -127,15 +134,55 @@ async fn a_code_is_good_for_ten_minutes_and_once(bench: Box<dyn Bench>) {
     let ada = approver("ada");
     let used = initiate(&world).await;
     complete(&world, &used, "ada", 2).await.unwrap();
-    let resolved = world.gateway.resolve_pairing(&world.tenant, &ada, used.code, &codes()).await;
+    let resolved = world.gateway.resolve_pairing(&world.tenant, "phone", &ada, used.code, &codes()).await;
     assert_eq!(status_of(&resolved, 200), 404);
     let late = initiate(&world).await;
     world.at_minute(10).await;
-    let resolved = world.gateway.resolve_pairing(&world.tenant, &ada, late.code, &codes()).await;
+    let resolved = world.gateway.resolve_pairing(&world.tenant, "phone", &ada, late.code, &codes()).await;
     assert_eq!(status_of(&resolved, 200), 404);
     assert_eq!(status_of(&complete(&world, &late, "ada", 2).await, 200), 404);
     let status = world.gateway.pairing_status(&world.tenant, Viewer::Enforcer(&robot()), &late.nonce).await;
     assert_eq!(status.unwrap().progress, Progress::Expired);
+}
+
+async fn the_sixth_guess_at_a_code_must_wait_even_if_it_is_right(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let ada = approver("ada");
+    let begun = initiate(&world).await;
+    let resolve = async |gateway: &countersign_core::Gateway, principal: &str, code| {
+        gateway.resolve_pairing(&world.tenant, principal, &ada, code, &codes()).await
+    };
+    for _ in 0..5 {
+        let wrong = "BBBB-BBBB".parse().unwrap();
+        assert_eq!(status_of(&resolve(&world.gateway, "phone", wrong).await, 200), 404);
+    }
+    assert_eq!(status_of(&resolve(&world.gateway, "phone", begun.code).await, 200), 429);
+    let elsewhere = world.second_gateway().await;
+    assert_eq!(status_of(&resolve(&elsewhere, "phone", begun.code).await, 200), 429, "every node knows");
+    assert_eq!(status_of(&resolve(&world.gateway, "laptop", begun.code).await, 200), 200, "others may");
+    world.at_minute(10).await;
+    let next = initiate(&world).await;
+    assert_eq!(status_of(&resolve(&world.gateway, "phone", next.code).await, 200), 200);
+}
+
+async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let role = Role::Enforcer(Some(robot()));
+    let made = world.gateway.create_key(&world.tenant, role.clone()).await.unwrap();
+    let good = async |key: &ApiKey| world.gateway.authenticate(key).await.unwrap();
+    assert_eq!(good(&made.key).await, Some(role));
+    let id = made.key.key_id().clone();
+    let guessed = ApiKey::new(world.tenant.clone(), id.clone(), [0; 32]).unwrap();
+    assert_eq!(good(&guessed).await, None);
+    let text = made.key.expose();
+    assert!(
+        !format!("{:?}", world.gateway.keys(&world.tenant).await.unwrap()).contains(&text[text.len() - 72..])
+    );
+    assert!(world.gateway.keys(&"other".parse().unwrap()).await.unwrap().is_empty());
+    assert_eq!(status_of(&world.gateway.revoke_key(&"other".parse().unwrap(), &id).await, 200), 404);
+    let at = world.gateway.revoke_key(&world.tenant, &id).await.unwrap();
+    assert_eq!(world.gateway.revoke_key(&world.tenant, &id).await.unwrap(), at);
+    assert_eq!(good(&made.key).await, None);
 }
 
 async fn a_code_is_not_in_the_store(bench: Box<dyn Bench>) {
@@ -194,6 +241,7 @@ async fn a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere(bench:
             expires_at: None,
             recipient: None,
             trace: Some(RawObject::parse(trace.as_bytes()).unwrap()),
+            idempotency_key: None,
         };
         status_of(&world.gateway.submit(submission).await, 202)
     };
@@ -248,6 +296,7 @@ async fn send_prompt(world: &World, id: &str, text: &str) -> Result<AckStatus, E
         request_id: id.parse().unwrap(),
         body: parse(body.as_bytes()).unwrap(),
         recipient: None,
+        idempotency_key: None,
     };
     world.gateway.send_prompt(submission).await.map(|standing| standing.status)
 }
@@ -259,8 +308,9 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench:
     assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued);
     let reader = countersign_core::feed::Reader::Enforcer(robot());
     let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!(told[0].1.msg_type.as_str(), "prompt.send");
-    let body = world.gateway.store().payloads(&world.tenant, &[told[0].1.payload.unwrap()]).await.unwrap();
+    assert_eq!(told[0].delivery.msg_type.as_str(), "prompt.send");
+    let body =
+        world.gateway.store().payloads(&world.tenant, &[told[0].delivery.payload.unwrap()]).await.unwrap();
     assert_eq!(body[0].as_deref(), Some(prompt("p", "hi").as_bytes()));
 
     let hash: serde_json::Value = serde_json::from_str(&prompt("p", "hi")).unwrap();
@@ -276,10 +326,10 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench:
     };
     acknowledge("delivered").await.unwrap();
     acknowledge("error").await.unwrap();
-    assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Delivered, "it never goes back");
+    assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued, "the answer that was given");
     let reader = countersign_core::feed::Reader::Approver(approver("ada"));
     let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!((told.len(), told[0].1.msg_type.as_str()), (1, "prompt.ack"));
+    assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "prompt.ack"), "it never goes back");
 }
 
 async fn a_prompt_with_another_hash_conflicts(bench: Box<dyn Bench>) {
@@ -355,7 +405,7 @@ async fn everything_that_happens_is_in_the_audit(bench: Box<dyn Bench>) {
     let id = |text: &str| text.parse::<RequestId>().unwrap();
 
     let begun = initiate(&world).await;
-    world.gateway.resolve_pairing(&world.tenant, &ada, begun.code, &codes()).await.unwrap();
+    world.gateway.resolve_pairing(&world.tenant, "phone", &ada, begun.code, &codes()).await.unwrap();
     complete(&world, &begun, "ada", 2).await.unwrap();
     for name in ["decided", "withdrawn", "cancelled", "expired"] {
         world.submit(&request(name).to("bob")).await.unwrap();

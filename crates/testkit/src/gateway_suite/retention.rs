@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use countersign_core::use_cases::acknowledge::Acknowledger;
-use countersign_wire::id::RequestId;
+use countersign_core::use_cases::{
+    acknowledge::Acknowledger, idempotency::IdempotencyKey, submit::Submission,
+};
+use countersign_wire::{id::RequestId, parse};
 
 use super::{
     cases,
@@ -93,20 +95,30 @@ async fn a_decision_that_nobody_fetched_is_kept_seven_days_longer(bench: Box<dyn
 
 async fn an_idempotency_key_is_remembered_for_a_day(bench: Box<dyn Bench>) {
     let world = World::new(bench);
-    let id: RequestId = "r".parse().unwrap();
-    let (one, two) = (super::world::hash("one"), super::world::hash("two"));
-    let check =
-        async |hash| world.gateway.check_idempotency_key(&world.tenant, "robot POST", "key", &id, hash).await;
-    check(one).await.unwrap();
-    world.gateway.remember_idempotency_key(&world.tenant, "robot POST", "key", &id, one).await.unwrap();
-    check(one).await.unwrap();
-    assert_eq!(status_of(&check(two).await, 200), 409);
-    let elsewhere = world.gateway.check_idempotency_key(&world.tenant, "other POST", "key", &id, two).await;
-    assert_eq!(status_of(&elsewhere, 200), 200);
+    let submit = async |scope: &str, id: &str| {
+        let request = request(id).for_minutes(60 * 24 * 2);
+        let body = request.body();
+        let submission = Submission {
+            tenant: world.tenant.clone(),
+            enforcer: request.enforcer.clone(),
+            request_id: request.id.clone(),
+            body: parse(body.as_bytes()).unwrap(),
+            expires_at: None,
+            recipient: None,
+            trace: None,
+            idempotency_key: Some(IdempotencyKey::new(scope, "key")),
+        };
+        status_of(&world.gateway.submit(submission).await, 202)
+    };
+    assert_eq!(submit("robot POST", "one").await, 202);
+    assert_eq!(submit("robot POST", "one").await, 202, "a replay");
+    assert_eq!(submit("robot POST", "two").await, 409);
+    assert_eq!(status_of(&world.status("two").await, 200), 404, "what was refused left nothing");
+    assert_eq!(submit("other POST", "three").await, 202);
     at_day(&world, 1).await;
-    check(two).await.unwrap();
+    assert_eq!(submit("robot POST", "two").await, 202);
     world.gateway.sweep().await.unwrap();
-    check(two).await.unwrap();
+    assert_eq!(submit("robot POST", "four").await, 409, "the sweeper leaves what was used again");
 }
 
 async fn sweeping_twice_does_nothing_more(bench: Box<dyn Bench>) {

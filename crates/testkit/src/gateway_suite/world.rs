@@ -175,6 +175,7 @@ pub async fn submit(gateway: &Gateway, tenant: &TenantId, request: &Request) -> 
         expires_at: None,
         recipient: request.to.clone(),
         trace: None,
+        idempotency_key: None,
     };
     gateway.submit(submission).await
 }
@@ -188,8 +189,13 @@ pub async fn decide(
     decision: &str,
 ) -> Result<Submitted, Error> {
     let decision = parse(decision.as_bytes()).unwrap();
-    let submission =
-        DecisionSubmission { tenant: tenant.clone(), approver: by.clone(), request_id: id.clone(), decision };
+    let submission = DecisionSubmission {
+        tenant: tenant.clone(),
+        approver: by.clone(),
+        request_id: id.clone(),
+        decision,
+        idempotency_key: None,
+    };
     gateway.decide(submission).await
 }
 

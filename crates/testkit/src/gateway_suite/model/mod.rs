@@ -72,7 +72,7 @@ async fn perform(world: &World, op: &Op) -> u16 {
             status_of(&gateway.acknowledge(tenant, by, &id(index), None).await, 200)
         }
         Op::Wait { id: index, enforcer: who } => {
-            match gateway.wait(tenant, &enforcer(who), &id(index), Duration::ZERO).await {
+            match gateway.wait(tenant, Viewer::Enforcer(&enforcer(who)), &id(index), Duration::ZERO).await {
                 Ok(Waited::Decided { .. }) => 200,
                 Ok(Waited::Nothing { .. }) => 204,
                 Err(error) => error.failure().status(),

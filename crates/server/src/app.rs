@@ -1,0 +1,81 @@
+//! What every handler shares.
+
+use std::{sync::Arc, time::Duration};
+
+use countersign_core::{Gateway, use_cases::pairing::CodeKey};
+use countersign_wire::id::GatewayId;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{auth::Keys, http::rates::Rates, presence::PresenceLog, secrets::Secret};
+
+/// Bytes of request bodies that may be in memory at once, in KiB.
+const BODIES_KIB: usize = 256 << 10;
+
+/// Everything that handlers share.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) gateway: Gateway,
+    pub(crate) gateway_id: GatewayId,
+    pub(crate) secret: Secret,
+    pub(crate) codes: CodeKey,
+    pub(crate) keys: Keys,
+    pub(crate) rates: Rates,
+    pub(crate) presence: PresenceLog,
+    pub(crate) bodies: Semaphore,
+    pub(crate) drain: Drain,
+}
+
+pub(crate) type Shared = Arc<App>;
+
+impl App {
+    /// An application on this gateway.
+    pub fn new(gateway: Gateway, gateway_id: GatewayId, secret: Secret, rates: Rates) -> Arc<Self> {
+        Arc::new(Self {
+            keys: Keys::new(gateway.clone()),
+            presence: PresenceLog::start(gateway.clone()),
+            codes: secret.code_key(),
+            bodies: Semaphore::new(BODIES_KIB),
+            drain: Drain::default(),
+            gateway,
+            gateway_id,
+            secret,
+            rates,
+        })
+    }
+
+    /// Whether the gateway is told to stop.
+    pub fn drain(&self) -> &Drain {
+        &self.drain
+    }
+}
+
+/// Whether the gateway is told to stop. Whoever holds a connection listens to it.
+#[derive(Debug, Clone)]
+pub struct Drain(watch::Sender<bool>);
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self(watch::Sender::new(false))
+    }
+}
+
+impl Drain {
+    /// Tells everybody to come to an end.
+    pub fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Whether it has begun.
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns when it begins.
+    pub async fn begun(&self) {
+        // The sender lives as long as `self`.
+        drop(self.0.subscribe().wait_for(|begun| *begun).await);
+    }
+}
+
+/// How long connections get to come to an end.
+pub const DRAIN_TIME: Duration = Duration::from_secs(10);

@@ -1,0 +1,126 @@
+//! Puts the gateway together. The only file that names the stores.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use countersign_core::{Gateway, doorbell::LocalDoorbell, patrol::Patrol, store::Store};
+use countersign_store_postgres::PostgresStore;
+use countersign_store_sqlite::SqliteStore;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{
+    app::App,
+    config::{Config, StoreKind},
+    http::rates::Rates,
+    secrets::{Secret, SystemChance},
+};
+
+/// The database below the data folder.
+const SQLITE_FILE: &str = "countersign.sqlite";
+
+/// How often what is due is done.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// How often lost rings are looked for.
+const PATROL: Duration = Duration::from_secs(5);
+
+/// Opens the store that the configuration names.
+pub async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    match config.store.kind {
+        StoreKind::Sqlite => {
+            make_folder(&config.data)?;
+            let file = config.data.join(SQLITE_FILE);
+            let store = SqliteStore::open(&file, countersign_store_sqlite::Options::default())
+                .with_context(|| format!("the store {} can't be opened", file.display()))?;
+            Ok(Arc::new(store))
+        }
+        StoreKind::Postgres => {
+            let store =
+                PostgresStore::open(postgres_options(config)).await.context("the store can't be opened")?;
+            Ok(Arc::new(store))
+        }
+    }
+}
+
+/// Tries what `check` can try without changing anything.
+pub async fn probe(config: &Config) -> anyhow::Result<()> {
+    match config.store.kind {
+        StoreKind::Sqlite => make_folder(&config.data),
+        StoreKind::Postgres => {
+            PostgresStore::probe(&postgres_options(config)).await.context("PostgreSQL can't be used as it is")
+        }
+    }
+}
+
+fn postgres_options(config: &Config) -> countersign_store_postgres::Options {
+    let mut options = countersign_store_postgres::Options::new(config.store.url.clone().unwrap_or_default());
+    options.root_certificates.clone_from(&config.store.root_certificates);
+    options
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| {
+        format!(
+            "the data folder {} can't be made; set `data` to a folder that you may write to",
+            folder.display()
+        )
+    })?;
+    let probe = tempfile::Builder::new().prefix(".countersign").tempfile_in(folder);
+    probe.map(drop).with_context(|| {
+        format!(
+            "the data folder {} can't be written to; set `data` to another or change its owner",
+            folder.display()
+        )
+    })
+}
+
+/// A gateway on the configured store, without anything around it.
+pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
+    let store = store(config).await?;
+    let doorbell = Arc::new(LocalDoorbell::default());
+    Ok(Gateway::new(store, doorbell, Arc::new(SystemChance), config.retention()))
+}
+
+/// The application, and what goes on beside requests.
+pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<App>> {
+    make_folder(&config.data)?;
+    let secret = Secret::load_or_create(&config.data.join("secret"))?;
+    tokio::spawn(sweep(gateway.clone()));
+    if config.store.kind == StoreKind::Postgres {
+        // Another node may write to the same store, and its rings do not reach us.
+        tokio::spawn(patrol(gateway.clone()));
+    }
+    let app = App::new(gateway, config.gateway_id()?, secret, Rates::new(config.rates));
+    let forgetful = Arc::clone(&app);
+    tokio::spawn(async move {
+        let mut ticks = interval(Duration::from_mins(1));
+        loop {
+            ticks.tick().await;
+            forgetful.rates.forget();
+        }
+    });
+    Ok(app)
+}
+
+async fn sweep(gateway: Gateway) {
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = gateway.sweep().await {
+            tracing::warn!(%error, "what is due was not done; it will be tried again");
+        }
+    }
+}
+
+async fn patrol(gateway: Gateway) {
+    let mut ticks = interval(PATROL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut patrol = Patrol::default();
+    loop {
+        ticks.tick().await;
+        if let Err(error) = gateway.patrol(&mut patrol).await {
+            tracing::warn!(%error, "lost rings were not looked for; it will be tried again");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The caller, from the request's credential, as the role that a handler asks for.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, header, request::Parts},
+};
+use countersign_core::use_cases::{Viewer, credentials::Role};
+use countersign_wire::{
+    api_key::ApiKey,
+    failure::Failure,
+    id::{ApproverId, EnforcerId, TenantId},
+    presence::Transport,
+};
+
+use crate::{
+    app::{App, Shared},
+    http::{accept::Peer, error_response::Refusal},
+};
+
+/// Whoever calls, with a credential that stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) tenant: TenantId,
+    pub(crate) role: Role,
+    pub(crate) key: ApiKey,
+}
+
+/// A caller that may act as an enforcer: as one, or as any of the tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct Enforcer {
+    pub(crate) tenant: TenantId,
+    pub(crate) principal: String,
+    pub(crate) only: Option<EnforcerId>,
+}
+
+/// A caller that may act as an approver: as one, or as any of the tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct Approver {
+    pub(crate) tenant: TenantId,
+    pub(crate) principal: String,
+    pub(crate) only: Option<ApproverId>,
+}
+
+/// A caller that runs the tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct Operator {
+    pub(crate) tenant: TenantId,
+}
+
+impl Caller {
+    /// Names the credential.
+    pub(crate) fn principal(&self) -> String {
+        self.key.key_id().to_string()
+    }
+
+    pub(crate) fn enforcer(&self) -> Result<Enforcer, Refusal> {
+        match &self.role {
+            Role::Enforcer(only) => {
+                let (tenant, principal) = (self.tenant.clone(), self.principal());
+                Ok(Enforcer { tenant, principal, only: only.clone() })
+            }
+            _ => Err(Failure::Forbidden.into()),
+        }
+    }
+
+    pub(crate) fn approver(&self) -> Result<Approver, Refusal> {
+        match &self.role {
+            Role::Approver(only) => {
+                let (tenant, principal) = (self.tenant.clone(), self.principal());
+                Ok(Approver { tenant, principal, only: only.clone() })
+            }
+            _ => Err(Failure::Forbidden.into()),
+        }
+    }
+
+    /// What this caller may see.
+    pub(crate) fn viewer(&self) -> Viewer<'_> {
+        match &self.role {
+            Role::Enforcer(Some(enforcer)) => Viewer::Enforcer(enforcer),
+            Role::Enforcer(None) => Viewer::AnyEnforcer,
+            Role::Approver(Some(approver)) => Viewer::Approver(approver),
+            Role::Approver(None) => Viewer::AnyApprover,
+            Role::Operator => Viewer::Operator,
+        }
+    }
+
+    async fn from_headers(app: &App, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let key = presented_key(headers).ok_or(Failure::Unauthenticated)?;
+        let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
+        Ok(Self { tenant: key.tenant().clone(), role, key })
+    }
+}
+
+/// The API key, from `Authorization: Bearer` or `X-Api-Key`.
+fn presented_key(headers: &HeaderMap) -> Option<ApiKey> {
+    let text = match headers.get(header::AUTHORIZATION) {
+        Some(value) => {
+            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(token)?
+        }
+        None => headers.get("x-api-key")?.to_str().ok()?,
+    };
+    text.trim().parse().ok()
+}
+
+impl Enforcer {
+    /// The enforcer that the request names; it must be the credential's.
+    pub(crate) fn acting_as(&self, app: &App, named: &EnforcerId) -> Result<EnforcerId, Refusal> {
+        if self.only.as_ref().is_some_and(|only| only != named) {
+            return Err(Failure::Forbidden.into());
+        }
+        app.presence.heard(&self.tenant, named, Transport::Poll);
+        Ok(named.clone())
+    }
+
+    /// The enforcer of a request that names none.
+    pub(crate) fn itself(&self, app: &App) -> Result<EnforcerId, Refusal> {
+        let itself = match &self.only {
+            Some(only) => only.clone(),
+            None => EnforcerId::new("dev-enforcer").map_err(|_| Failure::Internal)?,
+        };
+        app.presence.heard(&self.tenant, &itself, Transport::Poll);
+        Ok(itself)
+    }
+
+    /// What this caller may see.
+    pub(crate) fn viewer(&self) -> Viewer<'_> {
+        self.only.as_ref().map_or(Viewer::AnyEnforcer, Viewer::Enforcer)
+    }
+}
+
+impl Approver {
+    /// The approver that the request names; it must be the credential's.
+    pub(crate) fn acting_as(&self, named: &ApproverId) -> Result<ApproverId, Refusal> {
+        match &self.only {
+            Some(only) if only != named => Err(Failure::Forbidden.into()),
+            _ => Ok(named.clone()),
+        }
+    }
+
+    /// The approver of a request that names none.
+    pub(crate) fn itself(&self) -> Result<ApproverId, Refusal> {
+        match &self.only {
+            Some(only) => Ok(only.clone()),
+            None => ApproverId::new("dev-approver").map_err(|_| Failure::Internal.into()),
+        }
+    }
+}
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        let peer = parts.extensions.get::<Peer>().copied();
+        app.rates.admit_address(peer)?;
+        match Self::from_headers(app, &parts.headers).await {
+            Ok(caller) => {
+                app.rates.admit(&caller.tenant, &caller.principal())?;
+                Ok(caller)
+            }
+            Err(refusal) => {
+                app.rates.note_failed_authentication(peer, &refusal)?;
+                Err(refusal)
+            }
+        }
+    }
+}
+
+impl FromRequestParts<Shared> for Enforcer {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        let caller = Caller::from_request_parts(parts, app).await?.enforcer()?;
+        if let Some(only) = &caller.only {
+            app.presence.heard(&caller.tenant, only, Transport::Poll);
+        }
+        Ok(caller)
+    }
+}
+
+impl FromRequestParts<Shared> for Approver {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        Caller::from_request_parts(parts, app).await?.approver()
+    }
+}
+
+impl FromRequestParts<Shared> for Operator {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        match Caller::from_request_parts(parts, app).await? {
+            Caller { tenant, role: Role::Operator, .. } => Ok(Self { tenant }),
+            _ => Err(Failure::Forbidden.into()),
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Who calls. Permission shows in a handler's signature: it names the role it wants, and gets nothing else.
+
+mod caller;
+mod keys;
+
+pub(crate) use caller::{Approver, Caller, Enforcer, Operator};
+pub(crate) use keys::Keys;

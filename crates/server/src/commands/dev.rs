@@ -1,0 +1,127 @@
+//! `dev`: a gateway to try things out.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use countersign_core::{Gateway, use_cases::credentials::Role};
+use countersign_wire::id::TenantId;
+use serde::Serialize;
+
+use super::serve::{listen, until_told_to_stop};
+use crate::{
+    assemble,
+    config::{Config, Log, LogFormat, LogLevel},
+    http::rates::{Limits, Rate},
+    telemetry,
+};
+
+/// Run a gateway to try things out: on this machine only, nothing to configure.
+///
+/// It has one tenant, `dev`, and three keys, which it prints: one that may act as any enforcer, one that may act
+/// as any approver, and one for the operator. Without --data everything is gone when it stops.
+#[derive(Debug, Args)]
+pub struct Dev {
+    /// Where to listen; on the loopback only. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8787")]
+    listen: SocketAddr,
+    /// Keep the data in this folder instead of a temporary one.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// For programs: the first line on stdout is an object with the address and the keys.
+    #[arg(long)]
+    json: bool,
+    /// Log each request to stderr.
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// How to reach the gateway that was started.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Started {
+    url: String,
+    tenant: String,
+    operator_key: String,
+    enforcer_key: String,
+    approver_key: String,
+}
+
+impl Dev {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let temporary = match self.data {
+            Some(_) => None,
+            None => {
+                Some(tempfile::tempdir().context("no temporary folder can be made; name one with --data")?)
+            }
+        };
+        let data = self.data.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
+        let off = Rate { per_second: 0, burst: 0 };
+        let config = Config {
+            listen: self.listen,
+            gateway_id: "dev".to_owned(),
+            data: data.map(PathBuf::from).unwrap_or_default(),
+            log: Log {
+                format: LogFormat::Text,
+                level: if self.verbose { LogLevel::Info } else { LogLevel::Warn },
+            },
+            rates: Limits { credential: off, tenant: off, address: off, failed_authentication: off },
+            ..Config::default()
+        };
+        config.check()?;
+        telemetry::start(config.log);
+        let gateway = assemble::gateway(&config).await?;
+        let listener = listen(config.listen).await?;
+        let started = started(&gateway, listener.local_addr()?).await?;
+        let app = assemble::app(&config, gateway)?;
+        if self.json {
+            super::out(&serde_json::to_string(&started)?)?;
+        } else {
+            super::say(&page(&started, self.data.as_deref().map(|data| data.display().to_string())));
+        }
+        until_told_to_stop(listener, app).await
+    }
+}
+
+/// Makes the three keys. They are made anew at every start: a key is only known to whoever was shown it.
+async fn started(gateway: &Gateway, address: SocketAddr) -> anyhow::Result<Started> {
+    let tenant: TenantId = "dev".parse().map_err(|rule| anyhow::anyhow!("{rule}"))?;
+    let key = async |role| anyhow::Ok(gateway.create_key(&tenant, role).await?.key.expose());
+    Ok(Started {
+        url: format!("http://{address}"),
+        tenant: tenant.to_string(),
+        operator_key: key(Role::Operator).await?,
+        enforcer_key: key(Role::Enforcer(None)).await?,
+        approver_key: key(Role::Approver(None)).await?,
+    })
+}
+
+/// What a person sees first. The README shows the same commands, and a test compares the two.
+const PAGE: &str = include_str!("dev_page.txt");
+
+fn page(started: &Started, data: Option<String>) -> String {
+    let kept = match data {
+        Some(folder) => format!("The data is in {folder}."),
+        None => "The data is in a temporary folder and goes with the gateway.".to_owned(),
+    };
+    PAGE.replace("{url}", &started.url)
+        .replace("{enforcer}", &started.enforcer_key)
+        .replace("{approver}", &started.approver_key)
+        .replace("{operator}", &started.operator_key)
+        .replace("{kept}", &kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_on_the_page_are_those_of_the_readme() {
+        let readme = include_str!("../../../../README.md");
+        let commands: Vec<&str> = PAGE.split("\n\n").filter(|part| part.starts_with("curl")).collect();
+        assert_eq!(commands.len(), 4);
+        for command in commands {
+            assert!(readme.contains(&format!("$ {command}")), "not in the README: {command}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `keys`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use countersign_core::use_cases::credentials::Role;
+use countersign_wire::{api_key::KeyId, id::TenantId};
+
+use crate::{assemble, config::Config};
+
+/// Make, list and revoke API keys, directly in the store.
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make a key and print it. It is shown this once and can't be shown again.
+    Create(Create),
+    /// List the keys of a tenant.
+    List(Where),
+    /// Make a key void. Running gateways notice within five seconds.
+    Revoke(Revoke),
+}
+
+/// Whose keys.
+#[derive(Debug, Args)]
+pub struct Where {
+    /// The gateway's configuration.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// The tenant: 1 to 63 lowercase letters, digits and dashes. It need not exist yet.
+    #[arg(long)]
+    tenant: TenantId,
+}
+
+/// A new key.
+#[derive(Debug, Args)]
+pub struct Create {
+    #[command(flatten)]
+    place: Where,
+    /// What the key is for.
+    #[arg(long)]
+    role: RoleName,
+    /// Which enforcer or approver it is for.
+    #[arg(long, conflicts_with = "any")]
+    id: Option<String>,
+    /// It is for any enforcer or approver of the tenant.
+    #[arg(long)]
+    any: bool,
+}
+
+/// A key to be made void.
+#[derive(Debug, Args)]
+pub struct Revoke {
+    #[command(flatten)]
+    place: Where,
+    /// The third part of the key, as `list` shows it.
+    #[arg(long, value_name = "KEY_ID")]
+    key: String,
+}
+
+/// What a key is for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RoleName {
+    /// Submits for an agent.
+    Enforcer,
+    /// Decides.
+    Approver,
+    /// Runs the tenant.
+    Operator,
+}
+
+impl Keys {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Create(create) => create.run().await,
+            Self::List(place) => {
+                let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
+                for (key_id, key) in gateway.keys(&place.tenant).await? {
+                    let role = serde_json::to_string(&key.role)?;
+                    let revoked = key.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"));
+                    super::out(&format!("{key_id}  {role}  made {}{revoked}", key.created_at))?;
+                }
+                Ok(())
+            }
+            Self::Revoke(Revoke { place, key }) => {
+                let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
+                let key_id: KeyId = key.parse().map_err(|rule| anyhow::anyhow!("--key {rule}"))?;
+                let at = gateway.revoke_key(&place.tenant, &key_id).await.map_err(|_| {
+                    anyhow::anyhow!(
+                        "tenant {} has no key {key_id}; `keys list` shows those that it has",
+                        place.tenant
+                    )
+                })?;
+                super::say(&format!("{key_id} is void since {at}"));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Create {
+    async fn run(self) -> anyhow::Result<()> {
+        countersign_wire::api_key::check_tenant(&self.place.tenant)
+            .map_err(|rule| anyhow::anyhow!("--tenant {rule}"))?;
+        let role = match (self.role, self.id, self.any) {
+            (RoleName::Operator, None, false) => Role::Operator,
+            (RoleName::Operator, ..) => anyhow::bail!("an operator has no id; leave out --id and --any"),
+            (_, None, false) => {
+                anyhow::bail!("say which one the key is for with --id, or --any for all of the tenant")
+            }
+            (RoleName::Enforcer, id, _) => {
+                Role::Enforcer(id.map(|id| id.parse()).transpose().map_err(bad_id)?)
+            }
+            (RoleName::Approver, id, _) => {
+                Role::Approver(id.map(|id| id.parse()).transpose().map_err(bad_id)?)
+            }
+        };
+        let gateway = assemble::gateway(&Config::read(&self.place.config)?).await?;
+        let made = gateway.create_key(&self.place.tenant, role).await?;
+        super::out(&made.key.expose())
+    }
+}
+
+fn bad_id(rule: countersign_wire::Rule) -> anyhow::Error {
+    anyhow::anyhow!("--id {rule}")
+}

@@ -1,0 +1,64 @@
+//! `serve`.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+
+use crate::{app::App, assemble, config::Config, http, telemetry};
+
+/// Run the gateway as a service.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The configuration. Print a default one with `countersign-gateway config`.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Where to listen, instead of where the configuration says.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// The data folder, instead of the one in the configuration.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl Serve {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let mut config = Config::read(&self.config)?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.data = self.data.unwrap_or(config.data);
+        config.check()?;
+        telemetry::start(config.log);
+        let app = assemble::app(&config, assemble::gateway(&config).await?)?;
+        let listener = listen(config.listen).await?;
+        tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
+        until_told_to_stop(listener, app).await
+    }
+}
+
+pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("can't listen on {address}; is another gateway running there? Choose another with --listen 127.0.0.1:0")
+    })
+}
+
+/// Serves until the process is told to stop, and then lets everything come to an end.
+pub(super) async fn until_told_to_stop(listener: TcpListener, app: Arc<App>) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let drain = app.drain().clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        drain.begin();
+    });
+    let drain = app.drain().clone();
+    http::accept::serve(listener, http::router::router(app), drain, http::accept::most_connections()).await;
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! One connection: HTTP requests, one after the other, until a handler takes it out of HTTP, and again after.
+
+use std::{
+    future::{Future as _, poll_fn},
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use bytes::Buf as _;
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tower::ServiceExt as _;
+
+use super::{
+    accept::Peer,
+    held::{Hold, Holding, Socket},
+    router::without_trailing_slash,
+};
+use crate::app::Drain;
+
+/// The head of a request must arrive within this; an idle connection is closed after it.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(stream: TcpStream, address: SocketAddr, router: Router, drain: Drain) {
+    let mut socket = Some(Socket { stream, read: bytes::Bytes::new() });
+    while let Some(ready) = socket.take() {
+        // In a box of its own, so that a held connection does not carry the room that HTTP needs.
+        let holding = Box::pin(http(ready, Peer(address), router.clone(), &drain)).await;
+        let Some(holding) = holding else { return };
+        socket = holding.await.filter(|_| !drain.has_begun());
+    }
+}
+
+/// Speaks HTTP until the connection ends, or a handler takes it.
+async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Option<Holding> {
+    let hold = Hold::default();
+    let for_requests = hold.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        without_trailing_slash(&mut request);
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(for_requests.clone());
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let io = TokioIo::new(Replayed { read: socket.read, stream: socket.stream });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(64).half_close(false);
+    let mut connection = builder.serve_connection(io, service);
+    let mut draining = pin!(drain.begun());
+    let mut told = false;
+    let holder = poll_fn(|context: &mut Context<'_>| {
+        if !told && draining.as_mut().poll(context).is_ready() {
+            told = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        match connection.poll_without_shutdown(context) {
+            Poll::Ready(ended) => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "connection ended");
+                }
+                Poll::Ready(None)
+            }
+            // The handler has left its word and will not return.
+            Poll::Pending => hold.taken().map_or(Poll::Pending, |holder| Poll::Ready(Some(holder))),
+        }
+    })
+    .await;
+    let parts = connection.into_parts();
+    let mut io = parts.io.into_inner();
+    let Some(holder) = holder else {
+        // All is said; tell the client so.
+        drop(tokio::io::AsyncWriteExt::shutdown(&mut io).await);
+        return None;
+    };
+    let read = if io.read.is_empty() { parts.read_buf } else { [parts.read_buf, io.read].concat().into() };
+    Some(holder(Socket { stream: io.stream, read }))
+}
+
+/// A stream that first gives again what was read from it before.
+struct Replayed {
+    read: bytes::Bytes,
+    stream: TcpStream,
+}
+
+impl AsyncRead for Replayed {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.read.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(context, into);
+        }
+        let count = this.read.len().min(into.remaining());
+        into.put_slice(&this.read[..count]);
+        this.read.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Replayed {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+}

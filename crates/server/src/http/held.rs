@@ -1,0 +1,126 @@
+//! Connections that are held open for long leave HTTP, so that they cost a socket and a task and no buffers.
+//!
+//! A handler that has made sure that there is something to wait for calls [`Hold::take`]; its request ends
+//! there, and [`super::connection`] hands the bare socket to what it was given.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    body::Bytes,
+    extract::FromRequestParts,
+    http::{Response, header, request::Parts},
+};
+use bytes::BytesMut;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+
+use crate::clock;
+
+/// A socket, with what was read from it and belongs to the next request.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) stream: TcpStream,
+    pub(crate) read: Bytes,
+}
+
+/// What goes on while the connection is out of HTTP; gives it back if more requests may come.
+pub(crate) type Holding = Pin<Box<dyn Future<Output = Option<Socket>> + Send>>;
+type Holder = Box<dyn FnOnce(Socket) -> Holding + Send>;
+
+/// Where a handler leaves what is to be done with its connection.
+#[derive(Clone, Default)]
+pub(crate) struct Hold(Arc<Mutex<Option<Holder>>>);
+
+impl std::fmt::Debug for Hold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hold")
+    }
+}
+
+impl Hold {
+    /// Takes the connection out of HTTP. Never returns: the request's own future is dropped.
+    pub(crate) async fn take<F, H>(self, holder: F) -> Infallible
+    where
+        F: FnOnce(Socket) -> H + Send + 'static,
+        H: Future<Output = Option<Socket>> + Send + 'static,
+    {
+        let holder: Holder = Box::new(|socket| Box::pin(holder(socket)));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
+        std::future::pending().await
+    }
+
+    pub(crate) fn taken(&self) -> Option<Holder> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Hold {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
+/// More than this ahead of its time is not kept for a client.
+const MOST_AHEAD: usize = 64 << 10;
+
+impl Socket {
+    /// Returns when the client is gone. What it sends meanwhile is kept for the next request.
+    pub(crate) async fn gone(&mut self) {
+        loop {
+            if self.stream.readable().await.is_err() {
+                return;
+            }
+            // On the heap and only while there is something to read: an idle connection has no buffer.
+            let mut chunk = Box::new([0; 1_024]);
+            match self.stream.try_read(chunk.as_mut_slice()) {
+                Ok(0) => return,
+                Ok(count) => {
+                    let mut read = BytesMut::from(self.read.as_ref());
+                    read.extend_from_slice(&chunk[..count]);
+                    self.read = read.freeze();
+                    if self.read.len() > MOST_AHEAD {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Writes a whole answer.
+    pub(crate) async fn answer(&mut self, mut response: Response<Bytes>) -> io::Result<()> {
+        let length = response.body().len();
+        if response.status() != axum::http::StatusCode::NO_CONTENT {
+            response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        }
+        let mut text = head(&response);
+        text.extend_from_slice(response.body());
+        self.stream.write_all(&text).await
+    }
+}
+
+/// The head of an answer as it is written.
+pub(crate) fn head<B>(response: &Response<B>) -> Vec<u8> {
+    let status = response.status();
+    let mut text =
+        format!("HTTP/1.1 {} {}\r\n", status.as_str(), status.canonical_reason().unwrap_or_default())
+            .into_bytes();
+    for (name, value) in response.headers() {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(b"\r\n");
+    }
+    text.extend_from_slice(b"date: ");
+    text.extend_from_slice(clock::http_date().as_bytes());
+    text.extend_from_slice(b"\r\n\r\n");
+    text
+}

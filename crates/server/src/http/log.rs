@@ -1,0 +1,22 @@
+//! One line for each request. Never a body, a credential, a code, a query or an id of a client's choosing.
+
+use axum::{
+    extract::{MatchedPath, Request},
+    middleware::Next,
+    response::Response,
+};
+use tokio::time::Instant;
+
+use super::request_id::HttpRequestId;
+
+pub(crate) async fn log(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let http_id = HttpRequestId::of(&request);
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    tracing::info!(request = %http_id, %method, path, status, micros, "served");
+    response
+}

@@ -1,0 +1,300 @@
+//! What clients do, whichever way it comes in: an envelope over REST or a WebSocket, or a bare object.
+
+use countersign_core::{
+    Error,
+    use_cases::{
+        acknowledge::Acknowledger,
+        credentials::Role,
+        decide::DecisionSubmission,
+        idempotency::IdempotencyKey,
+        prompt::PromptSubmission,
+        session::Reported,
+        submit::{Submission, Submitted},
+    },
+};
+use countersign_wire::{
+    RawObject,
+    ack::{AckAccepted, AckSubmit},
+    artifact::ArtifactSubmit,
+    decision::Decision,
+    exchange::Accepted,
+    failure::Failure,
+    framed::Framed,
+    id::{ApproverId, EnforcerId, RequestId, SessionId},
+    limits,
+    msg_type::MsgType,
+    prompt::{PromptAck, PromptSubmit},
+    refresh::RefreshBody,
+    session::SessionEvent,
+};
+
+use super::error_response::{About as _, Refusal};
+use crate::{
+    app::App,
+    auth::{Approver, Caller, Enforcer},
+};
+
+/// An enforcer submits an artifact.
+pub(crate) async fn submit(
+    app: &App,
+    caller: &Enforcer,
+    framed: Framed<'_>,
+    idempotency_key: Option<IdempotencyKey>,
+) -> Result<Submitted, Refusal> {
+    expect(&framed, &[MsgType::ArtifactSubmit])?;
+    let body = framed.body.view::<ArtifactSubmit<'_>>().map_err(Error::in_hashed_body);
+    let request_id = match (&framed.request_id, &body) {
+        (Some(request_id), _) => request_id.clone(),
+        (None, Ok(body)) => named_inside(framed.body, body)?,
+        (None, Err(_)) => return Err(body.err().unwrap_or(Failure::Structure.into()).into()),
+    };
+    let enforcer = acting_enforcer(app, caller, &framed).about(&request_id)?;
+    check_trace(&framed).about(&request_id)?;
+    let submission = Submission {
+        tenant: caller.tenant.clone(),
+        enforcer,
+        request_id: request_id.clone(),
+        body: body.about(&request_id)?,
+        expires_at: framed.expires_at,
+        recipient: framed.recipient.approver_id,
+        trace: framed.trace,
+        idempotency_key,
+    };
+    app.gateway.submit(submission).await.about(&request_id)
+}
+
+/// A bare artifact names its own request; a sealed one may.
+fn named_inside(body: RawObject<'_>, view: &ArtifactSubmit<'_>) -> Result<RequestId, Refusal> {
+    match view {
+        ArtifactSubmit::Open(artifact) => Ok(artifact.request_id.clone()),
+        ArtifactSubmit::Sealed(_) => body
+            .members()
+            .and_then(|mut members| members.required("requestId"))
+            .map_err(|fault| Refusal::faulty(Failure::Structure, &fault)),
+    }
+}
+
+/// An approver decides.
+pub(crate) async fn decide(
+    app: &App,
+    caller: &Approver,
+    framed: Framed<'_>,
+    idempotency_key: Option<IdempotencyKey>,
+) -> Result<Submitted, Refusal> {
+    expect(&framed, &[MsgType::DecisionSubmit])?;
+    let decision = framed.body.view::<Decision<'_>>().map_err(|fault| Refusal::invalid(&fault));
+    let request_id = match (&framed.request_id, &decision) {
+        (Some(request_id), _) => request_id.clone(),
+        (None, Ok(decision)) => decision.request_id.clone(),
+        (None, Err(refusal)) => return Err(refusal.clone()),
+    };
+    let approver = acting_approver(caller, &framed).about(&request_id)?;
+    check_trace(&framed).about(&request_id)?;
+    let submission = DecisionSubmission {
+        tenant: caller.tenant.clone(),
+        approver,
+        request_id: request_id.clone(),
+        decision: decision.about(&request_id)?,
+        idempotency_key,
+    };
+    app.gateway.decide(submission).await.about(&request_id)
+}
+
+/// An enforcer takes its request back.
+pub(crate) async fn withdraw(
+    app: &App,
+    caller: &Enforcer,
+    request_id: &RequestId,
+    framed: &Framed<'_>,
+) -> Result<Accepted, Refusal> {
+    same_request(framed, request_id)?;
+    let named =
+        framed.sender.enforcer_id.as_ref().ok_or_else(|| missing("sender.enforcerId")).about(request_id)?;
+    let enforcer = caller.acting_as(app, named).about(request_id)?;
+    app.gateway.withdraw(&caller.tenant, &enforcer, request_id).await.about(request_id)
+}
+
+/// An approver asks for a request anew.
+pub(crate) async fn refresh(
+    app: &App,
+    caller: &Approver,
+    request_id: &RequestId,
+    framed: &Framed<'_>,
+) -> Result<RefreshBody, Refusal> {
+    same_request(framed, request_id)?;
+    let approver = acting_approver(caller, framed).about(request_id)?;
+    let body =
+        framed.body.view::<RefreshBody>().map_err(|fault| Refusal::invalid(&fault)).about(request_id)?;
+    app.gateway.refresh(&caller.tenant, &approver, request_id, &body).await.about(request_id)?;
+    Ok(body.into_view())
+}
+
+/// Either side acknowledges messages, or an enforcer a prompt.
+pub(crate) async fn acknowledge(
+    app: &App,
+    caller: &Caller,
+    framed: &Framed<'_>,
+) -> Result<AckAccepted, Refusal> {
+    expect(framed, &[MsgType::AckSubmit, MsgType::PromptAck])?;
+    let body = framed.body.view::<AckSubmit<'_>>().map_err(|fault| Refusal::invalid(&fault));
+    let request_id = framed.request_id.clone().ok_or_else(|| missing("requestId"))?;
+    let msg_id = match (&*body.about(&request_id)?, &caller.role) {
+        (AckSubmit::Prompt(_), _) => {
+            acknowledge_prompt(app, &caller.enforcer()?, framed).await?;
+            None
+        }
+        (AckSubmit::Message(ack), Role::Enforcer(_)) => {
+            let enforcer = acting_enforcer(app, &caller.enforcer()?, framed).about(&request_id)?;
+            let by = Acknowledger::Enforcer(&enforcer);
+            app.gateway
+                .acknowledge(&caller.tenant, by, &request_id, ack.msg_id.as_ref())
+                .await
+                .about(&request_id)?;
+            ack.msg_id.clone()
+        }
+        (AckSubmit::Message(ack), Role::Approver(_)) => {
+            let approver = acting_approver(&caller.approver()?, framed).about(&request_id)?;
+            let by = Acknowledger::Approver(&approver);
+            app.gateway
+                .acknowledge(&caller.tenant, by, &request_id, ack.msg_id.as_ref())
+                .await
+                .about(&request_id)?;
+            ack.msg_id.clone()
+        }
+        (AckSubmit::Message(_), Role::Operator) => {
+            return Err(Refusal::from(Failure::Forbidden).about(&request_id));
+        }
+    };
+    Ok(AckAccepted { request_id, msg_id })
+}
+
+/// An approver sends text to an agent. The answer is a `prompt.ack`.
+pub(crate) async fn send_prompt(
+    app: &App,
+    caller: &Approver,
+    framed: Framed<'_>,
+    idempotency_key: Option<IdempotencyKey>,
+) -> Result<(PromptAck<'static>, bool), Refusal> {
+    expect(&framed, &[MsgType::PromptSend])?;
+    let body = framed.body.view::<PromptSubmit<'_>>().map_err(|fault| Refusal::invalid(&fault))?;
+    let inside = match &*body {
+        PromptSubmit::Open(prompt) => Some(&prompt.request_id),
+        PromptSubmit::Sealed(sealed) => sealed.request_id.as_ref(),
+    };
+    let request_id = framed.request_id.as_ref().or(inside).ok_or_else(|| missing("requestId"))?.clone();
+    if inside.is_some_and(|inside| *inside != request_id) {
+        let fault = countersign_wire::Error::breaks("requestId", "is not that of the envelope");
+        return Err(Refusal::invalid(&fault).about(&request_id));
+    }
+    let approver = acting_approver(caller, &framed).about(&request_id)?;
+    check_trace(&framed).about(&request_id)?;
+    let submission = PromptSubmission {
+        tenant: caller.tenant.clone(),
+        approver,
+        request_id: request_id.clone(),
+        body,
+        recipient: framed.recipient.enforcer_id,
+        idempotency_key,
+    };
+    let standing = app.gateway.send_prompt(submission).await.about(&request_id)?;
+    let ack = PromptAck {
+        request_id,
+        prompt_hash: standing.prompt_hash,
+        status: standing.status,
+        ack_at: standing.ack_at,
+        details: None,
+    };
+    Ok((ack, standing.replayed))
+}
+
+/// An enforcer says what became of a prompt.
+pub(crate) async fn acknowledge_prompt(
+    app: &App,
+    caller: &Enforcer,
+    framed: &Framed<'_>,
+) -> Result<RequestId, Refusal> {
+    expect(framed, &[MsgType::PromptAck, MsgType::AckSubmit])?;
+    let ack = framed.body.view::<PromptAck<'_>>().map_err(|fault| Refusal::invalid(&fault))?;
+    let request_id = ack.request_id.clone();
+    if framed.request_id.as_ref().is_some_and(|named| *named != request_id) {
+        let fault = countersign_wire::Error::breaks("requestId", "is not that of the envelope");
+        return Err(Refusal::invalid(&fault).about(&request_id));
+    }
+    // Whoever may act as any enforcer acts as the one that the prompt is for, unless it says otherwise.
+    let enforcer = match (&framed.sender.enforcer_id, &caller.only) {
+        (Some(named), _) => caller.acting_as(app, named).about(&request_id)?,
+        (None, Some(only)) => only.clone(),
+        (None, None) => {
+            app.gateway.enforcer_of_prompt(&caller.tenant, &request_id).await.about(&request_id)?
+        }
+    };
+    app.gateway.acknowledge_prompt(&caller.tenant, &enforcer, &ack).await.about(&request_id)?;
+    Ok(request_id)
+}
+
+/// An enforcer tells of its agent's session.
+pub(crate) async fn report(
+    app: &App,
+    caller: &Enforcer,
+    framed: &Framed<'_>,
+) -> Result<(SessionId, Reported), Refusal> {
+    let event = framed.body.view::<SessionEvent<'_>>().map_err(|fault| Refusal::invalid(&fault))?;
+    if framed.msg_type.as_ref().is_some_and(|said| said.as_str() != event.event_type().as_str()) {
+        return Err(Failure::Unsupported.into());
+    }
+    let enforcer = acting_enforcer(app, caller, framed)?;
+    let reported = app.gateway.report_session(&caller.tenant, &enforcer, &event).await?;
+    Ok((event.session_id().clone(), reported))
+}
+
+/// The specification wants a sender on submissions, decisions and withdrawals; elsewhere the credential says who.
+fn acting_enforcer(app: &App, caller: &Enforcer, framed: &Framed<'_>) -> Result<EnforcerId, Refusal> {
+    match &framed.sender.enforcer_id {
+        Some(named) => caller.acting_as(app, named),
+        None if framed.msg_type == Some(MsgType::ArtifactSubmit) => Err(missing("sender.enforcerId")),
+        None => caller.itself(app),
+    }
+}
+
+fn acting_approver(caller: &Approver, framed: &Framed<'_>) -> Result<ApproverId, Refusal> {
+    match &framed.sender.approver_id {
+        Some(named) => caller.acting_as(named),
+        None if framed.msg_type == Some(MsgType::DecisionSubmit) => Err(missing("sender.approverId")),
+        None => caller.itself(),
+    }
+}
+
+fn missing(member: &'static str) -> Refusal {
+    Refusal::invalid(&countersign_wire::Error::missing(member))
+}
+
+fn expect(framed: &Framed<'_>, msg_types: &[MsgType]) -> Result<(), Refusal> {
+    match &framed.msg_type {
+        Some(said) if !msg_types.contains(said) => {
+            let refusal = Refusal::from(Failure::Unsupported);
+            Err(match &framed.request_id {
+                Some(request_id) => refusal.about(request_id),
+                None => refusal,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The path and the envelope name one exchange.
+fn same_request(framed: &Framed<'_>, request_id: &RequestId) -> Result<(), Refusal> {
+    match &framed.request_id {
+        Some(named) if named != request_id => {
+            let fault = countersign_wire::Error::breaks("requestId", "is not that of the path");
+            Err(Refusal::invalid(&fault).about(request_id))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_trace(framed: &Framed<'_>) -> Result<(), Refusal> {
+    match framed.trace {
+        Some(trace) if trace.as_str().len() > limits::MAX_METADATA_AND_TRACE => Err(Failure::TooLarge.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,14 @@
+//! One file for each resource. A handler extracts, calls and wraps.
+
+pub(crate) mod acks;
+pub(crate) mod artifacts;
+pub(crate) mod decisions;
+pub(crate) mod exchanges;
+pub(crate) mod generic;
+pub(crate) mod inbox;
+pub(crate) mod meta;
+pub(crate) mod pairing;
+pub(crate) mod platform;
+pub(crate) mod presence;
+pub(crate) mod prompts;
+pub(crate) mod sessions;

@@ -1,0 +1,92 @@
+//! `/v1/session`.
+
+use std::collections::BTreeMap;
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use countersign_core::use_cases::session::Reported;
+use countersign_wire::{
+    RawObject,
+    failure::Failure,
+    id::{EnforcerId, SessionId},
+    session::{EndReason, SnapshotType, State as Activity},
+    timestamp::Timestamp,
+};
+use serde::Serialize;
+
+use crate::{
+    app::Shared,
+    auth::{Caller, Enforcer},
+    http::{answer, error_response::Refusal, operations, params::InPath, received::Received},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Taken {
+    session_id: SessionId,
+}
+
+pub(crate) async fn report(
+    State(app): State<Shared>,
+    caller: Enforcer,
+    received: Received,
+) -> Result<Response, Refusal> {
+    let (session_id, reported) = operations::report(&app, &caller, &received.framed()?).await?;
+    let status = match reported {
+        Reported::Taken => StatusCode::ACCEPTED,
+        Reported::Known => StatusCode::OK,
+    };
+    Ok(answer::json(status, Taken { session_id }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Known<'a> {
+    session_id: SessionId,
+    enforcer_id: EnforcerId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repo_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Activity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<EndReason>,
+    snapshots: BTreeMap<SnapshotType, RawObject<'a>>,
+}
+
+pub(crate) async fn one(
+    State(app): State<Shared>,
+    caller: Caller,
+    InPath(session_id): InPath<SessionId>,
+) -> Result<Response, Refusal> {
+    let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
+    let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
+    let events =
+        app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
+    let mut snapshots = BTreeMap::new();
+    for (snapshot_type, event) in session.snapshots.keys().zip(&events) {
+        // Gone with the retention since it was listed.
+        let Some(event) = event else { continue };
+        let text = std::str::from_utf8(event).map_err(|_| Failure::Internal)?;
+        snapshots.insert(*snapshot_type, RawObject::reread(text).map_err(|_| Failure::Internal)?);
+    }
+    let known = Known {
+        session_id,
+        enforcer_id: session.enforcer,
+        agent_host: session.agent_host,
+        repo_ref: session.repo_ref,
+        state: session.activity,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+        ended_at: session.end.as_ref().map(|end| end.at),
+        reason: session.end.map(|end| end.reason),
+        snapshots,
+    };
+    Ok(answer::json(StatusCode::OK, known))
+}

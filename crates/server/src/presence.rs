@@ -1,0 +1,108 @@
+//! Which enforcers were heard of. Noted in memory, written in batches, cheap to lose.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use countersign_core::{Gateway, use_cases::presence::SelfDescription};
+use countersign_wire::{
+    id::{EnforcerId, TenantId},
+    presence::Transport,
+};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
+
+/// The same enforcer, heard the same way, is written again after this. Online lasts ten minutes.
+const AGAIN_AFTER: Duration = Duration::from_mins(1);
+
+/// What has come together in this time is written together.
+const GATHER: Duration = Duration::from_millis(200);
+
+type Who = (TenantId, EnforcerId);
+
+#[derive(Debug, Default)]
+struct Heard {
+    to_write: HashMap<Who, (Transport, SelfDescription)>,
+    written: HashMap<Who, (Transport, Instant)>,
+}
+
+/// Notes calls and channels of enforcers.
+#[derive(Debug, Clone)]
+pub(crate) struct PresenceLog {
+    heard: Arc<Mutex<Heard>>,
+    woken: Arc<Notify>,
+}
+
+impl PresenceLog {
+    pub(crate) fn start(gateway: Gateway) -> Self {
+        let log = Self { heard: Arc::default(), woken: Arc::default() };
+        tokio::spawn(write(gateway, log.clone()));
+        log
+    }
+
+    /// An enforcer has called.
+    pub(crate) fn heard(&self, tenant: &TenantId, enforcer: &EnforcerId, transport: Transport) {
+        self.note(tenant, enforcer, transport, None);
+    }
+
+    /// An enforcer has told of itself.
+    #[expect(dead_code, reason = "for channels")]
+    pub(crate) fn told(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        transport: Transport,
+        says: SelfDescription,
+    ) {
+        self.note(tenant, enforcer, transport, Some(says));
+    }
+
+    fn note(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        transport: Transport,
+        says: Option<SelfDescription>,
+    ) {
+        let who = (tenant.clone(), enforcer.clone());
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = heard.written.get(&who);
+        let fresh = known.is_some_and(|(how, at)| *how == transport && at.elapsed() < AGAIN_AFTER);
+        if fresh && says.is_none() {
+            return;
+        }
+        heard.written.insert(who.clone(), (transport, Instant::now()));
+        let noted = heard.to_write.entry(who).or_insert_with(|| (transport, SelfDescription::default()));
+        noted.0 = transport;
+        if let Some(says) = says {
+            noted.1 = says;
+        }
+        drop(heard);
+        self.woken.notify_one();
+    }
+}
+
+async fn write(gateway: Gateway, log: PresenceLog) {
+    loop {
+        log.woken.notified().await;
+        let to_write = {
+            let mut heard = log.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.written.retain(|_, (_, at)| at.elapsed() < AGAIN_AFTER);
+            std::mem::take(&mut heard.to_write)
+        };
+        let writes = to_write.into_iter().map(|((tenant, enforcer), (transport, says))| {
+            let gateway = gateway.clone();
+            tokio::spawn(async move { gateway.touch(&tenant, &enforcer, transport, says).await })
+        });
+        for write in writes.collect::<Vec<_>>() {
+            if let Ok(Err(error)) = write.await {
+                tracing::debug!(%error, "presence was not written");
+            }
+        }
+        sleep(GATHER).await;
+    }
+}

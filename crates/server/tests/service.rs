@@ -1,0 +1,271 @@
+//! The gateway as a service: starting, stopping, holding, limits, a store that goes away.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use support::{
+    client::{Client, exchange},
+    messages::{approval, submission},
+    process::{Dev, Gateway, On, program},
+};
+use tokio::time::{Instant, sleep, timeout};
+
+fn clients(gateway: &Gateway) -> (Client, Client) {
+    let enforcer = Client::new(gateway.address, &gateway.key("acme", "enforcer", None));
+    (enforcer, Client::new(gateway.address, &gateway.key("acme", "approver", None)))
+}
+
+async fn waits(count: usize, on: On) {
+    let gateway = Gateway::start(on);
+    let (enforcer, approver) = clients(&gateway);
+    let ids: Vec<String> = (0..count).map(|number| format!("wait-{number}")).collect();
+    join_all(ids.iter().map(async |id| {
+        enforcer.post("/v1/artifacts", submission(id, "robot", "ada").to_string()).await.expect(202);
+    }))
+    .await;
+    let waiting: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            let (enforcer, path) = (enforcer.clone(), format!("/v1/exchanges/{id}/wait?timeout=60"));
+            tokio::spawn(async move { enforcer.get(&path).await })
+        })
+        .collect();
+    // A decision that comes before its wait is found by it, so nothing here depends on who is first.
+    for some in ids.chunks(50) {
+        join_all(some.iter().map(async |id| {
+            approver.post("/v1/decisions", approval(id, "ada").to_string()).await.expect(200);
+        }))
+        .await;
+    }
+    for (id, waited) in ids.iter().zip(waiting) {
+        let answer = timeout(Duration::from_secs(20), waited).await.expect("no wait is stuck").unwrap();
+        let answer = answer.expect(200).json();
+        assert_eq!((&answer["msgType"], &answer["requestId"]), (&json!("decision.deliver"), &json!(id)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_waits_at_once_are_all_answered_on_sqlite() {
+    waits(1_000, On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_waits_at_once_are_all_answered_on_postgres() {
+    waits(1_000, On::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_is_answered_soon_after_the_decision() {
+    let gateway = Gateway::start(On::Sqlite);
+    let (enforcer, approver) = clients(&gateway);
+    let mut delays = Vec::new();
+    for number in 0..50 {
+        let id = format!("soon-{number}");
+        enforcer.post("/v1/artifacts", submission(&id, "robot", "ada").to_string()).await.expect(202);
+        let (waiter, path) = (enforcer.clone(), format!("/v1/exchanges/{id}/wait?timeout=60"));
+        let waiting = tokio::spawn(async move {
+            waiter.get(&path).await.expect(200);
+            Instant::now()
+        });
+        sleep(Duration::from_millis(20)).await;
+        approver.post("/v1/decisions", approval(&id, "ada").to_string()).await.expect(200);
+        let decided = Instant::now();
+        delays.push(waiting.await.unwrap().saturating_duration_since(decided));
+    }
+    delays.sort();
+    println!("decision accepted -> wait answered: median {:?}, worst {:?}", delays[25], delays[49]);
+    // What is certain on a busy machine: it is woken and does not look by itself every so often.
+    assert!(delays[25] < Duration::from_millis(250), "{delays:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_are_answered_early_when_the_gateway_stops_and_it_ends_well() {
+    let mut gateway = Gateway::start(On::Sqlite);
+    let (enforcer, _) = clients(&gateway);
+    enforcer.post("/v1/artifacts", submission("r", "robot", "ada").to_string()).await.expect(202);
+    let waiting: Vec<_> = (0..100)
+        .map(|_| {
+            let enforcer = enforcer.clone();
+            tokio::spawn(async move { enforcer.get("/v1/exchanges/r/wait?timeout=60").await })
+        })
+        .collect();
+    sleep(Duration::from_millis(500)).await;
+    let told = Instant::now();
+    gateway.terminate();
+    for waited in waiting {
+        let answer = timeout(Duration::from_secs(5), waited).await.expect("no wait is stuck").unwrap();
+        assert_eq!(answer.expect(204).header("proto-exchange-state"), "pendingApproval");
+    }
+    assert!(tokio::task::block_in_place(|| gateway.ended()));
+    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_goes_away_is_503_and_comes_back_by_itself() {
+    let mut gateway = Gateway::start(On::Postgres);
+    let (enforcer, _) = clients(&gateway);
+    enforcer.post("/v1/artifacts", submission("before", "robot", "ada").to_string()).await.expect(202);
+    gateway.postgres.as_mut().unwrap().kill();
+    let body = submission("during", "robot", "ada").to_string();
+    let refused = enforcer.post("/v1/artifacts", &body).await.refuse(503, "PROTO_ERR_UNAVAILABLE");
+    assert_eq!((refused.header("retry-after"), &refused.body()["retryable"]), ("1", &json!(true)));
+    enforcer.without_key().get("/readyz").await.expect(503);
+    enforcer.without_key().get("/healthz").await.expect(200);
+    gateway.postgres.as_mut().unwrap().start_again();
+    let back = timeout(Duration::from_secs(30), async {
+        while enforcer.post("/v1/artifacts", &body).await.status != 202 {
+            sleep(Duration::from_millis(100)).await;
+        }
+    });
+    back.await.expect("it comes back");
+    assert_eq!(enforcer.get("/v1/exchanges/before").await.expect(200).body()["state"], "pendingApproval");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_calls_too_often_is_429_and_told_when_to_come_back() {
+    let settings = "[rates]\ncredential = { per_second = 1, burst = 5 }\nfailed_authentication = { per_second = 1, burst = 3 }\n";
+    let gateway = Gateway::start_with(On::Sqlite, settings);
+    let (one, other) = clients(&gateway);
+    for _ in 0..5 {
+        one.get("/v1/status").await.expect(200);
+    }
+    let refused = one.get("/v1/exchanges/r").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=5).contains(&wait) && refused.body()["retryable"] == true);
+    other.get("/v1/status").await.expect(200);
+    let stranger = one.with_key("csk_made_up");
+    for _ in 0..3 {
+        stranger.get("/v1/status").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+    }
+    stranger.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
+    let dev = Dev::start();
+    let members: Vec<&String> = dev.started.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["approverKey", "enforcerKey", "operatorKey", "tenant", "url"]);
+    assert_eq!(dev.started["tenant"], "dev");
+    let client = |name: &str| Client::new(dev.address(), dev.started[name].as_str().unwrap());
+    let (enforcer, approver, operator) =
+        (client("enforcerKey"), client("approverKey"), client("operatorKey"));
+    enforcer.post("/v1/artifacts", submission("r", "any-robot", "any-ada").to_string()).await.expect(202);
+    approver.get("/v1/approvers/any-ada/inbox").await.expect(200);
+    approver.post("/v1/decisions", approval("r", "any-ada").to_string()).await.expect(200);
+    enforcer.get("/v1/exchanges/r/wait").await.expect(200);
+    operator.get("/platform/v1/keys").await.expect(200);
+    // Without a stated id they act as one that everybody knows.
+    let mut bare = support::messages::open("bare");
+    bare["requestId"] = "bare".into();
+    enforcer.post("/v1/artifact", bare.to_string()).await.expect(202);
+    let inbox = approver.get("/v1/approvers/dev-approver/inbox").await.expect(200).body();
+    assert_eq!(inbox["items"][0]["sender"]["enforcerId"], "dev-enforcer");
+}
+
+fn run(args: &[&str]) -> (bool, String, String) {
+    let output = program().args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_printed_configuration_can_be_used_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ok, printed, _) = run(&["config"]);
+    assert!(ok && printed.contains("#listen = \"127.0.0.1:8787\""));
+    let file = folder.path().join("gateway.toml");
+    let data = folder.path().join("data");
+    std::fs::write(
+        &file,
+        printed.replace("#data = \"/var/lib/countersign\"", &format!("data = \"{}\"", data.display())),
+    )
+    .unwrap();
+    let (ok, _, said) = run(&["check", "--config", file.to_str().unwrap()]);
+    assert!(ok && said.contains("is fine"), "{said}");
+}
+
+#[test]
+fn check_says_what_is_wrong_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    for (text, parts) in [
+        ("listen = \"0.0.0.0:80\"", ["plain HTTP", "TLS"]),
+        ("lisen = \"127.0.0.1:80\"", ["lisen", "listen"]),
+        ("[store]\nkind = \"postgres\"", ["store.url", "url = "]),
+        (
+            "[store]\nkind = \"postgres\"\nurl = \"host=127.0.0.1 port=1 user=x connect_timeout=1\"",
+            ["PostgreSQL", "connect"],
+        ),
+        ("data = \"/proc/nowhere\"", ["/proc/nowhere", "set `data`"]),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        for command in ["check", "serve"] {
+            let (ok, out, said) = run(&[command, "--config", file.to_str().unwrap()]);
+            assert!(!ok && out.is_empty(), "{command} {text}");
+            for part in parts {
+                assert!(said.contains(part), "{command} {text}: {said}");
+            }
+        }
+    }
+    let (ok, _, said) = run(&["check", "--config", "/nowhere.toml"]);
+    assert!(!ok && said.contains("countersign-gateway config"), "{said}");
+    let (ok, _, said) = run(&["dev", "--listen", "0.0.0.0:0"]);
+    assert!(!ok && said.contains("TLS"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_gateway_on_the_same_port_says_so() {
+    let gateway = Gateway::start(On::Sqlite);
+    let (ok, _, said) = run(&["dev", "--listen", &gateway.address.to_string()]);
+    assert!(!ok && said.contains("--listen"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gateways_on_one_postgres_answer_each_others_waits() {
+    let gateway = Gateway::start(On::Postgres);
+    let (enforcer, _) = clients(&gateway);
+    enforcer.post("/v1/artifacts", submission("r", "robot", "ada").to_string()).await.expect(202);
+    let log = std::sync::Arc::default();
+    let mut second = support::process::Second::start(&gateway.config, &log);
+    let approver = Client::new(second.address, &gateway.key("acme", "approver", None));
+    let waiting = tokio::spawn({
+        let enforcer = enforcer.clone();
+        async move { enforcer.get("/v1/exchanges/r/wait?timeout=60").await }
+    });
+    sleep(Duration::from_millis(200)).await;
+    approver.post("/v1/decisions", approval("r", "ada").to_string()).await.expect(200);
+    // Its ring does not reach the other node; the patrol finds it.
+    let answer = timeout(Duration::from_secs(15), waiting).await.expect("found on patrol").unwrap();
+    assert_eq!(answer.expect(200).json()["msgType"], "decision.deliver");
+    second.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_says_nothing_or_too_much_is_let_go() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let gateway = Gateway::start(On::Sqlite);
+    for text in [
+        "GET / HTTP/1.1\r\n".to_owned() + &"x: y\r\n".repeat(100) + "\r\n",
+        format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20)),
+        "nonsense\r\n\r\n".to_owned(),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
+        drop(stream.write_all(text.as_bytes()).await);
+        let mut answer = Vec::new();
+        let ended = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+        assert!(ended.is_ok(), "the connection stays open after {} bytes", text.len());
+        assert!(
+            answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
+    let alive =
+        hyper::Request::get("/healthz").header("host", "g").body(http_body_util::Full::default()).unwrap();
+    assert_eq!(exchange(gateway.address, alive).await.unwrap().status, 200);
+}

@@ -1,0 +1,207 @@
+//! The gateway's own binary, started on a free port and stopped by its process id.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+};
+
+use countersign_testkit::postgres::Postgres;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program under test.
+pub fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_countersign-gateway"))
+}
+
+/// Which store a gateway runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    Sqlite,
+    Postgres,
+}
+
+/// A gateway that runs `serve` on a store of its own.
+pub struct Gateway {
+    pub address: SocketAddr,
+    child: Child,
+    pub config: PathBuf,
+    pub log: Arc<Mutex<String>>,
+    folder: TempDir,
+    pub postgres: Option<Postgres>,
+}
+
+impl Gateway {
+    /// Starts one without limits of rate.
+    pub fn start(on: On) -> Self {
+        let off = "{ per_second = 0, burst = 0 }";
+        let rates = ["credential", "tenant", "address", "failed_authentication"]
+            .map(|name| format!("{name} = {off}\n"));
+        Self::start_with(on, &format!("[rates]\n{}", rates.concat()))
+    }
+
+    /// Starts one with more settings.
+    pub fn start_with(on: On, settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let postgres = (on == On::Postgres).then(Postgres::start);
+        let store = match &postgres {
+            Some(postgres) => format!("[store]\nkind = \"postgres\"\nurl = \"{}\"\n", postgres.url()),
+            None => "[store]\nkind = \"sqlite\"\n".to_owned(),
+        };
+        let config = folder.path().join("gateway.toml");
+        let data = folder.path().join("data");
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ndata = \"{}\"\n{store}{settings}\n",
+            data.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let log = Arc::default();
+        let (child, address) = launch(&config, &log, "127.0.0.1:0".parse().unwrap());
+        Self { address, child, config, log, folder, postgres }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it again on the same data and port.
+    pub fn start_again(&mut self) {
+        (self.child, self.address) = launch(&self.config, &self.log, self.address);
+    }
+
+    /// Tells it to stop, as an operator would.
+    pub fn terminate(&self) {
+        signal(self.pid(), "TERM");
+    }
+
+    /// Waits for its end; says whether it ended well.
+    pub fn ended(&mut self) -> bool {
+        self.child.wait().unwrap().success()
+    }
+
+    /// Makes a key with the command-line tool.
+    pub fn key(&self, tenant: &str, role: &str, id: Option<&str>) -> String {
+        make_key(&self.config, tenant, role, id)
+    }
+}
+
+/// Makes a key with the command-line tool.
+pub fn make_key(config: &Path, tenant: &str, role: &str, id: Option<&str>) -> String {
+    let mut command = program();
+    command.args(["keys", "create", "--config"]).arg(config).args(["--tenant", tenant, "--role", role]);
+    match id {
+        Some(id) => command.args(["--id", id]),
+        None if role != "operator" => command.arg("--any"),
+        None => &mut command,
+    };
+    let made = command.output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn launch(config: &Path, log: &Arc<Mutex<String>>, listen: SocketAddr) -> (Child, SocketAddr) {
+    for _ in 0..50 {
+        let mut child = program()
+            .args(["serve", "--config"])
+            .arg(config)
+            .args(["--listen", &listen.to_string()])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = String::new();
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            said.push_str(&line);
+            let told: Value = serde_json::from_str(&line).ok()?;
+            told["address"].as_str()?.parse().ok()
+        });
+        if let Some(address) = address {
+            let log = Arc::clone(log);
+            // Somebody has to read, or the gateway would wait for it.
+            std::thread::spawn(move || {
+                for line in lines.map_while(Result::ok) {
+                    let mut log = log.lock().unwrap();
+                    log.push_str(&line);
+                    log.push('\n');
+                }
+            });
+            return (child, address);
+        }
+        drop(child.wait());
+        assert!(said.contains("can't listen"), "the gateway does not start: {said}");
+    }
+    panic!("the port stays taken");
+}
+
+/// A gateway that runs `dev --json`.
+pub struct Dev {
+    child: Child,
+    pub started: Value,
+}
+
+impl Dev {
+    pub fn start() -> Self {
+        let mut child = program()
+            .args(["dev", "--json", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, started: serde_json::from_str(&line).unwrap() }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.started["url"].as_str().unwrap().strip_prefix("http://").unwrap().parse().unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        signal(self.pid(), "TERM");
+        drop(self.child.wait());
+    }
+}
+
+/// Another node on the store of one that runs.
+pub struct Second {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Second {
+    pub fn start(config: &Path, log: &Arc<Mutex<String>>) -> Self {
+        let (child, address) = launch(config, log, "127.0.0.1:0".parse().unwrap());
+        Self { child, address }
+    }
+
+    pub fn stop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
