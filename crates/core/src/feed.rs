@@ -6,7 +6,7 @@ use crate::{
     Error, Gateway,
     doorbell::{Listener, Ring},
     gateway::mailbox_ring,
-    store::{Delivery, DeliveryQuery, Mailbox, MarkKind},
+    store::{Delivery, DeliveryQuery, Mailbox, MailboxKey, MarkKind},
 };
 
 /// Who reads.
@@ -16,6 +16,8 @@ pub enum Reader {
     Enforcer(EnforcerId),
     /// An approver reads requests and news, their own and the shared ones.
     Approver(ApproverId),
+    /// An approver who is told of requests only.
+    Requests(ApproverId),
 }
 
 impl Reader {
@@ -28,12 +30,15 @@ impl Reader {
                 Mailbox::News(approver.clone()),
                 Mailbox::SharedNews,
             ],
+            Self::Requests(approver) => vec![Mailbox::Approver(approver.clone()), Mailbox::Shared],
         }
     }
 
     fn unless_marked(&self) -> Option<(ApproverId, MarkKind)> {
         match self {
-            Self::Approver(approver) => Some((approver.clone(), MarkKind::Acknowledged)),
+            Self::Approver(approver) | Self::Requests(approver) => {
+                Some((approver.clone(), MarkKind::Acknowledged))
+            }
             Self::Enforcer(_) => None,
         }
     }
@@ -92,26 +97,43 @@ impl Feed {
     /// loses nothing.
     pub async fn next(&mut self) -> Result<Vec<Told>, Error> {
         loop {
-            let mut news = Vec::new();
-            let mut read = Vec::new();
-            for (lane, from) in self.lanes.iter().enumerate().filter(|(_, from)| from.rung) {
-                let unread = self.read(lane, from.after, CHUNK).await?;
-                read.push((lane, unread.last().map(|last| last.number), unread.len() == CHUNK as usize));
-                news.extend(unread.into_iter().map(|delivery| Told { lane, delivery }));
+            let unread = self.unread().await?;
+            if !unread.is_empty() {
+                return Ok(unread);
             }
-            for (lane, last, more) in read {
-                let lane = &mut self.lanes[lane];
-                lane.after = last.unwrap_or(lane.after);
-                lane.rung = more;
-            }
-            if !news.is_empty() {
-                return Ok(news);
-            }
-            let rung = self.listener.rung().await;
-            for (place, lane) in self.lanes.iter_mut().enumerate() {
-                lane.rung |= rung.at(place);
-            }
+            self.rung().await;
         }
+    }
+
+    /// What there is to tell now. Dropping the future loses nothing.
+    pub async fn unread(&mut self) -> Result<Vec<Told>, Error> {
+        let mut news = Vec::new();
+        let mut read = Vec::new();
+        for (lane, from) in self.lanes.iter().enumerate().filter(|(_, from)| from.rung) {
+            let unread = self.read(lane, from.after, CHUNK).await?;
+            read.push((lane, unread.last().map(|last| last.number), unread.len() == CHUNK as usize));
+            news.extend(unread.into_iter().map(|delivery| Told { lane, delivery }));
+        }
+        // Nothing is awaited from here on: either all of it is returned, or nothing has changed.
+        for (lane, last, more) in read {
+            let lane = &mut self.lanes[lane];
+            lane.after = last.unwrap_or(lane.after);
+            lane.rung = more;
+        }
+        Ok(news)
+    }
+
+    /// Returns when there may be something to read. Reads nothing.
+    pub async fn rung(&mut self) {
+        let rung = self.listener.rung().await;
+        for (place, lane) in self.lanes.iter_mut().enumerate() {
+            lane.rung |= rung.at(place);
+        }
+    }
+
+    /// Whether more is known to be there than was returned.
+    pub fn has_more(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.rung)
     }
 
     /// One delivery again, if it is still unacknowledged and relevant.
@@ -126,12 +148,15 @@ impl Feed {
         self.lanes.iter().map(|lane| lane.after).collect()
     }
 
-    /// Begins anew: everything that is still unacknowledged comes again.
-    pub fn rewind(&mut self) {
-        for lane in &mut self.lanes {
-            lane.after = 0;
-            lane.rung = true;
-        }
+    /// Whether it has read further than there is: then its place was another store's.
+    pub async fn is_ahead(&self) -> Result<bool, Error> {
+        let mailboxes: Vec<MailboxKey> = self
+            .lanes
+            .iter()
+            .map(|lane| MailboxKey { tenant: self.tenant.clone(), mailbox: lane.mailbox.clone() })
+            .collect();
+        let heads = self.gateway.store.heads(&mailboxes).await?;
+        Ok(self.lanes.iter().zip(heads).any(|(lane, head)| lane.after > head))
     }
 
     async fn read(&self, lane: usize, after: u64, limit: u32) -> Result<Vec<Delivery>, Error> {

@@ -6,6 +6,7 @@
 //! | what a client can ask for | [`use_cases`], one file each |
 //! | what is kept and how it is committed | [`store`], the first port |
 //! | how others are woken | [`doorbell`], the second port |
+//! | which channel is told | [`channels`] |
 //! | what is pushed | [`feed`], [`message`] |
 //! | what if a ring is lost | [`patrol`] |
 //! | what time does | [`sweeper`] |
@@ -14,6 +15,7 @@
 //! handed in as [`chance::Chance`].
 
 pub mod chance;
+pub mod channels;
 pub mod doorbell;
 pub mod error;
 pub mod exchange;

@@ -80,13 +80,15 @@ impl Pairing {
         now >= self.expires_at
     }
 
-    /// An approver has typed the code: the progress to store, if it is to change.
-    pub fn resolve(&self, by: &ApproverId, now: Timestamp) -> Result<Option<Progress>, Refusal> {
-        match &self.progress {
+    /// An approver has typed the code: the progress to store, if it is to change. Whoever may act as any approver
+    /// (`None`) has not said as whom, and binds nobody.
+    pub fn resolve(&self, by: Option<&ApproverId>, now: Timestamp) -> Result<Option<Progress>, Refusal> {
+        match (&self.progress, by) {
             _ if self.is_past(now) => Err(Refusal::NotFound),
-            Progress::Pending => Ok(Some(Progress::Resolved { approver: by.clone() })),
-            Progress::Resolved { approver } if approver == by => Ok(None),
-            Progress::Resolved { .. } | Progress::Completed { .. } => Err(Refusal::NotFound),
+            (Progress::Completed { .. }, _) => Err(Refusal::NotFound),
+            (Progress::Pending, Some(by)) => Ok(Some(Progress::Resolved { approver: by.clone() })),
+            (Progress::Resolved { approver }, Some(by)) if approver != by => Err(Refusal::NotFound),
+            (Progress::Pending | Progress::Resolved { .. }, _) => Ok(None),
         }
     }
 

@@ -29,14 +29,14 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// The record that others see. `has_channel` is whether a live channel is known.
-    pub fn record(&self, enforcer: EnforcerId, has_channel: bool, now: Timestamp) -> PresenceRecord {
+    /// The record that others see. `channel` is what its newest live channel is, where it has one.
+    pub fn record(&self, enforcer: EnforcerId, channel: Option<Transport>, now: Timestamp) -> PresenceRecord {
         let called_lately = now < self.last_seen_at.plus(POLLER_LIFE);
         PresenceRecord {
             enforcer_device_id: enforcer,
-            status: if has_channel || called_lately { Status::Online } else { Status::Offline },
+            status: if channel.is_some() || called_lately { Status::Online } else { Status::Offline },
             last_seen_at: self.last_seen_at,
-            transport: self.transport,
+            transport: channel.unwrap_or(self.transport),
             workspace_name: self.workspace_name.clone(),
             enforcer_label: self.enforcer_label.clone(),
             capabilities: self.capabilities,

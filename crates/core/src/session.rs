@@ -30,6 +30,8 @@ pub struct Session {
     pub updated_at: Option<Timestamp>,
     /// How it ended.
     pub end: Option<End>,
+    /// Until when it is kept: some time after its last event.
+    pub kept_until: Option<Timestamp>,
     /// The latest snapshot of each type.
     pub snapshots: BTreeMap<SnapshotType, Snapshot>,
 }
@@ -89,6 +91,7 @@ impl Session {
             created_at: None,
             updated_at: None,
             end: None,
+            kept_until: None,
             snapshots: BTreeMap::new(),
         }
     }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    channels::Channels,
     exchange::Exchange,
     pairing::{PairedApprover, PairedEnforcer, Pairing, Route},
     policy::Policy,
@@ -11,7 +12,10 @@ use crate::{
     prompt::Prompt,
     session::Session,
     store::{Guard, Key, Kind, Put, Record, StoreError},
-    use_cases::{credentials::Credential, idempotency::Remembered, pairing::WrongCodes, session::TakenEvent},
+    use_cases::{
+        channels::Lease, credentials::Credential, idempotency::Remembered, pairing::WrongCodes,
+        session::TakenEvent, tickets::Ticket,
+    },
 };
 
 /// A type that is kept as a record.
@@ -74,4 +78,7 @@ stored! {
     Policy => Policy,
     Credential => Credential,
     WrongCodes => WrongCodes,
+    Channels => Channels,
+    Lease => Lease,
+    Ticket => Ticket,
 }

@@ -11,9 +11,10 @@ use crate::{
     edges::{self, Named, next_look},
     exchange::{Decided, Exchange, State},
     prompt::Prompt,
+    session::Session,
     store::{Change, Due, Key, Kind, PayloadId, Record, Removal, StoreError},
     stored::{Stored as _, Versioned, unchanged},
-    use_cases::{idempotency::Remembered, pairing::WrongCodes, session::TakenEvent},
+    use_cases::{channels::Lease, idempotency::Remembered, pairing::WrongCodes, session::TakenEvent},
 };
 
 /// What is looked at in one go.
@@ -124,6 +125,8 @@ fn purge(due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
     // Used again after its time was up: another entry says when to look again.
     let until = match due.key.kind {
         Kind::Idempotency => Remembered::read(Some(record))?.map(|known| known.value.until),
+        Kind::Session => Session::read(Some(record))?.and_then(|known| known.value.kept_until),
+        Kind::Lease => Lease::read(Some(record))?.map(|known| known.value.until),
         Kind::WrongCodes => WrongCodes::read(Some(record))?.map(|known| known.value.until),
         _ => None,
     };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use countersign_core::{Gateway, use_cases::pairing::CodeKey};
+use countersign_core::{Gateway, channels::NodeId, use_cases::pairing::CodeKey};
 use countersign_wire::id::GatewayId;
 use tokio::sync::{Semaphore, watch};
 
@@ -16,6 +16,8 @@ const BODIES_KIB: usize = 256 << 10;
 pub struct App {
     pub(crate) gateway: Gateway,
     pub(crate) gateway_id: GatewayId,
+    /// This run of this process.
+    pub(crate) node: NodeId,
     pub(crate) secret: Secret,
     pub(crate) codes: CodeKey,
     pub(crate) keys: Keys,
@@ -36,6 +38,7 @@ impl App {
             codes: secret.code_key(),
             bodies: Semaphore::new(BODIES_KIB),
             drain: Drain::default(),
+            node: NodeId(crate::http::answer::new_msg_id().to_string()),
             gateway,
             gateway_id,
             secret,

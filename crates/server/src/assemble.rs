@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use countersign_core::{Gateway, doorbell::LocalDoorbell, patrol::Patrol, store::Store};
+use countersign_core::{Gateway, channels::HEARTBEAT, doorbell::LocalDoorbell, patrol::Patrol, store::Store};
 use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
 use tokio::time::{MissedTickBehavior, interval};
@@ -45,7 +45,11 @@ pub async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
 /// Tries what `check` can try without changing anything.
 pub async fn probe(config: &Config) -> anyhow::Result<()> {
     match config.store.kind {
-        StoreKind::Sqlite => make_folder(&config.data),
+        StoreKind::Sqlite => {
+            // The folder itself, or the nearest that is there and in which it would be made.
+            let nearest = config.data.ancestors().find(|folder| folder.is_dir());
+            can_write(nearest.unwrap_or(Path::new("/")))
+        }
         StoreKind::Postgres => {
             PostgresStore::probe(&postgres_options(config)).await.context("PostgreSQL can't be used as it is")
         }
@@ -65,6 +69,10 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
             folder.display()
         )
     })?;
+    can_write(folder)
+}
+
+fn can_write(folder: &Path) -> anyhow::Result<()> {
     let probe = tempfile::Builder::new().prefix(".countersign").tempfile_in(folder);
     probe.map(drop).with_context(|| {
         format!(
@@ -91,6 +99,7 @@ pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<App>> {
         tokio::spawn(patrol(gateway.clone()));
     }
     let app = App::new(gateway, config.gateway_id()?, secret, Rates::new(config.rates));
+    tokio::spawn(heartbeat(Arc::clone(&app)));
     let forgetful = Arc::clone(&app);
     tokio::spawn(async move {
         let mut ticks = interval(Duration::from_mins(1));
@@ -100,6 +109,18 @@ pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<App>> {
         }
     });
     Ok(app)
+}
+
+/// Says that this node is alive, for as long as it is.
+async fn heartbeat(app: Arc<App>) {
+    let mut ticks = interval(HEARTBEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = app.gateway.renew_lease(&app.node).await {
+            tracing::warn!(%error, "the lease of this node was not renewed; it will be tried again");
+        }
+    }
 }
 
 async fn sweep(gateway: Gateway) {

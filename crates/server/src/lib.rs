@@ -19,3 +19,4 @@ pub mod telemetry;
 mod auth;
 mod clock;
 mod presence;
+mod push;

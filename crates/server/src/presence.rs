@@ -50,7 +50,6 @@ impl PresenceLog {
     }
 
     /// An enforcer has told of itself.
-    #[expect(dead_code, reason = "for channels")]
     pub(crate) fn told(
         &self,
         tenant: &TenantId,

@@ -159,6 +159,13 @@ async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
     approver.post("/v1/decisions", approval("r", "any-ada").to_string()).await.expect(200);
     enforcer.get("/v1/exchanges/r/wait").await.expect(200);
     operator.get("/platform/v1/keys").await.expect(200);
+    // Who resolves a code without saying as whom may complete it as anybody.
+    let initiate = json!({ "enforcerId": "any-robot", "publicKey": "opaque" }).to_string();
+    let begun = enforcer.post("/v1/pairing/initiate", initiate).await.expect(200).json();
+    approver.get(&format!("/v1/pairing/resolve/{}", begun["code"].as_str().unwrap())).await.expect(200);
+    let complete =
+        json!({ "nonce": begun["nonce"], "approverId": "any-ada", "publicKey": "other" }).to_string();
+    approver.post("/v1/pairing/complete", complete).await.expect(200);
     // Without a stated id they act as one that everybody knows.
     let mut bare = support::messages::open("bare");
     bare["requestId"] = "bare".into();
@@ -201,7 +208,7 @@ fn check_says_what_is_wrong_and_what_to_do() {
             "[store]\nkind = \"postgres\"\nurl = \"host=127.0.0.1 port=1 user=x connect_timeout=1\"",
             ["PostgreSQL", "connect"],
         ),
-        ("data = \"/proc/nowhere\"", ["/proc/nowhere", "set `data`"]),
+        ("data = \"/proc/nowhere\"", ["/proc", "set `data`"]),
     ] {
         std::fs::write(&file, text).unwrap();
         for command in ["check", "serve"] {

@@ -36,6 +36,12 @@ pub enum Kind {
     Policy = 13,
     /// Wrong pairing codes of one principal.
     WrongCodes = 14,
+    /// The open channels of an enforcer, by its id.
+    Channels = 15,
+    /// Until when a node is alive, by its id.
+    Lease = 16,
+    /// A ticket, by its hash.
+    Ticket = 17,
 }
 
 impl Kind {
@@ -55,6 +61,9 @@ impl Kind {
         Self::Credential,
         Self::Policy,
         Self::WrongCodes,
+        Self::Channels,
+        Self::Lease,
+        Self::Ticket,
     ];
 
     /// The number that stores keep.

@@ -13,7 +13,7 @@ use crate::{
     gateway::Attempt,
     prompt::Prompt,
     session::Session,
-    store::{Change, Delivery, Mailbox, Mark, MarkKind, Removal},
+    store::{Change, Delivery, Mailbox, Mark, MarkKind, Record, Removal},
     stored::Stored as _,
 };
 
@@ -43,7 +43,11 @@ impl Gateway {
                 Acknowledger::Approver(approver) => Viewer::Approver(approver),
             };
             let looked = self.look_to_write(&named, viewer, &others).await?;
-            if looked.exchange.is_none() && looked.others.iter().all(Option::is_none) {
+            let concerned = looked.exchange.is_some()
+                || by
+                    .has_part_in(Prompt::read(looked.others[0].as_ref())?.as_ref().map(|known| &known.value))
+                || self.sees_session(tenant, by, looked.others[1].as_ref()).await?;
+            if !concerned {
                 return Err(Refusal::NotFound.into());
             }
             let about = self.store.deliveries_about(tenant, request_id.as_str()).await?;
@@ -76,7 +80,32 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    async fn sees_session(
+        &self,
+        tenant: &TenantId,
+        by: Acknowledger<'_>,
+        record: Option<&Record>,
+    ) -> Result<bool, Error> {
+        let Some(session) = Session::read(record)? else { return Ok(false) };
+        Ok(match by {
+            Acknowledger::Enforcer(enforcer) => session.value.enforcer == *enforcer,
+            Acknowledger::Approver(approver) => {
+                self.paired_enforcers(tenant, approver).await?.contains(&session.value.enforcer)
+            }
+        })
+    }
+}
+
 impl Acknowledger<'_> {
+    fn has_part_in(&self, prompt: Option<&Prompt>) -> bool {
+        match (self, prompt) {
+            (Self::Enforcer(enforcer), Some(prompt)) => prompt.enforcer == **enforcer,
+            (Self::Approver(approver), Some(prompt)) => prompt.approver == **approver,
+            (_, None) => false,
+        }
+    }
+
     fn owns(&self, mailbox: &Mailbox) -> bool {
         match (self, mailbox) {
             (Self::Enforcer(enforcer), Mailbox::Enforcer(owner)) => *enforcer == owner,

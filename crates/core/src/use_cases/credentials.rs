@@ -98,6 +98,13 @@ impl Gateway {
         Ok(known.map(|known| known.value).filter(stands).map(|known| known.role))
     }
 
+    /// Whether the key of this id is there and not revoked.
+    pub async fn key_stands(&self, tenant: &TenantId, key_id: &str) -> Result<bool, Error> {
+        let loaded = self.store.load(tenant, &[Credential::key(key_id)]).await?;
+        let known = Credential::read(loaded.records.first().and_then(Option::as_ref))?;
+        Ok(known.is_some_and(|known| known.value.revoked_at.is_none_or(|at| loaded.now < at)))
+    }
+
     /// All keys of the tenant, with their ids.
     pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<(KeyId, Credential)>, Error> {
         let mut keys = Vec::new();

@@ -2,6 +2,7 @@
 
 pub mod acknowledge;
 pub mod cancel;
+pub mod channels;
 pub mod credentials;
 pub mod decide;
 pub mod hide;
@@ -15,6 +16,7 @@ pub mod refresh;
 pub mod session;
 pub mod status;
 pub mod submit;
+pub mod tickets;
 pub mod wait;
 pub mod withdraw;
 

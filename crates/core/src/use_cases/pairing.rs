@@ -114,7 +114,7 @@ impl Gateway {
         &self,
         tenant: &TenantId,
         principal: &str,
-        approver: &ApproverId,
+        approver: Option<&ApproverId>,
         code: PairingCode,
         codes: &CodeKey,
     ) -> Result<ResolveResponse, Error> {
@@ -161,7 +161,7 @@ impl Gateway {
     async fn resolve_code(
         &self,
         tenant: &TenantId,
-        approver: &ApproverId,
+        approver: Option<&ApproverId>,
         code: PairingCode,
         codes: &CodeKey,
     ) -> Result<ResolveResponse, Error> {
@@ -182,7 +182,8 @@ impl Gateway {
             change.guards.push(unchanged(key.clone(), Some(&known)));
             if let Some(progress) = known.value.resolve(approver, loaded.now)? {
                 change.guards.push(Guard::Before(known.value.expires_at));
-                change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "pairing.resolved")?);
+                let actor = Actor::Approver(approver.map_or("any", ApproverId::as_str));
+                change.audit.push(note(key.clone(), actor, "pairing.resolved")?);
                 change.puts.push(Pairing { progress, ..known.value.clone() }.put(key)?);
             }
             if let Attempt::Done = self.commit(change, None).await? {

@@ -9,8 +9,9 @@ use countersign_wire::{
 
 use crate::{
     Error, Gateway,
+    channels::{Channel, Channels},
     presence::Presence,
-    store::{Change, Kind},
+    store::{Change, Key, Kind},
     stored::Stored as _,
 };
 
@@ -57,13 +58,16 @@ impl Gateway {
     pub async fn presence_list(&self, tenant: &TenantId) -> Result<Vec<PresenceRecord>, Error> {
         let now = self.store.now().await?;
         let records = self.store.scan(tenant, Kind::Presence, None, MOST).await?;
-        let mut list = Vec::with_capacity(records.len());
+        let mut known: Vec<(EnforcerId, Presence)> = Vec::with_capacity(records.len());
         for record in &records {
-            if let (Some(known), Ok(enforcer)) = (Presence::read(Some(record))?, record.key.id.parse()) {
-                list.push(known.value.record(enforcer, false, now));
+            if let (Some(presence), Ok(enforcer)) = (Presence::read(Some(record))?, record.key.id.parse()) {
+                known.push((enforcer, presence.value));
             }
         }
-        Ok(list)
+        let enforcers: Vec<&EnforcerId> = known.iter().map(|(enforcer, _)| enforcer).collect();
+        let channels = self.live_channels(tenant, &enforcers).await?;
+        let list = known.into_iter().zip(channels);
+        Ok(list.map(|((enforcer, presence), channel)| presence.record(enforcer, channel, now)).collect())
     }
 
     /// One enforcer.
@@ -75,6 +79,26 @@ impl Gateway {
         let loaded = self.store.load(tenant, &[Presence::key(enforcer)]).await?;
         let known = Presence::read(loaded.records.first().and_then(Option::as_ref))?;
         let known = known.ok_or(Failure::NotFound)?;
-        Ok(known.value.record(enforcer.clone(), false, loaded.now))
+        let channel = self.live_channels(tenant, &[enforcer]).await?.into_iter().next().flatten();
+        Ok(known.value.record(enforcer.clone(), channel, loaded.now))
+    }
+
+    /// The transport of each enforcer's newest live channel, where it has one.
+    async fn live_channels(
+        &self,
+        tenant: &TenantId,
+        enforcers: &[&EnforcerId],
+    ) -> Result<Vec<Option<Transport>>, Error> {
+        let keys: Vec<Key> = enforcers.iter().map(Channels::key).collect();
+        let mut open = Vec::with_capacity(keys.len());
+        for record in self.store.load(tenant, &keys).await?.records {
+            open.push(Channels::read(record.as_ref())?.map(|known| known.value.open).unwrap_or_default());
+        }
+        let nodes = open.iter().flatten().map(|channel| channel.node.clone()).collect();
+        let live = self.live_nodes(nodes).await?;
+        let newest = |open: &Vec<Channel>| {
+            open.iter().rev().find(|channel| live.contains(&channel.node)).map(|channel| channel.transport)
+        };
+        Ok(open.iter().map(newest).collect())
     }
 }

@@ -83,6 +83,7 @@ impl Gateway {
                         known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
                     session.apply(event, stored_as)?;
                     let until = loaded.now.plus(self.retention.after_end);
+                    session.kept_until = Some(until);
                     change.guards.push(Guard::Absent(event_key.clone()));
                     change.puts.push(session.put(session_key.clone())?);
                     let actor = Actor::Enforcer(enforcer.as_str());
@@ -136,7 +137,11 @@ fn check_size(event: &Verbatim<'_, SessionEvent<'_>>) -> Result<(), Error> {
     let fits = match &**event {
         SessionEvent::Snapshot(snapshot) => {
             let payload = snapshot.payload.as_str().len();
-            payload <= limits::MAX_SNAPSHOT_CIPHERTEXT && whole - payload <= limits::MAX_OTHER_BODY
+            let limit = match event.is_sealed() {
+                true => limits::MAX_SNAPSHOT_CIPHERTEXT,
+                false => limits::MAX_SNAPSHOT,
+            };
+            payload <= limit && whole - payload <= limits::MAX_OTHER_BODY
         }
         _ => whole <= limits::MAX_OTHER_BODY,
     };

@@ -22,7 +22,11 @@ use crate::{
 pub(crate) struct Caller {
     pub(crate) tenant: TenantId,
     pub(crate) role: Role,
-    pub(crate) key: ApiKey,
+    /// Names the credential.
+    pub(crate) principal: String,
+    /// None for who came with a ticket.
+    key: Option<ApiKey>,
+    pub(crate) by_ticket: bool,
 }
 
 /// A caller that may act as an enforcer: as one, or as any of the tenant.
@@ -48,15 +52,10 @@ pub(crate) struct Operator {
 }
 
 impl Caller {
-    /// Names the credential.
-    pub(crate) fn principal(&self) -> String {
-        self.key.key_id().to_string()
-    }
-
     pub(crate) fn enforcer(&self) -> Result<Enforcer, Refusal> {
         match &self.role {
             Role::Enforcer(only) => {
-                let (tenant, principal) = (self.tenant.clone(), self.principal());
+                let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
                 Ok(Enforcer { tenant, principal, only: only.clone() })
             }
             _ => Err(Failure::Forbidden.into()),
@@ -66,7 +65,7 @@ impl Caller {
     pub(crate) fn approver(&self) -> Result<Approver, Refusal> {
         match &self.role {
             Role::Approver(only) => {
-                let (tenant, principal) = (self.tenant.clone(), self.principal());
+                let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
                 Ok(Approver { tenant, principal, only: only.clone() })
             }
             _ => Err(Failure::Forbidden.into()),
@@ -85,9 +84,30 @@ impl Caller {
     }
 
     async fn from_headers(app: &App, headers: &HeaderMap) -> Result<Self, Refusal> {
-        let key = presented_key(headers).ok_or(Failure::Unauthenticated)?;
+        let Some(key) = presented_key(headers) else { return Self::from_ticket(app, headers).await };
         let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
-        Ok(Self { tenant: key.tenant().clone(), role, key })
+        let (tenant, principal) = (key.tenant().clone(), key.key_id().to_string());
+        Ok(Self { tenant, role, principal, key: Some(key), by_ticket: false })
+    }
+
+    /// A ticket comes as the subprotocol of a WebSocket, and nowhere else.
+    async fn from_ticket(app: &App, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|value| value.to_str().ok());
+        let ticket = offered.and_then(|offered| offered.trim().strip_prefix("ticket."));
+        let redeemed = match ticket {
+            Some(ticket) => app.gateway.redeem_ticket(ticket).await?,
+            None => None,
+        };
+        let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;
+        Ok(Self { tenant, role: ticket.role, principal: ticket.principal, key: None, by_ticket: true })
+    }
+
+    /// Whether the credential has not been revoked since.
+    pub(crate) async fn still_stands(&self, app: &App) -> Result<bool, countersign_core::Error> {
+        match &self.key {
+            Some(key) => Ok(app.keys.role_of(key).await?.is_some()),
+            None => app.gateway.key_stands(&self.tenant, &self.principal).await,
+        }
     }
 }
 
@@ -155,7 +175,10 @@ impl FromRequestParts<Shared> for Caller {
         app.rates.admit_address(peer)?;
         match Self::from_headers(app, &parts.headers).await {
             Ok(caller) => {
-                app.rates.admit(&caller.tenant, &caller.principal())?;
+                app.rates.admit(&caller.tenant, &caller.principal)?;
+                if let Role::Enforcer(Some(enforcer)) = &caller.role {
+                    app.presence.heard(&caller.tenant, enforcer, Transport::Poll);
+                }
                 Ok(caller)
             }
             Err(refusal) => {
@@ -170,11 +193,7 @@ impl FromRequestParts<Shared> for Enforcer {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        let caller = Caller::from_request_parts(parts, app).await?.enforcer()?;
-        if let Some(only) = &caller.only {
-            app.presence.heard(&caller.tenant, only, Transport::Poll);
-        }
-        Ok(caller)
+        Caller::from_request_parts(parts, app).await?.enforcer()
     }
 }
 

@@ -95,6 +95,11 @@ impl Socket {
         }
     }
 
+    /// Writes the answer after which HTTP is over.
+    pub(crate) async fn upgrade(&mut self, response: &Response<Bytes>) -> io::Result<()> {
+        self.stream.write_all(&head(response)).await
+    }
+
     /// Writes a whole answer.
     pub(crate) async fn answer(&mut self, mut response: Response<Bytes>) -> io::Result<()> {
         let length = response.body().len();

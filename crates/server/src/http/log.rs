@@ -9,6 +9,12 @@ use tokio::time::Instant;
 
 use super::request_id::HttpRequestId;
 
+/// The same line for a connection that left HTTP, when it ends.
+pub(crate) fn held(http_id: &HttpRequestId, path: &'static str, status: u16, started: Instant) {
+    let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    tracing::info!(request = %http_id, method = "GET", path, status, micros, "held");
+}
+
 pub(crate) async fn log(request: Request, next: Next) -> Response {
     let started = Instant::now();
     let http_id = HttpRequestId::of(&request);

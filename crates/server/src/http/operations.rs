@@ -49,7 +49,7 @@ pub(crate) async fn submit(
         (None, Err(_)) => return Err(body.err().unwrap_or(Failure::Structure.into()).into()),
     };
     let enforcer = acting_enforcer(app, caller, &framed).about(&request_id)?;
-    check_trace(&framed).about(&request_id)?;
+    check_trace(&framed, 0).about(&request_id)?;
     let submission = Submission {
         tenant: caller.tenant.clone(),
         enforcer,
@@ -89,7 +89,7 @@ pub(crate) async fn decide(
         (None, Err(refusal)) => return Err(refusal.clone()),
     };
     let approver = acting_approver(caller, &framed).about(&request_id)?;
-    check_trace(&framed).about(&request_id)?;
+    check_trace(&framed, 0).about(&request_id)?;
     let submission = DecisionSubmission {
         tenant: caller.tenant.clone(),
         approver,
@@ -187,7 +187,11 @@ pub(crate) async fn send_prompt(
         return Err(Refusal::invalid(&fault).about(&request_id));
     }
     let approver = acting_approver(caller, &framed).about(&request_id)?;
-    check_trace(&framed).about(&request_id)?;
+    let metadata = match &*body {
+        PromptSubmit::Open(prompt) => prompt.metadata.map_or(0, |metadata| metadata.as_str().len()),
+        PromptSubmit::Sealed(_) => 0,
+    };
+    check_trace(&framed, metadata).about(&request_id)?;
     let submission = PromptSubmission {
         tenant: caller.tenant.clone(),
         approver,
@@ -292,9 +296,8 @@ fn same_request(framed: &Framed<'_>, request_id: &RequestId) -> Result<(), Refus
     }
 }
 
-fn check_trace(framed: &Framed<'_>) -> Result<(), Refusal> {
-    match framed.trace {
-        Some(trace) if trace.as_str().len() > limits::MAX_METADATA_AND_TRACE => Err(Failure::TooLarge.into()),
-        _ => Ok(()),
-    }
+/// Trace and metadata have a limit together.
+fn check_trace(framed: &Framed<'_>, metadata: usize) -> Result<(), Refusal> {
+    let trace = framed.trace.map_or(0, |trace| trace.as_str().len());
+    if trace + metadata <= limits::MAX_METADATA_AND_TRACE { Ok(()) } else { Err(Failure::TooLarge.into()) }
 }

@@ -3,7 +3,7 @@
 use axum::{
     Router,
     extract::Request,
-    http::Uri,
+    http::{HeaderName, Uri, header},
     middleware::{from_fn, from_fn_with_state},
     routing::{delete, get, post},
 };
@@ -14,7 +14,7 @@ use super::{
     leftover, log, received, request_id,
     routes::{
         acks, artifacts, decisions, exchanges, generic, inbox, meta, pairing, platform, presence, prompts,
-        sessions,
+        sessions, streams,
     },
 };
 use crate::app::Shared;
@@ -39,6 +39,10 @@ pub fn router(app: Shared) -> Router {
         .route("/v1/pairing/status/{nonce}", get(pairing::status))
         .route("/v1/pairing/complete", post(pairing::complete))
         .route("/v1/acks", post(acks::submit))
+        // Sections 4.2 and 4.3.
+        .route("/v1/sse/approvers/{approverId}", get(streams::approver).head(not_for_head))
+        .route("/v1/sse/enforcers/{enforcerId}", get(streams::enforcer).head(not_for_head))
+        .route("/v1/ws", get(streams::websocket).head(not_for_head))
         // Section 4.5.
         .route("/v1/artifact", post(generic::artifact))
         .route("/v1/decision", post(generic::decision))
@@ -51,6 +55,7 @@ pub fn router(app: Shared) -> Router {
         .route("/platform/v1/keys/{keyId}", delete(platform::revoke_key))
         .route("/platform/v1/policy", get(platform::policy).put(platform::set_policy))
         .route("/platform/v1/exchanges/{requestId}/cancel", post(platform::cancel))
+        .route("/platform/v1/tickets", post(platform::create_ticket))
         .route("/healthz", get(meta::alive))
         .route("/readyz", get(meta::ready))
         .route("/openapi.json", get(meta::openapi))
@@ -65,8 +70,8 @@ pub fn router(app: Shared) -> Router {
 }
 
 /// What is held has no head without a body.
-async fn not_for_head() -> Refusal {
-    Failure::MethodNotAllowed.into()
+async fn not_for_head() -> ([(HeaderName, &'static str); 1], Refusal) {
+    ([(header::ALLOW, "GET")], Failure::MethodNotAllowed.into())
 }
 
 /// A path with a slash at its end is the path without.

@@ -11,6 +11,7 @@ cases! {
     an_unknown_message_is_acknowledged_without_effect,
     an_approvers_ack_does_not_deliver_a_decision,
     an_ack_about_nothing_is_404,
+    an_ack_about_anothers_prompt_or_session_is_404,
     an_ack_of_the_wrong_shape_is_400,
     an_ack_is_for_whom_the_credential_names,
 }
@@ -64,6 +65,25 @@ async fn an_ack_about_nothing_is_404(world: Arc<World>) {
     for id in ["nothing", &id] {
         let ack = envelope("ack.submit", id, json!({ "enforcerId": other.enforcer_id }), json!({}));
         other.enforcer.post(PATH, ack.to_string()).await.refuse(404, "PROTO_ERR_NOT_FOUND");
+    }
+}
+
+async fn an_ack_about_anothers_prompt_or_session_is_404(world: Arc<World>) {
+    let (pair, other) = (world.pair().await, world.pair().await);
+    crate::pairing::pair_up(&pair, 71).await;
+    let (prompt, session) = (pair.id("prompt"), pair.id("session"));
+    let text = crate::support::messages::prompt(&prompt, "x").to_string();
+    pair.approver.post("/v1/prompt", text).await.expect(202);
+    let start = json!({ "sessionId": session, "eventType": "session.start", "createdAt": "2026-11-15T12:00:00Z", "agentHost": "x" });
+    pair.enforcer.post("/v1/session/event", start.to_string()).await.expect(202);
+    for id in [&prompt, &session] {
+        let ack = envelope("ack.submit", id, json!({}), json!({})).to_string();
+        for stranger in [&other.enforcer, &other.approver] {
+            stranger.post(PATH, &ack).await.refuse(404, "PROTO_ERR_NOT_FOUND");
+        }
+        for party in [&pair.enforcer, &pair.approver] {
+            party.post(PATH, &ack).await.expect(200);
+        }
     }
 }
 

@@ -26,6 +26,8 @@ mod manners;
 mod pairing;
 mod platform;
 mod prompts_and_sessions;
+mod sockets;
+mod streams;
 mod world;
 
 use std::{panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
@@ -65,6 +67,8 @@ const FILES: &[(&str, &[Case])] = &[
     ("pairing", pairing::CASES),
     ("platform", platform::CASES),
     ("prompts_and_sessions", prompts_and_sessions::CASES),
+    ("sockets", sockets::CASES),
+    ("streams", streams::CASES),
 ];
 
 fn main() -> ExitCode {

@@ -153,6 +153,8 @@ async fn session_events_of_the_wrong_shape_are_refused(world: Arc<World>) {
         .post_with(EVENT, "{}", &[("content-type", "text/html")])
         .await
         .refuse(415, "PROTO_ERR_MEDIA_TYPE");
+    let open = snapshot(&id, "large", &"x".repeat(6 << 20)).to_string();
+    pair.enforcer.post(EVENT, open).await.refuse(413, "PROTO_ERR_TOO_LARGE");
     pair.approver.post(EVENT, "{}").await.refuse(403, "PROTO_ERR_FORBIDDEN");
     pair.enforcer.without_key().post(EVENT, "{}").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
 }

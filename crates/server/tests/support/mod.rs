@@ -6,3 +6,5 @@
 pub mod client;
 pub mod messages;
 pub mod process;
+pub mod sse;
+pub mod ws;

@@ -24,6 +24,12 @@ pub enum On {
     Postgres,
 }
 
+fn without_rates() -> String {
+    let off = "{ per_second = 0, burst = 0 }";
+    let names = ["credential", "tenant", "address", "failed_authentication"];
+    format!("[rates]\n{}", names.map(|name| format!("{name} = {off}\n")).concat())
+}
+
 /// A gateway that runs `serve` on a store of its own.
 pub struct Gateway {
     pub address: SocketAddr,
@@ -37,14 +43,20 @@ pub struct Gateway {
 impl Gateway {
     /// Starts one without limits of rate.
     pub fn start(on: On) -> Self {
-        let off = "{ per_second = 0, burst = 0 }";
-        let rates = ["credential", "tenant", "address", "failed_authentication"]
-            .map(|name| format!("{name} = {off}\n"));
-        Self::start_with(on, &format!("[rates]\n{}", rates.concat()))
+        Self::start_as(on, &without_rates(), None)
+    }
+
+    /// Starts one that may open only so many files.
+    pub fn start_with_files(files: u32) -> Self {
+        Self::start_as(On::Sqlite, &without_rates(), Some(files))
     }
 
     /// Starts one with more settings.
     pub fn start_with(on: On, settings: &str) -> Self {
+        Self::start_as(on, settings, None)
+    }
+
+    fn start_as(on: On, settings: &str, files: Option<u32>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let postgres = (on == On::Postgres).then(Postgres::start);
         let store = match &postgres {
@@ -59,7 +71,7 @@ impl Gateway {
         );
         std::fs::write(&config, text).unwrap();
         let log = Arc::default();
-        let (child, address) = launch(&config, &log, "127.0.0.1:0".parse().unwrap());
+        let (child, address) = launch_with(&config, &log, "127.0.0.1:0".parse().unwrap(), files);
         Self { address, child, config, log, folder, postgres }
     }
 
@@ -121,8 +133,26 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 fn launch(config: &Path, log: &Arc<Mutex<String>>, listen: SocketAddr) -> (Child, SocketAddr) {
+    launch_with(config, log, listen, None)
+}
+
+fn launch_with(
+    config: &Path,
+    log: &Arc<Mutex<String>>,
+    listen: SocketAddr,
+    files: Option<u32>,
+) -> (Child, SocketAddr) {
     for _ in 0..50 {
-        let mut child = program()
+        let mut command = match files {
+            None => program(),
+            Some(files) => {
+                let mut command = Command::new("bash");
+                let run = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+                command.args(["-c", &run, env!("CARGO_BIN_EXE_countersign-gateway")]);
+                command
+            }
+        };
+        let mut child = command
             .args(["serve", "--config"])
             .arg(config)
             .args(["--listen", &listen.to_string()])

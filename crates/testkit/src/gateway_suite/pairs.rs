@@ -102,7 +102,7 @@ async fn a_code_leads_to_a_pair(bench: Box<dyn Bench>) {
     assert_eq!(status().await, Progress::Pending);
     let resolved = world
         .gateway
-        .resolve_pairing(&world.tenant, "phone", &approver("ada"), begun.code, &codes())
+        .resolve_pairing(&world.tenant, "phone", Some(&approver("ada")), begun.code, &codes())
         .await
         .unwrap();
     assert_eq!((&resolved.nonce, &resolved.public_key), (&begun.nonce, &bundle(1)));
@@ -119,7 +119,10 @@ async fn a_code_is_bound_to_the_first_who_resolves_it(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     let begun = initiate(&world).await;
     let resolve = async |who| {
-        world.gateway.resolve_pairing(&world.tenant, "phone", &approver(who), begun.code, &codes()).await
+        world
+            .gateway
+            .resolve_pairing(&world.tenant, "phone", Some(&approver(who)), begun.code, &codes())
+            .await
     };
     resolve("ada").await.unwrap();
     resolve("ada").await.unwrap();
@@ -134,11 +137,13 @@ async fn a_code_is_good_for_ten_minutes_and_once(bench: Box<dyn Bench>) {
     let ada = approver("ada");
     let used = initiate(&world).await;
     complete(&world, &used, "ada", 2).await.unwrap();
-    let resolved = world.gateway.resolve_pairing(&world.tenant, "phone", &ada, used.code, &codes()).await;
+    let resolved =
+        world.gateway.resolve_pairing(&world.tenant, "phone", Some(&ada), used.code, &codes()).await;
     assert_eq!(status_of(&resolved, 200), 404);
     let late = initiate(&world).await;
     world.at_minute(10).await;
-    let resolved = world.gateway.resolve_pairing(&world.tenant, "phone", &ada, late.code, &codes()).await;
+    let resolved =
+        world.gateway.resolve_pairing(&world.tenant, "phone", Some(&ada), late.code, &codes()).await;
     assert_eq!(status_of(&resolved, 200), 404);
     assert_eq!(status_of(&complete(&world, &late, "ada", 2).await, 200), 404);
     let status = world.gateway.pairing_status(&world.tenant, Viewer::Enforcer(&robot()), &late.nonce).await;
@@ -150,7 +155,7 @@ async fn the_sixth_guess_at_a_code_must_wait_even_if_it_is_right(bench: Box<dyn 
     let ada = approver("ada");
     let begun = initiate(&world).await;
     let resolve = async |gateway: &countersign_core::Gateway, principal: &str, code| {
-        gateway.resolve_pairing(&world.tenant, principal, &ada, code, &codes()).await
+        gateway.resolve_pairing(&world.tenant, principal, Some(&ada), code, &codes()).await
     };
     for _ in 0..5 {
         let wrong = "BBBB-BBBB".parse().unwrap();
@@ -405,7 +410,7 @@ async fn everything_that_happens_is_in_the_audit(bench: Box<dyn Bench>) {
     let id = |text: &str| text.parse::<RequestId>().unwrap();
 
     let begun = initiate(&world).await;
-    world.gateway.resolve_pairing(&world.tenant, "phone", &ada, begun.code, &codes()).await.unwrap();
+    world.gateway.resolve_pairing(&world.tenant, "phone", Some(&ada), begun.code, &codes()).await.unwrap();
     complete(&world, &begun, "ada", 2).await.unwrap();
     for name in ["decided", "withdrawn", "cancelled", "expired"] {
         world.submit(&request(name).to("bob")).await.unwrap();

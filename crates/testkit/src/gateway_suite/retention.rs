@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign_core::use_cases::{
-    acknowledge::Acknowledger, idempotency::IdempotencyKey, submit::Submission,
+    Viewer, acknowledge::Acknowledger, idempotency::IdempotencyKey, submit::Submission,
 };
 use countersign_wire::{id::RequestId, parse};
 
@@ -18,6 +18,7 @@ cases! {
     an_id_is_taken_for_ninety_days_after_the_end,
     a_decision_that_nobody_fetched_is_kept_seven_days_longer,
     an_idempotency_key_is_remembered_for_a_day,
+    a_session_is_kept_for_thirty_days_after_its_last_event,
     sweeping_twice_does_nothing_more,
     everything_survives_a_restart,
 }
@@ -119,6 +120,28 @@ async fn an_idempotency_key_is_remembered_for_a_day(bench: Box<dyn Bench>) {
     assert_eq!(submit("robot POST", "two").await, 202);
     world.gateway.sweep().await.unwrap();
     assert_eq!(submit("robot POST", "four").await, 409, "the sweeper leaves what was used again");
+}
+
+async fn a_session_is_kept_for_thirty_days_after_its_last_event(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let report = async |state: &str| {
+        let event = format!(
+            r#"{{"sessionId":"s","eventType":"session.status","state":"{state}","updatedAt":"2026-11-15T12:00:00Z"}}"#
+        );
+        let event = parse(event.as_bytes()).unwrap();
+        world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
+    };
+    let known =
+        async || world.gateway.session(&world.tenant, Viewer::Operator, &"s".parse().unwrap()).await.is_ok();
+    report("idle").await;
+    at_day(&world, 20).await;
+    report("editing").await;
+    at_day(&world, 40).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(known().await, "its last event is twenty days old");
+    at_day(&world, 51).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(!known().await);
 }
 
 async fn sweeping_twice_does_nothing_more(bench: Box<dyn Bench>) {

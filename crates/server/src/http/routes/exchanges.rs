@@ -20,6 +20,8 @@ use countersign_wire::{
     msg_type::MsgType,
 };
 
+use tokio::time::Instant;
+
 use crate::{
     app::{App, Shared},
     auth::{Approver, Caller, Enforcer},
@@ -27,7 +29,7 @@ use crate::{
         PROTO_JSON, answer,
         error_response::{About as _, Refusal},
         held::{Hold, Socket},
-        operations,
+        log, operations,
         params::{Asked, InPath},
         received::Received,
         request_id::HttpRequestId,
@@ -125,6 +127,7 @@ impl Waiting {
 
     /// Outside of HTTP: until the decision, the end of patience, the client's, or the gateway's.
     async fn hold(self, mut socket: Socket, patience: Duration) -> Option<Socket> {
+        let started = Instant::now();
         let waited = tokio::select! {
             waited = self.wait(patience) => waited,
             () = self.app.drain.begun() => self.wait(Duration::ZERO).await,
@@ -134,6 +137,7 @@ impl Waiting {
             Ok(waited) => self.answer(waited),
             Err(error) => self.refused(error.into()),
         };
+        log::held(&self.http_id, "/v1/exchanges/{requestId}/wait", response.status().as_u16(), started);
         socket.answer(response).await.ok()?;
         Some(socket)
     }
@@ -177,7 +181,9 @@ impl Waiting {
         *response.status_mut() =
             StatusCode::from_u16(refusal.failure().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROTO_JSON));
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if refusal.failure() == Failure::Unavailable {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         self.finish(response)
     }
 

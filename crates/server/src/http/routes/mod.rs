@@ -12,3 +12,4 @@ pub(crate) mod platform;
 pub(crate) mod presence;
 pub(crate) mod prompts;
 pub(crate) mod sessions;
+pub(crate) mod streams;

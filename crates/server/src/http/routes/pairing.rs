@@ -30,9 +30,9 @@ pub(crate) async fn resolve(
 ) -> Result<Response, Refusal> {
     // What can't be a code leads as little anywhere as one that is not known.
     let code: PairingCode = code.parse().map_err(|_| Failure::NotFound)?;
-    let approver = caller.itself()?;
+    let approver = caller.only.as_ref();
     let resolved =
-        app.gateway.resolve_pairing(&caller.tenant, &caller.principal, &approver, code, &app.codes).await?;
+        app.gateway.resolve_pairing(&caller.tenant, &caller.principal, approver, code, &app.codes).await?;
     Ok(answer::json(StatusCode::OK, resolved))
 }
 

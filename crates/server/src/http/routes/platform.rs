@@ -10,6 +10,7 @@ use countersign_core::{
 use countersign_wire::{
     FromMembers, Members,
     api_key::KeyId,
+    failure::Failure,
     id::{ApproverId, EnforcerId, RequestId, TenantId},
     timestamp::Timestamp,
 };
@@ -17,7 +18,7 @@ use serde::Serialize;
 
 use crate::{
     app::Shared,
-    auth::Operator,
+    auth::{Caller, Operator},
     http::{
         answer,
         error_response::{About as _, Refusal},
@@ -208,6 +209,23 @@ pub(crate) async fn set_policy(
     };
     app.gateway.set_policy(&caller.tenant, &policy).await?;
     Ok(answer::json(StatusCode::OK, text))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewTicket {
+    ticket: String,
+    expires_at: Timestamp,
+}
+
+/// For browsers, which can't set headers on a WebSocket.
+pub(crate) async fn create_ticket(State(app): State<Shared>, caller: Caller) -> Result<Response, Refusal> {
+    if caller.role == Role::Operator {
+        return Err(Failure::Forbidden.into());
+    }
+    let made = app.gateway.create_ticket(&caller.tenant, caller.role, caller.principal).await?;
+    let (ticket, expires_at) = made;
+    Ok(answer::json(StatusCode::OK, NewTicket { ticket, expires_at }))
 }
 
 pub(crate) async fn cancel(

@@ -1,0 +1,153 @@
+//! `/v1/sse` and `/v1/ws`: everything that can be refused is refused here; then the connection leaves HTTP.
+
+use axum::{
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header},
+    response::Response,
+};
+use countersign_core::message::Party;
+use countersign_wire::{
+    Error,
+    failure::Failure,
+    id::{ApproverId, EnforcerId},
+    presence::Transport,
+};
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::{
+    app::Shared,
+    auth::Caller,
+    http::{
+        error_response::Refusal,
+        held::Hold,
+        log,
+        params::{Asked, InPath},
+        request_id::HttpRequestId,
+    },
+    push::{
+        sse::{EventId, Stream},
+        tellings::{Listening, Tellings},
+        ws::Channel,
+    },
+};
+
+pub(crate) async fn approver(
+    State(app): State<Shared>,
+    caller: Caller,
+    InPath(approver): InPath<ApproverId>,
+    http_id: HttpRequestId,
+    hold: Hold,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let who = Party::Approver(caller.approver()?.acting_as(&approver)?);
+    stream(app, caller, who, http_id, hold, &headers).await
+}
+
+pub(crate) async fn enforcer(
+    State(app): State<Shared>,
+    caller: Caller,
+    InPath(enforcer): InPath<EnforcerId>,
+    http_id: HttpRequestId,
+    hold: Hold,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let enforcer = caller.enforcer()?.acting_as(&app, &enforcer)?;
+    app.presence.heard(&caller.tenant, &enforcer, Transport::Sse);
+    stream(app, caller, Party::Enforcer(enforcer), http_id, hold, &headers).await
+}
+
+async fn stream(
+    app: Shared,
+    caller: Caller,
+    who: Party,
+    http_id: HttpRequestId,
+    hold: Hold,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let listening = Listening { tenant: caller.tenant.clone(), who, transport: Transport::Sse };
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    // An id that is not ours means that the client knows nothing: it is told everything.
+    let places = last.and_then(|id| EventId { listening: &listening }.read(&app.secret, id));
+    let after = places.clone().unwrap_or_default();
+    let tellings = Tellings::open(&app, listening.clone(), &after).await?;
+    let places =
+        places.unwrap_or_else(|| vec![0; if matches!(listening.who, Party::Enforcer(_)) { 1 } else { 2 }]);
+    let stream = Stream { app, caller, listening, tellings, http_id, places };
+    match hold
+        .take(|socket| async move {
+            let (started, http_id) = (Instant::now(), stream.http_id.clone());
+            stream.run(socket).await;
+            log::held(&http_id, "/v1/sse", 200, started);
+            None
+        })
+        .await {}
+}
+
+pub(crate) async fn websocket(
+    State(app): State<Shared>,
+    caller: Caller,
+    asked: Asked,
+    http_id: HttpRequestId,
+    hold: Hold,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let id = asked.get("id")?.ok_or_else(|| Refusal::invalid(&Error::missing("id")))?;
+    let bad_id = |rule: countersign_wire::Rule| Refusal::invalid(&rule.into());
+    let who = match asked.get("role")? {
+        Some("enforcer") => {
+            Party::Enforcer(caller.enforcer()?.acting_as(&app, &id.parse().map_err(bad_id)?)?)
+        }
+        Some("approver") => Party::Approver(caller.approver()?.acting_as(&id.parse().map_err(bad_id)?)?),
+        _ => return Err(Refusal::invalid(&Error::breaks("role", "must be enforcer or approver"))),
+    };
+    let accept = accepted_key(&headers)?;
+    if let Party::Enforcer(enforcer) = &who {
+        app.presence.heard(&caller.tenant, enforcer, Transport::Websocket);
+    }
+    let listening = Listening { tenant: caller.tenant.clone(), who, transport: Transport::Websocket };
+    let tellings = Tellings::open(&app, listening.clone(), &[]).await?;
+    let mut upgrade = HttpResponse::new(Bytes::new());
+    *upgrade.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    upgrade.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    upgrade.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    upgrade.headers_mut().insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if let Some(ticket) = headers.get(header::SEC_WEBSOCKET_PROTOCOL).filter(|_| caller.by_ticket) {
+        // A browser wants to see the protocol that it offered.
+        upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket.clone());
+    }
+    http_id.put_on(&mut upgrade);
+    let channel = Channel { app, caller, listening, tellings, http_id };
+    match hold
+        .take(|mut socket| async move {
+            socket.upgrade(&upgrade).await.ok()?;
+            let (started, http_id) = (Instant::now(), channel.http_id.clone());
+            channel.run(socket).await;
+            log::held(&http_id, "/v1/ws", 101, started);
+            None
+        })
+        .await {}
+}
+
+/// What proves that we understood the upgrade.
+fn accepted_key(headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+    let has = |name, word: &str| {
+        headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word)))
+    };
+    let key = headers.get(header::SEC_WEBSOCKET_KEY);
+    match key {
+        Some(key)
+            if has(header::CONNECTION, "upgrade")
+                && has(header::UPGRADE, "websocket")
+                && has(header::SEC_WEBSOCKET_VERSION, "13") =>
+        {
+            HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|_| Failure::Internal.into())
+        }
+        _ => Err(Refusal::invalid(&Error::breaks("Upgrade", "must ask for a WebSocket, version 13"))),
+    }
+}

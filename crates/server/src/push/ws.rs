@@ -1,0 +1,327 @@
+//! A WebSocket: frames in, frames out. What is due when is decided by [`super::ws_session`].
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::Bytes;
+use countersign_core::{feed::Told, message::Party, use_cases::presence::SelfDescription};
+use countersign_wire::{
+    RawObject,
+    ack::AckAccepted,
+    envelope::Envelope,
+    failure::Failure,
+    framed::Framed,
+    limits,
+    msg_type::MsgType,
+    presence::{Hello, Transport},
+    refresh::{RefreshBody, RefreshRequest, RefreshType},
+};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        self, Message as Frame,
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+
+use super::{
+    WRITE_TIME,
+    tellings::{Listening, Tellings},
+    ws_session::{Act, Session},
+};
+use crate::{
+    app::Shared,
+    auth::Caller,
+    http::{error_response::Refusal, held::Socket, operations, request_id::HttpRequestId},
+};
+
+/// The largest frame is a snapshot of a session.
+const MOST: usize = limits::MAX_SNAPSHOT_CIPHERTEXT + 2 * limits::MAX_OTHER_BODY;
+
+/// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end.
+fn settings() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(1_024)
+        .write_buffer_size(0)
+        .max_write_buffer_size(MOST)
+        .max_message_size(Some(MOST))
+        .max_frame_size(Some(MOST))
+}
+
+/// How large a message of this type may be: its payload, and everything around it, as over REST.
+fn largest(msg_type: Option<&MsgType>) -> usize {
+    let around = 2 * limits::MAX_OTHER_BODY;
+    match msg_type {
+        Some(MsgType::ArtifactSubmit) => limits::MAX_ARTIFACT_CIPHERTEXT + around,
+        Some(MsgType::PromptSend) => limits::MAX_PROMPT_CIPHERTEXT + around,
+        Some(MsgType::SessionSnapshot) => MOST,
+        _ => limits::MAX_OTHER_BODY,
+    }
+}
+
+/// One connection.
+pub(crate) struct Channel {
+    pub(crate) app: Shared,
+    pub(crate) caller: Caller,
+    pub(crate) listening: Listening,
+    pub(crate) tellings: Tellings,
+    pub(crate) http_id: HttpRequestId,
+}
+
+/// Why a connection ends.
+struct Closed(CloseCode, &'static str);
+
+type Sockets = WebSocketStream<TcpStream>;
+
+impl Channel {
+    /// Until either side has enough. The upgrade has been answered.
+    pub(crate) async fn run(mut self, socket: Socket) {
+        let read = socket.read.to_vec();
+        let mut sockets =
+            WebSocketStream::from_partially_read(socket.stream, read, Role::Server, Some(settings())).await;
+        let Closed(code, reason) = self.talk(&mut sockets).await;
+        let frame = CloseFrame { code, reason: reason.into() };
+        drop(timeout(WRITE_TIME, sockets.close(Some(frame))).await);
+    }
+
+    async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
+        let started = Instant::now();
+        let mut session = Session::default();
+        let mut queue: VecDeque<Told> = VecDeque::new();
+        loop {
+            let done = tokio::select! {
+                frame = sockets.next() => {
+                    session.heard(started.elapsed());
+                    self.take(sockets, frame, &mut session, started.elapsed()).await
+                }
+                told = self.tellings.next(), if queue.is_empty() => match told {
+                    Ok(told) => {
+                        queue.extend(told);
+                        Ok(())
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a WebSocket is closed, its client will come back");
+                        Err(Closed(CloseCode::Error, "the store is away"))
+                    }
+                },
+                () = std::future::ready(()), if !queue.is_empty() => match queue.pop_front() {
+                    Some(told) => self.tell(sockets, &told, &mut session, started.elapsed()).await,
+                    None => Ok(()),
+                },
+                () = sleep_until(started + session.wake_at()) => {
+                    self.due(sockets, &mut session, started.elapsed()).await
+                }
+                () = self.app.drain.begun() => Err(Closed(CloseCode::Restart, "the gateway restarts; reconnect")),
+            };
+            if let Err(closed) = done {
+                return closed;
+            }
+        }
+    }
+
+    /// Sends a message. Its body is fetched now and not before: a slow client holds one message, never a queue.
+    async fn tell(
+        &self,
+        sockets: &mut Sockets,
+        told: &Told,
+        session: &mut Session,
+        now: Duration,
+    ) -> Result<(), Closed> {
+        let fetched = self.app.gateway.message(&self.listening.tenant, &told.delivery).await;
+        let Ok(message) = fetched else { return Err(Closed(CloseCode::Error, "the store is away")) };
+        let place = (told.lane, told.delivery.number);
+        let Some(message) = message else {
+            session.settled(place);
+            return Ok(());
+        };
+        let text = match message.msg_type {
+            MsgType::RefreshRequest => {
+                let body: RefreshBody = std::str::from_utf8(&message.body)
+                    .ok()
+                    .and_then(|text| {
+                        Some(RawObject::reread(text).ok()?.view::<RefreshBody>().ok()?.into_view())
+                    })
+                    .unwrap_or_default();
+                serde_json::to_vec(&RefreshRequest {
+                    msg_type: RefreshType::RefreshRequest,
+                    msg_id: message.msg_id,
+                    request_id: message.request_id,
+                    created_at: message.created_at,
+                    reason: body.reason,
+                })
+                .ok()
+            }
+            _ => self.app.message(&message, &self.listening.who),
+        };
+        let Some(text) = text else { return Ok(()) };
+        self.send(sockets, text).await?;
+        session.told(place, now);
+        Ok(())
+    }
+
+    async fn send(&self, sockets: &mut Sockets, text: Vec<u8>) -> Result<(), Closed> {
+        let Ok(text) = String::from_utf8(text) else { return Ok(()) };
+        self.write(sockets, Frame::text(text)).await
+    }
+
+    async fn write(&self, sockets: &mut Sockets, frame: Frame) -> Result<(), Closed> {
+        match timeout(WRITE_TIME, sockets.send(frame)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Closed(CloseCode::Away, "")),
+            Err(_) => Err(Closed(CloseCode::Policy, "too slow")),
+        }
+    }
+
+    async fn due(
+        &mut self,
+        sockets: &mut Sockets,
+        session: &mut Session,
+        now: Duration,
+    ) -> Result<(), Closed> {
+        for act in session.due(now) {
+            match act {
+                Act::GiveUp => return Err(Closed(CloseCode::Away, "nothing was heard for two minutes")),
+                Act::Ping => {
+                    self.still_welcome().await?;
+                    self.write(sockets, Frame::Ping(Bytes::new())).await?;
+                }
+                Act::TellAgain((lane, number)) => match self.tellings.again(lane, number).await {
+                    Ok(Some(told)) => self.tell(sockets, &told, session, now).await?,
+                    Ok(None) => session.settled((lane, number)),
+                    Err(_) => return Err(Closed(CloseCode::Error, "the store is away")),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// A key that was revoked ends its connections.
+    async fn still_welcome(&self) -> Result<(), Closed> {
+        match self.caller.still_stands(&self.app).await {
+            Ok(false) => Err(Closed(CloseCode::Policy, "the credential is void")),
+            // A store that is away says nothing against the client.
+            Ok(true) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Takes what came from the client, and answers.
+    async fn take(
+        &self,
+        sockets: &mut Sockets,
+        frame: Option<Result<Frame, tungstenite::Error>>,
+        session: &mut Session,
+        now: Duration,
+    ) -> Result<(), Closed> {
+        let bytes: Bytes = match frame {
+            Some(Ok(Frame::Text(text))) => text.into(),
+            Some(Ok(Frame::Binary(bytes))) => bytes,
+            Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => return Ok(()),
+            Some(Err(tungstenite::Error::Capacity(_))) => return Err(Closed(CloseCode::Size, "too large")),
+            Some(Err(tungstenite::Error::Utf8(_))) => return Err(Closed(CloseCode::Invalid, "not UTF-8")),
+            Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(Closed(CloseCode::Normal, "")),
+        };
+        match self.answer(&bytes).await {
+            Ok(Some(answer)) => self.send(sockets, answer).await,
+            Ok(None) => Ok(()),
+            Err(refusal) => {
+                refusal.log(&self.http_id);
+                self.send(sockets, refusal.envelope(&self.app, &self.http_id)).await?;
+                let malformed = matches!(refusal.failure().status(), 400 | 403 | 413 | 422);
+                match malformed && session.malformed(now) {
+                    true => Err(Closed(CloseCode::Policy, "too many malformed frames")),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The answer to one frame, as over REST.
+    async fn answer(&self, bytes: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
+        let object = RawObject::parse(bytes).map_err(|fault| Refusal::invalid(&fault))?;
+        let said: Option<MsgType> = object
+            .members()
+            .and_then(|mut members| members.optional("msgType"))
+            .map_err(|fault| Refusal::invalid(&fault))?;
+        if said == Some(MsgType::Hello) {
+            let hello = object.view::<Hello>().map_err(|fault| Refusal::invalid(&fault))?.into_view();
+            self.hello(hello);
+            return Ok(None);
+        }
+        if bytes.len() > largest(said.as_ref()) {
+            return Err(Failure::TooLarge.into());
+        }
+        let envelope = object.view::<Envelope<'_>>().map_err(|fault| Refusal::invalid(&fault))?.into_view();
+        self.act(envelope.into()).await.map(Some)
+    }
+
+    async fn act(&self, mut framed: Framed<'_>) -> Result<Vec<u8>, Refusal> {
+        let (app, caller) = (&*self.app, &self.caller);
+        self.check_sender(&mut framed)?;
+        let request_id = framed.request_id.clone().ok_or(Failure::Validation)?;
+        match framed.msg_type.clone().ok_or(Failure::Validation)? {
+            MsgType::ArtifactSubmit => {
+                let accepted = operations::submit(app, &caller.enforcer()?, framed, None).await?.accepted;
+                Ok(app.envelope(MsgType::ArtifactAccepted, &request_id, accepted))
+            }
+            MsgType::DecisionSubmit => {
+                let accepted = operations::decide(app, &caller.approver()?, framed, None).await?.accepted;
+                Ok(app.envelope(MsgType::DecisionAccepted, &request_id, accepted))
+            }
+            MsgType::AckSubmit | MsgType::PromptAck => {
+                let accepted = operations::acknowledge(app, caller, &framed).await?;
+                Ok(app.envelope(MsgType::AckAccepted, &request_id, accepted))
+            }
+            MsgType::ExchangeWithdrawn => {
+                let accepted = operations::withdraw(app, &caller.enforcer()?, &request_id, &framed).await?;
+                Ok(app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted))
+            }
+            MsgType::RefreshRequest => {
+                let body = operations::refresh(app, &caller.approver()?, &request_id, &framed).await?;
+                Ok(app.envelope(MsgType::RefreshRequest, &request_id, body))
+            }
+            MsgType::PromptSend => {
+                let (ack, _) = operations::send_prompt(app, &caller.approver()?, framed, None).await?;
+                Ok(app.envelope(MsgType::PromptAck, &request_id, ack))
+            }
+            MsgType::SessionStart
+            | MsgType::SessionSnapshot
+            | MsgType::SessionStatus
+            | MsgType::SessionEnd => {
+                operations::report(app, &caller.enforcer()?, &framed).await?;
+                let accepted = AckAccepted { request_id: request_id.clone(), msg_id: None };
+                Ok(app.envelope(MsgType::AckAccepted, &request_id, accepted))
+            }
+            _ => Err(Refusal::from(Failure::Unsupported).about(&request_id)),
+        }
+    }
+
+    /// On a WebSocket it is known who speaks; whoever says otherwise is refused.
+    fn check_sender(&self, framed: &mut Framed<'_>) -> Result<(), Refusal> {
+        let sender = &mut framed.sender;
+        let honest = match &self.listening.who {
+            Party::Enforcer(enforcer) => {
+                sender.enforcer_id.get_or_insert_with(|| enforcer.clone()) == enforcer
+            }
+            Party::Approver(approver) => {
+                sender.approver_id.get_or_insert_with(|| approver.clone()) == approver
+            }
+        };
+        if honest { Ok(()) } else { Err(Failure::Forbidden.into()) }
+    }
+
+    fn hello(&self, hello: Hello) {
+        if let Party::Enforcer(enforcer) = &self.listening.who {
+            let says = SelfDescription {
+                workspace_name: hello.workspace_name,
+                enforcer_label: hello.enforcer_label,
+                capabilities: hello.capabilities,
+            };
+            self.app.presence.told(&self.listening.tenant, enforcer, Transport::Websocket, says);
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Nothing that is pushed gets lost: connections are cut, readers stall, the gateway stops, files run out.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use support::{
+    client::Client,
+    messages::{approval, envelope, submission},
+    process::{Gateway, On},
+    sse::Stream,
+    ws::Socket,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, sleep, timeout},
+};
+
+/// Cut connections in CI; more by hand with `COUNTERSIGN_CUTS`.
+fn cuts() -> usize {
+    std::env::var("COUNTERSIGN_CUTS").map_or(50, |cuts| cuts.parse().unwrap())
+}
+
+struct World {
+    gateway: Gateway,
+    enforcer: Client,
+    approver: Client,
+}
+
+impl World {
+    fn start(on: On) -> Self {
+        let gateway = Gateway::start(on);
+        let enforcer = Client::new(gateway.address, &gateway.key("acme", "enforcer", None));
+        let approver = Client::new(gateway.address, &gateway.key("acme", "approver", None));
+        Self { gateway, enforcer, approver }
+    }
+
+    async fn submit(&self, id: &str) {
+        self.enforcer.post("/v1/artifacts", submission(id, "robot", "ada").to_string()).await.expect(202);
+    }
+
+    async fn approve(&self, id: &str) {
+        self.approver.post("/v1/decisions", approval(id, "ada").to_string()).await.expect(200);
+    }
+}
+
+/// Chance that is the same on every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// A relay that cuts the connection after so many bytes from the gateway: in the middle of an event, a line, anywhere.
+async fn cutting_relay(to: std::net::SocketAddr, after: u64) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let Ok((mut near, _)) = listener.accept().await else { return };
+        let mut far = TcpStream::connect(to).await.unwrap();
+        let (mut near_read, mut near_write) = near.split();
+        let (mut far_read, mut far_write) = far.split();
+        let forward = tokio::io::copy(&mut near_read, &mut far_write);
+        let back = async {
+            let mut limited = (&mut far_read).take(after);
+            drop(tokio::io::copy(&mut limited, &mut near_write).await);
+        };
+        tokio::select! {
+            _ = forward => {}
+            () = back => {}
+        }
+    });
+    address
+}
+
+const EVENTS: usize = 200;
+
+async fn cut_streams(on: On) {
+    let world = World::start(on);
+    let ids: Vec<String> = (0..EVENTS).map(|number| format!("event-{number:03}")).collect();
+    let mut dice = Dice(7);
+    let (mut seen, mut last, mut cut): (Vec<String>, Option<String>, usize) = (Vec::new(), None, 0);
+    let sending = {
+        let (enforcer, ids) = (world.enforcer.clone(), ids.clone());
+        tokio::spawn(async move {
+            for id in &ids {
+                enforcer.post("/v1/artifacts", submission(id, "robot", "ada").to_string()).await.expect(202);
+            }
+        })
+    };
+    let mut rounds = 0;
+    while cut < cuts() {
+        rounds += 1;
+        // Each event is about 600 bytes: some connections see none, some several.
+        let relay = cutting_relay(world.gateway.address, 250 + dice.below(4_000)).await;
+        let client = Client { address: relay, ..world.approver.clone() };
+        let request = Stream::try_open(&client, "/v1/sse/approvers/ada", last.as_deref()).await;
+        let Some(mut stream) = request else {
+            cut += 1;
+            continue;
+        };
+        loop {
+            match timeout(Duration::from_secs(2), stream.next()).await {
+                Ok(Some(event)) if event.name == "approval.request" => {
+                    seen.push(event.envelope()["requestId"].as_str().unwrap().to_owned());
+                    last = Some(event.id);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    cut += 1;
+                    break;
+                }
+                // Everything has come: begin again from the start, for the rest of the cuts.
+                Err(_) => {
+                    assert_eq!(seen, ids, "every event, in order, once");
+                    seen.clear();
+                    last = None;
+                    break;
+                }
+            }
+        }
+    }
+    sending.await.unwrap();
+    let mut stream = Stream::open(&world.approver, "/v1/sse/approvers/ada", last.as_deref()).await;
+    while seen.len() < EVENTS {
+        let event = stream.event().await;
+        seen.push(event.envelope()["requestId"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, ids, "every event, in order, once");
+    println!("{cut} cuts over {rounds} connections: all {EVENTS} events, in order");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_cut_anywhere_goes_on_where_it_was_on_sqlite() {
+    cut_streams(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_cut_anywhere_goes_on_where_it_was_on_postgres() {
+    cut_streams(On::Postgres).await;
+}
+
+async fn all_delivered(world: &World, ids: &[String]) -> bool {
+    for id in ids {
+        let status = world.enforcer.get(&format!("/v1/exchanges/{id}")).await.expect(200).body();
+        if status["state"] != "delivered" {
+            return false;
+        }
+    }
+    true
+}
+
+async fn cut_sockets(on: On) {
+    let world = World::start(on);
+    let ids: Vec<String> = (0..EVENTS).map(|number| format!("event-{number:03}")).collect();
+    let mut dice = Dice(11);
+    let deciding = {
+        let (enforcer, approver, ids) = (world.enforcer.clone(), world.approver.clone(), ids.clone());
+        tokio::spawn(async move {
+            for id in &ids {
+                enforcer.post("/v1/artifacts", submission(id, "robot", "ada").to_string()).await.expect(202);
+                approver.post("/v1/decisions", approval(id, "ada").to_string()).await.expect(200);
+            }
+        })
+    };
+    // In the order in which each was first seen, and what is known to have been acknowledged.
+    let (mut seen, mut acknowledged): (Vec<String>, std::collections::BTreeSet<String>) = Default::default();
+    let mut cut = 0;
+    while cut < cuts() || !(seen.len() == EVENTS && all_delivered(&world, &ids).await) {
+        let relay = cutting_relay(world.gateway.address, 200 + dice.below(6_000)).await;
+        let client = Client { address: relay, ..world.enforcer.clone() };
+        let Some(mut socket) = Socket::try_open(&client, "enforcer", "robot").await else {
+            cut += 1;
+            continue;
+        };
+        let mut newest_on_this = None;
+        while let Ok(Ok(message)) = timeout(Duration::from_millis(500), socket.next()).await {
+            let id = message["requestId"].as_str().unwrap().to_owned();
+            match message["msgType"].as_str().unwrap() {
+                "decision.deliver" => {
+                    assert!(!acknowledged.contains(&id), "{id} was acknowledged and is told again");
+                    assert!(newest_on_this.as_ref() < Some(&id), "{id} is out of order on its connection");
+                    newest_on_this = Some(id.clone());
+                    if !seen.contains(&id) {
+                        seen.push(id.clone());
+                    }
+                    let ack = envelope("ack.submit", &id, json!({}), json!({ "msgId": message["msgId"] }));
+                    if socket.try_send(&ack).await.is_err() {
+                        break;
+                    }
+                }
+                "ack.accepted" => drop(acknowledged.insert(id)),
+                other => unreachable!("{other}"),
+            }
+        }
+        cut += 1;
+    }
+    deciding.await.unwrap();
+    assert_eq!(seen, ids, "every decision, in order");
+    println!("{cut} connections cut: all {EVENTS} decisions delivered, in order");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_is_cut_anywhere_loses_no_decision_on_sqlite() {
+    cut_sockets(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_is_cut_anywhere_loses_no_decision_on_postgres() {
+    cut_sockets(On::Postgres).await;
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A connection that asks for a stream and never reads from it. Its own buffer is made small, so that it is full soon.
+async fn stalled(world: &World, path: &str) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(2_048).unwrap();
+    let mut stream = socket.connect(world.gateway.address).await.unwrap();
+    let key = world.approver.key.as_deref().unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_stalled_readers_cost_little_and_hold_up_nobody() {
+    let world = World::start(On::Sqlite);
+    // 40 requests of 50 KB, addressed to nobody, so that every approver is to be told of all of them.
+    for number in 0..40 {
+        let mut request = submission(&format!("large-{number}"), "robot", "x");
+        request.as_object_mut().unwrap().remove("recipient");
+        request["body"]["ciphertext"] = "x".repeat(50 << 10).into();
+        world.enforcer.post("/v1/artifacts", request.to_string()).await.expect(202);
+    }
+    let before = resident_kib(world.gateway.pid());
+    let mut readers = Vec::new();
+    for number in 0..1_000 {
+        readers.push(stalled(&world, &format!("/v1/sse/approvers/stalled-{number}")).await);
+    }
+    // A healthy client beside them, all of whose requests complete.
+    let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
+    let mut slowest = Duration::ZERO;
+    for number in 0..50 {
+        let id = format!("healthy-{number}");
+        let started = Instant::now();
+        world.submit(&id).await;
+        world.approve(&id).await;
+        let message = socket.message().await;
+        assert_eq!(message["requestId"], *id);
+        let ack = envelope("ack.submit", &id, json!({}), json!({ "msgId": message["msgId"] }));
+        socket.ask(&ack).await;
+        slowest = slowest.max(started.elapsed());
+    }
+    let grown = resident_kib(world.gateway.pid()).saturating_sub(before);
+    println!("1,000 stalled readers: {grown} KiB more, slowest healthy exchange {slowest:?}");
+    // Each holds at most the one message that it does not take: 50 KB twice over, and its task.
+    assert!(grown < 200 << 10, "{grown} KiB");
+    drop(readers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_takes_nothing_is_let_go_after_ten_seconds() {
+    let world = World::start(On::Sqlite);
+    for number in 0..100 {
+        let mut request = submission(&format!("large-{number}"), "robot", "ada");
+        request["body"]["ciphertext"] = "x".repeat(100 << 10).into();
+        world.enforcer.post("/v1/artifacts", request.to_string()).await.expect(202);
+    }
+    let mut reader = stalled(&world, "/v1/sse/approvers/ada").await;
+    sleep(Duration::from_secs(14)).await;
+    // The gateway has closed: what its system had taken comes, and then the end.
+    let mut bytes = Vec::new();
+    let ended = timeout(Duration::from_secs(10), reader.read_to_end(&mut bytes)).await;
+    assert!(ended.is_ok(), "the connection is still open");
+    assert!(bytes.len() < 100 * (100 << 10), "{}", bytes.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn channels_are_told_to_come_back_when_the_gateway_stops_and_nothing_is_lost() {
+    let mut world = World::start(On::Sqlite);
+    let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
+    let mut stream = Stream::open(&world.approver, "/v1/sse/approvers/ada", None).await;
+    world.submit("before").await;
+    assert_eq!(stream.event().await.envelope()["requestId"], "before");
+    world.approve("before").await;
+    assert_eq!(socket.message().await["requestId"], "before");
+    let told = Instant::now();
+    world.gateway.terminate();
+    assert_eq!(socket.closed().await, Some(1012));
+    while stream.next().await.is_some() {}
+    assert_eq!(stream.retries.len(), 2, "told when to come back: {:?}", stream.retries);
+    assert!(tokio::task::block_in_place(|| world.gateway.ended()));
+    assert!(told.elapsed() < Duration::from_secs(5));
+    tokio::task::block_in_place(|| world.gateway.start_again());
+    let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
+    assert_eq!(socket.message().await["requestId"], "before", "not acknowledged, so told again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_stream_is_pinged_every_fifteen_seconds() {
+    let world = World::start(On::Sqlite);
+    let mut stream = Stream::open(&world.approver, "/v1/sse/approvers/ada", None).await;
+    let started = Instant::now();
+    let ping = timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap();
+    assert_eq!((ping.name.as_str(), ping.data.as_str(), ping.id.as_str()), ("ping", "", ""));
+    assert!((14..18).contains(&started.elapsed().as_secs()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_files_new_connections_get_503_and_nothing_else_suffers() {
+    let gateway = Gateway::start_with_files(600);
+    let enforcer = Client::new(gateway.address, &gateway.key("acme", "enforcer", None));
+    let approver = Client::new(gateway.address, &gateway.key("acme", "approver", None));
+    let world = World { gateway, enforcer, approver };
+    let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
+    let key = world.approver.key.clone().unwrap();
+    let mut held = Vec::new();
+    let mut turned_away = 0;
+    for number in 0..500 {
+        let mut stream = TcpStream::connect(world.gateway.address).await.unwrap();
+        let request = format!(
+            "GET /v1/sse/approvers/a{number} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        match &answer {
+            b"HTTP/1.1 200" => held.push(stream),
+            b"HTTP/1.1 503" => turned_away += 1,
+            other => unreachable!("{}", String::from_utf8_lossy(other)),
+        }
+    }
+    assert!(held.len() > 200 && turned_away > 50, "{} held, {turned_away} turned away", held.len());
+    // Those who are in are served: submit, over the connection that is open.
+    let answer = socket.ask(&submission("full", "robot", "ada")).await;
+    assert_eq!(answer["msgType"], "artifact.accepted");
+    // And there is room again when somebody goes.
+    held.truncate(held.len() - 20);
+    let again = timeout(Duration::from_secs(10), async {
+        loop {
+            let request = hyper::Request::get("/healthz").header("host", "g");
+            let request = request.body(http_body_util::Full::default()).unwrap();
+            match support::client::exchange(world.gateway.address, request).await {
+                Ok(answer) if answer.status == 200 => return,
+                _ => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    });
+    assert!(again.await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_ends_its_sockets() {
+    let world = World::start(On::Sqlite);
+    let operator = Client::new(world.gateway.address, &world.gateway.key("acme", "operator", None));
+    let made =
+        operator.post("/platform/v1/keys", r#"{"role":"enforcer","id":"robot"}"#).await.expect(201).json();
+    let enforcer = operator.with_key(made["key"].as_str().unwrap());
+    let mut socket = Socket::open(&enforcer, "enforcer", "robot").await;
+    operator.delete(&format!("/platform/v1/keys/{}", made["keyId"].as_str().unwrap())).await.expect(200);
+    let closed = timeout(Duration::from_secs(45), async {
+        loop {
+            if let Err(code) = socket.next().await {
+                return code;
+            }
+        }
+    });
+    assert_eq!(closed.await.unwrap(), Some(1008));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_channels_at_once_are_all_told() {
+    let world = Arc::new(World::start(On::Sqlite));
+    let sockets = join_all((0..300).map(|number| {
+        let enforcer = world.enforcer.clone();
+        async move { (number, Socket::open(&enforcer, "enforcer", &format!("robot-{number}")).await) }
+    }))
+    .await;
+    let readers: Vec<_> = sockets
+        .into_iter()
+        .map(|(number, mut socket)| {
+            tokio::spawn(async move {
+                let message: Value = timeout(Duration::from_mins(1), socket.next()).await.unwrap().unwrap();
+                assert_eq!(message["requestId"], format!("r-{number}"));
+            })
+        })
+        .collect();
+    for some in (0..300).collect::<Vec<_>>().chunks(30) {
+        join_all(some.iter().map(async |number| {
+            let id = format!("r-{number}");
+            let request = submission(&id, &format!("robot-{number}"), "ada").to_string();
+            world.enforcer.post("/v1/artifacts", request).await.expect(202);
+            world.approve(&id).await;
+        }))
+        .await;
+    }
+    for reader in readers {
+        reader.await.unwrap();
+    }
+}
