@@ -271,6 +271,54 @@ async fn a_thousand_stalled_readers_cost_little_and_hold_up_nobody() {
     drop(readers);
 }
 
+/// The time from submission to acknowledgement of `count` exchanges, one after the other: their 99th percentile.
+async fn p99(world: &World, socket: &mut Socket, name: &str, count: usize) -> Duration {
+    let mut times = Vec::with_capacity(count);
+    for number in 0..count {
+        let id = format!("{name}-{number}");
+        let started = Instant::now();
+        world.submit(&id).await;
+        world.approve(&id).await;
+        let message = socket.message().await;
+        let ack = envelope("ack.submit", &id, json!({}), json!({ "msgId": message["msgId"] }));
+        socket.ask(&ack).await;
+        times.push(started.elapsed());
+    }
+    times.sort();
+    times[count * 99 / 100]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a ratio of times: by hand, .ci/long stalled"]
+async fn a_healthy_client_beside_a_thousand_stalled_readers_is_at_most_twice_as_slow() {
+    let mut ratios = Vec::new();
+    for round in 0..5 {
+        let world = World::start(On::Sqlite);
+        let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
+        p99(&world, &mut socket, "warm", 100).await;
+        let alone = p99(&world, &mut socket, "alone", 500).await;
+        for number in 0..40 {
+            let mut request = submission(&format!("large-{number}"), "robot", "x");
+            request.as_object_mut().unwrap().remove("recipient");
+            request["body"]["ciphertext"] = "x".repeat(50 << 10).into();
+            world.enforcer.post("/v1/artifacts", request.to_string()).await.expect(202);
+        }
+        let mut readers = Vec::new();
+        for number in 0..1_000 {
+            readers.push(stalled(&world, &format!("/v1/sse/approvers/stalled-{number}")).await);
+        }
+        sleep(Duration::from_secs(1)).await;
+        let beside = p99(&world, &mut socket, "beside", 500).await;
+        let ratio = beside.as_secs_f64() / alone.as_secs_f64();
+        println!("round {round}: p99 alone {alone:?}, beside 1,000 stalled readers {beside:?}, ratio {ratio:.2}");
+        ratios.push(ratio);
+        drop(readers);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("median ratio {:.2}", ratios[2]);
+    assert!(ratios[2] <= 2.0, "{ratios:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_takes_nothing_is_let_go_after_ten_seconds() {
     let world = World::start(On::Sqlite);

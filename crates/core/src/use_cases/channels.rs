@@ -55,10 +55,10 @@ impl Gateway {
         transport: Transport,
     ) -> Result<ChannelNumber, Error> {
         loop {
-            let seen = self.channels(tenant, enforcer).await?;
+            let seen = self.channels(tenant, enforcer, node).await?;
             let mut next = seen.known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             let number = next.open(node, transport, |node| seen.live.contains(node));
-            if let Attempt::Done = self.put_channels(tenant, enforcer, &seen, &next).await? {
+            if let Attempt::Done = self.put_channels(tenant, enforcer, seen.known.as_ref(), &next).await? {
                 return Ok(number);
             }
         }
@@ -72,28 +72,27 @@ impl Gateway {
         number: ChannelNumber,
     ) -> Result<(), Error> {
         loop {
-            let seen = self.channels(tenant, enforcer).await?;
-            let mut next = seen.known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
+            let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
+            let known = Channels::read(loaded.records.first().and_then(Option::as_ref))?;
+            let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             if !next.close(number) {
                 return Ok(());
             }
-            if let Attempt::Done = self.put_channels(tenant, enforcer, &seen, &next).await? {
+            if let Attempt::Done = self.put_channels(tenant, enforcer, known.as_ref(), &next).await? {
                 self.doorbell.ring(&[mailbox_ring(tenant, &Mailbox::Enforcer(enforcer.clone()))]);
                 return Ok(());
             }
         }
     }
 
-    /// The newest live channel for decisions, and the one for everything else, as `node` sees it, which knows
-    /// itself to be alive.
+    /// The newest live channel for decisions, and the one for everything else, as `node` sees it.
     pub async fn newest_channels(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         node: &NodeId,
     ) -> Result<(Option<ChannelNumber>, Option<ChannelNumber>), Error> {
-        let mut seen = self.channels(tenant, enforcer).await?;
-        seen.live.insert(node.clone());
+        let seen = self.channels(tenant, enforcer, node).await?;
         let newest = |is_decision| {
             let known = seen.known.as_ref()?;
             known.value.newest(is_decision, |node| seen.live.contains(node))
@@ -105,21 +104,24 @@ impl Gateway {
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
-        seen: &Seen,
+        known: Option<&Versioned<Channels>>,
         next: &Channels,
     ) -> Result<Attempt, Error> {
         let key = Channels::key(enforcer);
         let mut change = Change::new(tenant.clone());
-        change.guards.push(unchanged(key.clone(), seen.known.as_ref()));
+        change.guards.push(unchanged(key.clone(), known));
         change.puts.push(next.put(key)?);
         self.commit(change, None).await
     }
 
-    async fn channels(&self, tenant: &TenantId, enforcer: &EnforcerId) -> Result<Seen, Error> {
+    /// As `node` sees it, which knows itself to be alive and so reads no lease where there is no other node.
+    async fn channels(&self, tenant: &TenantId, enforcer: &EnforcerId, node: &NodeId) -> Result<Seen, Error> {
         let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
         let known = Channels::read(loaded.records.first().and_then(Option::as_ref))?;
         let open = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
-        let live = self.live_nodes(open.iter().map(|channel| channel.node.clone()).collect()).await?;
+        let others = open.iter().map(|channel| &channel.node).filter(|other| *other != node).cloned().collect();
+        let mut live = self.live_nodes(others).await?;
+        live.insert(node.clone());
         Ok(Seen { known, live })
     }
 

@@ -82,7 +82,7 @@ pub(crate) struct Tellings {
     left: BTreeMap<u64, Told>,
 }
 
-/// More than this is not kept for when a newer channel goes; a reconnect brings it.
+/// With so many left to a newer channel, no more are read.
 const MOST_LEFT: usize = 1_000;
 
 impl Tellings {
@@ -106,14 +106,17 @@ impl Tellings {
     /// What to tell next; waits until there is something. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Vec<Told>, Error> {
         loop {
-            let unread = self.feed.unread().await?;
-            self.read
-                .extend(unread.into_iter().filter(|told| self.listening.carries(&told.delivery.msg_type)));
+            // With much left to others, the rest waits in the mailbox.
+            let room = self.left.len() < MOST_LEFT;
+            if room {
+                let unread = self.feed.unread().await?.into_iter();
+                self.read.extend(unread.filter(|told| self.listening.carries(&told.delivery.msg_type)));
+            }
             let ours = self.ours().await?;
             if !ours.is_empty() {
                 return Ok(ours);
             }
-            if self.feed.has_more() {
+            if room && self.feed.has_more() {
                 continue;
             }
             match self.left.is_empty() {
@@ -149,8 +152,7 @@ impl Tellings {
         for told in std::mem::take(&mut self.read) {
             match is_ours(&told) {
                 true => ours.push(told),
-                false if self.left.len() < MOST_LEFT => drop(self.left.insert(told.delivery.number, told)),
-                false => {}
+                false => drop(self.left.insert(told.delivery.number, told)),
             }
         }
         Ok(ours)
