@@ -11,6 +11,10 @@ use crate::{auth::Keys, http::rates::Rates, presence::PresenceLog, secrets::Secr
 /// Bytes of request bodies that may be in memory at once, in KiB.
 const BODIES_KIB: usize = 256 << 10;
 
+/// Reads for pushing that go on at once. Fewer than the store's readers: a thousand channels with a backlog must not
+/// hold up whoever asks for something.
+const PUSH_READS: usize = 3;
+
 /// Everything that handlers share.
 #[derive(Debug)]
 pub struct App {
@@ -24,6 +28,8 @@ pub struct App {
     pub(crate) rates: Rates,
     pub(crate) presence: PresenceLog,
     pub(crate) bodies: Semaphore,
+    /// Turns at reading what is to be pushed.
+    pub(crate) push_reads: Semaphore,
     pub(crate) drain: Drain,
 }
 
@@ -37,6 +43,7 @@ impl App {
             presence: PresenceLog::start(gateway.clone()),
             codes: secret.code_key(),
             bodies: Semaphore::new(BODIES_KIB),
+            push_reads: Semaphore::new(PUSH_READS),
             drain: Drain::default(),
             node: NodeId(crate::http::answer::new_msg_id().to_string()),
             gateway,

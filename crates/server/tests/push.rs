@@ -182,7 +182,7 @@ async fn cut_sockets(on: On) {
             continue;
         };
         let mut newest_on_this = None;
-        while let Ok(Ok(message)) = timeout(Duration::from_millis(500), socket.next()).await {
+        while let Ok(Ok(message)) = timeout(Duration::from_millis(150), socket.next()).await {
             let id = message["requestId"].as_str().unwrap().to_owned();
             match message["msgType"].as_str().unwrap() {
                 "decision.deliver" => {
@@ -266,8 +266,8 @@ async fn a_thousand_stalled_readers_cost_little_and_hold_up_nobody() {
     }
     let grown = resident_kib(world.gateway.pid()).saturating_sub(before);
     println!("1,000 stalled readers: {grown} KiB more, slowest healthy exchange {slowest:?}");
-    // Each holds at most the one message that it does not take: 50 KB twice over, and its task.
-    assert!(grown < 200 << 10, "{grown} KiB");
+    // Each holds at most the one message that it does not take, and its task.
+    assert!(grown < 100 << 10, "{grown} KiB");
     drop(readers);
 }
 
@@ -310,7 +310,9 @@ async fn a_healthy_client_beside_a_thousand_stalled_readers_is_at_most_twice_as_
         sleep(Duration::from_secs(1)).await;
         let beside = p99(&world, &mut socket, "beside", 500).await;
         let ratio = beside.as_secs_f64() / alone.as_secs_f64();
-        println!("round {round}: p99 alone {alone:?}, beside 1,000 stalled readers {beside:?}, ratio {ratio:.2}");
+        println!(
+            "round {round}: p99 alone {alone:?}, beside 1,000 stalled readers {beside:?}, ratio {ratio:.2}"
+        );
         ratios.push(ratio);
         drop(readers);
     }

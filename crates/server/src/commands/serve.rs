@@ -40,7 +40,18 @@ impl Serve {
 }
 
 pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
+    let bound = || {
+        let socket = if address.is_ipv4() {
+            tokio::net::TcpSocket::new_v4()
+        } else {
+            tokio::net::TcpSocket::new_v6()
+        }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        // When a gateway restarts, all its clients come back at once.
+        socket.listen(4_096)
+    };
+    bound().with_context(|| {
         format!("can't listen on {address}; is another gateway running there? Choose another with --listen 127.0.0.1:0")
     })
 }

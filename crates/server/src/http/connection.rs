@@ -80,7 +80,11 @@ async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Opti
         drop(tokio::io::AsyncWriteExt::shutdown(&mut io).await);
         return None;
     };
-    let read = if io.read.is_empty() { parts.read_buf } else { [parts.read_buf, io.read].concat().into() };
+    // Even an empty rest would keep hyper's whole buffer alive, for as long as the connection is held.
+    let read: bytes::Bytes = match parts.read_buf.is_empty() && io.read.is_empty() {
+        true => bytes::Bytes::new(),
+        false => [parts.read_buf, io.read].concat().into(),
+    };
     Some(holder(Socket { stream: io.stream, read }))
 }
 

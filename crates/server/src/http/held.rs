@@ -67,6 +67,9 @@ impl<S: Sync> FromRequestParts<S> for Hold {
     }
 }
 
+/// What the system may hold for a slow reader.
+const SEND_BUFFER: usize = 64 << 10;
+
 /// More than this ahead of its time is not kept for a client.
 const MOST_AHEAD: usize = 64 << 10;
 
@@ -92,6 +95,14 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return,
             }
+        }
+    }
+
+    /// For a client that is sent messages one by one: what it does not take stays with us and not in the system, which
+    /// would take megabytes for each.
+    pub(crate) fn send_little_ahead(&self) {
+        if let Err(error) = rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, SEND_BUFFER) {
+            tracing::debug!(%error, "the system keeps its own size of buffers");
         }
     }
 

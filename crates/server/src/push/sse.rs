@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
-use countersign_core::{Error, feed::Told};
+use countersign_core::{Error, feed::Told, store::Delivery};
 use tokio::{
     io::AsyncWriteExt as _,
     time::{interval_at, timeout},
@@ -46,6 +46,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Until the client goes, or is too slow, or the gateway stops.
     pub(crate) async fn run(mut self, mut socket: Socket) -> Option<()> {
+        socket.send_little_ahead();
         let mut opening = self.head();
         opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
         write(&mut socket, &opening).await.ok()?;
@@ -53,7 +54,8 @@ impl Stream {
         let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
         loop {
             tokio::select! {
-                told = self.tellings.next() => self.tell(&mut socket, told).await?,
+                // Boxed, so that a stream at rest does not carry the room for it.
+                told = self.tellings.next() => Box::pin(self.tell(&mut socket, told)).await?,
                 _ = pings.tick() => self.ping(&mut socket).await?,
                 () = self.app.drain.begun() => {
                     let spread = RETRY_MILLIS + u32::from(Secret::random_byte()) * SPREAD_MILLIS / 256;
@@ -84,17 +86,24 @@ impl Stream {
         head(&response)
     }
 
+    /// The event as it is written, and nothing else of the message is kept. The outer none: the store is away.
+    async fn text(&self, delivery: &Delivery) -> Option<Option<Vec<u8>>> {
+        let turn = self.app.push_reads.acquire().await.ok()?;
+        let message = self.app.gateway.message(&self.listening.tenant, delivery).await.ok()?;
+        drop(turn);
+        let Some(message) = message else { return Some(None) };
+        let Some(envelope) = self.app.message(&message, &self.listening.who) else { return Some(None) };
+        let id = EventId { listening: &self.listening }.write(&self.app.secret, &self.places);
+        Some(Some(event(&id, message.msg_type.as_str(), &envelope)))
+    }
+
     async fn tell(&mut self, socket: &mut Socket, told: Result<Vec<Told>, Error>) -> Option<()> {
         let told =
             told.map_err(|error| tracing::warn!(%error, "a stream ends, its client will come back")).ok()?;
         for Told { lane, delivery } in told {
             // The body is fetched now and not before: a slow client holds one message, never a queue.
-            let message = self.app.gateway.message(&self.listening.tenant, &delivery).await.ok()?;
             self.places[lane] = delivery.number;
-            let Some(message) = message else { continue };
-            let Some(envelope) = self.app.message(&message, &self.listening.who) else { continue };
-            let id = EventId { listening: &self.listening }.write(&self.app.secret, &self.places);
-            let text = event(&id, message.msg_type.as_str(), &envelope);
+            let Some(text) = self.text(&delivery).await? else { continue };
             write(socket, &text).await.ok()?;
         }
         Some(())

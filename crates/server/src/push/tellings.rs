@@ -72,6 +72,7 @@ impl Drop for Open {
 
 /// What a channel is to tell, in order.
 pub(crate) struct Tellings {
+    app: Shared,
     feed: Feed,
     listening: Listening,
     /// Only enforcers have turns: an approver's channels are all told.
@@ -100,7 +101,7 @@ impl Tellings {
         if !after.is_empty() && feed.is_ahead().await? {
             feed = app.gateway.feed(&listening.tenant, &listening.reader(), &[]);
         }
-        Ok(Self { feed, listening, open, read: Vec::new(), left: BTreeMap::new() })
+        Ok(Self { app: app.clone(), feed, listening, open, read: Vec::new(), left: BTreeMap::new() })
     }
 
     /// What to tell next; waits until there is something. Dropping the future loses nothing.
@@ -109,7 +110,9 @@ impl Tellings {
             // With much left to others, the rest waits in the mailbox.
             let room = self.left.len() < MOST_LEFT;
             if room {
+                let turn = self.app.push_reads.acquire().await;
                 let unread = self.feed.unread().await?.into_iter();
+                drop(turn);
                 self.read.extend(unread.filter(|told| self.listening.carries(&told.delivery.msg_type)));
             }
             let ours = self.ours().await?;

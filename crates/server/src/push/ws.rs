@@ -3,7 +3,11 @@
 use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
-use countersign_core::{feed::Told, message::Party, use_cases::presence::SelfDescription};
+use countersign_core::{
+    feed::Told,
+    message::{Message, Party},
+    use_cases::presence::SelfDescription,
+};
 use countersign_wire::{
     RawObject,
     ack::AckAccepted,
@@ -80,6 +84,7 @@ type Sockets = WebSocketStream<TcpStream>;
 impl Channel {
     /// Until either side has enough. The upgrade has been answered.
     pub(crate) async fn run(mut self, socket: Socket) {
+        socket.send_little_ahead();
         let read = socket.read.to_vec();
         let mut sockets =
             WebSocketStream::from_partially_read(socket.stream, read, Role::Server, Some(settings())).await;
@@ -88,6 +93,7 @@ impl Channel {
         drop(timeout(WRITE_TIME, sockets.close(Some(frame))).await);
     }
 
+    /// What is done now and then is boxed, so that a connection at rest does not carry the room for it.
     async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
         let started = Instant::now();
         let mut session = Session::default();
@@ -96,7 +102,7 @@ impl Channel {
             let done = tokio::select! {
                 frame = sockets.next() => {
                     session.heard(started.elapsed());
-                    self.take(sockets, frame, &mut session, started.elapsed()).await
+                    Box::pin(self.take(sockets, frame, &mut session, started.elapsed())).await
                 }
                 told = self.tellings.next(), if queue.is_empty() => match told {
                     Ok(told) => {
@@ -109,11 +115,11 @@ impl Channel {
                     }
                 },
                 () = std::future::ready(()), if !queue.is_empty() => match queue.pop_front() {
-                    Some(told) => self.tell(sockets, &told, &mut session, started.elapsed()).await,
+                    Some(told) => Box::pin(self.tell(sockets, &told, &mut session, started.elapsed())).await,
                     None => Ok(()),
                 },
                 () = sleep_until(started + session.wake_at()) => {
-                    self.due(sockets, &mut session, started.elapsed()).await
+                    Box::pin(self.due(sockets, &mut session, started.elapsed())).await
                 }
                 () = self.app.drain.begun() => Err(Closed(CloseCode::Restart, "the gateway restarts; reconnect")),
             };
@@ -131,36 +137,36 @@ impl Channel {
         session: &mut Session,
         now: Duration,
     ) -> Result<(), Closed> {
+        let turn = self.app.push_reads.acquire().await;
         let fetched = self.app.gateway.message(&self.listening.tenant, &told.delivery).await;
+        drop(turn);
         let Ok(message) = fetched else { return Err(Closed(CloseCode::Error, "the store is away")) };
         let place = (told.lane, told.delivery.number);
         let Some(message) = message else {
             session.settled(place);
             return Ok(());
         };
-        let text = match message.msg_type {
-            MsgType::RefreshRequest => {
-                let body: RefreshBody = std::str::from_utf8(&message.body)
-                    .ok()
-                    .and_then(|text| {
-                        Some(RawObject::reread(text).ok()?.view::<RefreshBody>().ok()?.into_view())
-                    })
-                    .unwrap_or_default();
-                serde_json::to_vec(&RefreshRequest {
-                    msg_type: RefreshType::RefreshRequest,
-                    msg_id: message.msg_id,
-                    request_id: message.request_id,
-                    created_at: message.created_at,
-                    reason: body.reason,
-                })
-                .ok()
-            }
-            _ => self.app.message(&message, &self.listening.who),
-        };
+        let text = self.text(message);
         let Some(text) = text else { return Ok(()) };
         self.send(sockets, text).await?;
         session.told(place, now);
         Ok(())
+    }
+
+    /// The frame's text, and nothing else of the message is kept. A refresh is a bare control object.
+    fn text(&self, message: Message) -> Option<Vec<u8>> {
+        if message.msg_type != MsgType::RefreshRequest {
+            return self.app.message(&message, &self.listening.who);
+        }
+        let body = RawObject::reread(std::str::from_utf8(&message.body).ok()?).ok()?;
+        let refresh = RefreshRequest {
+            msg_type: RefreshType::RefreshRequest,
+            msg_id: message.msg_id,
+            request_id: message.request_id,
+            created_at: message.created_at,
+            reason: body.view::<RefreshBody>().ok()?.into_view().reason,
+        };
+        serde_json::to_vec(&refresh).ok()
     }
 
     async fn send(&self, sockets: &mut Sockets, text: Vec<u8>) -> Result<(), Closed> {
@@ -224,7 +230,7 @@ impl Channel {
             Some(Err(tungstenite::Error::Utf8(_))) => return Err(Closed(CloseCode::Invalid, "not UTF-8")),
             Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(Closed(CloseCode::Normal, "")),
         };
-        match self.answer(&bytes).await {
+        match Box::pin(self.answer(&bytes)).await {
             Ok(Some(answer)) => self.send(sockets, answer).await,
             Ok(None) => Ok(()),
             Err(refusal) => {
