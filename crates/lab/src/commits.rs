@@ -157,11 +157,11 @@ impl Contest {
         variant: &Variant,
         postmaster: u32,
     ) -> Result<Stretch, Failure> {
-        let before = Ticks::read(postmaster)?;
+        let before = Ticks::read(&[postmaster])?;
         let length = Until::Elapsed(Duration::from_secs(args.seconds));
         let Committed { elapsed, latencies } =
             load::stretch(&variant.store, &self.requests, workload, args.in_flight, length).await?;
-        let cpu = Ticks::read(postmaster)?.since(before);
+        let cpu = Ticks::read(&[postmaster])?.since(before);
         let commits = latencies.len() as u64;
         if workload == Workload::Submit && variant.batching == Batching::On {
             self.prepare_decisions(args, commits * DECISIONS_FOR_EACH_SUBMISSION).await?;

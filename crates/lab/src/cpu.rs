@@ -1,9 +1,10 @@
-//! Who used the CPU: we, the private PostgreSQL, or others.
+//! Who used the CPU: we, the servers that we started, interrupts, or others.
 //!
 //! The kernel counts the ticks of the whole machine in `/proc/stat` and those of each process in
-//! `/proc/<pid>/stat`. What was busy and was neither ours nor PostgreSQL's went to others. That includes
-//! the kernel's own threads, some of which write our data to disk, and what the hypervisor gave to other
-//! machines; so it says rather too much than too little.
+//! `/proc/<pid>/stat`. What was busy and was none of the first three went to others. That includes the
+//! kernel's own threads, some of which write our data to disk, and what the hypervisor gave to other
+//! machines; so it says rather too much than too little. Interrupts are counted apart since that is where
+//! the kernel carries what goes over the loopback.
 
 use std::{fs, io};
 
@@ -14,40 +15,49 @@ use serde::Serialize;
 pub(crate) struct Ticks {
     all: u64,
     busy: u64,
+    interrupts: u64,
     own: u64,
-    postgres: u64,
+    servers: u64,
 }
 
 /// Shares of all cores' time.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Shares {
     pub(crate) own: f64,
-    pub(crate) postgres: f64,
+    pub(crate) servers: f64,
+    pub(crate) interrupts: f64,
     pub(crate) foreign: f64,
 }
 
 impl Ticks {
-    /// As they stand, where `postmaster` is the process id of the private PostgreSQL.
-    pub(crate) fn read(postmaster: u32) -> io::Result<Self> {
-        let (all, busy) = machine()?;
+    /// As they stand, where `servers` are the process ids of those that we started, without their children.
+    pub(crate) fn read(servers: &[u32]) -> io::Result<Self> {
+        let [all, busy, interrupts] = machine()?;
         let own = Process::parse(&fs::read_to_string("/proc/self/stat")?)?.ticks;
-        Ok(Self { all, busy, own, postgres: postgres(postmaster)? })
+        let servers = servers.iter().map(|server| with_children(*server)).sum::<io::Result<u64>>()?;
+        Ok(Self { all, busy, interrupts, own, servers })
     }
 
     pub(crate) fn since(self, earlier: Self) -> Shares {
         let all = self.all.saturating_sub(earlier.all).max(1);
         let busy = self.busy.saturating_sub(earlier.busy);
+        let interrupts = self.interrupts.saturating_sub(earlier.interrupts);
         let own = self.own.saturating_sub(earlier.own);
-        let postgres = self.postgres.saturating_sub(earlier.postgres);
+        let servers = self.servers.saturating_sub(earlier.servers);
         // Ticks of processes are rounded apart from the machine's, so that ours can be a few more.
-        let foreign = busy.saturating_sub(own).saturating_sub(postgres);
+        let foreign = busy.saturating_sub(own).saturating_sub(servers).saturating_sub(interrupts);
         let share = |ticks: u64| to_f64(ticks) / to_f64(all);
-        Shares { own: share(own), postgres: share(postgres), foreign: share(foreign) }
+        Shares {
+            own: share(own),
+            servers: share(servers),
+            interrupts: share(interrupts),
+            foreign: share(foreign),
+        }
     }
 }
 
-/// All ticks of all cores, and those that were not idle.
-fn machine() -> io::Result<(u64, u64)> {
+/// All ticks of all cores, those that were not idle, and those of interrupts among them.
+fn machine() -> io::Result<[u64; 3]> {
     let stat = fs::read_to_string("/proc/stat")?;
     // cpu user nice system idle iowait irq softirq steal guest guest_nice; guests are within user and nice.
     let ticks: Vec<u64> = stat
@@ -63,24 +73,36 @@ fn machine() -> io::Result<(u64, u64)> {
         return Err(io::Error::other("/proc/stat does not begin with eight counts"));
     };
     let busy = user + nice + system + irq + softirq + steal;
-    Ok((busy + idle + iowait, busy))
+    Ok([busy + idle + iowait, busy, irq + softirq])
 }
 
-/// The postmaster, its children, and those of them that have ended, whose ticks the postmaster inherits.
-fn postgres(postmaster: u32) -> io::Result<u64> {
-    let main = Process::parse(&fs::read_to_string(format!("/proc/{postmaster}/stat"))?)?;
-    let mut ticks = main.ticks + main.ticks_of_ended_children;
+/// A process, its children, and those of them that have ended, whose ticks it inherits.
+fn with_children(process: u32) -> io::Result<u64> {
+    let main = Process::parse(&fs::read_to_string(format!("/proc/{process}/stat"))?)?;
+    let children = children(process)?;
+    Ok(main.ticks + main.ticks_of_ended_children + children.iter().map(|(_, child)| child.ticks).sum::<u64>())
+}
+
+/// The process ids of the children that run.
+pub(crate) fn child_ids(process: u32) -> io::Result<Vec<u32>> {
+    Ok(children(process)?.into_iter().map(|(id, _)| id).collect())
+}
+
+fn children(parent: u32) -> io::Result<Vec<(u32, Process)>> {
+    let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        let stat = entry?.path().join("stat");
+        let entry = entry?;
+        let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
         // One that has no such file is not a process, or has just ended.
-        if let Ok(stat) = fs::read_to_string(stat)
+        if let Some(id) = id
+            && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
             && let Ok(process) = Process::parse(&stat)
-            && process.parent == u64::from(postmaster)
+            && process.parent == u64::from(parent)
         {
-            ticks += process.ticks;
+            children.push((id, process));
         }
     }
-    Ok(ticks)
+    Ok(children)
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -126,10 +148,10 @@ mod tests {
 
     #[test]
     #[expect(clippy::float_cmp, reason = "quotients of small powers of two are exact")]
-    fn what_is_neither_ours_nor_postgres_is_foreign() {
-        let earlier = Ticks { all: 1_000, busy: 500, own: 10, postgres: 20 };
-        let later = Ticks { all: 1_400, busy: 800, own: 60, postgres: 170 };
-        let Shares { own, postgres, foreign } = later.since(earlier);
-        assert_eq!([own, postgres, foreign], [0.125, 0.375, 0.25]);
+    fn what_is_neither_ours_nor_a_servers_nor_an_interrupt_is_foreign() {
+        let earlier = Ticks { all: 1_000, busy: 500, interrupts: 10, own: 10, servers: 20 };
+        let later = Ticks { all: 1_400, busy: 800, interrupts: 35, own: 60, servers: 170 };
+        let Shares { own, servers, interrupts, foreign } = later.since(earlier);
+        assert_eq!([own, servers, interrupts, foreign], [0.125, 0.375, 0.0625, 0.1875]);
     }
 }

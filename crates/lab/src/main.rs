@@ -6,12 +6,24 @@
 //! | what a commit holds | `workload.rs` |
 //! | how many commits are kept in flight and timed | `load.rs`, `stopwatch.rs` |
 //! | whether the machine was idle | `cpu.rs` |
-//! | what comes out | `report.rs`, `table.rs` |
+//! | what comes out | `report.rs`, `table.rs`, `figures.rs` |
+//! | held channels beside Nchan's | `channels/` |
+//! | from a decision to its delivery | `latency/` |
+//! | the servers and what talks to them | `servers/`, `clients/` |
+//! | the push path without a disk | `memory_store.rs`, `servers/in_memory.rs` |
 
+mod args;
+mod channels;
+mod clients;
 mod commits;
 mod cpu;
+mod figures;
+mod latency;
 mod load;
+mod memory_mailboxes;
+mod memory_store;
 mod report;
+mod servers;
 mod stopwatch;
 mod table;
 mod workload;
@@ -21,9 +33,9 @@ use std::{
     io::{self, Write as _},
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
-use report::Report;
+use args::{ChannelsArgs, CommitsArgs, LatencyArgs};
 
 /// Measures what Countersign's documents claim.
 ///
@@ -41,6 +53,9 @@ enum Command {
     /// Measure one thing against its baseline.
     #[command(subcommand)]
     Bench(Bench),
+    /// A gateway for `bench channels`: what it keeps is in memory only.
+    #[command(hide = true)]
+    ServeInMemory,
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,38 +71,45 @@ enum Bench {
     /// the commits of all rounds. `foreign` is the share of the machine's CPU that went to others
     /// meanwhile: above 10 % or so, run it again. Progress goes to stderr, the result to stdout.
     Commits(CommitsArgs),
-}
-
-#[derive(Debug, Clone, Args)]
-struct CommitsArgs {
-    /// Length of one stretch: one variant in one round.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    seconds: u64,
-    /// Changes that wait for their commit at any time, each from a caller of its own.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_024))]
-    in_flight: u64,
-    /// How often every variant has its turn.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    rounds: u64,
-    /// Mailboxes that submissions are delivered to. Fewer mean more waiting for the same counters.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    approvers: u64,
-    /// Mailboxes that decisions are delivered to.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    enforcers: u64,
-    /// Print one JSON object with all raw figures instead of the table. Its `ratio` is PostgreSQL's
-    /// submissions, on divided by off, with as many writers.
-    #[arg(long)]
-    json: bool,
+    /// Held channels beside those of Nchan: memory while idle, messages a second, latency.
+    ///
+    /// Takes turns in one run, each turn on a freshly started server. Memory: --channels idle channels of each
+    /// kind, one identity each; resident bytes after less those before. Messages: one is a decision that is
+    /// posted until its enforcer's channel has it, over a gateway whose store is in memory, or whatever is
+    /// posted to Nchan until its subscriber has it; first as fast as eight publishers go, then at --rate.
+    ///
+    /// Needs Debian's packages nginx and libnginx-mod-nchan; a private one is started on the loopback. Figures
+    /// are medians of the rounds. Progress goes to stderr, the result to stdout.
+    Channels(ChannelsArgs),
+    /// From just before a decision is posted to its arrival at the enforcer's WebSocket, on one node.
+    ///
+    /// Takes turns in one run with the least that it could take: one bare durable commit of the same kind on the
+    /// same store, and one round trip over the loopback with as many bytes. Both at --rate exchanges a second,
+    /// each submitted first. Progress goes to stderr, the result to stdout.
+    Latency(LatencyArgs),
 }
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
-    let Command::Bench(Bench::Commits(args)) = Cli::parse().command;
-    let stretches = commits::run(&args)?;
-    let report = Report::new(&args, stretches);
-    let text = if args.json { serde_json::to_string(&report)? } else { table::write(&report) };
+    let bench = match Cli::parse().command {
+        Command::Bench(bench) => bench,
+        Command::ServeInMemory => return servers::in_memory::run(),
+    };
+    let text = match bench {
+        Bench::Commits(args) => {
+            let report = report::Report::new(&args, commits::run(&args)?);
+            if args.json { serde_json::to_string(&report)? } else { table::write(&report) }
+        }
+        Bench::Channels(args) => {
+            let report = channels::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Latency(args) => {
+            let report = latency::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+    };
     writeln!(io::stdout(), "{text}")?;
     Ok(())
 }

@@ -17,27 +17,30 @@ const HEAD: [&str; 12] = [
     "foreign off",
 ];
 
-/// Columns of words; those after them hold figures, which align to the right.
 const WORDS: usize = 3;
+
+/// Rows of cells, one below the other; the first `words` columns hold words, those after them figures, which
+/// align to the right.
+pub(crate) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]], words: usize) -> Vec<String> {
+    let mut widths = [0; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |row: &[String; COLUMNS]| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if column < words { format!("{cell:width$}") } else { format!("{cell:>width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect()
+}
 
 pub(crate) fn write(report: &Report) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(report.comparisons.iter().map(row));
-    let mut widths = [0; HEAD.len()];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.len());
-        }
-    }
-    let mut lines: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-                if column < WORDS { format!("{cell:width$}") } else { format!("{cell:>width$}") }
-            });
-            cells.collect::<Vec<_>>().join("  ")
-        })
-        .collect();
+    let mut lines = aligned(&rows, WORDS);
     let Report { in_flight, rounds, seconds, approvers, enforcers, .. } = report;
     lines.push(format!(
         "\n{in_flight} changes in flight, {rounds} rounds of {seconds} s each, \

@@ -30,7 +30,7 @@ pub(crate) type InDoubt = Arc<AtomicBool>;
 /// all of it later; seen as a tenth of the rate until the first ANALYZE. A plan that can't do without what is off counts
 /// as immensely expensive, and the server would compile it each time; seen as 250 ms for sweeping an empty table.
 pub(crate) const BY_KEY: &str =
-    "-c enable_hashjoin=off -c enable_mergejoin=off -c enable_seqscan=off -c jit=off";
+    "-c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off -c enable_seqscan=off -c jit=off";
 
 #[derive(Clone)]
 pub(crate) struct Connector {

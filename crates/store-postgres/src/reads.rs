@@ -17,9 +17,11 @@ use crate::{
 };
 
 const NOW: &str = "SELECT gateway_now() AS now";
+/// Each record is looked up by its whole key. As a plain join, a plan that was made while the table was empty went by
+/// the tenant alone, and read all records of it for each that was asked for.
 pub(crate) const LOAD: &str = "SELECT r.kind, r.id, r.version, r.content \
     FROM unnest($2::smallint[], $3::text[]) AS k (kind, id) \
-    JOIN record r ON r.tenant = $1 AND r.kind = k.kind AND r.id = k.id";
+    CROSS JOIN LATERAL (SELECT * FROM record r WHERE r.tenant = $1 AND r.kind = k.kind AND r.id = k.id LIMIT 1) r";
 /// A body that was written ahead is not there before the commit that needs it.
 pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenant = $1 AND id = ANY($2) \
     AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";

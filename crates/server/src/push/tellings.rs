@@ -111,11 +111,12 @@ impl Tellings {
             let room = self.left.len() < MOST_LEFT;
             if room {
                 let turn = self.app.push_reads.acquire().await;
-                let unread = self.feed.unread().await?.into_iter();
+                // Boxed, like what follows: a channel at rest does not carry the room for it.
+                let unread = Box::pin(self.feed.unread()).await?.into_iter();
                 drop(turn);
                 self.read.extend(unread.filter(|told| self.listening.carries(&told.delivery.msg_type)));
             }
-            let ours = self.ours().await?;
+            let ours = Box::pin(self.ours()).await?;
             if !ours.is_empty() {
                 return Ok(ours);
             }

@@ -49,7 +49,7 @@ const MOST: usize = limits::MAX_SNAPSHOT_CIPHERTEXT + 2 * limits::MAX_OTHER_BODY
 /// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end.
 fn settings() -> WebSocketConfig {
     WebSocketConfig::default()
-        .read_buffer_size(1_024)
+        .read_buffer_size(512)
         .write_buffer_size(0)
         .max_write_buffer_size(MOST)
         .max_message_size(Some(MOST))
@@ -90,7 +90,7 @@ impl Channel {
             WebSocketStream::from_partially_read(socket.stream, read, Role::Server, Some(settings())).await;
         let Closed(code, reason) = self.talk(&mut sockets).await;
         let frame = CloseFrame { code, reason: reason.into() };
-        drop(timeout(WRITE_TIME, sockets.close(Some(frame))).await);
+        drop(timeout(WRITE_TIME, Box::pin(sockets.close(Some(frame)))).await);
     }
 
     /// What is done now and then is boxed, so that a connection at rest does not carry the room for it.

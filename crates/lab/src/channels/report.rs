@@ -1,0 +1,162 @@
+//! What was measured, ours beside the peer's.
+
+use serde::Serialize;
+
+use super::{Held, Side, memory::Cost, stretch::Stretch};
+use crate::{args::ChannelsArgs, clients::messages::PEER_BODY_BYTES, figures::median};
+
+/// Everything.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Resident bytes of an idle channel, ours divided by Nchan's: the worst kind. The goal is at most 0.65.
+    pub(crate) ratio: f64,
+    /// Messages a second, ours divided by Nchan's: the worst kind. The goal is at least 1.4.
+    pub(crate) messages_ratio: f64,
+    /// p99 at a rate that both hold, ours divided by Nchan's: the worst kind. The goal is at most 1.
+    pub(crate) p99_ratio: f64,
+    pub(crate) channels: u64,
+    pub(crate) subscribers: u64,
+    pub(crate) rounds: u64,
+    pub(crate) seconds: u64,
+    /// Whether each message was a whole decision, or the push path alone.
+    pub(crate) whole_decisions: bool,
+    /// Exchanges that were submitted before each stretch that goes as fast as it can, outside of its time.
+    pub(crate) exchanges_prepared: u64,
+    pub(crate) peer_body_bytes: usize,
+    pub(crate) memory: Vec<MemoryOf>,
+    pub(crate) push: Vec<PushOf>,
+    pub(crate) stretches: Vec<Stretch>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct MemoryOf {
+    pub(crate) held: Held,
+    pub(crate) ours: Cost,
+    pub(crate) nchan: Cost,
+    pub(crate) ratio: f64,
+    /// With shared pages by their share.
+    pub(crate) pss_ratio: f64,
+}
+
+/// The rounds of one kind, without those in which somebody was disturbed, unless all were. All figures are
+/// medians of the rounds, ratios those of the rounds' ratios.
+#[derive(Debug, Serialize)]
+pub(crate) struct PushOf {
+    pub(crate) held: Held,
+    pub(crate) ours: Pushed,
+    pub(crate) nchan: Pushed,
+    pub(crate) messages_ratio: f64,
+    pub(crate) p99_ratio: f64,
+    pub(crate) paced_at: f64,
+    /// How many of the stretches had more than a tenth of the CPU go to others.
+    pub(crate) disturbed: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Pushed {
+    pub(crate) per_second: f64,
+    pub(crate) server_us_per_message: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) foreign_cpu: f64,
+    pub(crate) lost: u64,
+}
+
+impl Report {
+    pub(crate) fn new(args: &ChannelsArgs, costs: &[Cost], stretches: Vec<Stretch>) -> Self {
+        let memory: Vec<MemoryOf> = costs.chunks_exact(2).map(MemoryOf::new).collect();
+        let push: Vec<PushOf> = [Held::Sse, Held::WebSocket]
+            .into_iter()
+            .filter_map(|held| PushOf::new(held, &stretches))
+            .collect();
+        Self {
+            ratio: memory.iter().map(|of| of.ratio).fold(0.0, f64::max),
+            messages_ratio: push.iter().map(|of| of.messages_ratio).reduce(f64::min).unwrap_or_default(),
+            p99_ratio: push.iter().map(|of| of.p99_ratio).fold(0.0, f64::max),
+            channels: args.channels,
+            subscribers: args.subscribers,
+            rounds: args.rounds,
+            seconds: args.seconds,
+            whole_decisions: args.whole_decisions,
+            exchanges_prepared: match args.whole_decisions {
+                true => args.seconds * args.prepared_per_second,
+                false => args.subscribers,
+            },
+            peer_body_bytes: PEER_BODY_BYTES,
+            memory,
+            push,
+            stretches,
+        }
+    }
+}
+
+impl MemoryOf {
+    /// Costs come in pairs, ours first.
+    fn new(pair: &[Cost]) -> Self {
+        let (ours, nchan) = (pair[0].clone(), pair[1].clone());
+        Self {
+            held: ours.held,
+            ratio: ours.rss_per_channel / nchan.rss_per_channel,
+            pss_ratio: ours.pss_per_channel / nchan.pss_per_channel,
+            ours,
+            nchan,
+        }
+    }
+}
+
+impl PushOf {
+    fn new(held: Held, stretches: &[Stretch]) -> Option<Self> {
+        let of = |paced: bool| -> Pairs<'_> {
+            let of = |side| {
+                let asked = move |stretch: &&Stretch| {
+                    stretch.held == held && stretch.side == side && stretch.paced_at.is_some() == paced
+                };
+                stretches.iter().filter(asked)
+            };
+            undisturbed(of(Side::Ours).zip(of(Side::Nchan)).collect())
+        };
+        let ratio = |pairs: &Pairs<'_>, figure: fn(&Stretch) -> f64| {
+            median(pairs.iter().map(|(ours, nchan)| figure(ours) / figure(nchan)).collect())
+        };
+        let (fast, paced) = (of(false), of(true));
+        paced.first()?;
+        let (our_fast, peers_fast): (Vec<_>, Vec<_>) = fast.iter().copied().unzip();
+        let (our_paced, peers_paced): (Vec<_>, Vec<_>) = paced.iter().copied().unzip();
+        Some(Self {
+            held,
+            messages_ratio: ratio(&fast, |stretch| stretch.per_second),
+            p99_ratio: ratio(&paced, |stretch| stretch.p99_ms),
+            paced_at: median(our_paced.iter().map(|stretch| stretch.per_second).collect()),
+            disturbed: stretches.iter().filter(|stretch| stretch.held == held && stretch.disturbed).count(),
+            ours: Pushed::new(&our_fast, &our_paced),
+            nchan: Pushed::new(&peers_fast, &peers_paced),
+        })
+    }
+}
+
+/// Ours and the peer's of the same round.
+type Pairs<'a> = Vec<(&'a Stretch, &'a Stretch)>;
+
+/// Those in which nobody was disturbed; all of them if there are none.
+fn undisturbed(pairs: Pairs<'_>) -> Pairs<'_> {
+    let calm: Pairs<'_> =
+        pairs.iter().copied().filter(|(ours, nchan)| !ours.disturbed && !nchan.disturbed).collect();
+    if calm.is_empty() { pairs } else { calm }
+}
+
+impl Pushed {
+    fn new(fast: &[&Stretch], paced: &[&Stretch]) -> Self {
+        let of = |stretches: &[&Stretch], figure: fn(&Stretch) -> f64| {
+            median(stretches.iter().map(|stretch| figure(stretch)).collect())
+        };
+        let all: Vec<&Stretch> = fast.iter().chain(paced).copied().collect();
+        Self {
+            per_second: of(fast, |stretch| stretch.per_second),
+            server_us_per_message: of(fast, |stretch| stretch.server_us_per_message),
+            p50_ms: of(paced, |stretch| stretch.p50_ms),
+            p99_ms: of(paced, |stretch| stretch.p99_ms),
+            foreign_cpu: of(&all, |stretch| stretch.cpu.foreign),
+            lost: all.iter().map(|stretch| stretch.lost).sum(),
+        }
+    }
+}

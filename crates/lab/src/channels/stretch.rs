@@ -1,0 +1,215 @@
+//! One stretch of messages over one fresh server, with so many subscribers.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+use tokio::{runtime::Runtime, time::sleep};
+
+use super::{Held, Side, our_request, peer_request};
+use crate::{
+    Failure,
+    args::ChannelsArgs,
+    clients::{
+        arrivals::Arrivals,
+        http::Connection,
+        messages,
+        publishers::{Pace, publish},
+        subscribers::{self, Answer},
+    },
+    cpu::{Shares, Ticks, to_f64},
+    figures::{milliseconds, percentile},
+    servers::{gateway::Gateway, nchan::Nchan},
+    stopwatch::Stopwatch,
+};
+
+/// Above this share of the CPU for others a stretch is marked.
+const DISTURBED: f64 = 0.1;
+
+/// More messages a second than anybody publishes here.
+const MOST_PER_SECOND: u64 = 60_000;
+
+/// The last messages get so long to arrive.
+const LAST: Duration = Duration::from_secs(2);
+
+/// What came of a stretch.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Stretch {
+    pub(crate) round: u64,
+    pub(crate) held: Held,
+    pub(crate) side: Side,
+    /// What was asked for; none means as fast as it goes.
+    pub(crate) paced_at: Option<u64>,
+    pub(crate) published: u64,
+    pub(crate) lost: u64,
+    /// Messages that arrived, by the second.
+    pub(crate) per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    /// CPU of the server for each message.
+    pub(crate) server_us_per_message: f64,
+    pub(crate) cpu: Shares,
+    pub(crate) disturbed: bool,
+}
+
+/// Which stretch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) round: u64,
+    pub(crate) held: Held,
+    pub(crate) side: Side,
+    pub(crate) paced_at: Option<u64>,
+}
+
+impl Plan {
+    pub(crate) fn run(self, args: &ChannelsArgs, runtime: &Runtime) -> Result<Stretch, Failure> {
+        match self.side {
+            Side::Ours => self.over_our_gateway(args, runtime),
+            Side::Nchan => self.over_nchan(args, runtime),
+        }
+    }
+
+    fn over_our_gateway(self, args: &ChannelsArgs, runtime: &Runtime) -> Result<Stretch, Failure> {
+        let gateway = Gateway::in_memory()?;
+        if !args.whole_decisions {
+            return self.over_our_push_path(args, runtime, &gateway);
+        }
+        let most = args.seconds * self.paced_at.unwrap_or(args.prepared_per_second);
+        // Subscribers come first: their channels are known before anything is delivered over them.
+        let (key, held) = (gateway.enforcer_key.clone(), self.held);
+        let request = move |channel| our_request(held, &key, channel);
+        let streams =
+            runtime.block_on(subscribers::open(gateway.address, args.subscribers, self.answer(), request))?;
+        publish(Pace::Count(most), || {
+            let mut connection = Connection::open(gateway.address)?;
+            let gateway = &gateway;
+            Ok(move |message: u64| {
+                let enforcer = messages::enforcer(message % args.subscribers);
+                Ok(connection.call(&messages::submission(&gateway.enforcer_key, message, &enforcer))?)
+            })
+        })?;
+        self.measure(args, runtime, gateway.pid(), streams, most, |watch| {
+            let mut connection = Connection::open(gateway.address)?;
+            let gateway = &gateway;
+            Ok(move |message| {
+                let decision = messages::decision(&gateway.approver_key, message, watch.elapsed());
+                Ok(connection.call(&decision)?)
+            })
+        })
+    }
+
+    /// Each subscriber's exchange is decided beforehand; what is published then goes into its mailbox directly.
+    fn over_our_push_path(
+        self,
+        args: &ChannelsArgs,
+        runtime: &Runtime,
+        gateway: &Gateway,
+    ) -> Result<Stretch, Failure> {
+        let (key, held) = (gateway.enforcer_key.clone(), self.held);
+        publish(Pace::Count(args.subscribers), || {
+            let mut connection = Connection::open(gateway.address)?;
+            Ok(move |channel: u64| {
+                let enforcer = messages::enforcer(channel);
+                connection.call(&messages::submission(&gateway.enforcer_key, channel, &enforcer))?;
+                Ok(connection.call(&messages::uncounted_decision(&gateway.approver_key, channel))?)
+            })
+        })?;
+        let request = move |channel| our_request(held, &key, channel);
+        let streams =
+            runtime.block_on(subscribers::open(gateway.address, args.subscribers, self.answer(), request))?;
+        let most = args.seconds * MOST_PER_SECOND;
+        self.measure(args, runtime, gateway.pid(), streams, most, |watch| {
+            let mut connection = Connection::open(gateway.address)?;
+            Ok(move |message: u64| {
+                let channel = message % args.subscribers;
+                Ok(connection.call(&messages::published(channel, message, watch.elapsed()))?)
+            })
+        })
+    }
+
+    fn over_nchan(self, args: &ChannelsArgs, runtime: &Runtime) -> Result<Stretch, Failure> {
+        let nchan = Nchan::start()?;
+        let held = self.held;
+        let request = move |channel| peer_request(held, channel);
+        let streams =
+            runtime.block_on(subscribers::open(nchan.address, args.subscribers, self.answer(), request))?;
+        let most = args.seconds * MOST_PER_SECOND;
+        self.measure(args, runtime, nchan.pid(), streams, most, |watch| {
+            let mut connection = Connection::open(nchan.address)?;
+            Ok(move |message: u64| {
+                let channel = message % args.subscribers;
+                Ok(connection.call(&messages::peer_message(channel, message, watch.elapsed()))?)
+            })
+        })
+    }
+
+    fn answer(self) -> Answer {
+        Answer::Head(if self.held == Held::WebSocket { 101 } else { 200 })
+    }
+
+    fn measure<P>(
+        self,
+        args: &ChannelsArgs,
+        runtime: &Runtime,
+        server: u32,
+        streams: Vec<tokio::net::TcpStream>,
+        most: u64,
+        make: impl Fn(Stopwatch) -> Result<P, Failure> + Sync,
+    ) -> Result<Stretch, Failure>
+    where
+        P: FnMut(u64) -> Result<(), Failure>,
+    {
+        let length = Duration::from_secs(args.seconds);
+        let arrivals = Arc::new(Arrivals::new(usize::try_from(most)?));
+        let pace = match self.paced_at {
+            Some(rate) => Pace::PerSecond(length, rate),
+            None => Pace::Flat(length, most),
+        };
+        let entered = runtime.enter();
+        let watch = Stopwatch::start();
+        let listeners = subscribers::listen(streams, &arrivals, watch);
+        drop(entered);
+        let before = Ticks::read(&[server])?;
+        let began = watch.elapsed();
+        let published = publish(pace, || make(watch))?;
+        let ended = watch.elapsed();
+        let cpu = Ticks::read(&[server])?.since(before);
+        runtime.block_on(async {
+            let last = Stopwatch::start();
+            while arrivals.count() < published && last.elapsed() < LAST {
+                sleep(Duration::from_millis(5)).await;
+            }
+        });
+        drop(listeners);
+        Ok(self.judge(&arrivals, published, began, ended, cpu))
+    }
+
+    fn judge(
+        self,
+        arrivals: &Arrivals,
+        published: u64,
+        began: Duration,
+        ended: Duration,
+        cpu: Shares,
+    ) -> Stretch {
+        let seconds = ended.saturating_sub(began).as_secs_f64();
+        let in_time = arrivals.arrived().filter(|arrived| arrived.at <= ended).count();
+        let mut latencies: Vec<Duration> = arrivals.arrived().map(|arrived| arrived.latency).collect();
+        latencies.sort_unstable();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let server_seconds = cpu.servers * to_f64(cores as u64) * seconds;
+        Stretch {
+            round: self.round,
+            held: self.held,
+            side: self.side,
+            paced_at: self.paced_at,
+            published,
+            lost: published.saturating_sub(arrivals.count()),
+            per_second: to_f64(in_time as u64) / seconds,
+            p50_ms: milliseconds(percentile(&latencies, 50)),
+            p99_ms: milliseconds(percentile(&latencies, 99)),
+            server_us_per_message: server_seconds * 1e6 / to_f64(published.max(1)),
+            cpu,
+            disturbed: cpu.foreign > DISTURBED,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The report as tables for people.
+
+use super::report::{MemoryOf, PushOf, Pushed, Report};
+use crate::{cpu::to_f64, table::aligned};
+
+impl Report {
+    pub(crate) fn table(&self) -> String {
+        let mut lines = Vec::new();
+        if !self.memory.is_empty() {
+            lines.push(format!("Resident bytes of one of {} idle channels", self.channels));
+            lines.extend(memory(&self.memory));
+            lines.push(format!("worst ratio {:.2} (goal: at most 0.65)\n", self.ratio));
+        }
+        if !self.push.is_empty() {
+            lines.push(format!(
+                "{}: {} subscribers, 8 publishers, {} rounds of {} s; ours on a store in memory",
+                if self.whole_decisions { "Whole decisions" } else { "The push path alone" },
+                self.subscribers,
+                self.rounds,
+                self.seconds
+            ));
+            lines.extend(push(&self.push));
+            lines.push(format!(
+                "worst ratios: messages a second {:.2} (goal: at least 1.4), p99 {:.2} (goal: at most 1.0)\n\
+                 Before each stretch as fast as it goes, {} exchanges were made outside of its time. Nchan's \
+                 messages have {} B, ours 328.\nLatencies in ms, CPU of the server in µs for each message as fast as it goes; \
+                 disturbed: stretches with more than 10 % foreign CPU, of {};\ntheir rounds do not count unless all are.",
+                self.messages_ratio,
+                self.p99_ratio,
+                self.exchanges_prepared,
+                self.peer_body_bytes,
+                self.rounds * 4,
+            ));
+        }
+        lines.join("\n")
+    }
+}
+
+fn memory(kinds: &[MemoryOf]) -> Vec<String> {
+    let mut rows =
+        vec![["", "ours", "Nchan", "ratio", "ours PSS", "Nchan PSS", "ratio PSS"].map(str::to_owned)];
+    rows.extend(kinds.iter().map(|of| {
+        let bytes = |figure: f64| format!("{figure:.0}");
+        [
+            of.held.name().to_owned(),
+            bytes(of.ours.rss_per_channel),
+            bytes(of.nchan.rss_per_channel),
+            format!("{:.2}", of.ratio),
+            bytes(of.ours.pss_per_channel),
+            bytes(of.nchan.pss_per_channel),
+            format!("{:.2}", of.pss_ratio),
+        ]
+    }));
+    aligned(&rows, 1)
+}
+
+fn push(kinds: &[PushOf]) -> Vec<String> {
+    let head = [
+        "",
+        "",
+        "messages/s",
+        "ratio",
+        "CPU",
+        "paced at",
+        "p50",
+        "p99",
+        "ratio",
+        "foreign",
+        "lost",
+        "disturbed",
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
+    for of in kinds {
+        let row = |who: &str, pushed: &Pushed, ratios: [String; 2], disturbed: String| {
+            let [messages_ratio, p99_ratio] = ratios;
+            [
+                of.held.name().to_owned(),
+                who.to_owned(),
+                format!("{:.0}", pushed.per_second),
+                messages_ratio,
+                format!("{:.0}", pushed.server_us_per_message),
+                format!("{:.0}", of.paced_at),
+                format!("{:.2}", pushed.p50_ms),
+                format!("{:.2}", pushed.p99_ms),
+                p99_ratio,
+                format!("{:.0} %", pushed.foreign_cpu * 100.0),
+                pushed.lost.to_string(),
+                disturbed,
+            ]
+        };
+        let ratios = [format!("{:.2}", of.messages_ratio), format!("{:.2}", of.p99_ratio)];
+        rows.push(row("ours", &of.ours, ratios, format!("{:.0}", to_f64(of.disturbed as u64))));
+        rows.push(row("Nchan", &of.nchan, Default::default(), String::new()));
+    }
+    aligned(&rows, 2)
+}

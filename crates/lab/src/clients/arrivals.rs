@@ -1,0 +1,100 @@
+//! When each message was sent and first arrived.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use super::messages::{MARK, STAMP_BYTES, read_stamp};
+
+/// A place for each message, by its number.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    places: Box<[Place]>,
+    count: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    sent: AtomicU64,
+    /// Zero until it arrives.
+    arrived: AtomicU64,
+}
+
+/// A message that arrived.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrived {
+    pub(crate) at: Duration,
+    pub(crate) latency: Duration,
+}
+
+impl Arrivals {
+    /// Room for so many messages.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { places: (0..most).map(|_| Place::default()).collect(), count: AtomicU64::new(0) }
+    }
+
+    /// How many have arrived.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Those that have.
+    pub(crate) fn arrived(&self) -> impl Iterator<Item = Arrived> {
+        self.places.iter().filter_map(|place| {
+            let (sent, arrived) = (place.sent.load(Ordering::Acquire), place.arrived.load(Ordering::Acquire));
+            (arrived != 0).then(|| Arrived {
+                at: Duration::from_nanos(arrived),
+                latency: Duration::from_nanos(arrived.saturating_sub(sent)),
+            })
+        })
+    }
+
+    /// Notes every message that lies whole in `read`, which was there at `now`; says where the rest begins.
+    pub(crate) fn note(&self, read: &[u8], now: Duration) -> usize {
+        let mut from = 0;
+        while let Some(found) = read[from..].windows(MARK.len()).position(|bytes| bytes == MARK) {
+            let start = from + found + MARK.len();
+            let Some(stamp) = read.get(start..start + STAMP_BYTES) else { return from + found };
+            from = start + STAMP_BYTES;
+            if let Some((sent, message)) = read_stamp(stamp) {
+                self.note_one(sent, message, now);
+            }
+        }
+        // The mark itself may be cut.
+        from.max(read.len().saturating_sub(MARK.len() - 1))
+    }
+
+    fn note_one(&self, sent: u64, message: u64, now: Duration) {
+        let Some(place) = usize::try_from(message).ok().and_then(|message| self.places.get(message)) else {
+            return;
+        };
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        place.sent.store(sent, Ordering::Release);
+        // What comes again has been here.
+        if place.arrived.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::messages::stamp;
+
+    #[test]
+    fn a_message_that_is_cut_anywhere_is_noted_once() {
+        let text = format!("data: {{\"nonce\":\"{}\"}}\n", stamp(Duration::from_nanos(5), 1));
+        for cut in 0..text.len() {
+            let arrivals = Arrivals::new(2);
+            let (now, mut read) = (Duration::from_nanos(12), text.as_bytes()[..cut].to_vec());
+            read.drain(..arrivals.note(&read, now));
+            read.extend_from_slice(&text.as_bytes()[cut..]);
+            read.drain(..arrivals.note(&read, now));
+            assert_eq!(arrivals.count(), 1, "cut at {cut}");
+            let latencies: Vec<_> = arrivals.arrived().map(|arrived| arrived.latency.as_nanos()).collect();
+            assert_eq!(latencies, [7]);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What is sent, byte for byte. Every published message has a stamp, `"nonce":"<sent>-<number>"`.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+/// What the gateway takes an approver for that names none, with a key for any.
+const APPROVER: &str = "dev-approver";
+const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const LATER: &str = "2099-01-01T00:00:00Z";
+
+/// Bytes of what is published over the peer.
+pub(crate) const PEER_BODY_BYTES: usize = 203;
+
+/// What comes before the stamp.
+pub(crate) const MARK: &[u8] = b"\"nonce\":\"";
+/// When it was sent, in nanoseconds, and the number of the message.
+pub(crate) const STAMP_BYTES: usize = 18 + 1 + 9;
+
+pub(crate) fn stamp(sent: Duration, message: u64) -> String {
+    format!("{:018}-{message:09}", sent.as_nanos())
+}
+
+/// Reads a stamp, if it is one.
+pub(crate) fn read_stamp(bytes: &[u8]) -> Option<(u64, u64)> {
+    let (sent, message) = std::str::from_utf8(bytes).ok()?.split_once('-')?;
+    Some((sent.parse().ok()?, message.parse().ok()?))
+}
+
+/// The enforcer that holds this channel.
+pub(crate) fn enforcer(channel: u64) -> String {
+    format!("enforcer-{channel}")
+}
+
+/// The exchange of this number.
+pub(crate) fn request_id(message: u64) -> String {
+    format!("request-{message:09}")
+}
+
+/// An enforcer's submission of the exchange of this number.
+pub(crate) fn submission(key: &str, message: u64, enforcer: &str) -> Vec<u8> {
+    let body = json!({
+        "msgType": "artifact.submit", "requestId": request_id(message), "createdAt": "2026-11-15T12:00:00Z",
+        "sender": { "enforcerId": enforcer }, "recipient": { "approverId": APPROVER },
+        "body": {
+            "ciphertext": "sealed", "artifactType": "command.review", "artifactHash": HASH, "expiresAt": LATER,
+        },
+    });
+    post("/v1/artifacts", Some(key), &body.to_string())
+}
+
+/// A bare decision on the exchange of this number.
+pub(crate) fn decision(key: &str, message: u64, sent: Duration) -> Vec<u8> {
+    post("/v1/decision", Some(key), &decision_body(&request_id(message), &stamp(sent, message)))
+}
+
+/// A decision that is not counted, on the exchange of this number.
+pub(crate) fn uncounted_decision(key: &str, number: u64) -> Vec<u8> {
+    post("/v1/decision", Some(key), &decision_body(&request_id(number), "uncounted"))
+}
+
+/// The same body, published over this channel without being decided on.
+pub(crate) fn published(channel: u64, message: u64, sent: Duration) -> Vec<u8> {
+    let body = decision_body(&request_id(channel), &stamp(sent, message));
+    post(&format!("/lab/publish/{channel}"), None, &body)
+}
+
+fn decision_body(request: &str, nonce: &str) -> String {
+    format!(
+        r#"{{"requestId":"{request}","artifactHashAlg":"SHA-256","artifactHash":"{HASH}","repoRef":"r","decision":"approve","scope":"once","expiresAt":"{LATER}","nonce":"{nonce}","sigAlg":"Ed25519","signerKeyId":"k","signature":"unchecked"}}"#
+    )
+}
+
+/// A message of the peer.
+pub(crate) fn peer_message(channel: u64, message: u64, sent: Duration) -> Vec<u8> {
+    let mut body = format!(r#"{{"nonce":"{}","filling":""#, stamp(sent, message));
+    body.extend(std::iter::repeat_n('x', PEER_BODY_BYTES - 2 - body.len()));
+    body.push_str("\"}");
+    post(&format!("/pub/{channel}"), None, &body)
+}
+
+fn post(path: &str, key: Option<&str>, body: &str) -> Vec<u8> {
+    let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: lab\r\n{key}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_read_as_it_was_written() {
+        let stamp = stamp(Duration::from_nanos(123_456_789), 42);
+        assert_eq!(stamp.len(), STAMP_BYTES);
+        assert_eq!(read_stamp(stamp.as_bytes()), Some((123_456_789, 42)));
+    }
+
+    #[test]
+    fn a_message_of_the_peer_is_as_long_as_it_is_said_to_be() {
+        let text = String::from_utf8(peer_message(7, 1, Duration::ZERO)).unwrap();
+        assert_eq!(text.split_once("\r\n\r\n").unwrap().1.len(), PEER_BODY_BYTES);
+    }
+}

@@ -1,0 +1,108 @@
+//! The least that it could take: one durable commit like a decision's, and one round trip over the loopback.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use countersign_core::store::{Outcome, Store};
+use countersign_store_postgres::PostgresStore;
+use countersign_store_sqlite::SqliteStore;
+use countersign_testkit::postgres::Postgres;
+
+use super::{Bench, Place, Timed, WARM_UP};
+use crate::{
+    Failure,
+    clients::{
+        messages,
+        publishers::{PUBLISHERS, Pace, publish},
+    },
+    cpu::Ticks,
+    stopwatch::Stopwatch,
+    workload::{Requests, Workload},
+};
+
+/// Bytes of a decision as a WebSocket frame brings it.
+const DELIVERED_BYTES: usize = 613;
+
+/// Bytes of a key of a gateway.
+const KEY_BYTES: usize = 107;
+
+const APPROVERS: u64 = 1;
+
+impl Bench<'_> {
+    pub(super) fn baseline(&self, place: &Place, rate: u64, length: Duration) -> Result<Timed, Failure> {
+        let store = self.runtime.block_on(open(place))?;
+        let began = self.runtime.block_on(store.now())?;
+        let requests = Requests::new(APPROVERS, self.args.enforcers, began)?;
+        let posted = messages::decision(&"k".repeat(KEY_BYTES), 0, Duration::ZERO);
+        let echo = answering(posted.len())?;
+        let servers: Vec<u32> = place.postgres.as_ref().map(Postgres::pid).into_iter().collect();
+        let latencies = Mutex::new(Vec::new());
+        let commit = |workload| -> Result<(), Failure> {
+            let (request, change) = requests.next(workload).ok_or("nothing to decide")??;
+            match self.runtime.block_on(store.commit(change))? {
+                Outcome::Committed { .. } => requests.committed(workload, request),
+                Outcome::Lost { .. } => return Err("a guard did not hold".into()),
+            }
+            Ok(())
+        };
+        let make = || {
+            let mut stream = TcpStream::connect(echo)?;
+            stream.set_nodelay(true)?;
+            let (commit, latencies, posted) = (&commit, &latencies, &posted);
+            Ok(move |_| {
+                commit(Workload::Submit)?;
+                let watch = Stopwatch::start();
+                commit(Workload::Decide)?;
+                stream.write_all(posted)?;
+                stream.read_exact(&mut [0; DELIVERED_BYTES])?;
+                latencies.lock().unwrap_or_else(PoisonError::into_inner).push(watch.elapsed());
+                Ok(())
+            })
+        };
+        publish(Pace::Count(WARM_UP), make)?;
+        latencies.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let before = Ticks::read(&servers)?;
+        let watch = Stopwatch::start();
+        let published = publish(Pace::PerSecond(length, rate), make)?;
+        let elapsed = watch.elapsed();
+        let cpu = Ticks::read(&servers)?.since(before);
+        let latencies = latencies.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Timed { latencies, published, elapsed, cpu })
+    }
+}
+
+async fn open(place: &Place) -> Result<Arc<dyn Store>, Failure> {
+    if let Some(postgres) = &place.postgres {
+        let options = countersign_store_postgres::Options::new(postgres.url());
+        return Ok(Arc::new(PostgresStore::open(options).await?));
+    }
+    let file = place.folder.path().join("bench.sqlite");
+    Ok(Arc::new(SqliteStore::open(file, countersign_store_sqlite::Options::default())?))
+}
+
+/// Answers as many bytes as a delivery has whenever as many came as a decision has, on as many connections as
+/// there are publishers, before the watch starts and after.
+fn answering(posted_bytes: usize) -> Result<SocketAddr, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    let answer = move |mut stream: TcpStream| -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut posted = vec![0; posted_bytes];
+        loop {
+            stream.read_exact(&mut posted)?;
+            stream.write_all(&[b'x'; DELIVERED_BYTES])?;
+        }
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming().take(2 * PUBLISHERS).flatten() {
+            // Ends when the publisher does.
+            thread::spawn(move || answer(stream));
+        }
+    });
+    Ok(address)
+}

@@ -1,0 +1,186 @@
+//! A store that keeps everything in memory and nothing for good: what is left of the gateway is its push path.
+//!
+//! It passes the suite of every store (`tests/memory_store.rs`). Nothing reads audit rows, so it keeps none.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use countersign_core::store::{
+    Change, Delivery, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome, PayloadId,
+    Record, Store, StoreError, Unread,
+};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+
+use crate::memory_mailboxes::Mailboxes;
+
+type Clock = dyn Fn() -> Timestamp + Send + Sync;
+
+/// Everything behind one lock.
+pub(crate) struct MemoryStore {
+    clock: Box<Clock>,
+    data: Arc<Mutex<Data>>,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryStore")
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Data {
+    tenants: HashMap<TenantId, Tenant>,
+    due: BTreeSet<(Timestamp, TenantId, Key)>,
+}
+
+#[derive(Debug, Default)]
+struct Tenant {
+    records: HashMap<Key, Kept>,
+    payloads: HashMap<PayloadId, Bytes>,
+    mailboxes: Mailboxes,
+}
+
+#[derive(Debug)]
+struct Kept {
+    version: u64,
+    content: Bytes,
+}
+
+impl MemoryStore {
+    /// A store on `data`, by this clock.
+    pub(crate) fn new(data: Arc<Mutex<Data>>, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { clock: Box::new(clock), data }
+    }
+
+    fn data(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of<T: Default>(&self, tenant: &TenantId, read: impl FnOnce(&Tenant) -> T) -> T {
+        self.data().tenants.get(tenant).map(read).unwrap_or_default()
+    }
+}
+
+impl Tenant {
+    fn record(&self, key: &Key) -> Option<Record> {
+        let Kept { version, content } = self.records.get(key)?;
+        Some(Record { key: key.clone(), version: *version, content: content.clone() })
+    }
+
+    /// The records behind the guards, if one of the guards does not hold.
+    fn broken_guards(&self, guards: &[Guard], now: Timestamp) -> Option<Vec<Option<Record>>> {
+        let version = |key| self.records.get(key).map(|kept| kept.version);
+        let all_hold = guards.iter().all(|guard| match guard {
+            Guard::Absent(key) => version(key).is_none(),
+            Guard::Version(key, expected) => version(key) == Some(*expected),
+            Guard::Before(end) => now < *end,
+        });
+        let current = || guards.iter().filter_map(Guard::key).map(|key| self.record(key)).collect();
+        (!all_hold).then(current)
+    }
+
+    fn write(&mut self, change: Change, now: Timestamp) -> Vec<u64> {
+        for key in &change.deletes {
+            self.records.remove(key);
+        }
+        for put in change.puts {
+            let kept = self.records.entry(put.key).or_insert(Kept { version: 0, content: Bytes::new() });
+            *kept = Kept { version: kept.version + 1, content: put.content };
+        }
+        self.payloads.extend(change.payloads);
+        for id in &change.drop_payloads {
+            self.payloads.remove(id);
+        }
+        self.mailboxes.remove(change.removals);
+        self.mailboxes.mark(change.marks);
+        self.mailboxes.deliver(change.deliveries, now)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        let data = self.data();
+        let tenant = data.tenants.get(tenant);
+        let records = keys.iter().map(|key| tenant.and_then(|tenant| tenant.record(key))).collect();
+        Ok(Loaded { records, now: (self.clock)() })
+    }
+
+    async fn commit(&self, mut change: Change) -> Result<Outcome, StoreError> {
+        let mut data = self.data();
+        let Data { tenants, due } = &mut *data;
+        let now = (self.clock)();
+        let tenant = tenants.entry(change.tenant.clone()).or_default();
+        if let Some(current) = tenant.broken_guards(&change.guards, now) {
+            return Ok(Outcome::Lost { current, now });
+        }
+        for (at, key) in std::mem::take(&mut change.no_longer_due) {
+            due.remove(&(at, change.tenant.clone(), key));
+        }
+        for (at, key) in std::mem::take(&mut change.due) {
+            due.insert((at, change.tenant.clone(), key));
+        }
+        Ok(Outcome::Committed { now, numbers: tenant.write(change, now) })
+    }
+
+    async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let data = self.data();
+        let tenant = data.tenants.get(tenant);
+        Ok(ids.iter().map(|id| tenant.and_then(|tenant| tenant.payloads.get(id)).cloned()).collect())
+    }
+
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<Unread, StoreError> {
+        let now = (self.clock)();
+        Ok(Unread { deliveries: self.of(tenant, |tenant| tenant.mailboxes.read(&query, now)), now })
+    }
+
+    async fn deliveries_about(
+        &self,
+        tenant: &TenantId,
+        subject: &str,
+    ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
+        Ok(self.of(tenant, |tenant| tenant.mailboxes.about(subject)))
+    }
+
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+        let head = |of: &MailboxKey| self.of(&of.tenant, |tenant| tenant.mailboxes.head(&of.mailbox));
+        Ok(mailboxes.iter().map(head).collect())
+    }
+
+    async fn scan(
+        &self,
+        tenant: &TenantId,
+        kind: Kind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError> {
+        let wanted = |key: &&Key| key.kind == kind && after.is_none_or(|after| key.id.as_str() > after);
+        Ok(self.of(tenant, |tenant| {
+            let mut keys: Vec<&Key> = tenant.records.keys().filter(wanted).collect();
+            keys.sort_unstable();
+            keys.into_iter().take(limit as usize).filter_map(|key| tenant.record(key)).collect()
+        }))
+    }
+
+    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        let data = self.data();
+        let now = (self.clock)();
+        let due = data.due.iter().take_while(|(at, ..)| *at <= now).take(limit as usize);
+        let due = due.map(|(at, tenant, key)| Due { tenant: tenant.clone(), at: *at, key: key.clone() });
+        Ok((due.collect(), now))
+    }
+
+    /// None: a payload comes with its record.
+    async fn sweep_orphans(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok((self.clock)())
+    }
+}

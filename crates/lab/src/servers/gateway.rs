@@ -1,0 +1,128 @@
+//! The gateway as a process: the program itself, or this one with the store in memory.
+
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use countersign_testkit::postgres::Postgres;
+use serde::{Deserialize, Serialize};
+
+use super::bound_to_us;
+use crate::Failure;
+
+/// The tenant of `countersign-gateway dev`, and of every gateway here.
+pub(crate) const TENANT: &str = "dev";
+
+/// A gateway that runs until this is dropped. Its keys may act as any enforcer and any approver.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) enforcer_key: String,
+    pub(crate) approver_key: String,
+}
+
+/// The first line that a gateway prints for programs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Started {
+    pub(crate) url: String,
+    pub(crate) tenant: String,
+    pub(crate) operator_key: String,
+    pub(crate) enforcer_key: String,
+    pub(crate) approver_key: String,
+}
+
+/// The gateway's program: the one that was named, else the one beside us.
+pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let program = match named {
+        Some(named) => named.to_owned(),
+        None => env::current_exe()?.with_file_name("countersign-gateway"),
+    };
+    if program.is_file() {
+        return Ok(program);
+    }
+    let program = program.display();
+    Err(format!("there is no {program}: build it with cargo build --release -p countersign-server, or name it with --gateway").into())
+}
+
+impl Gateway {
+    /// On SQLite, with its data in this folder.
+    pub(crate) fn on_sqlite(program: &Path, data: &Path) -> Result<Self, Failure> {
+        let mut command = bound_to_us("KILL", program);
+        command.args(["dev", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        Self::from_its_first_line(command)
+    }
+
+    /// On a store in memory: the push path alone.
+    pub(crate) fn in_memory() -> Result<Self, Failure> {
+        let mut command = bound_to_us("KILL", env::current_exe()?);
+        command.arg("serve-in-memory");
+        Self::from_its_first_line(command)
+    }
+
+    fn from_its_first_line(mut command: Command) -> Result<Self, Failure> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;
+        let started: Started =
+            serde_json::from_str(&line).map_err(|_| format!("the gateway does not start: {line}"))?;
+        let address = started.url.strip_prefix("http://").unwrap_or_default().parse()?;
+        let Started { enforcer_key, approver_key, .. } = started;
+        Ok(Self { child, address, enforcer_key, approver_key })
+    }
+
+    /// On PostgreSQL, with everything else in this folder.
+    pub(crate) fn on_postgres(program: &Path, folder: &Path, postgres: &Postgres) -> Result<Self, Failure> {
+        let rates = ["credential", "tenant", "address", "failed_authentication"]
+            .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
+            .concat();
+        let (config, data) = (folder.join("gateway.toml"), folder.join("data"));
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n[rates]\n{rates}",
+            data.display(),
+            postgres.url()
+        );
+        fs::write(&config, format!("{text}[log]\nlevel = \"info\"\n"))?;
+        let mut command = bound_to_us("KILL", program);
+        command.args(["serve", "--config"]).arg(&config);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let told: serde_json::Value = serde_json::from_str(&line).ok()?;
+            told["address"].as_str()?.parse().ok()
+        });
+        let address = address.ok_or("the gateway does not start")?;
+        // Somebody has to read, or the gateway would wait for it.
+        thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let key = |role| make_key(program, &config, role);
+        Ok(Self { child, address, enforcer_key: key("enforcer")?, approver_key: key("approver")? })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // What it holds is not wanted any more, so nothing is lost.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn make_key(program: &Path, config: &Path, role: &str) -> Result<String, Failure> {
+    let mut command = Command::new(program);
+    command.args(["keys", "create", "--any", "--tenant", TENANT, "--role", role, "--config"]).arg(config);
+    let made = command.output()?;
+    if !made.status.success() {
+        return Err(String::from_utf8_lossy(&made.stderr).into());
+    }
+    Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+}

@@ -1,0 +1,110 @@
+//! `serve-in-memory`: the gateway as it is, except that its store keeps nothing for good.
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use axum::{
+    body::Bytes,
+    extract::{Path, State},
+    http::StatusCode,
+    routing::post,
+};
+use countersign_core::{
+    Gateway,
+    chance::Chance,
+    doorbell::{Doorbell as _, LocalDoorbell, Ring},
+    gateway::Retention,
+    store::{Change, Key, Kind, Mailbox, MailboxKey, NewDelivery},
+    use_cases::credentials::Role,
+};
+use countersign_server::{
+    assemble,
+    config::Config,
+    http::{
+        accept,
+        rates::{Limits, Rate},
+        router::router,
+    },
+    secrets::SystemChance,
+};
+use countersign_wire::{id::TenantId, msg_type::MsgType, timestamp::Timestamp};
+use tokio::net::TcpListener;
+
+use super::gateway::{Started, TENANT};
+use crate::{Failure, clients::messages, memory_store::MemoryStore};
+
+/// Serves until it is killed.
+pub(crate) fn run() -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(folder.path().to_owned()))
+}
+
+async fn serve(data: PathBuf) -> Result<(), Failure> {
+    let off = Rate { per_second: 0, burst: 0 };
+    let rates = Limits { credential: off, tenant: off, address: off, failed_authentication: off };
+    let config = Config { data, rates, ..Config::default() };
+    let store = MemoryStore::new(Arc::default(), now);
+    let doorbell = Arc::new(LocalDoorbell::default());
+    let bell: Arc<LocalDoorbell> = Arc::clone(&doorbell);
+    let gateway = Gateway::new(Arc::new(store), bell, Arc::new(SystemChance), Retention::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let tenant: TenantId = TENANT.parse()?;
+    let key = async |role| gateway.create_key(&tenant, role).await.map(|made| made.key.expose());
+    let started = Started {
+        url: format!("http://{}", listener.local_addr()?),
+        tenant: TENANT.to_owned(),
+        operator_key: key(Role::Operator).await?,
+        enforcer_key: key(Role::Enforcer(None)).await?,
+        approver_key: key(Role::Approver(None)).await?,
+    };
+    let app = assemble::app(&config, gateway.clone())?;
+    writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)?;
+    let drain = app.drain().clone();
+    let publishing = Publishing { gateway, doorbell, tenant };
+    let router = router(app).route("/lab/publish/{channel}", post(publish).with_state(publishing));
+    accept::serve(listener, router, drain, accept::most_connections()).await;
+    Ok(())
+}
+
+/// What publishing needs: the push path begins where a decision has been made.
+#[derive(Clone)]
+struct Publishing {
+    gateway: Gateway,
+    doorbell: Arc<LocalDoorbell>,
+    tenant: TenantId,
+}
+
+/// Puts a body into the mailbox of the enforcer of this channel, about its exchange, which was decided beforehand;
+/// everything after that is the gateway's own.
+async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: Bytes) -> StatusCode {
+    let random: &dyn Chance = &SystemChance;
+    let (payload, until) = (random.payload_id(now()), now().plus(Duration::from_hours(1)));
+    let Ok(enforcer) = messages::enforcer(channel).parse() else { return StatusCode::BAD_REQUEST };
+    let mailbox = Mailbox::Enforcer(enforcer);
+    let mut change = Change::new(to.tenant.clone());
+    change.payloads.push((payload, body));
+    change.deliveries.push(NewDelivery {
+        mailbox: mailbox.clone(),
+        msg_id: random.msg_id(now()),
+        msg_type: MsgType::DecisionDeliver,
+        subject: Key::new(Kind::Exchange, messages::request_id(channel)),
+        payload: Some(payload),
+        until,
+    });
+    if to.gateway.store().commit(change).await.is_err() {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    }
+    to.doorbell.ring(&[Ring::Mailbox(MailboxKey { tenant: to.tenant, mailbox })]);
+    StatusCode::ACCEPTED
+}
+
+#[expect(clippy::disallowed_methods, reason = "a store's clock is the clock, and this is it")]
+fn now() -> Timestamp {
+    let since_1970: Duration = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,124 @@
+//! Nchan, the peer: Debian's nginx with its module, on a free port of the loopback, in a temporary folder.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::bound_to_us;
+use crate::{Failure, cpu::child_ids, stopwatch::Stopwatch};
+
+const NGINX: &str = "/usr/sbin/nginx";
+const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// As many as the configuration says.
+const WORKERS: usize = 2;
+
+/// An nginx that runs until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Nchan {
+    master: Child,
+    folder: TempDir,
+    pub(crate) address: SocketAddr,
+}
+
+impl Nchan {
+    /// Says which packages are missing, if any is.
+    pub(crate) fn is_installed() -> Result<(), Failure> {
+        let missing = [(NGINX, "nginx"), (MODULE, "libnginx-mod-nchan")]
+            .into_iter()
+            .filter(|(file, _)| !Path::new(file).exists())
+            .map(|(_, package)| package)
+            .collect::<Vec<_>>()
+            .join(" ");
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "the peer is missing; install it with: RUNLEVEL=1 apt-get install -y --no-install-recommends {missing}"
+        )
+        .into())
+    }
+
+    /// Starts one and waits until it answers.
+    pub(crate) fn start() -> Result<Self, Failure> {
+        Self::is_installed()?;
+        let folder = tempfile::tempdir()?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let file = folder.path().join("nginx.conf");
+        fs::write(&file, configuration(folder.path(), port))?;
+        let mut command = bound_to_us("TERM", NGINX);
+        command.arg("-p").arg(folder.path()).arg("-c").arg(&file).arg("-e").arg(folder.path().join("log"));
+        let master = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut nchan = Self { master, folder, address: (Ipv4Addr::LOCALHOST, port).into() };
+        let watch = Stopwatch::start();
+        while watch.elapsed() < PATIENCE && nchan.master.try_wait()?.is_none() {
+            if TcpStream::connect(nchan.address).is_ok() && nchan.workers()?.len() == WORKERS {
+                return Ok(nchan);
+            }
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        let log = fs::read_to_string(nchan.folder.path().join("log")).unwrap_or_default();
+        Err(format!("nginx does not start:\n{log}").into())
+    }
+
+    /// The process that all others are children of.
+    pub(crate) fn pid(&self) -> u32 {
+        self.master.id()
+    }
+
+    /// The processes that serve.
+    pub(crate) fn workers(&self) -> Result<Vec<u32>, Failure> {
+        match child_ids(self.pid()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            workers => Ok(workers?),
+        }
+    }
+}
+
+impl Drop for Nchan {
+    fn drop(&mut self) {
+        let master = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        if let Some(master) = master {
+            // It has not been waited for, so that the id is still its own.
+            let _ = kill_process(master, Signal::TERM);
+        }
+        drop(self.master.wait());
+    }
+}
+
+fn configuration(folder: &Path, port: u16) -> String {
+    let folder = folder.display();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("  {name}_temp_path {folder}/{name};\n"))
+        .concat();
+    format!(
+        r"load_module {MODULE};
+daemon off; pid {folder}/pid; error_log {folder}/log error; user root;
+worker_processes {WORKERS}; worker_rlimit_nofile 20000;
+events {{ worker_connections 16000; use epoll; multi_accept on; }}
+http {{
+{temporary}
+  access_log off; keepalive_timeout 3600s; keepalive_requests 10000000; tcp_nodelay on; client_body_buffer_size 16k;
+  nchan_shared_memory_size 512M; nchan_message_timeout 60s; nchan_message_buffer_length 10;
+  nchan_subscriber_timeout 0; nchan_channel_timeout 3600s;
+  server {{
+    listen 127.0.0.1:{port} backlog=4096 reuseport;
+    location ~ ^/pub/(\d+)$ {{ nchan_publisher; nchan_channel_id $1; }}
+    location ~ ^/sse/(\d+)$ {{ nchan_subscriber eventsource; nchan_channel_id $1; }}
+    location ~ ^/ws/(\d+)$ {{ nchan_subscriber websocket; nchan_channel_id $1; }}
+    location ~ ^/lp/(\d+)$ {{ nchan_subscriber longpoll; nchan_channel_id $1; }}
+  }}
+}}
+"
+    )
+}
