@@ -119,7 +119,8 @@ impl Gateway {
         let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
         let known = Channels::read(loaded.records.first().and_then(Option::as_ref))?;
         let open = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
-        let others = open.iter().map(|channel| &channel.node).filter(|other| *other != node).cloned().collect();
+        let others =
+            open.iter().map(|channel| &channel.node).filter(|other| *other != node).cloned().collect();
         let mut live = self.live_nodes(others).await?;
         live.insert(node.clone());
         Ok(Seen { known, live })
