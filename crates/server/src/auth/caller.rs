@@ -83,8 +83,13 @@ impl Caller {
         }
     }
 
-    async fn from_headers(app: &App, headers: &HeaderMap) -> Result<Self, Refusal> {
-        let Some(key) = presented_key(headers) else { return Self::from_ticket(app, headers).await };
+    async fn from_parts(app: &App, parts: &Parts) -> Result<Self, Refusal> {
+        let headers = &parts.headers;
+        let key = match presented_key(headers) {
+            Some(key) => key,
+            None if parts.uri.path() == "/v1/ws" => return Self::from_ticket(app, headers).await,
+            None => return Err(Failure::Unauthenticated.into()),
+        };
         let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().to_string());
         Ok(Self { tenant, role, principal, key: Some(key), by_ticket: false })
@@ -173,7 +178,7 @@ impl FromRequestParts<Shared> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
         let peer = parts.extensions.get::<Peer>().copied();
         app.rates.admit_address(peer)?;
-        match Self::from_headers(app, &parts.headers).await {
+        match Self::from_parts(app, parts).await {
             Ok(caller) => {
                 app.rates.admit(&caller.tenant, &caller.principal)?;
                 if let Role::Enforcer(Some(enforcer)) = &caller.role {

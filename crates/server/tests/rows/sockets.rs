@@ -105,6 +105,9 @@ async fn a_ticket_opens_one_socket_once(world: Arc<World>) {
     let ticket = format!("ticket.{}", made["ticket"].as_str().unwrap());
     let browser = pair.approver.without_key();
     let query = format!("?role=approver&id={}", pair.approver_id);
+    let elsewhere = [("sec-websocket-protocol", ticket.as_str())];
+    let refused = browser.call(hyper::Method::GET, "/v1/status", "", &elsewhere).await;
+    refused.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
     let mut socket = Socket::connect(&browser, &query, Some(&ticket)).await.expect("an upgrade");
     let id = pair.id("by-ticket");
     pair.submit(&id).await.expect(202);
