@@ -68,13 +68,6 @@ impl Secret {
         Self(bytes)
     }
 
-    /// A little chance, where nothing depends on it.
-    pub(crate) fn random_byte() -> u8 {
-        let mut byte = [0];
-        SystemChance.fill(&mut byte);
-        byte[0]
-    }
-
     pub(crate) fn code_key(&self) -> CodeKey {
         CodeKey(*self.mac("pairing codes", &[]).as_bytes())
     }

@@ -34,6 +34,15 @@ pub const MAX_SNAPSHOT_CIPHERTEXT: usize = base64_length(MAX_SNAPSHOT) + SEALING
 /// Any other body, and everything of a message around its payload.
 pub const MAX_OTHER_BODY: usize = 64 << 10;
 
+/// An artifact as a message: its payload, and everything around it, inside and outside of its body.
+pub const MAX_ARTIFACT_MESSAGE: usize = MAX_ARTIFACT_CIPHERTEXT + 2 * MAX_OTHER_BODY;
+
+/// A prompt as a message.
+pub const MAX_PROMPT_MESSAGE: usize = MAX_PROMPT_CIPHERTEXT + 2 * MAX_OTHER_BODY;
+
+/// An event of a session as a message.
+pub const MAX_SESSION_MESSAGE: usize = MAX_SNAPSHOT_CIPHERTEXT + 2 * MAX_OTHER_BODY;
+
 /// `metadata` and `trace` of one message together.
 pub const MAX_METADATA_AND_TRACE: usize = 16 << 10;
 

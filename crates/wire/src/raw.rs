@@ -32,8 +32,9 @@ impl<'a> RawObject<'a> {
 
     /// Takes up a text again that [`RawObject::parse`] has let in before, for example from a store.
     /// Only its grammar is looked at, which is what relaying it safely takes.
-    pub fn reread(text: &'a str) -> Result<Self, Error> {
-        let value = serde_json::from_str(text).map_err(|error| Error::Json(strict::syntax_fault(&error)))?;
+    pub fn reread(text: &'a [u8]) -> Result<Self, Error> {
+        let value =
+            serde_json::from_slice(text).map_err(|error| Error::Json(strict::syntax_fault(&error)))?;
         Self::from_json(value)
     }
 

@@ -70,6 +70,13 @@ pub struct Loaded {
     pub now: Timestamp,
 }
 
+impl Loaded {
+    /// What was behind the first key.
+    pub fn first(&self) -> Option<&Record> {
+        self.records.first().and_then(Option::as_ref)
+    }
+}
+
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {

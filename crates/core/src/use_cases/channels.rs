@@ -73,7 +73,7 @@ impl Gateway {
     ) -> Result<(), Error> {
         loop {
             let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
-            let known = Channels::read(loaded.records.first().and_then(Option::as_ref))?;
+            let known = Channels::read(loaded.first())?;
             let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             if !next.close(number) {
                 return Ok(());
@@ -117,7 +117,7 @@ impl Gateway {
     /// As `node` sees it, which knows itself to be alive and so reads no lease where there is no other node.
     async fn channels(&self, tenant: &TenantId, enforcer: &EnforcerId, node: &NodeId) -> Result<Seen, Error> {
         let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
-        let known = Channels::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Channels::read(loaded.first())?;
         let open = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
         let others =
             open.iter().map(|channel| &channel.node).filter(|other| *other != node).cloned().collect();

@@ -90,7 +90,7 @@ impl Gateway {
     /// What a key is for, if it is known, right and not revoked.
     pub async fn authenticate(&self, key: &ApiKey) -> Result<Option<Role>, Error> {
         let loaded = self.store.load(key.tenant(), &[Credential::key(key.key_id())]).await?;
-        let known = Credential::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Credential::read(loaded.first())?;
         // Both are hashes of secrets with 256 random bits: how long their comparison takes says nothing of use.
         let stands = |known: &Credential| {
             known.secret_hash == key.secret_hash() && known.revoked_at.is_none_or(|at| loaded.now < at)
@@ -101,7 +101,7 @@ impl Gateway {
     /// Whether the key of this id is there and not revoked.
     pub async fn key_stands(&self, tenant: &TenantId, key_id: &str) -> Result<bool, Error> {
         let loaded = self.store.load(tenant, &[Credential::key(key_id)]).await?;
-        let known = Credential::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Credential::read(loaded.first())?;
         Ok(known.is_some_and(|known| known.value.revoked_at.is_none_or(|at| loaded.now < at)))
     }
 
@@ -121,7 +121,7 @@ impl Gateway {
         let key = Credential::key(key_id);
         loop {
             let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let known = Credential::read(loaded.records.first().and_then(Option::as_ref))?;
+            let known = Credential::read(loaded.first())?;
             let known = known.ok_or(Failure::NotFound)?;
             let revoked_at = known.value.revoked_at.unwrap_or(loaded.now);
             let mut change = Change::new(tenant.clone());

@@ -128,7 +128,7 @@ impl Gateway {
 
     async fn refuse_guessing(&self, tenant: &TenantId, principal: &str) -> Result<(), Error> {
         let loaded = self.store.load(tenant, &[WrongCodes::key(principal)]).await?;
-        let known = WrongCodes::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = WrongCodes::read(loaded.first())?;
         match known {
             Some(known) if known.value.count >= WRONG_CODES && loaded.now < known.value.until => {
                 Err(Error::TryLater(known.value.until.since(loaded.now)))
@@ -141,7 +141,7 @@ impl Gateway {
         let key = WrongCodes::key(principal);
         loop {
             let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let known = WrongCodes::read(loaded.records.first().and_then(Option::as_ref))?;
+            let known = WrongCodes::read(loaded.first())?;
             let next = match &known {
                 Some(known) if loaded.now < known.value.until => {
                     WrongCodes { count: known.value.count + 1, until: known.value.until }
@@ -175,7 +175,7 @@ impl Gateway {
                 .map_err(|error| StoreError::Corrupt(error.to_string()))?;
             let key = Pairing::key(&pointer.nonce);
             let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let Some(known) = Pairing::read(loaded.records.first().and_then(Option::as_ref))? else {
+            let Some(known) = Pairing::read(loaded.first())? else {
                 return Err(Refusal::NotFound.into());
             };
             let mut change = Change::new(tenant.clone());
@@ -265,7 +265,7 @@ impl Gateway {
         nonce: &PairingNonce,
     ) -> Result<PairingStatus, Error> {
         let loaded = self.store.load(tenant, &[Pairing::key(nonce)]).await?;
-        let Some(known) = Pairing::read(loaded.records.first().and_then(Option::as_ref))? else {
+        let Some(known) = Pairing::read(loaded.first())? else {
             return Err(Refusal::NotFound.into());
         };
         let is_party = match viewer {
@@ -284,7 +284,7 @@ impl Gateway {
         approver: &ApproverId,
     ) -> Result<Vec<EnforcerId>, Error> {
         let loaded = self.store.load(tenant, &[PairedApprover::key(approver)]).await?;
-        let known = PairedApprover::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = PairedApprover::read(loaded.first())?;
         Ok(known.map(|known| known.value.enforcers).unwrap_or_default())
     }
 }

@@ -14,7 +14,7 @@ impl Gateway {
     /// The tenant's policy.
     pub async fn policy(&self, tenant: &TenantId) -> Result<Policy, Error> {
         let loaded = self.store.load(tenant, &[Policy::key(POLICY_ID)]).await?;
-        let known = Policy::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Policy::read(loaded.first())?;
         Ok(known.map(|known| known.value).unwrap_or_default())
     }
 

@@ -40,7 +40,7 @@ impl Gateway {
     ) -> Result<(), Error> {
         let key = Presence::key(enforcer);
         let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-        let known = Presence::read(loaded.records.first().and_then(Option::as_ref))?.map(|known| known.value);
+        let known = Presence::read(loaded.first())?.map(|known| known.value);
         let presence = Presence {
             last_seen_at: loaded.now,
             transport,
@@ -77,7 +77,7 @@ impl Gateway {
         enforcer: &EnforcerId,
     ) -> Result<PresenceRecord, Error> {
         let loaded = self.store.load(tenant, &[Presence::key(enforcer)]).await?;
-        let known = Presence::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Presence::read(loaded.first())?;
         let known = known.ok_or(Failure::NotFound)?;
         let channel = self.live_channels(tenant, &[enforcer]).await?.into_iter().next().flatten();
         Ok(known.value.record(enforcer.clone(), channel, loaded.now))

@@ -150,12 +150,12 @@ impl Gateway {
         }
         if let Some(session) = session {
             let loaded = self.store.load(tenant, &[Session::key(session)]).await?;
-            if let Some(known) = Session::read(loaded.records.first().and_then(Option::as_ref))? {
+            if let Some(known) = Session::read(loaded.first())? {
                 return Ok(known.value.enforcer);
             }
         }
         let loaded = self.store.load(tenant, &[PairedApprover::key(approver)]).await?;
-        let paired = PairedApprover::read(loaded.records.first().and_then(Option::as_ref))?;
+        let paired = PairedApprover::read(loaded.first())?;
         match paired.map(|paired| paired.value.enforcers).as_deref() {
             Some([only]) => Ok(only.clone()),
             _ => Err(Failure::NoApprover.into()),
@@ -169,7 +169,7 @@ impl Gateway {
         request_id: &RequestId,
     ) -> Result<EnforcerId, Error> {
         let loaded = self.store.load(tenant, &[Prompt::key(request_id)]).await?;
-        let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Prompt::read(loaded.first())?;
         Ok(known.ok_or(Failure::NotFound)?.value.enforcer)
     }
 
@@ -183,7 +183,7 @@ impl Gateway {
         let key = Prompt::key(&ack.request_id);
         loop {
             let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let known = Prompt::read(loaded.records.first().and_then(Option::as_ref))?;
+            let known = Prompt::read(loaded.first())?;
             let known = known.filter(|known| known.value.enforcer == *enforcer).ok_or(Failure::NotFound)?;
             if known.value.prompt_hash != ack.prompt_hash {
                 let fault = countersign_wire::Error::breaks("promptHash", "is not that of the prompt");

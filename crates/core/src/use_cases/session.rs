@@ -119,7 +119,7 @@ impl Gateway {
         session_id: &SessionId,
     ) -> Result<Session, Error> {
         let loaded = self.store.load(tenant, &[Session::key(session_id)]).await?;
-        let known = Session::read(loaded.records.first().and_then(Option::as_ref))?;
+        let known = Session::read(loaded.first())?;
         let session = known.ok_or(Failure::NotFound)?.value;
         let sees = match viewer {
             Viewer::Enforcer(enforcer) => session.enforcer == *enforcer,

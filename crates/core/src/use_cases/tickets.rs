@@ -52,7 +52,7 @@ impl Gateway {
         };
         let key = Ticket::key(Sha256Hex::digest(text.as_bytes()));
         let loaded = self.store.load(&tenant, std::slice::from_ref(&key)).await?;
-        let Some(known) = Ticket::read(loaded.records.first().and_then(Option::as_ref))? else {
+        let Some(known) = Ticket::read(loaded.first())? else {
             return Ok(None);
         };
         let mut change = Change::new(tenant.clone());

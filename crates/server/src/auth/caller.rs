@@ -26,7 +26,6 @@ pub(crate) struct Caller {
     pub(crate) principal: String,
     /// None for who came with a ticket.
     key: Option<ApiKey>,
-    pub(crate) by_ticket: bool,
 }
 
 /// A caller that may act as an enforcer: as one, or as any of the tenant.
@@ -92,7 +91,7 @@ impl Caller {
         };
         let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().to_string());
-        Ok(Self { tenant, role, principal, key: Some(key), by_ticket: false })
+        Ok(Self { tenant, role, principal, key: Some(key) })
     }
 
     /// A ticket comes as the subprotocol of a WebSocket, and nowhere else.
@@ -104,7 +103,12 @@ impl Caller {
             None => None,
         };
         let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;
-        Ok(Self { tenant, role: ticket.role, principal: ticket.principal, key: None, by_ticket: true })
+        Ok(Self { tenant, role: ticket.role, principal: ticket.principal, key: None })
+    }
+
+    /// Whether it came with a ticket instead of a key.
+    pub(crate) fn by_ticket(&self) -> bool {
+        self.key.is_none()
     }
 
     /// Whether the credential has not been revoked since.

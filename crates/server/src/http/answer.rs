@@ -49,7 +49,6 @@ impl App {
 
     /// The envelope of a message to one side. Body and trace are written byte for byte.
     pub(crate) fn message(&self, message: &Message, to: &Party) -> Option<Vec<u8>> {
-        let text = |bytes| std::str::from_utf8(bytes).ok().and_then(|text| RawObject::reread(text).ok());
         let mut sender = Sender { gateway_id: Some(self.gateway_id.clone()), ..Sender::default() };
         match &message.from {
             Party::Enforcer(enforcer) => sender.enforcer_id = Some(enforcer.clone()),
@@ -59,10 +58,7 @@ impl App {
             Party::Enforcer(enforcer) => Recipient { enforcer_id: Some(enforcer.clone()), approver_id: None },
             Party::Approver(approver) => Recipient { enforcer_id: None, approver_id: Some(approver.clone()) },
         };
-        let trace = match &message.trace {
-            Some(trace) => Some(text(trace)?),
-            None => None,
-        };
+        let trace = message.trace.as_deref().map(RawObject::reread).transpose().ok()?;
         let envelope = Envelope {
             msg_id: Some(message.msg_id.clone()),
             msg_type: message.msg_type.clone(),
@@ -72,7 +68,7 @@ impl App {
             sender,
             recipient: Some(recipient),
             trace,
-            body: text(&message.body)?,
+            body: RawObject::reread(&message.body).ok()?,
         };
         serde_json::to_vec(&envelope).ok()
     }

@@ -12,15 +12,14 @@ use axum::{
 use countersign_core::Error;
 use countersign_wire::{
     RawObject,
-    envelope::{Envelope, Sender},
     failure::{Failure, GatewayError, TransportError},
     id::RequestId,
     msg_type::MsgType,
 };
 use serde::Serialize;
 
-use super::{PROTO_JSON, answer::new_msg_id, request_id::HttpRequestId};
-use crate::{app::Shared, clock};
+use super::{PROTO_JSON, request_id::HttpRequestId};
+use crate::app::{App, Shared};
 
 /// Why a request is not served. What the client reads and what the log reads are different.
 #[derive(Debug, Clone)]
@@ -74,26 +73,20 @@ impl Refusal {
     }
 
     /// The `error` envelope.
-    pub(crate) fn envelope(&self, app: &crate::app::App, http_id: &HttpRequestId) -> Vec<u8> {
+    pub(crate) fn envelope(&self, app: &App, http_id: &HttpRequestId) -> Vec<u8> {
         let body = GatewayError {
             code: self.failure.code().to_owned(),
             message: self.failure.message().to_owned(),
             retryable: self.failure.retryable(),
             request_id: self.request_id.clone(),
-            details: self.details.as_deref().and_then(|text| RawObject::reread(text).ok()),
+            details: self.details(),
         };
-        let envelope = Envelope {
-            msg_id: Some(new_msg_id()),
-            msg_type: MsgType::Error,
-            request_id: self.request_id.clone().unwrap_or_else(|| http_id.as_request_id()),
-            created_at: clock::now(),
-            expires_at: None,
-            sender: Sender { gateway_id: Some(app.gateway_id.clone()), ..Sender::default() },
-            recipient: None,
-            trace: None,
-            body,
-        };
-        serde_json::to_vec(&envelope).unwrap_or_default()
+        let about = self.request_id.clone().unwrap_or_else(|| http_id.as_request_id());
+        app.envelope(MsgType::Error, &about, body)
+    }
+
+    fn details(&self) -> Option<RawObject<'_>> {
+        RawObject::reread(self.details.as_deref()?.as_bytes()).ok()
     }
 
     fn bare(&self) -> Vec<u8> {
@@ -104,8 +97,7 @@ impl Refusal {
             #[serde(skip_serializing_if = "Option::is_none")]
             details: Option<RawObject<'a>>,
         }
-        let details = self.details.as_deref().and_then(|text| RawObject::reread(text).ok());
-        serde_json::to_vec(&Bare { error: self.failure.into(), details }).unwrap_or_default()
+        serde_json::to_vec(&Bare { error: self.failure.into(), details: self.details() }).unwrap_or_default()
     }
 
     /// Tells the log, once, of what is not the client's fault.
@@ -207,7 +199,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        app::App,
         http::{rates::Rates, request_id},
         secrets::{Secret, SystemChance},
     };

@@ -138,33 +138,25 @@ pub(crate) async fn acknowledge(
     expect(framed, &[MsgType::AckSubmit, MsgType::PromptAck])?;
     let body = framed.body.view::<AckSubmit<'_>>().map_err(|fault| Refusal::invalid(&fault));
     let request_id = framed.request_id.clone().ok_or_else(|| missing("requestId"))?;
-    let msg_id = match (&*body.about(&request_id)?, &caller.role) {
-        (AckSubmit::Prompt(_), _) => {
-            acknowledge_prompt(app, &caller.enforcer()?, framed).await?;
-            None
-        }
-        (AckSubmit::Message(ack), Role::Enforcer(_)) => {
-            let enforcer = acting_enforcer(app, &caller.enforcer()?, framed).about(&request_id)?;
-            let by = Acknowledger::Enforcer(&enforcer);
-            app.gateway
-                .acknowledge(&caller.tenant, by, &request_id, ack.msg_id.as_ref())
-                .await
-                .about(&request_id)?;
-            ack.msg_id.clone()
-        }
-        (AckSubmit::Message(ack), Role::Approver(_)) => {
-            let approver = acting_approver(&caller.approver()?, framed).about(&request_id)?;
-            let by = Acknowledger::Approver(&approver);
-            app.gateway
-                .acknowledge(&caller.tenant, by, &request_id, ack.msg_id.as_ref())
-                .await
-                .about(&request_id)?;
-            ack.msg_id.clone()
-        }
-        (AckSubmit::Message(_), Role::Operator) => {
-            return Err(Refusal::from(Failure::Forbidden).about(&request_id));
-        }
+    let body = body.about(&request_id)?;
+    let AckSubmit::Message(ack) = &*body else {
+        acknowledge_prompt(app, &caller.enforcer()?, framed).await?;
+        return Ok(AckAccepted { request_id, msg_id: None });
     };
+    let (tenant, msg_id) = (&caller.tenant, ack.msg_id.as_ref());
+    let acknowledged = match &caller.role {
+        Role::Enforcer(_) => {
+            let enforcer = acting_enforcer(app, &caller.enforcer()?, framed).about(&request_id)?;
+            app.gateway.acknowledge(tenant, Acknowledger::Enforcer(&enforcer), &request_id, msg_id).await
+        }
+        Role::Approver(_) => {
+            let approver = acting_approver(&caller.approver()?, framed).about(&request_id)?;
+            app.gateway.acknowledge(tenant, Acknowledger::Approver(&approver), &request_id, msg_id).await
+        }
+        Role::Operator => Err(Failure::Forbidden.into()),
+    };
+    acknowledged.about(&request_id)?;
+    let msg_id = msg_id.cloned();
     Ok(AckAccepted { request_id, msg_id })
 }
 

@@ -17,16 +17,15 @@ use countersign_wire::{
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-use super::error_response::Refusal;
+use super::{PROTO_JSON, error_response::Refusal};
 use crate::app::Shared;
 
-/// How large the body of a request to this path may be: its payload, and everything around it.
+/// How large the body of a request to this path may be.
 fn most(path: &str) -> usize {
-    let around = 2 * limits::MAX_OTHER_BODY;
     match path {
-        "/v1/artifacts" | "/v1/artifact" => limits::MAX_ARTIFACT_CIPHERTEXT + around,
-        "/v1/prompt" => limits::MAX_PROMPT_CIPHERTEXT + around,
-        "/v1/session/event" => limits::MAX_SNAPSHOT_CIPHERTEXT + around,
+        "/v1/artifacts" | "/v1/artifact" => limits::MAX_ARTIFACT_MESSAGE,
+        "/v1/prompt" => limits::MAX_PROMPT_MESSAGE,
+        "/v1/session/event" => limits::MAX_SESSION_MESSAGE,
         _ => limits::MAX_OTHER_BODY,
     }
 }
@@ -102,10 +101,8 @@ fn is_json(headers: &HeaderMap, path: &str) -> bool {
     let Some(content_type) = headers.get(header::CONTENT_TYPE) else { return !encoded };
     let essence = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     // The platform is not part of the protocol, and must not use its media type.
-    let platform = path.starts_with("/platform/");
-    let known = ["application/json", "application/proto+json"][..if platform { 1 } else { 2 }]
-        .iter()
-        .any(|type_| essence.eq_ignore_ascii_case(type_));
+    let is_protocols = essence.eq_ignore_ascii_case(PROTO_JSON) && !path.starts_with("/platform/");
+    let known = is_protocols || essence.eq_ignore_ascii_case("application/json");
     known && !encoded
 }
 

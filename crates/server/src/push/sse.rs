@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
-use countersign_core::{Error, feed::Told, store::Delivery};
+use countersign_core::{Error, chance::Chance, feed::Told, store::Delivery};
 use tokio::{
     io::AsyncWriteExt as _,
     time::{interval_at, timeout},
@@ -20,7 +20,7 @@ use crate::{
         held::{Socket, head},
         request_id::HttpRequestId,
     },
-    secrets::Secret,
+    secrets::{Secret, SystemChance},
 };
 
 /// A keepalive is sent this often.
@@ -58,7 +58,8 @@ impl Stream {
                 told = self.tellings.next() => Box::pin(self.tell(&mut socket, told)).await?,
                 _ = pings.tick() => self.ping(&mut socket).await?,
                 () = self.app.drain.begun() => {
-                    let spread = RETRY_MILLIS + u32::from(Secret::random_byte()) * SPREAD_MILLIS / 256;
+                    let chance: &dyn Chance = &SystemChance;
+                    let spread = RETRY_MILLIS + u32::from(chance.byte()) * SPREAD_MILLIS / 256;
                     return write(&mut socket, format!("retry: {spread}\n\n").as_bytes()).await.ok();
                 }
                 () = socket.gone() => return None,

@@ -104,6 +104,11 @@ impl Tellings {
         Ok(Self { app: app.clone(), feed, listening, open, read: Vec::new(), left: BTreeMap::new() })
     }
 
+    /// How far it has read, by lane: where it begins, right after it was opened.
+    pub(crate) fn places(&self) -> Vec<u64> {
+        self.feed.places()
+    }
+
     /// What to tell next; waits until there is something. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Vec<Told>, Error> {
         loop {

@@ -43,8 +43,8 @@ use crate::{
     http::{error_response::Refusal, held::Socket, operations, request_id::HttpRequestId},
 };
 
-/// The largest frame is a snapshot of a session.
-const MOST: usize = limits::MAX_SNAPSHOT_CIPHERTEXT + 2 * limits::MAX_OTHER_BODY;
+/// The largest message is a snapshot of a session.
+const MOST: usize = limits::MAX_SESSION_MESSAGE;
 
 /// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end.
 fn settings() -> WebSocketConfig {
@@ -56,13 +56,12 @@ fn settings() -> WebSocketConfig {
         .max_frame_size(Some(MOST))
 }
 
-/// How large a message of this type may be: its payload, and everything around it, as over REST.
+/// How large a message of this type may be, as over REST.
 fn largest(msg_type: Option<&MsgType>) -> usize {
-    let around = 2 * limits::MAX_OTHER_BODY;
     match msg_type {
-        Some(MsgType::ArtifactSubmit) => limits::MAX_ARTIFACT_CIPHERTEXT + around,
-        Some(MsgType::PromptSend) => limits::MAX_PROMPT_CIPHERTEXT + around,
-        Some(MsgType::SessionSnapshot) => MOST,
+        Some(MsgType::ArtifactSubmit) => limits::MAX_ARTIFACT_MESSAGE,
+        Some(MsgType::PromptSend) => limits::MAX_PROMPT_MESSAGE,
+        Some(MsgType::SessionSnapshot) => limits::MAX_SESSION_MESSAGE,
         _ => limits::MAX_OTHER_BODY,
     }
 }
@@ -158,7 +157,7 @@ impl Channel {
         if message.msg_type != MsgType::RefreshRequest {
             return self.app.message(&message, &self.listening.who);
         }
-        let body = RawObject::reread(std::str::from_utf8(&message.body).ok()?).ok()?;
+        let body = RawObject::reread(&message.body).ok()?;
         let refresh = RefreshRequest {
             msg_type: RefreshType::RefreshRequest,
             msg_id: message.msg_id,

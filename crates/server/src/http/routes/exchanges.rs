@@ -16,10 +16,9 @@ use countersign_wire::{
     RawObject,
     exchange::ExchangeStatus,
     failure::Failure,
-    id::{EnforcerId, RequestId, TenantId},
+    id::{RequestId, TenantId},
     msg_type::MsgType,
 };
-
 use tokio::time::Instant;
 
 use crate::{
@@ -54,23 +53,16 @@ pub(crate) async fn standing(
     request_id: &RequestId,
 ) -> Result<Response, Refusal> {
     let standing = app.gateway.status(tenant, viewer, request_id).await.about(request_id)?;
-    let decision = match &standing.decision {
-        Some(bytes) => Some(text(bytes).ok_or(Failure::Internal)?),
-        None => None,
-    };
+    let decision = standing.decision.as_deref().map(RawObject::reread).transpose();
     let body = ExchangeStatus {
         request_id: request_id.clone(),
         state: standing.state,
         created_at: standing.created_at,
         expires_at: standing.expires_at,
         artifact_hash: Some(standing.artifact_hash),
-        decision,
+        decision: decision.map_err(|_| Failure::Internal)?,
     };
     Ok(answer::proto(StatusCode::OK, app.envelope(MsgType::ExchangeStatus, request_id, body)))
-}
-
-fn text(bytes: &[u8]) -> Option<RawObject<'_>> {
-    RawObject::reread(std::str::from_utf8(bytes).ok()?).ok()
 }
 
 pub(crate) async fn withdraw(
@@ -156,7 +148,7 @@ impl Waiting {
                     body: decision,
                     trace: None,
                 };
-                let Some(envelope) = self.envelope(&message, enforcer) else {
+                let Some(envelope) = self.app.message(&message, &Party::Enforcer(enforcer)) else {
                     return self.refused(Failure::Internal.into());
                 };
                 *response.body_mut() = envelope.into();
@@ -168,10 +160,6 @@ impl Waiting {
             }
         }
         self.finish(response)
-    }
-
-    fn envelope(&self, message: &Message, enforcer: EnforcerId) -> Option<Vec<u8>> {
-        self.app.message(message, &Party::Enforcer(enforcer))
     }
 
     fn refused(&self, refusal: Refusal) -> HttpResponse<Bytes> {

@@ -68,14 +68,11 @@ async fn page(
     let items: Option<Vec<Vec<u8>>> =
         page.items.into_iter().map(|item| app.message(&message(item), &to)).collect();
     let items = items.ok_or(Failure::Internal)?;
-    let items: Vec<RawObject<'_>> = items.iter().filter_map(|item| reread(item)).collect();
+    let items: Result<Vec<RawObject<'_>>, _> = items.iter().map(|item| RawObject::reread(item)).collect();
+    let items = items.map_err(|_| Failure::Internal)?;
     let next_cursor = page.next.map(|next| walk.cursor(&app.secret, next));
     let body = InboxPage { items, next_cursor };
     Ok(answer::proto(StatusCode::OK, app.envelope(MsgType::InboxPage, &http_id.as_request_id(), body)))
-}
-
-fn reread(text: &[u8]) -> Option<RawObject<'_>> {
-    RawObject::reread(std::str::from_utf8(text).ok()?).ok()
 }
 
 /// An item of a page is the message as it is pushed.

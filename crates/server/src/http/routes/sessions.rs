@@ -73,8 +73,7 @@ pub(crate) async fn one(
     for (snapshot_type, event) in session.snapshots.keys().zip(&events) {
         // Gone with the retention since it was listed.
         let Some(event) = event else { continue };
-        let text = std::str::from_utf8(event).map_err(|_| Failure::Internal)?;
-        snapshots.insert(*snapshot_type, RawObject::reread(text).map_err(|_| Failure::Internal)?);
+        snapshots.insert(*snapshot_type, RawObject::reread(event).map_err(|_| Failure::Internal)?);
     }
     let known = Known {
         session_id,

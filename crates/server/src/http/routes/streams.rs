@@ -70,10 +70,8 @@ async fn stream(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // An id that is not ours means that the client knows nothing: it is told everything.
     let places = last.and_then(|id| EventId { listening: &listening }.read(&app.secret, id));
-    let after = places.clone().unwrap_or_default();
-    let tellings = Tellings::open(&app, listening.clone(), &after).await?;
-    let places =
-        places.unwrap_or_else(|| vec![0; if matches!(listening.who, Party::Enforcer(_)) { 1 } else { 2 }]);
+    let tellings = Tellings::open(&app, listening.clone(), &places.unwrap_or_default()).await?;
+    let places = tellings.places();
     let stream = Stream { app, caller, listening, tellings, http_id, places };
     match hold
         .take(|socket| async move {
@@ -113,7 +111,7 @@ pub(crate) async fn websocket(
     upgrade.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     upgrade.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     upgrade.headers_mut().insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    if let Some(ticket) = headers.get(header::SEC_WEBSOCKET_PROTOCOL).filter(|_| caller.by_ticket) {
+    if let Some(ticket) = headers.get(header::SEC_WEBSOCKET_PROTOCOL).filter(|_| caller.by_ticket()) {
         // A browser wants to see the protocol that it offered.
         upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket.clone());
     }
