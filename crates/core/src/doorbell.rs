@@ -8,18 +8,18 @@ use std::{
     },
 };
 
-use countersign_wire::id::{RequestId, TenantId};
+use countersign_wire::id::TenantId;
 use tokio::sync::Notify;
 
-use crate::store::MailboxKey;
+use crate::store::{Key, MailboxKey};
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ring {
     /// Something was put into this mailbox.
     Mailbox(MailboxKey),
-    /// This exchange has moved.
-    Exchange(TenantId, RequestId),
+    /// This record has changed.
+    Record(TenantId, Key),
 }
 
 /// Rings after commits, and lets others listen.

@@ -42,7 +42,7 @@ impl Named<'_> {
     }
 
     pub(crate) fn ring(&self) -> Ring {
-        Ring::Exchange(self.tenant.clone(), self.request_id.clone())
+        Ring::Record(self.tenant.clone(), self.key())
     }
 }
 

@@ -3,14 +3,12 @@
 
 use std::collections::HashMap;
 
-use countersign_wire::id::{RequestId, TenantId};
+use countersign_wire::id::TenantId;
 
 use crate::{
     Error, Gateway,
     doorbell::Ring,
-    exchange::Exchange,
     store::{Key, MailboxKey},
-    stored::Stored as _,
 };
 
 /// Looked at in one read.
@@ -27,13 +25,11 @@ impl Gateway {
     pub async fn patrol(&self, patrol: &mut Patrol) -> Result<usize, Error> {
         let listened = self.doorbell.listened_to();
         let mut mailboxes: Vec<MailboxKey> = Vec::new();
-        let mut exchanges: HashMap<TenantId, Vec<RequestId>> = HashMap::new();
+        let mut records: HashMap<TenantId, Vec<Key>> = HashMap::new();
         for ring in listened {
             match ring {
                 Ring::Mailbox(mailbox) => mailboxes.push(mailbox),
-                Ring::Exchange(tenant, request_id) => {
-                    exchanges.entry(tenant).or_default().push(request_id);
-                }
+                Ring::Record(tenant, key) => records.entry(tenant).or_default().push(key),
             }
         }
         let mut now = HashMap::with_capacity(patrol.seen.len());
@@ -41,12 +37,11 @@ impl Gateway {
             let heads = self.store.heads(chunk).await?;
             now.extend(chunk.iter().cloned().map(Ring::Mailbox).zip(heads));
         }
-        for (tenant, request_ids) in exchanges {
-            for chunk in request_ids.chunks(CHUNK) {
-                let keys: Vec<Key> = chunk.iter().map(Exchange::key).collect();
-                let loaded = self.store.load(&tenant, &keys).await?;
+        for (tenant, keys) in records {
+            for chunk in keys.chunks(CHUNK) {
+                let loaded = self.store.load(&tenant, chunk).await?;
                 let versions = loaded.records.iter().map(|record| record.as_ref().map_or(0, |it| it.version));
-                let rings = chunk.iter().map(|request_id| Ring::Exchange(tenant.clone(), request_id.clone()));
+                let rings = chunk.iter().map(|key| Ring::Record(tenant.clone(), key.clone()));
                 now.extend(rings.zip(versions));
             }
         }

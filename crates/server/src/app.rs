@@ -6,10 +6,15 @@ use countersign_core::{Gateway, channels::NodeId, use_cases::pairing::CodeKey};
 use countersign_wire::id::GatewayId;
 use tokio::sync::{Semaphore, watch};
 
-use crate::{auth::Keys, http::rates::Rates, presence::PresenceLog, secrets::Secret};
+use crate::{
+    auth::Keys,
+    http::{accept::most_connections, rates::Rates, shares::Shares},
+    presence::PresenceLog,
+    secrets::Secret,
+};
 
-/// Bytes of request bodies that may be in memory at once, in KiB.
-const BODIES_KIB: usize = 256 << 10;
+/// Bytes of what clients send that may be in memory at once.
+const BODIES: usize = 256 << 20;
 
 /// Reads for pushing that go on at once. Fewer than the store's readers: a thousand channels with a backlog must not
 /// hold up whoever asks for something.
@@ -27,7 +32,10 @@ pub struct App {
     pub(crate) keys: Keys,
     pub(crate) rates: Rates,
     pub(crate) presence: PresenceLog,
-    pub(crate) bodies: Semaphore,
+    /// Memory for what clients send.
+    pub(crate) bodies: Shares,
+    /// Connections that are held open for long.
+    pub(crate) held: Shares,
     /// Turns at reading what is to be pushed.
     pub(crate) push_reads: Semaphore,
     pub(crate) drain: Drain,
@@ -42,7 +50,8 @@ impl App {
             keys: Keys::new(gateway.clone()),
             presence: PresenceLog::start(gateway.clone()),
             codes: secret.code_key(),
-            bodies: Semaphore::new(BODIES_KIB),
+            bodies: Shares::new(BODIES),
+            held: Shares::new(most_connections()),
             push_reads: Semaphore::new(PUSH_READS),
             drain: Drain::default(),
             node: NodeId(crate::http::answer::new_msg_id().to_string()),

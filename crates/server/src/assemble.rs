@@ -94,10 +94,8 @@ pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<App>> {
     make_folder(&config.data)?;
     let secret = Secret::load_or_create(&config.data.join("secret"))?;
     tokio::spawn(sweep(gateway.clone()));
-    if config.store.kind == StoreKind::Postgres {
-        // Another node may write to the same store, and its rings do not reach us.
-        tokio::spawn(patrol(gateway.clone()));
-    }
+    // Others may write to the same store, another node or `keys revoke`, and their rings do not reach us.
+    tokio::spawn(patrol(gateway.clone()));
     let app = App::new(gateway, config.gateway_id()?, secret, Rates::new(config.rates));
     tokio::spawn(heartbeat(Arc::clone(&app)));
     let forgetful = Arc::clone(&app);

@@ -1,8 +1,8 @@
 //! Ids: opaque, case-sensitive, compared byte by byte.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{Rule, limits::MAX_ID, written::written_as_string};
 
@@ -20,14 +20,13 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)+) => {$(
         $(#[$doc])*
         ///
-        /// 1 to 256 bytes of UTF-8 without control characters.
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(transparent)]
-        pub struct $name(Box<str>);
+        /// 1 to 256 bytes of UTF-8 without control characters. A clone shares the text.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks the text and keeps it as it is.
-            pub fn new(text: impl Into<Box<str>>) -> Result<Self, Rule> {
+            pub fn new(text: impl Into<Arc<str>>) -> Result<Self, Rule> {
                 let text = text.into();
                 check(&text)?;
                 Ok(Self(text))
@@ -50,6 +49,12 @@ macro_rules! ids {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 

@@ -1,5 +1,11 @@
 //! Types that are written as one string: both JSON readers take them from it.
 
+use std::{fmt, marker::PhantomData, str::FromStr};
+
+use serde::de::Visitor;
+
+use crate::Rule;
+
 /// Lets types with `FromStr<Err = Rule>` be read as a JSON string, by our own reader and by serde.
 macro_rules! written_as_string {
     ($($type:ty),+ $(,)?) => {$(
@@ -11,11 +17,25 @@ macro_rules! written_as_string {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(reader)?;
-                text.parse().map_err(serde::de::Error::custom)
+                reader.deserialize_str($crate::written::Parsed(std::marker::PhantomData))
             }
         }
     )+};
 }
 
 pub(crate) use written_as_string;
+
+/// Parses a string where it stands, without a copy of it.
+pub(crate) struct Parsed<T>(pub(crate) PhantomData<T>);
+
+impl<T: FromStr<Err = Rule>> Visitor<'_> for Parsed<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Gateway,
+    doorbell::Ring,
     edges::{Actor, note},
     gateway::Attempt,
     store::{Change, Guard, Kind},
@@ -105,6 +106,17 @@ impl Gateway {
         Ok(known.is_some_and(|known| known.value.revoked_at.is_none_or(|at| loaded.now < at)))
     }
 
+    /// Returns when the key of this id no longer stands. A store that is away says nothing against it.
+    pub async fn key_voided(self, tenant: TenantId, key_id: String) {
+        let key = Credential::key(&key_id);
+        // Listen before reading: what comes between the two would be missed.
+        let listener = self.doorbell.listen(vec![Ring::Record(tenant.clone(), key)]);
+        // Boxed, so that who waits does not carry the room for it.
+        while !matches!(Box::pin(self.key_stands(&tenant, &key_id)).await, Ok(false)) {
+            listener.rung().await;
+        }
+    }
+
     /// All keys of the tenant, with their ids.
     pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<(KeyId, Credential)>, Error> {
         let mut keys = Vec::new();
@@ -131,7 +143,8 @@ impl Gateway {
                 change.puts.push(revoked.put(key.clone())?);
                 change.audit.push(note(key.clone(), Actor::Operator, "key.revoked")?);
             }
-            if let Attempt::Done = self.commit(change, None).await? {
+            let revoked = Ring::Record(tenant.clone(), key.clone());
+            if let Attempt::Done = self.commit(change, Some(revoked)).await? {
                 return Ok(revoked_at);
             }
         }

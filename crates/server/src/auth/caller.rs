@@ -24,8 +24,8 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// Names the credential.
     pub(crate) principal: String,
-    /// None for who came with a ticket.
-    key: Option<ApiKey>,
+    /// Whether it came with a ticket instead of a key.
+    pub(crate) by_ticket: bool,
 }
 
 /// A caller that may act as an enforcer: as one, or as any of the tenant.
@@ -82,6 +82,11 @@ impl Caller {
         }
     }
 
+    /// Returns when the credential is revoked. Whoever holds a connection listens to it.
+    pub(crate) fn voided(&self, app: &App) -> impl Future<Output = ()> + Send + use<> {
+        app.gateway.clone().key_voided(self.tenant.clone(), self.principal.clone())
+    }
+
     async fn from_parts(app: &App, parts: &Parts) -> Result<Self, Refusal> {
         let headers = &parts.headers;
         let key = match presented_key(headers) {
@@ -91,7 +96,7 @@ impl Caller {
         };
         let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().to_string());
-        Ok(Self { tenant, role, principal, key: Some(key) })
+        Ok(Self { tenant, role, principal, by_ticket: false })
     }
 
     /// A ticket comes as the subprotocol of a WebSocket, and nowhere else.
@@ -103,20 +108,10 @@ impl Caller {
             None => None,
         };
         let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;
-        Ok(Self { tenant, role: ticket.role, principal: ticket.principal, key: None })
-    }
-
-    /// Whether it came with a ticket instead of a key.
-    pub(crate) fn by_ticket(&self) -> bool {
-        self.key.is_none()
-    }
-
-    /// Whether the credential has not been revoked since.
-    pub(crate) async fn still_stands(&self, app: &App) -> Result<bool, countersign_core::Error> {
-        match &self.key {
-            Some(key) => Ok(app.keys.role_of(key).await?.is_some()),
-            None => app.gateway.key_stands(&self.tenant, &self.principal).await,
+        if !app.gateway.key_stands(&tenant, &ticket.principal).await? {
+            return Err(Failure::Unauthenticated.into());
         }
+        Ok(Self { tenant, role: ticket.role, principal: ticket.principal, by_ticket: true })
     }
 }
 
@@ -152,6 +147,11 @@ impl Enforcer {
         Ok(itself)
     }
 
+    /// Returns when the credential is revoked.
+    pub(crate) fn voided(&self, app: &App) -> impl Future<Output = ()> + Send + use<> {
+        app.gateway.clone().key_voided(self.tenant.clone(), self.principal.clone())
+    }
+
     /// What this caller may see.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
         self.only.as_ref().map_or(Viewer::AnyEnforcer, Viewer::Enforcer)
@@ -185,6 +185,7 @@ impl FromRequestParts<Shared> for Caller {
         match Self::from_parts(app, parts).await {
             Ok(caller) => {
                 app.rates.admit(&caller.tenant, &caller.principal)?;
+                parts.extensions.insert(caller.tenant.clone());
                 if let Role::Enforcer(Some(enforcer)) = &caller.role {
                     app.presence.heard(&caller.tenant, enforcer, Transport::Poll);
                 }

@@ -16,18 +16,25 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    time::{Sleep, sleep},
 };
 use tower::ServiceExt as _;
 
 use super::{
     accept::Peer,
-    held::{Hold, Holding, Socket},
+    held::{Holding, Slot, Socket, WRITE_TIME},
     router::without_trailing_slash,
 };
 use crate::app::Drain;
 
 /// The head of a request must arrive within this; an idle connection is closed after it.
 const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// The head of a request may be so large.
+const MOST_HEAD: usize = 16 << 10;
+
+/// Read from a connection at once, and kept for it at most.
+const MOST_READ: usize = 64 << 10;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(stream: TcpStream, address: SocketAddr, router: Router, drain: Drain) {
@@ -42,17 +49,18 @@ pub(crate) async fn serve(stream: TcpStream, address: SocketAddr, router: Router
 
 /// Speaks HTTP until the connection ends, or a handler takes it.
 async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Option<Holding> {
-    let hold = Hold::default();
-    let for_requests = hold.clone();
+    let slot = Slot::default();
+    let for_requests = slot.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         without_trailing_slash(&mut request);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(for_requests.clone());
         router.clone().oneshot(request.map(Body::new))
     });
-    let io = TokioIo::new(Replayed { read: socket.read, stream: socket.stream });
+    let io = TokioIo::new(Replayed { read: socket.read, stream: socket.stream, stalled: None });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_headers(64).half_close(false);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).half_close(false);
+    builder.max_headers(64).max_header_size(MOST_HEAD).max_buf_size(MOST_READ);
     let mut connection = builder.serve_connection(io, service);
     let mut draining = pin!(drain.begun());
     let mut told = false;
@@ -69,7 +77,7 @@ async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Opti
                 Poll::Ready(None)
             }
             // The handler has left its word and will not return.
-            Poll::Pending => hold.taken().map_or(Poll::Pending, |holder| Poll::Ready(Some(holder))),
+            Poll::Pending => slot.taken().map_or(Poll::Pending, |holder| Poll::Ready(Some(holder))),
         }
     })
     .await;
@@ -88,10 +96,24 @@ async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Opti
     Some(holder(Socket { stream: io.stream, read }))
 }
 
-/// A stream that first gives again what was read from it before.
+/// A stream that first gives again what was read from it before, and breaks when its client takes nothing for
+/// [`WRITE_TIME`]: an answer that nobody reads must not be kept for ever.
 struct Replayed {
     read: bytes::Bytes,
     stream: TcpStream,
+    /// Runs while the client takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Replayed {
+    fn in_time<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_TIME)));
+        stalled.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 impl AsyncRead for Replayed {
@@ -113,7 +135,9 @@ impl AsyncRead for Replayed {
 
 impl AsyncWrite for Replayed {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.in_time(context, written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -129,7 +153,9 @@ impl AsyncWrite for Replayed {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, slices)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.in_time(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

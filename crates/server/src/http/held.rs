@@ -9,17 +9,23 @@ use std::{
     io,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use axum::{
     body::Bytes,
     extract::FromRequestParts,
-    http::{Response, header, request::Parts},
+    http::{Response, Version, header, request::Parts},
 };
 use bytes::BytesMut;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+use countersign_wire::{failure::Failure, id::TenantId};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 
-use crate::clock;
+use super::{error_response::Refusal, shares::Share};
+use crate::{app::Shared, clock};
+
+/// A client that takes nothing of what it is sent for this long is let go.
+pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// A socket, with what was read from it and belongs to the next request.
 #[derive(Debug)]
@@ -34,13 +40,25 @@ type Holder = Box<dyn FnOnce(Socket) -> Holding + Send>;
 
 /// Where a handler leaves what is to be done with its connection.
 #[derive(Clone, Default)]
-pub(crate) struct Hold(Arc<Mutex<Option<Holder>>>);
+pub(crate) struct Slot(Arc<Mutex<Option<Holder>>>);
 
-impl std::fmt::Debug for Hold {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hold")
+impl Slot {
+    pub(crate) fn taken(&self) -> Option<Holder> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
+
+/// Leave to take the connection out of HTTP. A request with a body gets none: what is left of the body would be read as
+/// the next request, which somebody else may have sent over the same proxy.
+pub(crate) struct Hold {
+    slot: Slot,
+    /// Whether the client wants nothing else over this connection.
+    pub(crate) last: bool,
+    seat: Share,
+}
+
+/// A tenant with too many held connections is asked to come back after this.
+const COME_BACK: Duration = Duration::from_secs(5);
 
 impl Hold {
     /// Takes the connection out of HTTP. Never returns: the request's own future is dropped.
@@ -49,21 +67,40 @@ impl Hold {
         F: FnOnce(Socket) -> H + Send + 'static,
         H: Future<Output = Option<Socket>> + Send + 'static,
     {
-        let holder: Holder = Box::new(|socket| Box::pin(holder(socket)));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
+        let Self { slot, last, seat } = self;
+        let holder: Holder = Box::new(move |socket| {
+            let holding = holder(socket);
+            Box::pin(async move {
+                let _seat = seat;
+                holding.await.filter(|_| !last)
+            })
+        });
+        *slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
         std::future::pending().await
-    }
-
-    pub(crate) fn taken(&self) -> Option<Holder> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Hold {
-    type Rejection = Infallible;
+impl FromRequestParts<Shared> for Hold {
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        let length = parts.headers.get(header::CONTENT_LENGTH);
+        if length.is_some_and(|length| length != "0") || parts.headers.contains_key(header::TRANSFER_ENCODING)
+        {
+            let fault = countersign_wire::Error::breaks("body", "must not be there");
+            return Err(Refusal::invalid(&fault));
+        }
+        let tenant = parts.extensions.get::<TenantId>().ok_or(Failure::Unauthenticated)?;
+        let mut seat = app.held.share_of(tenant);
+        if !seat.grow(1) {
+            return Err(Refusal::try_later(COME_BACK));
+        }
+        let slot = parts.extensions.get::<Slot>().cloned().ok_or(Failure::Internal)?;
+        let asks_to_close = parts.headers.get_all(header::CONNECTION).iter().any(|value| {
+            let mut words = value.to_str().unwrap_or_default().split(',');
+            words.any(|word| word.trim().eq_ignore_ascii_case("close"))
+        });
+        Ok(Self { slot, last: asks_to_close || parts.version != Version::HTTP_11, seat })
     }
 }
 
@@ -108,7 +145,12 @@ impl Socket {
 
     /// Writes the answer after which HTTP is over.
     pub(crate) async fn upgrade(&mut self, response: &Response<Bytes>) -> io::Result<()> {
-        self.stream.write_all(&head(response)).await
+        self.write(&head(response)).await
+    }
+
+    /// Writes all of it, to a client that takes it in time.
+    pub(crate) async fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        timeout(WRITE_TIME, self.stream.write_all(text)).await?
     }
 
     /// Writes a whole answer.
@@ -119,7 +161,7 @@ impl Socket {
         }
         let mut text = head(&response);
         text.extend_from_slice(response.body());
-        self.stream.write_all(&text).await
+        self.write(&text).await
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod params;
 pub(crate) mod received;
 pub(crate) mod request_id;
 pub(crate) mod routes;
+pub(crate) mod shares;
 
 /// The protocol's media type.
 pub(crate) const PROTO_JSON: &str = "application/proto+json";

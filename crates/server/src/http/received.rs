@@ -11,13 +11,13 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use countersign_core::use_cases::idempotency::IdempotencyKey;
 use countersign_wire::{
-    FromJson, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, limits, msg_type::MsgType,
-    parse,
+    FromJson, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, id::TenantId, limits,
+    msg_type::MsgType, parse,
 };
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-use super::{PROTO_JSON, error_response::Refusal};
+use super::{PROTO_JSON, error_response::Refusal, shares::Share};
 use crate::app::Shared;
 
 /// How large the body of a request to this path may be.
@@ -30,8 +30,9 @@ fn most(path: &str) -> usize {
     }
 }
 
-/// A body must arrive within this.
+/// A body must arrive within this, and none of its pieces may take longer than that.
 const BODY_TIME: Duration = Duration::from_mins(1);
+const PIECE_TIME: Duration = Duration::from_secs(15);
 
 /// Refuses who declares too much before anything else is looked at.
 pub(crate) async fn limit(request: Request, next: Next) -> Response {
@@ -52,6 +53,8 @@ pub(crate) struct Received {
     bytes: Bytes,
     headers: HeaderMap,
     path: String,
+    /// Taken for as long as the body is needed.
+    _room: Share,
 }
 
 impl FromRequest<Shared> for Received {
@@ -63,26 +66,30 @@ impl FromRequest<Shared> for Received {
             return Err(Failure::MediaType.into());
         }
         let most = most(parts.uri.path());
-        // As much as is declared, else as much as there can be: memory is asked for before it is used.
-        let expected =
-            declared_length(&parts.headers).map_or(most, |length| usize::try_from(length).unwrap_or(most));
-        let room = u32::try_from(expected.min(most).div_ceil(1_024)).unwrap_or(u32::MAX);
-        let Ok(_room) = app.bodies.try_acquire_many(room) else { return Err(Failure::Unavailable.into()) };
-        let bytes = match timeout(BODY_TIME, collect(body, most)).await {
+        // Who calls is known by now; else nothing is read.
+        let tenant = parts.extensions.get::<TenantId>().ok_or(Failure::Unauthenticated)?;
+        let mut room = app.bodies.share_of(tenant);
+        let bytes = match timeout(BODY_TIME, collect(body, most, &mut room)).await {
             Ok(collected) => collected?,
             Err(_) => return Err(broken("did not arrive in time")),
         };
-        Ok(Self { bytes, headers: parts.headers, path: parts.uri.path().to_owned() })
+        Ok(Self { bytes, headers: parts.headers, path: parts.uri.path().to_owned(), _room: room })
     }
 }
 
-async fn collect(mut body: axum::body::Body, most: usize) -> Result<Bytes, Refusal> {
+/// Room is taken for what has come, not for what is announced: who announces much and sends nothing has nothing.
+async fn collect(mut body: axum::body::Body, most: usize, room: &mut Share) -> Result<Bytes, Refusal> {
     let mut collected = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) =
+        timeout(PIECE_TIME, body.frame()).await.map_err(|_| broken("did not arrive in time"))?
+    {
         let Ok(frame) = frame else { return Err(broken("broke off")) };
         let Ok(data) = frame.into_data() else { continue };
         if collected.len() + data.len() > most {
             return Err(Failure::TooLarge.into());
+        }
+        if !room.grow(data.len()) {
+            return Err(Failure::Unavailable.into());
         }
         collected.extend_from_slice(&data);
     }

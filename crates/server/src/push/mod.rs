@@ -4,9 +4,5 @@ pub(crate) mod sse;
 pub(crate) mod tellings;
 pub(crate) mod ws;
 
+mod metered;
 mod ws_session;
-
-use std::time::Duration;
-
-/// A client that does not take what it is sent within this is let go.
-const WRITE_TIME: Duration = Duration::from_secs(10);

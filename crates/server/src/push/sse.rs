@@ -1,18 +1,12 @@
 //! Server-sent events: `id`, `event`, `data`, each event once per connection.
 
-use std::{io, time::Duration};
+use std::{collections::VecDeque, pin::pin, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
-use countersign_core::{Error, chance::Chance, feed::Told, store::Delivery};
-use tokio::{
-    io::AsyncWriteExt as _,
-    time::{interval_at, timeout},
-};
+use countersign_core::{chance::Chance, feed::Told, store::Delivery};
+use tokio::time::interval_at;
 
-use super::{
-    WRITE_TIME,
-    tellings::{Listening, Tellings},
-};
+use super::tellings::{Listening, Tellings};
 use crate::{
     app::Shared,
     auth::Caller,
@@ -49,30 +43,35 @@ impl Stream {
         socket.send_little_ahead();
         let mut opening = self.head();
         opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
-        write(&mut socket, &opening).await.ok()?;
+        socket.write(&opening).await.ok()?;
         drop(opening);
+        let mut voided = pin!(self.caller.voided(&self.app));
         let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
+        let mut queue: VecDeque<Told> = VecDeque::new();
         loop {
+            // One message at a time: between two of them a stream hears that it is to end.
             tokio::select! {
-                // Boxed, so that a stream at rest does not carry the room for it.
-                told = self.tellings.next() => Box::pin(self.tell(&mut socket, told)).await?,
-                _ = pings.tick() => self.ping(&mut socket).await?,
+                told = self.tellings.next(), if queue.is_empty() => match told {
+                    Ok(told) => queue.extend(told),
+                    Err(error) => {
+                        tracing::warn!(%error, "a stream ends, its client will come back");
+                        return None;
+                    }
+                },
+                Some(told) = async { queue.pop_front() } => {
+                    // Boxed, so that a stream at rest does not carry the room for it.
+                    Box::pin(self.tell(&mut socket, told)).await?;
+                }
+                _ = pings.tick() => socket.write(b"event: ping\ndata:\n\n").await.ok()?,
                 () = self.app.drain.begun() => {
                     let chance: &dyn Chance = &SystemChance;
                     let spread = RETRY_MILLIS + u32::from(chance.byte()) * SPREAD_MILLIS / 256;
-                    return write(&mut socket, format!("retry: {spread}\n\n").as_bytes()).await.ok();
+                    return socket.write(format!("retry: {spread}\n\n").as_bytes()).await.ok();
                 }
+                () = &mut voided => return None,
                 () = socket.gone() => return None,
             }
         }
-    }
-
-    /// A key that was revoked ends its streams; a store that is away says nothing against the client.
-    async fn ping(&self, socket: &mut Socket) -> Option<()> {
-        if matches!(self.caller.still_stands(&self.app).await, Ok(false)) {
-            return None;
-        }
-        write(socket, b"event: ping\ndata:\n\n").await.ok()
     }
 
     fn head(&self) -> Vec<u8> {
@@ -98,23 +97,14 @@ impl Stream {
         Some(Some(event(&id, message.msg_type.as_str(), &envelope)))
     }
 
-    async fn tell(&mut self, socket: &mut Socket, told: Result<Vec<Told>, Error>) -> Option<()> {
-        let told =
-            told.map_err(|error| tracing::warn!(%error, "a stream ends, its client will come back")).ok()?;
-        for Told { lane, delivery } in told {
-            // The body is fetched now and not before: a slow client holds one message, never a queue.
-            self.places[lane] = delivery.number;
-            let Some(text) = self.text(&delivery).await? else { continue };
-            write(socket, &text).await.ok()?;
+    async fn tell(&mut self, socket: &mut Socket, Told { lane, delivery }: Told) -> Option<()> {
+        // The body is fetched now and not before: a slow client holds one message, never a queue.
+        self.places[lane] = delivery.number;
+        match self.text(&delivery).await? {
+            Some(text) => socket.write(&text).await.ok(),
+            None => Some(()),
         }
-        Some(())
     }
-}
-
-async fn write(socket: &mut Socket, text: &[u8]) -> io::Result<()> {
-    timeout(WRITE_TIME, socket.stream.write_all(text))
-        .await
-        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 /// Line breaks between the tokens of a body would end the event, so each line gets its own `data:`. A reader puts

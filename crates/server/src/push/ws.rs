@@ -1,6 +1,6 @@
 //! A WebSocket: frames in, frames out. What is due when is decided by [`super::ws_session`].
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, io, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use countersign_core::{
@@ -20,10 +20,7 @@ use countersign_wire::{
     refresh::{RefreshBody, RefreshRequest, RefreshType},
 };
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::{
-    net::TcpStream,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -33,28 +30,20 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    WRITE_TIME,
+    metered::Metered,
     tellings::{Listening, Tellings},
     ws_session::{Act, Session},
 };
 use crate::{
     app::Shared,
     auth::Caller,
-    http::{error_response::Refusal, held::Socket, operations, request_id::HttpRequestId},
+    http::{
+        error_response::Refusal,
+        held::{Socket, WRITE_TIME},
+        operations,
+        request_id::HttpRequestId,
+    },
 };
-
-/// The largest message is a snapshot of a session.
-const MOST: usize = limits::MAX_SESSION_MESSAGE;
-
-/// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end.
-fn settings() -> WebSocketConfig {
-    WebSocketConfig::default()
-        .read_buffer_size(512)
-        .write_buffer_size(0)
-        .max_write_buffer_size(MOST)
-        .max_message_size(Some(MOST))
-        .max_frame_size(Some(MOST))
-}
 
 /// How large a message of this type may be, as over REST.
 fn largest(msg_type: Option<&MsgType>) -> usize {
@@ -78,15 +67,31 @@ pub(crate) struct Channel {
 /// Why a connection ends.
 struct Closed(CloseCode, &'static str);
 
-type Sockets = WebSocketStream<TcpStream>;
+type Sockets = WebSocketStream<Metered>;
 
 impl Channel {
+    /// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end. The largest
+    /// message of an enforcer is a snapshot of a session, that of an approver a prompt.
+    fn settings(&self) -> WebSocketConfig {
+        let most = match &self.listening.who {
+            Party::Enforcer(_) => limits::MAX_SESSION_MESSAGE,
+            Party::Approver(_) => limits::MAX_PROMPT_MESSAGE,
+        };
+        WebSocketConfig::default()
+            .read_buffer_size(512)
+            .write_buffer_size(0)
+            .max_write_buffer_size(limits::MAX_SESSION_MESSAGE)
+            .max_message_size(Some(most))
+            .max_frame_size(Some(most))
+    }
+
     /// Until either side has enough. The upgrade has been answered.
     pub(crate) async fn run(mut self, socket: Socket) {
         socket.send_little_ahead();
         let read = socket.read.to_vec();
+        let stream = Metered::new(socket.stream, self.app.bodies.share_of(&self.caller.tenant));
         let mut sockets =
-            WebSocketStream::from_partially_read(socket.stream, read, Role::Server, Some(settings())).await;
+            WebSocketStream::from_partially_read(stream, read, Role::Server, Some(self.settings())).await;
         let Closed(code, reason) = self.talk(&mut sockets).await;
         let frame = CloseFrame { code, reason: reason.into() };
         drop(timeout(WRITE_TIME, Box::pin(sockets.close(Some(frame)))).await);
@@ -95,13 +100,23 @@ impl Channel {
     /// What is done now and then is boxed, so that a connection at rest does not carry the room for it.
     async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
         let started = Instant::now();
+        let mut voided = pin!(self.caller.voided(&self.app));
         let mut session = Session::default();
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {
             let done = tokio::select! {
                 frame = sockets.next() => {
                     session.heard(started.elapsed());
-                    Box::pin(self.take(sockets, frame, &mut session, started.elapsed())).await
+                    let interrupts = match &frame {
+                        Some(Ok(Frame::Ping(payload) | Frame::Pong(payload))) => Some(payload.len()),
+                        _ => None,
+                    };
+                    let taken = Box::pin(self.take(sockets, frame, &mut session, started.elapsed())).await;
+                    match interrupts {
+                        Some(payload) => sockets.get_mut().interrupted(payload),
+                        None => sockets.get_mut().finished(),
+                    }
+                    taken
                 }
                 told = self.tellings.next(), if queue.is_empty() => match told {
                     Ok(told) => {
@@ -113,13 +128,13 @@ impl Channel {
                         Err(Closed(CloseCode::Error, "the store is away"))
                     }
                 },
-                () = std::future::ready(()), if !queue.is_empty() => match queue.pop_front() {
-                    Some(told) => Box::pin(self.tell(sockets, &told, &mut session, started.elapsed())).await,
-                    None => Ok(()),
-                },
+                Some(told) = async { queue.pop_front() } => {
+                    Box::pin(self.tell(sockets, &told, &mut session, started.elapsed())).await
+                }
                 () = sleep_until(started + session.wake_at()) => {
                     Box::pin(self.due(sockets, &mut session, started.elapsed())).await
                 }
+                () = &mut voided => Err(Closed(CloseCode::Policy, "the credential is void")),
                 () = self.app.drain.begun() => Err(Closed(CloseCode::Restart, "the gateway restarts; reconnect")),
             };
             if let Err(closed) = done {
@@ -187,13 +202,13 @@ impl Channel {
         session: &mut Session,
         now: Duration,
     ) -> Result<(), Closed> {
+        if sockets.get_ref().is_overdue() {
+            return Err(Closed(CloseCode::Policy, "a message did not arrive in time"));
+        }
         for act in session.due(now) {
             match act {
                 Act::GiveUp => return Err(Closed(CloseCode::Away, "nothing was heard for two minutes")),
-                Act::Ping => {
-                    self.still_welcome().await?;
-                    self.write(sockets, Frame::Ping(Bytes::new())).await?;
-                }
+                Act::Ping => self.write(sockets, Frame::Ping(Bytes::new())).await?,
                 Act::TellAgain((lane, number)) => match self.tellings.again(lane, number).await {
                     Ok(Some(told)) => self.tell(sockets, &told, session, now).await?,
                     Ok(None) => session.settled((lane, number)),
@@ -202,15 +217,6 @@ impl Channel {
             }
         }
         Ok(())
-    }
-
-    /// A key that was revoked ends its connections.
-    async fn still_welcome(&self) -> Result<(), Closed> {
-        match self.caller.still_stands(&self.app).await {
-            Ok(false) => Err(Closed(CloseCode::Policy, "the credential is void")),
-            // A store that is away says nothing against the client.
-            Ok(true) | Err(_) => Ok(()),
-        }
     }
 
     /// Takes what came from the client, and answers.
@@ -226,6 +232,9 @@ impl Channel {
             Some(Ok(Frame::Binary(bytes))) => bytes,
             Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => return Ok(()),
             Some(Err(tungstenite::Error::Capacity(_))) => return Err(Closed(CloseCode::Size, "too large")),
+            Some(Err(tungstenite::Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
+                return Err(Closed(CloseCode::Again, "too much is on its way; send it again later"));
+            }
             Some(Err(tungstenite::Error::Utf8(_))) => return Err(Closed(CloseCode::Invalid, "not UTF-8")),
             Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(Closed(CloseCode::Normal, "")),
         };
@@ -252,13 +261,13 @@ impl Channel {
             .members()
             .and_then(|mut members| members.optional("msgType"))
             .map_err(|fault| Refusal::invalid(&fault))?;
+        if bytes.len() > largest(said.as_ref()) {
+            return Err(Failure::TooLarge.into());
+        }
         if said == Some(MsgType::Hello) {
             let hello = object.view::<Hello>().map_err(|fault| Refusal::invalid(&fault))?.into_view();
             self.hello(hello);
             return Ok(None);
-        }
-        if bytes.len() > largest(said.as_ref()) {
-            return Err(Failure::TooLarge.into());
         }
         let envelope = object.view::<Envelope<'_>>().map_err(|fault| Refusal::invalid(&fault))?.into_view();
         self.act(envelope.into()).await.map(Some)

@@ -96,7 +96,7 @@ pub(crate) async fn wait(
     hold: Hold,
 ) -> Result<Response, Refusal> {
     let patience = asked.timeout()?;
-    let waiting = Waiting { app, caller, request_id, http_id };
+    let waiting = Waiting { app, caller, request_id, http_id, last: hold.last };
     // What can be answered or refused at once never leaves HTTP.
     if let decided @ Waited::Decided { .. } = waiting.wait(Duration::ZERO).await.about(&waiting.request_id)? {
         return Ok(waiting.answer(decided).map(axum::body::Body::from));
@@ -110,6 +110,8 @@ struct Waiting {
     caller: Enforcer,
     request_id: RequestId,
     http_id: HttpRequestId,
+    /// Whether the client wants nothing else over this connection.
+    last: bool,
 }
 
 impl Waiting {
@@ -121,14 +123,12 @@ impl Waiting {
     async fn hold(self, mut socket: Socket, patience: Duration) -> Option<Socket> {
         let started = Instant::now();
         let waited = tokio::select! {
-            waited = self.wait(patience) => waited,
-            () = self.app.drain.begun() => self.wait(Duration::ZERO).await,
+            waited = self.wait(patience) => waited.map_err(Refusal::from),
+            () = self.caller.voided(&self.app) => Err(Failure::Unauthenticated.into()),
+            () = self.app.drain.begun() => self.wait(Duration::ZERO).await.map_err(Refusal::from),
             () = socket.gone() => return None,
         };
-        let response = match waited {
-            Ok(waited) => self.answer(waited),
-            Err(error) => self.refused(error.into()),
-        };
+        let response = waited.map_or_else(|refusal| self.refused(refusal), |waited| self.answer(waited));
         log::held(&self.http_id, "/v1/exchanges/{requestId}/wait", response.status().as_u16(), started);
         socket.answer(response).await.ok()?;
         Some(socket)
@@ -178,7 +178,7 @@ impl Waiting {
     fn finish(&self, mut response: HttpResponse<Bytes>) -> HttpResponse<Bytes> {
         self.http_id.put_on(&mut response);
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if self.app.drain.has_begun() {
+        if self.last || self.app.drain.has_begun() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response

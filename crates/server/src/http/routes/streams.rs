@@ -111,7 +111,7 @@ pub(crate) async fn websocket(
     upgrade.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     upgrade.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     upgrade.headers_mut().insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    if let Some(ticket) = headers.get(header::SEC_WEBSOCKET_PROTOCOL).filter(|_| caller.by_ticket()) {
+    if let Some(ticket) = headers.get(header::SEC_WEBSOCKET_PROTOCOL).filter(|_| caller.by_ticket) {
         // A browser wants to see the protocol that it offered.
         upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket.clone());
     }
