@@ -14,6 +14,9 @@ pub const HEARTBEAT: Duration = Duration::from_secs(5);
 /// A node that has not renewed its lease for this long is taken for dead.
 pub const LEASE: Duration = Duration::from_secs(15);
 
+/// An enforcer has at most so many channels; when one more opens, the oldest is forgotten.
+pub const MOST_OPEN: usize = 32;
+
 /// One run of one gateway process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub String);
@@ -43,7 +46,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Adds a channel, which becomes the newest, and forgets those of dead nodes.
+    /// Adds a channel, which becomes the newest, and forgets those of dead nodes and those that are too many.
     pub fn open(
         &mut self,
         node: &NodeId,
@@ -54,6 +57,8 @@ impl Channels {
         self.last += 1;
         let number = ChannelNumber(self.last);
         self.open.push(Channel { number, node: node.clone(), transport });
+        let too_many = self.open.len().saturating_sub(MOST_OPEN);
+        self.open.drain(..too_many);
         number
     }
 
@@ -97,6 +102,15 @@ mod tests {
         assert_eq!(channels.newest(true, |_| true), Some(second));
         assert!(channels.close(second) && channels.close(first));
         assert_eq!(channels.newest(true, |_| true), None);
+    }
+
+    #[test]
+    fn of_too_many_channels_the_oldest_are_forgotten() {
+        let mut channels = Channels::default();
+        let numbers: Vec<ChannelNumber> =
+            (0..100).map(|_| channels.open(&node("a"), Transport::Sse, |_| true)).collect();
+        let open: Vec<ChannelNumber> = channels.open.iter().map(|channel| channel.number).collect();
+        assert_eq!(open, numbers[68..]);
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Exchange {
     pub size: usize,
     /// When an approver last asked for it anew.
     pub refreshed_at: Option<Timestamp>,
+    /// The body of that.
+    #[serde(default)]
+    pub refresh: Option<PayloadId>,
     /// Where it stands.
     pub state: State,
 }

@@ -7,8 +7,9 @@ use countersign_wire::id::TenantId;
 use crate::{
     Error,
     chance::Chance,
+    confirmed::Confirmed,
     doorbell::{Doorbell, Ring},
-    store::{Change, MailboxKey, Outcome, Store},
+    store::{Change, Guard, Key, MailboxKey, Outcome, Store},
 };
 
 /// For how long things are kept.
@@ -39,6 +40,7 @@ pub struct Gateway {
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) chance: Arc<dyn Chance>,
     pub(crate) retention: Retention,
+    confirmed: Arc<Confirmed>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -61,7 +63,7 @@ impl Gateway {
         chance: Arc<dyn Chance>,
         retention: Retention,
     ) -> Self {
-        Self { store, doorbell, chance, retention }
+        Self { store, doorbell, chance, retention, confirmed: Arc::default() }
     }
 
     /// The store, for reads that have no meaning of their own.
@@ -75,13 +77,28 @@ impl Gateway {
         let mut rings: Vec<Ring> =
             change.deliveries.iter().map(|delivery| mailbox_ring(&tenant, &delivery.mailbox)).collect();
         rings.extend(moved);
+        let confirmed = self.confirmed.by(&change);
         match self.store.commit(change).await? {
             Outcome::Committed { .. } => {
+                self.confirmed.remember(confirmed);
                 self.doorbell.ring(&rings);
                 Ok(Attempt::Done)
             }
             Outcome::Lost { .. } => Ok(Attempt::Lost),
         }
+    }
+}
+
+impl Gateway {
+    /// Makes sure that this version of an exchange is durable, before somebody is told what it says. Says whether it
+    /// still stands.
+    pub(crate) async fn confirm(&self, tenant: &TenantId, key: &Key, version: u64) -> Result<bool, Error> {
+        if self.confirmed.knows(tenant, key, version) {
+            return Ok(true);
+        }
+        let mut change = Change::new(tenant.clone());
+        change.guards.push(Guard::Version(key.clone(), version));
+        Ok(matches!(self.commit(change, None).await?, Attempt::Done))
     }
 }
 

@@ -32,6 +32,7 @@ pub mod store;
 pub mod sweeper;
 pub mod use_cases;
 
+mod confirmed;
 mod edges;
 mod stored;
 

@@ -51,8 +51,7 @@ pub enum Party {
 impl Gateway {
     /// The message that a delivery stands for; none if what it told of is gone.
     pub async fn message(&self, tenant: &TenantId, delivery: &Delivery) -> Result<Option<Message>, Error> {
-        let loaded = self.store.load(tenant, std::slice::from_ref(&delivery.subject)).await?;
-        let Some(record) = loaded.records.into_iter().next().flatten() else { return Ok(None) };
+        let Some(record) = self.durable_subject(tenant, delivery).await? else { return Ok(None) };
         let Some(about) = about(delivery, &record)? else { return Ok(None) };
         let ids: Vec<PayloadId> = delivery.payload.into_iter().chain(about.trace).collect();
         let mut payloads = match ids.is_empty() {
@@ -76,6 +75,21 @@ impl Gateway {
             body,
             trace,
         }))
+    }
+}
+
+impl Gateway {
+    /// The record that a delivery is about. A decision that a failover could undo is not told.
+    async fn durable_subject(&self, tenant: &TenantId, delivery: &Delivery) -> Result<Option<Record>, Error> {
+        loop {
+            let loaded = self.store.load(tenant, std::slice::from_ref(&delivery.subject)).await?;
+            let Some(record) = loaded.records.into_iter().next().flatten() else { return Ok(None) };
+            if delivery.msg_type != MsgType::DecisionDeliver
+                || self.confirm(tenant, &record.key, record.version).await?
+            {
+                return Ok(Some(record));
+            }
+        }
     }
 }
 

@@ -129,6 +129,15 @@ impl Pairing {
     }
 }
 
+/// A request to nobody in particular goes to all approvers of its enforcer, so there are not more than this.
+const MOST_APPROVERS: usize = 100;
+
+/// An approver has so many enforcers at most.
+const MOST_ENFORCERS: usize = 1_000;
+
+/// Each key of an approver is tried on each of their decisions: one for every device is enough.
+const MOST_KEYS: usize = 16;
+
 /// What is known of an enforcer: its approvers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairedEnforcer {
@@ -146,17 +155,18 @@ pub struct PairedApprover {
 }
 
 impl PairedEnforcer {
-    /// Adds an approver, once.
-    pub fn add(&mut self, approver: &ApproverId) {
+    /// Adds an approver, once. Says whether there was room.
+    pub fn add(&mut self, approver: &ApproverId) -> bool {
         if !self.approvers.contains(approver) {
             self.approvers.push(approver.clone());
         }
+        self.approvers.len() <= MOST_APPROVERS
     }
 }
 
 impl PairedApprover {
-    /// Adds an enforcer, and the signing key of a bundle, each once.
-    pub fn add(&mut self, enforcer: &EnforcerId, public_key: &PublicKey) {
+    /// Adds an enforcer, and the signing key of a bundle, each once. Says whether there was room.
+    pub fn add(&mut self, enforcer: &EnforcerId, public_key: &PublicKey) -> bool {
         if !self.enforcers.contains(enforcer) {
             self.enforcers.push(enforcer.clone());
         }
@@ -165,6 +175,7 @@ impl PairedApprover {
         {
             self.signing_keys.push(bundle.signing);
         }
+        self.enforcers.len() <= MOST_ENFORCERS && self.signing_keys.len() <= MOST_KEYS
     }
 }
 

@@ -27,6 +27,9 @@ pub struct Prompt {
     pub status: AckStatus,
     /// Since when.
     pub ack_at: Timestamp,
+    /// The acknowledgement as it was sent.
+    #[serde(default)]
+    pub ack: Option<PayloadId>,
 }
 
 /// What is to be done about an acknowledgement.

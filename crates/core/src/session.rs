@@ -103,9 +103,11 @@ impl Session {
         }
         match event {
             SessionEvent::Start(start) => {
-                self.agent_host = Some(start.agent_host.clone());
-                self.repo_ref.clone_from(&start.repo_ref);
-                self.created_at = Some(start.created_at);
+                if self.created_at.is_none_or(|known| known <= start.created_at) {
+                    self.agent_host = Some(start.agent_host.clone());
+                    self.repo_ref.clone_from(&start.repo_ref);
+                    self.created_at = Some(start.created_at);
+                }
             }
             SessionEvent::Status(status) => {
                 if self.updated_at.is_none_or(|known| known <= status.updated_at) {

@@ -1,5 +1,7 @@
 //! What time does: expiry, retention, orphans. Any node may sweep; two at once only meet at the guards.
 
+use std::time::Duration;
+
 use countersign_wire::{
     failure::Failure,
     id::{RequestId, TenantId},
@@ -20,6 +22,9 @@ use crate::{
 /// What is looked at in one go.
 const BATCH: u32 = 200;
 
+/// What could not be done is tried again after this.
+const AGAIN: Duration = Duration::from_mins(1);
+
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -39,12 +44,19 @@ impl Gateway {
     }
 
     /// Does all that is due now.
-    pub(crate) async fn sweep_due(&self) -> Result<u64, Error> {
+    async fn sweep_due(&self) -> Result<u64, Error> {
         let mut looked_at = 0;
         loop {
             let (due, now) = self.store.due(BATCH).await?;
             for due in &due {
-                self.look_at(due, now).await?;
+                // One that can't be done must not keep the others from being done.
+                if let Err(error) = self.look_at(due, now).await {
+                    tracing::warn!(%error, kind = ?due.key.kind, "what is due was not done; it will be tried again");
+                    let mut later = Change::new(due.tenant.clone());
+                    later.no_longer_due.push((due.at, due.key.clone()));
+                    later.due.push((now.plus(AGAIN), due.key.clone()));
+                    self.commit(later, None).await?;
+                }
             }
             looked_at += due.len() as u64;
             if due.len() < BATCH as usize {
@@ -53,7 +65,7 @@ impl Gateway {
         }
     }
 
-    async fn look_at(&self, due: &Due, now: Timestamp) -> Result<(), Error> {
+    pub(crate) async fn look_at(&self, due: &Due, now: Timestamp) -> Result<(), Error> {
         loop {
             let loaded = self.store.load(&due.tenant, std::slice::from_ref(&due.key)).await?;
             let record = loaded.records.into_iter().next().flatten();
@@ -104,6 +116,7 @@ impl Gateway {
         change.guards.push(unchanged(key.clone(), Some(known)));
         change.drop_payloads.extend(exchange.artifact);
         change.drop_payloads.extend(exchange.trace);
+        change.drop_payloads.extend(exchange.refresh);
         change.drop_payloads.extend(exchange.state.decided().and_then(|decided| decided.decision));
         let without_body = |decided: &Decided| Decided { decision: None, ..decided.clone() };
         let state = match &exchange.state {
@@ -111,7 +124,7 @@ impl Gateway {
             State::Delivered { decided, at } => State::Delivered { decided: without_body(decided), at: *at },
             other => other.clone(),
         };
-        let tombstone = Exchange { artifact: None, trace: None, state, ..exchange.clone() };
+        let tombstone = Exchange { artifact: None, trace: None, refresh: None, state, ..exchange.clone() };
         change.puts.push(tombstone.put(key.clone())?);
         change.removals.push(Removal::About { subject: key.clone(), msg_types: Vec::new() });
         change.due.push((next_look(&tombstone, &self.retention), key.clone()));
@@ -136,12 +149,16 @@ fn purge(due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
     change.guards.push(crate::store::Guard::Version(due.key.clone(), record.version));
     change.deletes.push(due.key.clone());
     change.removals.push(Removal::About { subject: due.key.clone(), msg_types: Vec::new() });
-    let body: Option<PayloadId> = match due.key.kind {
-        Kind::Prompt => Prompt::read(Some(record))?.and_then(|prompt| prompt.value.body),
-        Kind::SessionEvent => TakenEvent::read(Some(record))?.map(|taken| taken.value.event),
-        _ => None,
+    let bodies: Vec<PayloadId> = match due.key.kind {
+        Kind::Prompt => Prompt::read(Some(record))?
+            .map(|prompt| prompt.value.body.into_iter().chain(prompt.value.ack).collect())
+            .unwrap_or_default(),
+        Kind::SessionEvent => {
+            TakenEvent::read(Some(record))?.map(|taken| taken.value.event).into_iter().collect()
+        }
+        _ => Vec::new(),
     };
-    change.drop_payloads.extend(body);
+    change.drop_payloads.extend(bodies);
     Ok(change)
 }
 

@@ -88,6 +88,7 @@ fn exchange(column: &str) -> Option<Exchange> {
         trace: None,
         size: 2,
         refreshed_at: None,
+        refresh: None,
         state,
     })
 }

@@ -1,10 +1,20 @@
 //! What every handler shares.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use countersign_core::{Gateway, channels::NodeId, use_cases::pairing::CodeKey};
-use countersign_wire::id::GatewayId;
-use tokio::sync::{Semaphore, watch};
+use countersign_core::{
+    Gateway,
+    channels::{LEASE, NodeId},
+    use_cases::pairing::CodeKey,
+};
+use countersign_wire::id::{GatewayId, TenantId};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 use crate::{
     auth::Keys,
@@ -39,6 +49,24 @@ pub struct App {
     /// Turns at reading what is to be pushed.
     pub(crate) push_reads: Semaphore,
     pub(crate) drain: Drain,
+    /// Whether this node's lease in the store was renewed in time.
+    pub(crate) lease: Lease,
+}
+
+/// When this node last wrote to the store that it is alive.
+#[derive(Debug, Default)]
+pub(crate) struct Lease(Mutex<Option<Instant>>);
+
+impl Lease {
+    pub(crate) fn renewed(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// A node that can't write for as long as a lease lasts is of no use.
+    pub(crate) fn holds(&self) -> bool {
+        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.is_some_and(|renewed| renewed.elapsed() < LEASE)
+    }
 }
 
 pub(crate) type Shared = Arc<App>;
@@ -54,12 +82,22 @@ impl App {
             held: Shares::new(most_connections()),
             push_reads: Semaphore::new(PUSH_READS),
             drain: Drain::default(),
+            lease: Lease::default(),
             node: NodeId(crate::http::answer::new_msg_id().to_string()),
             gateway,
             gateway_id,
             secret,
             rates,
         })
+    }
+
+    /// Returns when a credential is revoked. Whoever holds a connection listens to it.
+    pub(crate) fn voided(
+        &self,
+        tenant: &TenantId,
+        principal: &str,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        self.gateway.clone().key_voided(tenant.clone(), principal.to_owned())
     }
 
     /// Whether the gateway is told to stop.

@@ -115,8 +115,11 @@ async fn heartbeat(app: Arc<App>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if let Err(error) = app.gateway.renew_lease(&app.node).await {
-            tracing::warn!(%error, "the lease of this node was not renewed; it will be tried again");
+        match app.gateway.renew_lease(&app.node).await {
+            Ok(()) => app.lease.renewed(),
+            Err(error) => {
+                tracing::warn!(%error, "the lease of this node was not renewed; it will be tried again");
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::{Gateway, use_cases::presence::SelfDescription};
+use countersign_core::{Gateway, presence::NOTED_AGAIN_AFTER, use_cases::presence::SelfDescription};
 use countersign_wire::{
     id::{EnforcerId, TenantId},
     presence::Transport,
@@ -15,9 +15,6 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
-
-/// The same enforcer, heard the same way, is written again after this. Online lasts ten minutes.
-const AGAIN_AFTER: Duration = Duration::from_mins(1);
 
 /// What has come together in this time is written together.
 const GATHER: Duration = Duration::from_millis(200);
@@ -70,7 +67,7 @@ impl PresenceLog {
         let who = (tenant.clone(), enforcer.clone());
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let known = heard.written.get(&who);
-        let fresh = known.is_some_and(|(how, at)| *how == transport && at.elapsed() < AGAIN_AFTER);
+        let fresh = known.is_some_and(|(how, at)| *how == transport && at.elapsed() < NOTED_AGAIN_AFTER);
         if fresh && says.is_none() {
             return;
         }
@@ -90,7 +87,7 @@ async fn write(gateway: Gateway, log: PresenceLog) {
         log.woken.notified().await;
         let to_write = {
             let mut heard = log.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.written.retain(|_, (_, at)| at.elapsed() < AGAIN_AFTER);
+            heard.written.retain(|_, (_, at)| at.elapsed() < NOTED_AGAIN_AFTER);
             std::mem::take(&mut heard.to_write)
         };
         let writes = to_write.into_iter().map(|((tenant, enforcer), (transport, says))| {

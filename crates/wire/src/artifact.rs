@@ -78,13 +78,19 @@ impl Artifact<'_> {
     }
 
     fn check_extensions(&self) -> Result<(), Error> {
-        let Some(extensions) = self.extensions else { return Ok(()) };
-        if extensions.members()?.rest().any(|(key, _)| !key.contains('.')) {
-            let rule = Rule("has a key without a namespace, such as org.example.key");
-            return Err(MemberFault::at("extensions", Problem::Breaks(rule)).into());
-        }
+        let Some(extensions) = &self.extensions else { return Ok(()) };
+        check_namespaces(extensions)?;
         self.requested_actions().map(drop)
     }
+}
+
+/// Keys of extensions have a namespace, so that two of them never mean two things.
+pub(crate) fn check_namespaces(extensions: &RawObject<'_>) -> Result<(), Error> {
+    if extensions.members()?.rest().any(|(key, _)| !key.contains('.')) {
+        let rule = Rule("has a key without a namespace, such as org.example.key");
+        return Err(MemberFault::at("extensions", Problem::Breaks(rule)).into());
+    }
+    Ok(())
 }
 
 impl<'a> FromMembers<'a> for Artifact<'a> {

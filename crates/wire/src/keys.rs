@@ -185,6 +185,18 @@ pub enum PublicKey {
     Opaque(Box<str>),
 }
 
+impl PublicKey {
+    /// Whether it has a key of the other, whatever proofs they come with.
+    pub fn shares_a_key_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bundle(one), Self::Bundle(other)) => {
+                one.signing == other.signing || one.agreement == other.agreement
+            }
+            _ => self == other,
+        }
+    }
+}
+
 impl FromStr for PublicKey {
     type Err = Rule;
 

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Error, FromMembers, Members, RawObject, Verbatim,
+    artifact::check_namespaces,
     hash::{HashAlg, Sha256Hex},
     id::{RequestId, SessionId},
     raw::{CIPHERTEXT, Ciphertext},
@@ -95,6 +96,7 @@ impl<'a> FromMembers<'a> for PromptSend<'a> {
             extensions: members.optional("extensions")?,
         };
         members.close()?;
+        prompt.extensions.as_ref().map_or(Ok(()), check_namespaces)?;
         Ok(prompt)
     }
 }

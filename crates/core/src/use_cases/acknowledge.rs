@@ -13,8 +13,8 @@ use crate::{
     gateway::Attempt,
     prompt::Prompt,
     session::Session,
-    store::{Change, Delivery, Mailbox, Mark, MarkKind, Record, Removal},
-    stored::Stored as _,
+    store::{Change, Delivery, Guard, Mailbox, Mark, MarkKind, Record, Removal},
+    stored::{Stored as _, unchanged},
 };
 
 /// Who acknowledges.
@@ -59,6 +59,14 @@ impl Gateway {
                 .iter()
                 .any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == MsgType::DecisionDeliver);
             let mut change = Change::new(tenant.clone());
+            if meant.is_empty() {
+                // It was acknowledged before, and the answer rests on the record.
+                change
+                    .guards
+                    .extend(looked.exchange.as_ref().map(|known| unchanged(named.key(), Some(known))));
+                let others = looked.others.iter().flatten();
+                change.guards.extend(others.map(|it| Guard::Version(it.key.clone(), it.version)));
+            }
             if let (Acknowledger::Enforcer(enforcer), Some(known), true) =
                 (by, &looked.exchange, decision_meant)
                 && let Verdict::Go(Edge::Deliver) =

@@ -35,6 +35,15 @@ struct Seen {
     live: BTreeSet<NodeId>,
 }
 
+/// What a channel is to tell: that for which it is the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Decisions.
+    pub decisions: bool,
+    /// Everything else.
+    pub rest: bool,
+}
+
 impl Gateway {
     /// Says that a node is alive for some time more.
     pub async fn renew_lease(&self, node: &NodeId) -> Result<(), Error> {
@@ -85,19 +94,21 @@ impl Gateway {
         }
     }
 
-    /// The newest live channel for decisions, and the one for everything else, as `node` sees it.
-    pub async fn newest_channels(
+    /// What a channel of `node` is to tell. None if it is forgotten: its node was taken for dead, or there are too many.
+    pub async fn turn_of(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         node: &NodeId,
-    ) -> Result<(Option<ChannelNumber>, Option<ChannelNumber>), Error> {
-        let seen = self.channels(tenant, enforcer, node).await?;
-        let newest = |is_decision| {
-            let known = seen.known.as_ref()?;
-            known.value.newest(is_decision, |node| seen.live.contains(node))
-        };
-        Ok((newest(true), newest(false)))
+        number: ChannelNumber,
+    ) -> Result<Option<Turn>, Error> {
+        let Seen { known, live } = self.channels(tenant, enforcer, node).await?;
+        let channels = known.map(|known| known.value).unwrap_or_default();
+        if channels.open.iter().all(|channel| channel.number != number) {
+            return Ok(None);
+        }
+        let newest = |is_decision| channels.newest(is_decision, |node| live.contains(node)) == Some(number);
+        Ok(Some(Turn { decisions: newest(true), rest: newest(false) }))
     }
 
     async fn put_channels(

@@ -81,7 +81,12 @@ impl Gateway {
             let known = looked.exchange.as_ref();
             let mut change = Change::new(tenant.clone());
             let remembered = looked.others.last().and_then(Option::as_ref);
-            used.remember(remembered, looked.now, &self.retention, &mut change)?;
+            if !used.remember(remembered, looked.now, &self.retention, &mut change)? {
+                match self.commit(change, None).await? {
+                    Attempt::Done => return Err(Failure::Idempotency.into()),
+                    Attempt::Lost => continue,
+                }
+            }
             match (judge(known.map(|known| &known.value), command, looked.now), known) {
                 (Verdict::Go(Edge::Decide), Some(known)) => {
                     let stored_as = self.chance.payload_id(looked.now);

@@ -1,6 +1,6 @@
 //! What an `Idempotency-Key` was used for. It is written in the commit of what it was used for.
 
-use countersign_wire::{failure::Failure, hash::Sha256Hex, id::RequestId, timestamp::Timestamp};
+use countersign_wire::{hash::Sha256Hex, id::RequestId, timestamp::Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -45,27 +45,30 @@ pub(crate) struct Use<'a> {
 }
 
 impl Use<'_> {
-    /// Refuses a key that was used for another request; else `change` will remember it.
+    /// Whether the key may be used for this request; `change` will remember it then. Else the refusal rests on `change`.
     pub(crate) fn remember(
         &self,
         record: Option<&Record>,
         now: Timestamp,
         retention: &Retention,
         change: &mut Change,
-    ) -> Result<(), Error> {
-        let Some(IdempotencyKey(key)) = self.key else { return Ok(()) };
+    ) -> Result<bool, Error> {
+        let Some(IdempotencyKey(key)) = self.key else { return Ok(true) };
         let known = Remembered::read(record)?;
         if let Some(known) = &known
             && now < known.value.until
         {
             let same = known.value.request_id == *self.request_id && known.value.hash == self.hash;
-            return if same { Ok(()) } else { Err(Failure::Idempotency.into()) };
+            if !same {
+                change.guards.push(unchanged(key.clone(), Some(known)));
+            }
+            return Ok(same);
         }
         let until = now.plus(retention.idempotency);
         let remembered = Remembered { request_id: self.request_id.clone(), hash: self.hash, until };
         change.guards.push(unchanged(key.clone(), known.as_ref()));
         change.puts.push(remembered.put(key.clone())?);
         change.due.push((until, key.clone()));
-        Ok(())
+        Ok(true)
     }
 }

@@ -10,7 +10,7 @@ use countersign_wire::{
 use crate::{
     Error, Gateway,
     exchange::{Exchange, State},
-    store::{Delivery, DeliveryQuery, Key, Mailbox, MarkKind, PayloadId},
+    store::{Delivery, DeliveryQuery, Due, Key, Mailbox, MarkKind, PayloadId, Unread},
     stored::Stored as _,
 };
 
@@ -73,8 +73,8 @@ impl Gateway {
         let (own, shared) = match list {
             List::Active => (Mailbox::Approver(approver.clone()), Mailbox::Shared),
             List::Expired => {
-                // What has just lapsed belongs on this list, and moves there when it is swept.
-                self.sweep_due().await?;
+                self.expire_lapsed(tenant, Mailbox::Approver(approver.clone())).await?;
+                self.expire_lapsed(tenant, Mailbox::Shared).await?;
                 (Mailbox::ExpiredOfApprover(approver.clone()), Mailbox::ExpiredShared)
             }
         };
@@ -111,6 +111,30 @@ impl Gateway {
         }
         let next = (taken < merged.len()).then_some(position);
         Ok(Page { items: self.items(tenant, listed).await?, next })
+    }
+
+    /// What has just lapsed belongs on the list of what has expired, and moves there now.
+    async fn expire_lapsed(&self, tenant: &TenantId, mailbox: Mailbox) -> Result<(), Error> {
+        const CHUNK: u32 = 200;
+        let mut after = 0;
+        loop {
+            let query = DeliveryQuery {
+                mailbox: mailbox.clone(),
+                after,
+                limit: CHUNK,
+                unless_marked: None,
+                only_relevant: false,
+            };
+            let Unread { deliveries, now } = self.store.deliveries(tenant, query).await?;
+            for lapsed in deliveries.iter().filter(|delivery| delivery.until <= now) {
+                let due = Due { tenant: tenant.clone(), at: lapsed.until, key: lapsed.subject.clone() };
+                self.look_at(&due, now).await?;
+            }
+            match deliveries.last() {
+                Some(last) if deliveries.len() == CHUNK as usize => after = last.number,
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Adds the bodies, all in one read.

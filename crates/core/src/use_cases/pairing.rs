@@ -39,6 +39,13 @@ const WRONG_CODES: u32 = 5;
 /// For how long a principal's wrong codes are held against it, from the first.
 const WRONG_CODES_COUNT_FOR: Duration = Duration::from_mins(10);
 
+/// What is to be counted of a code.
+#[derive(Clone, Copy)]
+enum Code {
+    Tried,
+    WasRight,
+}
+
 /// Where a code leads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct CodePointer {
@@ -118,35 +125,31 @@ impl Gateway {
         code: PairingCode,
         codes: &CodeKey,
     ) -> Result<ResolveResponse, Error> {
-        self.refuse_guessing(tenant, principal).await?;
+        // Counted as wrong before it is looked at: however many come at once, no more than so many are looked at.
+        self.count_code(tenant, principal, Code::Tried).await?;
         let resolved = self.resolve_code(tenant, approver, code, codes).await;
-        if let Err(Error::Pairing(Refusal::NotFound)) = resolved {
-            self.note_wrong_code(tenant, principal).await?;
+        if !matches!(resolved, Err(Error::Pairing(Refusal::NotFound))) {
+            self.count_code(tenant, principal, Code::WasRight).await?;
         }
         resolved
     }
 
-    async fn refuse_guessing(&self, tenant: &TenantId, principal: &str) -> Result<(), Error> {
-        let loaded = self.store.load(tenant, &[WrongCodes::key(principal)]).await?;
-        let known = WrongCodes::read(loaded.first())?;
-        match known {
-            Some(known) if known.value.count >= WRONG_CODES && loaded.now < known.value.until => {
-                Err(Error::TryLater(known.value.until.since(loaded.now)))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    async fn note_wrong_code(&self, tenant: &TenantId, principal: &str) -> Result<(), Error> {
+    async fn count_code(&self, tenant: &TenantId, principal: &str, code: Code) -> Result<(), Error> {
         let key = WrongCodes::key(principal);
         loop {
             let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
             let known = WrongCodes::read(loaded.first())?;
-            let next = match &known {
-                Some(known) if loaded.now < known.value.until => {
-                    WrongCodes { count: known.value.count + 1, until: known.value.until }
+            let current = known.as_ref().map(|known| known.value.clone()).filter(|it| loaded.now < it.until);
+            let next = match (current, code) {
+                (Some(current), Code::Tried) if current.count >= WRONG_CODES => {
+                    return Err(Error::TryLater(current.until.since(loaded.now)));
                 }
-                _ => WrongCodes { count: 1, until: loaded.now.plus(WRONG_CODES_COUNT_FOR) },
+                (Some(current), Code::Tried) => WrongCodes { count: current.count + 1, ..current },
+                (Some(current), Code::WasRight) => {
+                    WrongCodes { count: current.count.saturating_sub(1), ..current }
+                }
+                (None, Code::Tried) => WrongCodes { count: 1, until: loaded.now.plus(WRONG_CODES_COUNT_FOR) },
+                (None, Code::WasRight) => return Ok(()),
             };
             let mut change = Change::new(tenant.clone());
             change.guards.push(unchanged(key.clone(), known.as_ref()));
@@ -211,8 +214,16 @@ impl Gateway {
             let Some(known) = Pairing::read(loaded.records[0].as_ref())? else {
                 return Err(Refusal::NotFound.into());
             };
-            known.value.check_completion(approver, loaded.now)?;
-            if known.value.public_key == request.public_key {
+            if let Err(refusal) = known.value.check_completion(approver, loaded.now) {
+                // A refusal rests on what it found, so that is confirmed first.
+                let mut change = Change::new(tenant.clone());
+                change.guards.push(unchanged(key.clone(), Some(&known)));
+                match self.commit(change, None).await? {
+                    Attempt::Done => return Err(refusal.into()),
+                    Attempt::Lost => continue,
+                }
+            }
+            if known.value.public_key.shares_a_key_with(&request.public_key) {
                 // One key on both sides is no pair.
                 let fault = countersign_wire::Error::breaks("publicKey", "is the enforcer's own");
                 return Err(Error::Faulty { failure: Failure::Validation, fault });
@@ -223,8 +234,11 @@ impl Gateway {
             let known_approver = PairedApprover::read(loaded.records[1].as_ref())?;
             let mut enforcer = known_enforcer.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             let mut paired = known_approver.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            enforcer.add(approver);
-            paired.add(&known.value.enforcer, &request.public_key);
+            if !enforcer.add(approver) || !paired.add(&known.value.enforcer, &request.public_key) {
+                let fault =
+                    countersign_wire::Error::breaks("approverId", "has as many pairs or keys as it may");
+                return Err(Error::Faulty { failure: Failure::Validation, fault });
+            }
             let routing_token = self.chance.token();
             let progress = Progress::Completed {
                 approver: approver.clone(),

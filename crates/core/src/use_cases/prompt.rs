@@ -17,7 +17,6 @@ use crate::{
     Error, Gateway,
     edges::{Actor, note},
     gateway::Attempt,
-    pairing::PairedApprover,
     policy::{POLICY_ID, Policy},
     prompt::{Prompt, Verdict},
     session::Session,
@@ -32,6 +31,8 @@ pub struct PromptSubmission<'a> {
     pub tenant: TenantId,
     /// Who.
     pub approver: ApproverId,
+    /// Whether they see the sessions of every enforcer, and not only of those they are paired with.
+    pub sees_all: bool,
     /// Under which id.
     pub request_id: RequestId,
     /// The prompt.
@@ -58,7 +59,7 @@ pub struct PromptStanding {
 impl Gateway {
     /// Queues a prompt for its enforcer, or recognises it.
     pub async fn send_prompt(&self, submission: PromptSubmission<'_>) -> Result<PromptStanding, Error> {
-        let PromptSubmission { tenant, approver, request_id, body, recipient, idempotency_key } = &submission;
+        let PromptSubmission { tenant, approver, request_id, body, idempotency_key, .. } = &submission;
         body.check_hash().map_err(Error::in_hashed_body)?;
         let (prompt_hash, session, text, limit) = match &**body {
             PromptSubmit::Sealed(sealed) => (
@@ -71,7 +72,15 @@ impl Gateway {
                 (prompt.prompt_hash, prompt.session_id.as_ref(), prompt.text.len(), limits::MAX_PROMPT)
             }
         };
-        if text > limit {
+        // As it is written, which is what the rest of the message is counted against.
+        let written = match &**body {
+            PromptSubmit::Sealed(_) => text,
+            PromptSubmit::Open(_) => {
+                let members = body.raw().members().map_err(Error::in_hashed_body)?;
+                members.rest().find(|(name, _)| *name == "text").map_or(0, |(_, text)| text.get().len())
+            }
+        };
+        if text > limit || body.raw().as_str().len() - written > limits::MAX_OTHER_BODY {
             return Err(Failure::TooLarge.into());
         }
         let key = Prompt::key(request_id);
@@ -88,7 +97,12 @@ impl Gateway {
             }
             let mut change = Change::new(tenant.clone());
             let remembered = loaded.records.last().and_then(Option::as_ref);
-            used.remember(remembered, loaded.now, &self.retention, &mut change)?;
+            if !used.remember(remembered, loaded.now, &self.retention, &mut change)? {
+                match self.commit(change, None).await? {
+                    Attempt::Done => return Err(Failure::Idempotency.into()),
+                    Attempt::Lost => continue,
+                }
+            }
             change.guards.push(unchanged(key.clone(), known.as_ref()));
             let (prompt, replayed) = match known {
                 Some(known)
@@ -100,11 +114,14 @@ impl Gateway {
                         true,
                     )
                 }
-                Some(_) => return Err(Failure::AlreadyExists.into()),
+                // The refusal rests on the record, so that is confirmed first.
+                Some(_) => match self.commit(change, None).await? {
+                    Attempt::Done => return Err(Failure::AlreadyExists.into()),
+                    Attempt::Lost => continue,
+                },
                 None => {
                     let stored_as = self.chance.payload_id(loaded.now);
-                    let enforcer =
-                        self.prompt_recipient(tenant, approver, recipient.as_ref(), session).await?;
+                    let enforcer = self.prompt_recipient(&submission, session).await?;
                     let prompt = Prompt {
                         approver: approver.clone(),
                         enforcer,
@@ -113,6 +130,7 @@ impl Gateway {
                         created_at: loaded.now,
                         status: AckStatus::Queued,
                         ack_at: loaded.now,
+                        ack: None,
                     };
                     let until = loaded.now.plus(self.retention.after_end);
                     change.puts.push(prompt.put(key.clone())?);
@@ -140,24 +158,25 @@ impl Gateway {
     /// The enforcer that the envelope names, else that of the session, else the one that is paired.
     async fn prompt_recipient(
         &self,
-        tenant: &TenantId,
-        approver: &ApproverId,
-        named: Option<&EnforcerId>,
+        submission: &PromptSubmission<'_>,
         session: Option<&SessionId>,
     ) -> Result<EnforcerId, Error> {
-        if let Some(named) = named {
+        let PromptSubmission { tenant, approver, sees_all, .. } = submission;
+        if let Some(named) = &submission.recipient {
             return Ok(named.clone());
         }
+        let paired = self.paired_enforcers(tenant, approver).await?;
         if let Some(session) = session {
             let loaded = self.store.load(tenant, &[Session::key(session)]).await?;
-            if let Some(known) = Session::read(loaded.first())? {
+            // One that the approver may not see is as one that is not there.
+            if let Some(known) = Session::read(loaded.first())?
+                && (*sees_all || paired.contains(&known.value.enforcer))
+            {
                 return Ok(known.value.enforcer);
             }
         }
-        let loaded = self.store.load(tenant, &[PairedApprover::key(approver)]).await?;
-        let paired = PairedApprover::read(loaded.first())?;
-        match paired.map(|paired| paired.value.enforcers).as_deref() {
-            Some([only]) => Ok(only.clone()),
+        match paired.as_slice() {
+            [only] => Ok(only.clone()),
             _ => Err(Failure::NoApprover.into()),
         }
     }
@@ -192,8 +211,9 @@ impl Gateway {
             let mut change = Change::new(tenant.clone());
             change.guards.push(unchanged(key.clone(), Some(&known)));
             if known.value.acknowledge(ack.status) == Verdict::Advance {
-                let next = Prompt { status: ack.status, ack_at: ack.ack_at, ..known.value.clone() };
                 let stored_as = self.chance.payload_id(loaded.now);
+                let (status, ack_at) = (ack.status, ack.ack_at);
+                let next = Prompt { status, ack_at, ack: Some(stored_as), ..known.value.clone() };
                 change.puts.push(next.put(key.clone())?);
                 let actor = Actor::Enforcer(enforcer.as_str());
                 change.audit.push(note(key.clone(), actor, "prompt.acknowledged")?);

@@ -15,7 +15,7 @@ use crate::{
     edges::{Actor, note, tell},
     exchange::{Command, Exchange, Refusal, Verdict, judge},
     gateway::Attempt,
-    store::{Change, Mailbox, NewDelivery},
+    store::{Change, Mailbox, NewDelivery, Removal},
     stored::{Stored as _, unchanged},
 };
 
@@ -48,14 +48,19 @@ impl Gateway {
                 }
             }
             let key = named.key();
-            let next = Exchange { refreshed_at: Some(looked.now), ..known.value.clone() };
+            let payload = self.chance.payload_id(looked.now);
+            let next =
+                Exchange { refreshed_at: Some(looked.now), refresh: Some(payload), ..known.value.clone() };
             let text = serde_json::to_vec(body)
                 .map_err(|error| crate::store::StoreError::Corrupt(error.to_string()))?;
-            let payload = self.chance.payload_id(looked.now);
             let mut change = Change::new(tenant.clone());
             change.guards.push(unchanged(key.clone(), Some(known)));
             change.puts.push(next.put(key.clone())?);
             change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "refresh.requested")?);
+            // One that has not been heard yet says no more than the new one.
+            let msg_types = vec![MsgType::RefreshRequest];
+            change.removals.push(Removal::About { subject: key.clone(), msg_types });
+            change.drop_payloads.extend(known.value.refresh);
             change.payloads.push((payload, Bytes::from(text)));
             let enforcer = Mailbox::Enforcer(next.enforcer.clone());
             let msg_id = self.chance.msg_id(looked.now);

@@ -26,7 +26,7 @@ use crate::{
 /// One event that was taken in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenEvent {
-    /// Its canonical form's hash.
+    /// Its canonical form's hash, or the snapshot's own.
     pub digest: Sha256Hex,
     /// The event as it was sent.
     pub event: PayloadId,
@@ -52,7 +52,11 @@ impl Gateway {
         check_size(event)?;
         event.check_hash().map_err(Error::in_hashed_body)?;
         let form = canonical::form(event.raw().as_str().as_bytes()).map_err(Error::in_hashed_body)?;
-        let digest = Sha256Hex::digest(&form);
+        // A snapshot is the same if its hash is: sealed anew, it is another text.
+        let digest = match &**event {
+            SessionEvent::Snapshot(snapshot) => snapshot.snapshot_hash,
+            _ => Sha256Hex::digest(&form),
+        };
         let session_key = Session::key(event.session_id());
         // A snapshot is known by its id, anything else by all that it says.
         let event_key = TakenEvent::key(match &**event {
@@ -76,12 +80,24 @@ impl Gateway {
             change.guards.push(unchanged(session_key.clone(), known.as_ref()));
             let reported = match TakenEvent::read(loaded.records[1].as_ref())? {
                 Some(taken) if taken.value.digest == digest => Reported::Known,
-                Some(_) => return Err(Refusal::DuplicateSnapshot.into()),
+                // A refusal rests on what it found, so that is confirmed first.
+                Some(taken) => {
+                    change.guards.push(unchanged(event_key.clone(), Some(&taken)));
+                    match self.commit(change, None).await? {
+                        Attempt::Done => return Err(Refusal::DuplicateSnapshot.into()),
+                        Attempt::Lost => continue,
+                    }
+                }
                 None => {
                     let stored_as = self.chance.payload_id(loaded.now);
                     let mut session =
                         known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
-                    session.apply(event, stored_as)?;
+                    if let Err(refusal) = session.apply(event, stored_as) {
+                        match self.commit(change, None).await? {
+                            Attempt::Done => return Err(refusal.into()),
+                            Attempt::Lost => continue,
+                        }
+                    }
                     let until = loaded.now.plus(self.retention.after_end);
                     session.kept_until = Some(until);
                     change.guards.push(Guard::Absent(event_key.clone()));

@@ -37,12 +37,19 @@ impl Gateway {
         viewer: Viewer<'_>,
         request_id: &RequestId,
     ) -> Result<Standing, Error> {
-        let looked = self.look(&named(tenant, request_id), viewer, &[]).await?;
-        let Some(known) = looked.exchange else { return Err(Refusal::NotFound.into()) };
-        if let Verdict::Refuse(refusal) = judge(Some(&known.value), Command::Status, looked.now) {
-            return Err(refusal.into());
-        }
-        let state = known.value.state_at(looked.now);
+        let named = named(tenant, request_id);
+        let (known, state) = loop {
+            let looked = self.look(&named, viewer, &[]).await?;
+            let Some(known) = looked.exchange else { return Err(Refusal::NotFound.into()) };
+            if let Verdict::Refuse(refusal) = judge(Some(&known.value), Command::Status, looked.now) {
+                return Err(refusal.into());
+            }
+            let state = known.value.state_at(looked.now);
+            // A decision that a failover could undo is not told.
+            if state.decided().is_none() || self.confirm(tenant, &named.key(), known.version).await? {
+                break (known, state);
+            }
+        };
         let decision = match state.decided().and_then(|decided| decided.decision) {
             Some(id) => self.store.payloads(tenant, &[id]).await?.pop().flatten(),
             None => None,

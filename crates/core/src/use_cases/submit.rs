@@ -95,7 +95,12 @@ impl Gateway {
             let known = looked.exchange.as_ref();
             let mut change = Change::new(submission.tenant.clone());
             let remembered = looked.others.last().and_then(Option::as_ref);
-            used.remember(remembered, looked.now, &self.retention, &mut change)?;
+            if !used.remember(remembered, looked.now, &self.retention, &mut change)? {
+                match self.commit(change, None).await? {
+                    Attempt::Done => return Err(Failure::Idempotency.into()),
+                    Attempt::Lost => continue,
+                }
+            }
             match judge(known.map(|known| &known.value), command, looked.now) {
                 Verdict::Refuse(refusal) => return self.refuse(&named, known, refusal).await,
                 Verdict::Go(Edge::Submit) => {
@@ -156,6 +161,7 @@ impl Gateway {
             trace: trace.as_ref().map(|(id, _)| *id),
             size: body.len() + trace.as_ref().map_or(0, |(_, text)| text.len()),
             refreshed_at: None,
+            refresh: None,
             state: State::Pending,
         };
         let key = named.key();

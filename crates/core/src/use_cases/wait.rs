@@ -69,6 +69,8 @@ impl Gateway {
                     sleep_until(deadline.min(started + HOLD)).await;
                     return Ok(Waited::Nothing { state: state.on_the_wire() });
                 }
+                // A decision that a failover could undo is not told.
+                _ if !self.confirm(tenant, &named.key(), known.version).await? => continue,
                 _ => {
                     if let Some(waited) = self.decision_of(tenant, &known.value, &state).await? {
                         return Ok(waited);

@@ -26,6 +26,8 @@ pub(crate) struct Caller {
     pub(crate) principal: String,
     /// Whether it came with a ticket instead of a key.
     pub(crate) by_ticket: bool,
+    /// How it is heard.
+    pub(crate) transport: Transport,
 }
 
 /// A caller that may act as an enforcer: as one, or as any of the tenant.
@@ -34,6 +36,7 @@ pub(crate) struct Enforcer {
     pub(crate) tenant: TenantId,
     pub(crate) principal: String,
     pub(crate) only: Option<EnforcerId>,
+    transport: Transport,
 }
 
 /// A caller that may act as an approver: as one, or as any of the tenant.
@@ -55,7 +58,7 @@ impl Caller {
         match &self.role {
             Role::Enforcer(only) => {
                 let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
-                Ok(Enforcer { tenant, principal, only: only.clone() })
+                Ok(Enforcer { tenant, principal, only: only.clone(), transport: self.transport })
             }
             _ => Err(Failure::Forbidden.into()),
         }
@@ -82,11 +85,6 @@ impl Caller {
         }
     }
 
-    /// Returns when the credential is revoked. Whoever holds a connection listens to it.
-    pub(crate) fn voided(&self, app: &App) -> impl Future<Output = ()> + Send + use<> {
-        app.gateway.clone().key_voided(self.tenant.clone(), self.principal.clone())
-    }
-
     async fn from_parts(app: &App, parts: &Parts) -> Result<Self, Refusal> {
         let headers = &parts.headers;
         let key = match presented_key(headers) {
@@ -96,7 +94,7 @@ impl Caller {
         };
         let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().to_string());
-        Ok(Self { tenant, role, principal, by_ticket: false })
+        Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
     }
 
     /// A ticket comes as the subprotocol of a WebSocket, and nowhere else.
@@ -111,7 +109,8 @@ impl Caller {
         if !app.gateway.key_stands(&tenant, &ticket.principal).await? {
             return Err(Failure::Unauthenticated.into());
         }
-        Ok(Self { tenant, role: ticket.role, principal: ticket.principal, by_ticket: true })
+        let (role, principal) = (ticket.role, ticket.principal);
+        Ok(Self { tenant, role, principal, by_ticket: true, transport: Transport::Poll })
     }
 }
 
@@ -133,7 +132,7 @@ impl Enforcer {
         if self.only.as_ref().is_some_and(|only| only != named) {
             return Err(Failure::Forbidden.into());
         }
-        app.presence.heard(&self.tenant, named, Transport::Poll);
+        app.presence.heard(&self.tenant, named, self.transport);
         Ok(named.clone())
     }
 
@@ -143,13 +142,8 @@ impl Enforcer {
             Some(only) => only.clone(),
             None => EnforcerId::new("dev-enforcer").map_err(|_| Failure::Internal)?,
         };
-        app.presence.heard(&self.tenant, &itself, Transport::Poll);
+        app.presence.heard(&self.tenant, &itself, self.transport);
         Ok(itself)
-    }
-
-    /// Returns when the credential is revoked.
-    pub(crate) fn voided(&self, app: &App) -> impl Future<Output = ()> + Send + use<> {
-        app.gateway.clone().key_voided(self.tenant.clone(), self.principal.clone())
     }
 
     /// What this caller may see.
@@ -212,6 +206,21 @@ impl FromRequestParts<Shared> for Approver {
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
         Caller::from_request_parts(parts, app).await?.approver()
+    }
+}
+
+/// A caller that is one of the two sides of exchanges, and not the operator.
+#[derive(Debug)]
+pub(crate) struct Participant(pub(crate) Caller);
+
+impl FromRequestParts<Shared> for Participant {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
+        match Caller::from_request_parts(parts, app).await? {
+            Caller { role: Role::Operator, .. } => Err(Failure::Forbidden.into()),
+            caller => Ok(Self(caller)),
+        }
     }
 }
 

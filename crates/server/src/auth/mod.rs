@@ -3,5 +3,5 @@
 mod caller;
 mod keys;
 
-pub(crate) use caller::{Approver, Caller, Enforcer, Operator};
+pub(crate) use caller::{Approver, Caller, Enforcer, Operator, Participant};
 pub(crate) use keys::Keys;

@@ -68,6 +68,11 @@ impl Refusal {
         Self { request_id: Some(request_id.clone()), ..self }
     }
 
+    /// Says which exchange it is about, unless it does already.
+    pub(crate) fn or_about(self, request_id: Option<RequestId>) -> Self {
+        Self { request_id: self.request_id.or(request_id), ..self }
+    }
+
     pub(crate) fn failure(&self) -> Failure {
         self.failure
     }
@@ -147,11 +152,19 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// The generic rows of 4.5 and the platform answer errors as bare JSON, everything else as envelopes.
+/// The generic rows of 4.5, and whatever is not the protocol, answer errors as bare JSON, everything else as envelopes.
 fn is_bare(path: &str) -> bool {
-    const GENERIC: [&str; 5] =
-        ["/v1/artifact", "/v1/decision", "/v1/prompt", "/v1/session/event", "/v1/status"];
-    GENERIC.contains(&path) || path.starts_with("/v1/session/") || path.starts_with("/platform/")
+    const PLAIN: [&str; 8] = [
+        "/v1/artifact",
+        "/v1/decision",
+        "/v1/prompt",
+        "/v1/session/event",
+        "/v1/status",
+        "/healthz",
+        "/readyz",
+        "/openapi.json",
+    ];
+    PLAIN.contains(&path) || path.starts_with("/v1/session/") || path.starts_with("/platform/")
 }
 
 /// Writes refusals, and what every answer has in common.
@@ -172,7 +185,9 @@ pub(crate) async fn render(State(app): State<Shared>, request: Request, next: Ne
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         if matches!(refusal.failure, Failure::RateLimited | Failure::Unavailable) {
-            let seconds = refusal.retry_after.map_or(1, |after| after.as_secs().max(1));
+            // Rounded up: whoever comes back then is not too early.
+            let seconds = refusal.retry_after.map_or(1, |after| after.as_millis().div_ceil(1_000).max(1));
+            let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if refusal.failure == Failure::Unauthenticated {

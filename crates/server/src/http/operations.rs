@@ -48,13 +48,12 @@ pub(crate) async fn submit(
         (None, Ok(body)) => named_inside(framed.body, body)?,
         (None, Err(_)) => return Err(body.err().unwrap_or(Failure::Structure.into()).into()),
     };
-    let enforcer = acting_enforcer(app, caller, &framed).about(&request_id)?;
-    check_trace(&framed, 0).about(&request_id)?;
+    let body = body.about(&request_id)?;
     let submission = Submission {
         tenant: caller.tenant.clone(),
-        enforcer,
+        enforcer: acting_enforcer(app, caller, &framed).about(&request_id)?,
         request_id: request_id.clone(),
-        body: body.about(&request_id)?,
+        body,
         expires_at: framed.expires_at,
         recipient: framed.recipient.approver_id,
         trace: framed.trace,
@@ -88,13 +87,13 @@ pub(crate) async fn decide(
         (None, Ok(decision)) => decision.request_id.clone(),
         (None, Err(refusal)) => return Err(refusal.clone()),
     };
-    let approver = acting_approver(caller, &framed).about(&request_id)?;
-    check_trace(&framed, 0).about(&request_id)?;
+    let decision = decision.about(&request_id)?;
+    check_extras(&framed).about(&request_id)?;
     let submission = DecisionSubmission {
         tenant: caller.tenant.clone(),
-        approver,
+        approver: acting_approver(caller, &framed).about(&request_id)?,
         request_id: request_id.clone(),
-        decision: decision.about(&request_id)?,
+        decision,
         idempotency_key,
     };
     app.gateway.decide(submission).await.about(&request_id)
@@ -108,9 +107,8 @@ pub(crate) async fn withdraw(
     framed: &Framed<'_>,
 ) -> Result<Accepted, Refusal> {
     same_request(framed, request_id)?;
-    let named =
-        framed.sender.enforcer_id.as_ref().ok_or_else(|| missing("sender.enforcerId")).about(request_id)?;
-    let enforcer = caller.acting_as(app, named).about(request_id)?;
+    check_extras(framed).about(request_id)?;
+    let enforcer = acting_enforcer(app, caller, framed).about(request_id)?;
     app.gateway.withdraw(&caller.tenant, &enforcer, request_id).await.about(request_id)
 }
 
@@ -122,9 +120,10 @@ pub(crate) async fn refresh(
     framed: &Framed<'_>,
 ) -> Result<RefreshBody, Refusal> {
     same_request(framed, request_id)?;
-    let approver = acting_approver(caller, framed).about(request_id)?;
+    check_extras(framed).about(request_id)?;
     let body =
         framed.body.view::<RefreshBody>().map_err(|fault| Refusal::invalid(&fault)).about(request_id)?;
+    let approver = acting_approver(caller, framed).about(request_id)?;
     app.gateway.refresh(&caller.tenant, &approver, request_id, &body).await.about(request_id)?;
     Ok(body.into_view())
 }
@@ -139,9 +138,16 @@ pub(crate) async fn acknowledge(
     let body = framed.body.view::<AckSubmit<'_>>().map_err(|fault| Refusal::invalid(&fault));
     let request_id = framed.request_id.clone().ok_or_else(|| missing("requestId"))?;
     let body = body.about(&request_id)?;
-    let AckSubmit::Message(ack) = &*body else {
-        acknowledge_prompt(app, &caller.enforcer()?, framed).await?;
-        return Ok(AckAccepted { request_id, msg_id: None });
+    check_extras(framed).about(&request_id)?;
+    let ack = match &*body {
+        AckSubmit::Message(ack) if framed.msg_type != Some(MsgType::PromptAck) => ack,
+        // Where the type or the body says so; the rest of it must be there then.
+        _ => {
+            acknowledge_prompt(app, &caller.enforcer().about(&request_id)?, framed)
+                .await
+                .about(&request_id)?;
+            return Ok(AckAccepted { request_id, msg_id: None });
+        }
     };
     let (tenant, msg_id) = (&caller.tenant, ack.msg_id.as_ref());
     let acknowledged = match &caller.role {
@@ -178,15 +184,11 @@ pub(crate) async fn send_prompt(
         let fault = countersign_wire::Error::breaks("requestId", "is not that of the envelope");
         return Err(Refusal::invalid(&fault).about(&request_id));
     }
-    let approver = acting_approver(caller, &framed).about(&request_id)?;
-    let metadata = match &*body {
-        PromptSubmit::Open(prompt) => prompt.metadata.map_or(0, |metadata| metadata.as_str().len()),
-        PromptSubmit::Sealed(_) => 0,
-    };
-    check_trace(&framed, metadata).about(&request_id)?;
+    check_extras(&framed).about(&request_id)?;
     let submission = PromptSubmission {
         tenant: caller.tenant.clone(),
-        approver,
+        approver: acting_approver(caller, &framed).about(&request_id)?,
+        sees_all: caller.only.is_none(),
         request_id: request_id.clone(),
         body,
         recipient: framed.recipient.enforcer_id,
@@ -216,6 +218,8 @@ pub(crate) async fn acknowledge_prompt(
         let fault = countersign_wire::Error::breaks("requestId", "is not that of the envelope");
         return Err(Refusal::invalid(&fault).about(&request_id));
     }
+    check_extras(framed).about(&request_id)?;
+    speaks_only_as_enforcer(framed).about(&request_id)?;
     // Whoever may act as any enforcer acts as the one that the prompt is for, unless it says otherwise.
     let enforcer = match (&framed.sender.enforcer_id, &caller.only) {
         (Some(named), _) => caller.acting_as(app, named).about(&request_id)?,
@@ -238,6 +242,7 @@ pub(crate) async fn report(
     if framed.msg_type.as_ref().is_some_and(|said| said.as_str() != event.event_type().as_str()) {
         return Err(Failure::Unsupported.into());
     }
+    check_extras(framed)?;
     let enforcer = acting_enforcer(app, caller, framed)?;
     let reported = app.gateway.report_session(&caller.tenant, &enforcer, &event).await?;
     Ok((event.session_id().clone(), reported))
@@ -245,14 +250,27 @@ pub(crate) async fn report(
 
 /// The specification wants a sender on submissions, decisions and withdrawals; elsewhere the credential says who.
 fn acting_enforcer(app: &App, caller: &Enforcer, framed: &Framed<'_>) -> Result<EnforcerId, Refusal> {
-    match &framed.sender.enforcer_id {
-        Some(named) => caller.acting_as(app, named),
-        None if framed.msg_type == Some(MsgType::ArtifactSubmit) => Err(missing("sender.enforcerId")),
-        None => caller.itself(app),
+    speaks_only_as_enforcer(framed)?;
+    match (&framed.sender.enforcer_id, &framed.msg_type) {
+        (Some(named), _) => caller.acting_as(app, named),
+        (None, Some(MsgType::ArtifactSubmit | MsgType::ExchangeWithdrawn)) => {
+            Err(missing("sender.enforcerId"))
+        }
+        (None, _) => caller.itself(app),
     }
 }
 
+/// Whoever names somebody of another side speaks for somebody else.
+fn speaks_only_as_enforcer(framed: &Framed<'_>) -> Result<(), Refusal> {
+    let sender = &framed.sender;
+    let others = sender.approver_id.is_some() || sender.gateway_id.is_some();
+    if others { Err(Failure::Forbidden.into()) } else { Ok(()) }
+}
+
 fn acting_approver(caller: &Approver, framed: &Framed<'_>) -> Result<ApproverId, Refusal> {
+    if framed.sender.enforcer_id.is_some() || framed.sender.gateway_id.is_some() {
+        return Err(Failure::Forbidden.into());
+    }
     match &framed.sender.approver_id {
         Some(named) => caller.acting_as(named),
         None if framed.msg_type == Some(MsgType::DecisionSubmit) => Err(missing("sender.approverId")),
@@ -289,7 +307,10 @@ fn same_request(framed: &Framed<'_>, request_id: &RequestId) -> Result<(), Refus
 }
 
 /// Trace and metadata have a limit together.
-fn check_trace(framed: &Framed<'_>, metadata: usize) -> Result<(), Refusal> {
+fn check_extras(framed: &Framed<'_>) -> Result<(), Refusal> {
     let trace = framed.trace.map_or(0, |trace| trace.as_str().len());
+    let mut members = framed.body.members().map_err(|fault| Refusal::invalid(&fault))?;
+    let metadata: Option<RawObject<'_>> = members.optional("metadata").ok().flatten();
+    let metadata = metadata.map_or(0, |metadata| metadata.as_str().len());
     if trace + metadata <= limits::MAX_METADATA_AND_TRACE { Ok(()) } else { Err(Failure::TooLarge.into()) }
 }

@@ -1,6 +1,6 @@
 //! How often somebody may call: per credential, per tenant and per address.
 
-use std::{net::IpAddr, num::NonZeroU32, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32};
 
 use countersign_wire::{failure::Failure, id::TenantId};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter, clock::Clock as _, clock::DefaultClock};
@@ -111,9 +111,7 @@ fn admit<K: Clone + std::hash::Hash + Eq>(
     key: &K,
 ) -> Result<(), Refusal> {
     let Some(limiter) = limiter else { return Ok(()) };
-    limiter.check_key(key).map_err(|until| {
-        let wait = until.wait_time_from(DefaultClock::default().now());
-        // Whole seconds, rounded up: that is what Retry-After can say.
-        Refusal::try_later(Duration::from_secs(wait.as_secs() + 1))
-    })
+    limiter
+        .check_key(key)
+        .map_err(|until| Refusal::try_later(until.wait_time_from(DefaultClock::default().now())))
 }

@@ -9,7 +9,6 @@ use tokio::time::interval_at;
 use super::tellings::{Listening, Tellings};
 use crate::{
     app::Shared,
-    auth::Caller,
     http::{
         held::{Socket, head},
         request_id::HttpRequestId,
@@ -29,7 +28,8 @@ const SPREAD_MILLIS: u32 = 4_000;
 /// One stream.
 pub(crate) struct Stream {
     pub(crate) app: Shared,
-    pub(crate) caller: Caller,
+    /// Whose credential it is.
+    pub(crate) principal: String,
     pub(crate) listening: Listening,
     pub(crate) tellings: Tellings,
     pub(crate) http_id: HttpRequestId,
@@ -45,7 +45,7 @@ impl Stream {
         opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
         socket.write(&opening).await.ok()?;
         drop(opening);
-        let mut voided = pin!(self.caller.voided(&self.app));
+        let mut voided = pin!(self.app.voided(&self.listening.tenant, &self.principal));
         let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {

@@ -1,19 +1,21 @@
 //! What one channel is to tell its client, and what it leaves to a newer channel of the same enforcer.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use countersign_core::{
     Error, Gateway,
     channels::{ChannelNumber, HEARTBEAT},
     feed::{Feed, Reader, Told},
     message::Party,
+    use_cases::channels::Turn,
 };
 use countersign_wire::{
+    failure::Failure,
     id::{EnforcerId, TenantId},
     msg_type::MsgType,
     presence::Transport,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::app::Shared;
 
@@ -46,28 +48,59 @@ struct Open {
     app: Shared,
     tenant: TenantId,
     enforcer: EnforcerId,
+    transport: Transport,
     number: ChannelNumber,
 }
 
 impl Open {
-    async fn is_newest_for(&self) -> Result<(bool, bool), Error> {
+    /// In a task of its own: a client that goes meanwhile leaves a channel that is closed again, and not one that is
+    /// taken for open while nobody reads it.
+    async fn new(app: Shared, listening: &Listening, enforcer: &EnforcerId) -> Result<Self, Error> {
+        let (tenant, transport) = (listening.tenant.clone(), listening.transport);
+        let enforcer = enforcer.clone();
+        let opening = tokio::spawn(async move {
+            let number = app.gateway.open_channel(&tenant, &enforcer, &app.node, transport).await?;
+            Ok(Self { app, tenant, enforcer, transport, number })
+        });
+        opening.await.unwrap_or_else(|_| Err(Failure::Internal.into()))
+    }
+
+    async fn turn(&self) -> Result<Turn, Ended> {
         let gateway = &self.app.gateway;
-        let (decisions, rest) = gateway.newest_channels(&self.tenant, &self.enforcer, &self.app.node).await?;
-        Ok((decisions == Some(self.number), rest == Some(self.number)))
+        let turn = gateway.turn_of(&self.tenant, &self.enforcer, &self.app.node, self.number).await?;
+        turn.ok_or(Ended::Forgotten)
     }
 }
+
+/// The first pause before closing is tried again, and the longest.
+const CLOSE_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 impl Drop for Open {
     fn drop(&mut self) {
         let (gateway, tenant): (Gateway, _) = (self.app.gateway.clone(), self.tenant.clone());
         let (enforcer, number) = (self.enforcer.clone(), self.number);
+        self.app.presence.heard(&tenant, &enforcer, self.transport);
         tokio::spawn(async move {
-            // If this fails, the channel counts until its node's lease runs out or it is pruned.
-            if let Err(error) = gateway.close_channel(&tenant, &enforcer, number).await {
-                tracing::debug!(%error, "a channel was not closed in the store");
+            // Until it succeeds: this node lives, so an open channel of it counts.
+            let (mut pause, longest) = CLOSE_AGAIN;
+            while let Err(error) = gateway.close_channel(&tenant, &enforcer, number).await {
+                tracing::debug!(%error, "a channel was not closed in the store; it will be tried again");
+                sleep(pause).await;
+                pause = longest.min(pause * 2);
             }
         });
     }
+}
+
+/// Why a channel tells no more. Its client will come back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// Newer ones took its place, or its node was taken for dead for a while.
+    #[error("the channel was forgotten")]
+    Forgotten,
 }
 
 /// What a channel is to tell, in order.
@@ -90,11 +123,7 @@ impl Tellings {
     /// Opens the channel. `after` is where a client says that it is.
     pub(crate) async fn open(app: &Shared, listening: Listening, after: &[u64]) -> Result<Self, Error> {
         let open = match &listening.who {
-            Party::Enforcer(enforcer) => {
-                let (tenant, transport) = (&listening.tenant, listening.transport);
-                let number = app.gateway.open_channel(tenant, enforcer, &app.node, transport).await?;
-                Some(Open { app: app.clone(), tenant: tenant.clone(), enforcer: enforcer.clone(), number })
-            }
+            Party::Enforcer(enforcer) => Some(Open::new(app.clone(), &listening, enforcer).await?),
             Party::Approver(_) => None,
         };
         let mut feed = app.gateway.feed(&listening.tenant, &listening.reader(), after);
@@ -110,7 +139,7 @@ impl Tellings {
     }
 
     /// What to tell next; waits until there is something. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Told>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<Told>, Ended> {
         loop {
             // With much left to others, the rest waits in the mailbox.
             let room = self.left.len() < MOST_LEFT;
@@ -137,15 +166,15 @@ impl Tellings {
     }
 
     /// Divides what was read, and what was left before, into ours and a newer channel's.
-    async fn ours(&mut self) -> Result<Vec<Told>, Error> {
+    async fn ours(&mut self) -> Result<Vec<Told>, Ended> {
         let Some(open) = &self.open else { return Ok(std::mem::take(&mut self.read)) };
         if self.read.is_empty() && self.left.is_empty() {
             return Ok(Vec::new());
         }
-        let (decisions, rest) = open.is_newest_for().await?;
+        let turn = open.turn().await?;
         let is_ours = |told: &Told| match told.delivery.msg_type {
-            MsgType::DecisionDeliver => decisions,
-            _ => rest,
+            MsgType::DecisionDeliver => turn.decisions,
+            _ => turn.rest,
         };
         let mut again = Vec::new();
         for told in self.left.values().filter(|told| is_ours(told)) {
@@ -168,12 +197,12 @@ impl Tellings {
     }
 
     /// One of them again, if it is still to be told, and by this channel.
-    pub(crate) async fn again(&mut self, lane: usize, number: u64) -> Result<Option<Told>, Error> {
+    pub(crate) async fn again(&mut self, lane: usize, number: u64) -> Result<Option<Told>, Ended> {
         let Some(told) = self.feed.again(lane, number).await? else { return Ok(None) };
         let ours = match &self.open {
             Some(open) => {
-                let (decisions, rest) = open.is_newest_for().await?;
-                if told.delivery.msg_type == MsgType::DecisionDeliver { decisions } else { rest }
+                let turn = open.turn().await?;
+                if told.delivery.msg_type == MsgType::DecisionDeliver { turn.decisions } else { turn.rest }
             }
             None => true,
         };
@@ -247,6 +276,10 @@ mod tests {
 
     fn robot() -> EnforcerId {
         "robot".parse().unwrap()
+    }
+
+    fn channels_key() -> countersign_core::store::Key {
+        countersign_core::store::Key::new(countersign_core::store::Kind::Channels, robot())
     }
 
     /// A channel that reports what it is to tell.
@@ -328,6 +361,58 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_node_that_was_taken_for_dead_ends_its_channels_and_nothing_is_left_untold() {
+        let nodes = Nodes::start().await;
+        let (sender, mut told) = mpsc::unbounded_channel();
+        // The node of this one sleeps for longer than its lease.
+        let older = channel(&nodes.apps[1], 0, sender.clone()).await;
+        nodes.clock.set(minutes(0).plus(LEASE));
+        nodes.apps[0].gateway.renew_lease(&nodes.apps[0].node).await.unwrap();
+        let newer = channel(&nodes.apps[0], 1, sender.clone()).await;
+        nodes.apps[1].gateway.renew_lease(&nodes.apps[1].node).await.unwrap();
+        newer.abort();
+        drop(newer.await);
+        decided(nodes.gateway(), "r").await;
+        // It is forgotten, so it must not stay open and silent: its client comes back and is told.
+        older.await.unwrap();
+        let _again = channel(&nodes.apps[1], 2, sender.clone()).await;
+        assert_eq!(told.recv().await.unwrap(), (2, "r".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_while_its_channel_opens_leaves_none_behind() {
+        let nodes = Nodes::start().await;
+        let listening =
+            Listening { tenant: tenant(), who: Party::Enforcer(robot()), transport: Transport::Websocket };
+        for polls in 0..40_u32 {
+            let mut opening = Box::pin(Tellings::open(&nodes.apps[0], listening.clone(), &[]));
+            for _ in 0..polls {
+                let polled = futures_util::poll!(opening.as_mut());
+                if polled.is_ready() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let _only = channel(&nodes.apps[0], 7, sender).await;
+        let presence = async {
+            // What they left is closed before long.
+            loop {
+                let loaded = nodes.gateway().store().load(&tenant(), &[channels_key()]).await.unwrap();
+                let text = String::from_utf8(loaded.first().unwrap().content.to_vec()).unwrap();
+                if text.matches("number").count() == 1 {
+                    return;
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(10), presence).await.unwrap();
+        decided(nodes.gateway(), "r").await;
+        assert_eq!(told.recv().await.unwrap(), (7, "r".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_node_that_dies_without_a_word_hands_over_when_its_lease_runs_out() {
         let nodes = Nodes::start().await;
         let (sender, mut told) = mpsc::unbounded_channel();
@@ -336,7 +421,7 @@ mod tests {
         let dead = &nodes.apps[1];
         dead.gateway.open_channel(&tenant(), &robot(), &dead.node, Transport::Websocket).await.unwrap();
         decided(nodes.gateway(), "r").await;
-        tokio::time::sleep(Duration::from_mins(1)).await;
+        sleep(Duration::from_mins(1)).await;
         assert!(told.try_recv().is_err(), "its lease still runs by the store's clock");
         nodes.clock.set(minutes(0).plus(LEASE));
         assert_eq!(told.recv().await.unwrap(), (0, "r".to_owned()));

@@ -14,6 +14,7 @@ use countersign_wire::{
     envelope::Envelope,
     failure::Failure,
     framed::Framed,
+    id::RequestId,
     limits,
     msg_type::MsgType,
     presence::{Hello, Transport},
@@ -31,8 +32,8 @@ use tokio_tungstenite::{
 
 use super::{
     metered::Metered,
-    tellings::{Listening, Tellings},
-    ws_session::{Act, Session},
+    tellings::{Ended, Listening, Tellings},
+    ws_session::{About, Act, Session},
 };
 use crate::{
     app::Shared,
@@ -67,6 +68,18 @@ pub(crate) struct Channel {
 /// Why a connection ends.
 struct Closed(CloseCode, &'static str);
 
+impl From<Ended> for Closed {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Store(error) => {
+                tracing::warn!(%error, "a WebSocket is closed, its client will come back");
+                Self(CloseCode::Error, "the store is away")
+            }
+            Ended::Forgotten => Self(CloseCode::Again, "other channels took its place; reconnect"),
+        }
+    }
+}
+
 type Sockets = WebSocketStream<Metered>;
 
 impl Channel {
@@ -100,7 +113,7 @@ impl Channel {
     /// What is done now and then is boxed, so that a connection at rest does not carry the room for it.
     async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
         let started = Instant::now();
-        let mut voided = pin!(self.caller.voided(&self.app));
+        let mut voided = pin!(self.app.voided(&self.caller.tenant, &self.caller.principal));
         let mut session = Session::default();
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {
@@ -123,10 +136,7 @@ impl Channel {
                         queue.extend(told);
                         Ok(())
                     }
-                    Err(error) => {
-                        tracing::warn!(%error, "a WebSocket is closed, its client will come back");
-                        Err(Closed(CloseCode::Error, "the store is away"))
-                    }
+                    Err(ended) => Err(ended.into()),
                 },
                 Some(told) = async { queue.pop_front() } => {
                     Box::pin(self.tell(sockets, &told, &mut session, started.elapsed())).await
@@ -160,10 +170,11 @@ impl Channel {
             session.settled(place);
             return Ok(());
         };
+        let about = About { request_id: message.request_id.clone(), msg_id: message.msg_id.clone() };
         let text = self.text(message);
         let Some(text) = text else { return Ok(()) };
         self.send(sockets, text).await?;
-        session.told(place, now);
+        session.told(place, about, now);
         Ok(())
     }
 
@@ -212,7 +223,7 @@ impl Channel {
                 Act::TellAgain((lane, number)) => match self.tellings.again(lane, number).await {
                     Ok(Some(told)) => self.tell(sockets, &told, session, now).await?,
                     Ok(None) => session.settled((lane, number)),
-                    Err(_) => return Err(Closed(CloseCode::Error, "the store is away")),
+                    Err(ended) => return Err(ended.into()),
                 },
             }
         }
@@ -238,7 +249,7 @@ impl Channel {
             Some(Err(tungstenite::Error::Utf8(_))) => return Err(Closed(CloseCode::Invalid, "not UTF-8")),
             Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(Closed(CloseCode::Normal, "")),
         };
-        match Box::pin(self.answer(&bytes)).await {
+        match Box::pin(self.answer(&bytes, session)).await {
             Ok(Some(answer)) => self.send(sockets, answer).await,
             Ok(None) => Ok(()),
             Err(refusal) => {
@@ -254,14 +265,25 @@ impl Channel {
     }
 
     /// The answer to one frame, as over REST.
-    async fn answer(&self, bytes: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
-        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
+    async fn answer(&self, bytes: &[u8], session: &mut Session) -> Result<Option<Vec<u8>>, Refusal> {
         let object = RawObject::parse(bytes).map_err(|fault| Refusal::invalid(&fault))?;
-        let said: Option<MsgType> = object
-            .members()
-            .and_then(|mut members| members.optional("msgType"))
-            .map_err(|fault| Refusal::invalid(&fault))?;
-        if bytes.len() > largest(said.as_ref()) {
+        let mut members = object.members().map_err(|fault| Refusal::invalid(&fault))?;
+        // Whatever is wrong with the frame, its sender learns which one it was.
+        let about: Option<RequestId> = members.optional("requestId").ok().flatten();
+        let said = members.optional("msgType").map_err(|fault| Refusal::invalid(&fault));
+        let answered = async { self.answer_object(object, bytes.len(), said?, session).await };
+        answered.await.map_err(|refusal| refusal.or_about(about))
+    }
+
+    async fn answer_object(
+        &self,
+        object: RawObject<'_>,
+        size: usize,
+        said: Option<MsgType>,
+        session: &mut Session,
+    ) -> Result<Option<Vec<u8>>, Refusal> {
+        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
+        if size > largest(said.as_ref()) {
             return Err(Failure::TooLarge.into());
         }
         if said == Some(MsgType::Hello) {
@@ -270,10 +292,10 @@ impl Channel {
             return Ok(None);
         }
         let envelope = object.view::<Envelope<'_>>().map_err(|fault| Refusal::invalid(&fault))?.into_view();
-        self.act(envelope.into()).await.map(Some)
+        self.act(envelope.into(), session).await.map(Some)
     }
 
-    async fn act(&self, mut framed: Framed<'_>) -> Result<Vec<u8>, Refusal> {
+    async fn act(&self, mut framed: Framed<'_>, session: &mut Session) -> Result<Vec<u8>, Refusal> {
         let (app, caller) = (&*self.app, &self.caller);
         self.check_sender(&mut framed)?;
         let request_id = framed.request_id.clone().ok_or(Failure::Validation)?;
@@ -288,6 +310,7 @@ impl Channel {
             }
             MsgType::AckSubmit | MsgType::PromptAck => {
                 let accepted = operations::acknowledge(app, caller, &framed).await?;
+                session.acknowledged(&accepted.request_id, accepted.msg_id.as_ref());
                 Ok(app.envelope(MsgType::AckAccepted, &request_id, accepted))
             }
             MsgType::ExchangeWithdrawn => {
@@ -317,6 +340,7 @@ impl Channel {
     /// On a WebSocket it is known who speaks; whoever says otherwise is refused.
     fn check_sender(&self, framed: &mut Framed<'_>) -> Result<(), Refusal> {
         let sender = &mut framed.sender;
+        // That it does not speak for the other side as well is seen to by whatever takes the message.
         let honest = match &self.listening.who {
             Party::Enforcer(enforcer) => {
                 sender.enforcer_id.get_or_insert_with(|| enforcer.clone()) == enforcer

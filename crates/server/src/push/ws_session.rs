@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use countersign_wire::id::{MsgId, RequestId};
+
 /// A ping is sent this often.
 const PING: Duration = Duration::from_secs(30);
 
@@ -37,8 +39,16 @@ pub(crate) enum Act {
     GiveUp,
 }
 
+/// What an acknowledgement can name.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    pub(crate) request_id: RequestId,
+    pub(crate) msg_id: MsgId,
+}
+
 #[derive(Debug)]
 struct Outstanding {
+    about: About,
     wait: Duration,
     due: Duration,
 }
@@ -68,18 +78,27 @@ impl Session {
     }
 
     /// A message was sent, for the first time or again.
-    pub(crate) fn told(&mut self, place: Place, now: Duration) {
+    pub(crate) fn told(&mut self, place: Place, about: About, now: Duration) {
         if let Some(known) = self.outstanding.get_mut(&place) {
             known.wait = (known.wait * 2).min(AGAIN_AT_MOST);
             known.due = now + known.wait;
         } else if self.outstanding.len() < MOST_OUTSTANDING {
-            self.outstanding.insert(place, Outstanding { wait: AGAIN, due: now + AGAIN });
+            self.outstanding.insert(place, Outstanding { about, wait: AGAIN, due: now + AGAIN });
         }
     }
 
     /// A message need not be told again.
     pub(crate) fn settled(&mut self, place: Place) {
         self.outstanding.remove(&place);
+    }
+
+    /// The client has acknowledged a message, or all about a request: they need not be told again, and leave their
+    /// places to others.
+    pub(crate) fn acknowledged(&mut self, request_id: &RequestId, msg_id: Option<&MsgId>) {
+        self.outstanding.retain(|_, known| {
+            known.about.request_id != *request_id
+                || msg_id.is_some_and(|msg_id| known.about.msg_id != *msg_id)
+        });
     }
 
     /// When there is next something to do.
@@ -116,6 +135,11 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn about(number: u64) -> About {
+        let [request_id, msg_id] = ["r", "m"].map(|kind| format!("{kind}-{number}"));
+        About { request_id: request_id.parse().unwrap(), msg_id: msg_id.parse().unwrap() }
+    }
+
     #[test]
     fn a_quiet_client_is_pinged_every_thirty_seconds_and_given_up_after_two_minutes() {
         let mut session = Session::default();
@@ -139,14 +163,14 @@ mod tests {
     #[test]
     fn what_is_not_acknowledged_is_told_again_after_ten_seconds_and_ever_more_slowly() {
         let mut session = Session::default();
-        session.told((0, 7), at(0));
+        session.told((0, 7), about(7), at(0));
         let (mut now, mut waits) = (Duration::ZERO, Vec::new());
         let mut last = Duration::ZERO;
         while waits.len() < 8 {
             now = session.wake_at();
             session.heard(now);
             if session.due(now).contains(&Act::TellAgain((0, 7))) {
-                session.told((0, 7), now);
+                session.told((0, 7), about(7), now);
                 waits.push(now.saturating_sub(last).as_secs());
                 last = now;
             }
@@ -173,8 +197,20 @@ mod tests {
     fn a_client_that_acknowledges_nothing_costs_no_more_than_so_much() {
         let mut session = Session::default();
         for number in 0..10_000 {
-            session.told((0, number), at(1));
+            session.told((0, number), about(number), at(1));
         }
         assert_eq!(session.outstanding.len(), MOST_OUTSTANDING);
+        // What is acknowledged leaves its place to what comes.
+        session.acknowledged(&about(3).request_id, Some(&about(4).msg_id));
+        assert_eq!(
+            session.outstanding.len(),
+            MOST_OUTSTANDING,
+            "another message of the request is not meant"
+        );
+        session.acknowledged(&about(3).request_id, Some(&about(3).msg_id));
+        session.acknowledged(&about(4).request_id, None);
+        assert_eq!(session.outstanding.len(), MOST_OUTSTANDING - 2);
+        session.told((0, 20_000), about(20_000), at(2));
+        assert!(session.outstanding.contains_key(&(0, 20_000)));
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use countersign_core::use_cases::{Viewer, acknowledge::Acknowledger, wait::Waited};
 use countersign_core::{
+    Gateway,
     doorbell::{Doorbell as _, LocalDoorbell},
     patrol::Patrol,
 };
@@ -36,6 +37,7 @@ cases! {
     a_ring_that_was_lost_is_found_on_patrol,
     a_wait_on_what_ended_without_a_decision_gets_nothing,
     a_wait_on_nothing_is_not_found,
+    a_decision_of_another_node_is_confirmed_before_it_is_told,
     a_refresh_reaches_the_enforcer_once_a_minute,
 }
 
@@ -300,6 +302,40 @@ async fn a_wait_on_nothing_is_not_found(bench: Box<dyn Bench>) {
     assert_eq!(status_of(&waited, 200), 404);
 }
 
+async fn a_decision_of_another_node_is_confirmed_before_it_is_told(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let recording = crate::recording::Recording::new(world.bench.store());
+    let other = super::world::gateway(recording.clone(), &world.doorbell, 2);
+    let (enforcer, id): (_, RequestId) = (robot(), "r".parse().unwrap());
+    world.submit(&request("r").to("ada")).await.unwrap();
+    world.decide("ada", "r", "n").await.unwrap();
+    let wait = async |gateway: &Gateway| {
+        gateway.wait(&world.tenant, Viewer::Enforcer(&enforcer), &id, Duration::ZERO).await.unwrap()
+    };
+    let confirms = || {
+        let changes = recording.take();
+        assert!(changes.iter().all(|change| change.puts.is_empty() && change.guards.len() == 1));
+        changes.len()
+    };
+    // The node that took it in knows.
+    assert!(matches!(wait(&world.gateway).await, Waited::Decided { .. }));
+    // Another one asks the store once, however often and over whatever it tells.
+    assert!(matches!(wait(&other).await, Waited::Decided { .. }));
+    assert_eq!(confirms(), 1);
+    assert!(matches!(wait(&other).await, Waited::Decided { .. }));
+    other.status(&world.tenant, Viewer::Enforcer(&enforcer), &id).await.unwrap();
+    let reader = countersign_core::feed::Reader::Enforcer(enforcer.clone());
+    let told = other.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    other.message(&world.tenant, &told[0].delivery).await.unwrap().unwrap();
+    assert_eq!(confirms(), 0);
+    let third = super::world::gateway(recording.clone(), &world.doorbell, 3);
+    third.message(&world.tenant, &told[0].delivery).await.unwrap().unwrap();
+    assert_eq!(confirms(), 1);
+    let fourth = super::world::gateway(recording.clone(), &world.doorbell, 4);
+    fourth.status(&world.tenant, Viewer::Enforcer(&enforcer), &id).await.unwrap();
+    assert_eq!(confirms(), 1);
+}
+
 async fn a_refresh_reaches_the_enforcer_once_a_minute(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     let (ada, id): (_, RequestId) = (approver("ada"), "r".parse().unwrap());
@@ -309,9 +345,11 @@ async fn a_refresh_reaches_the_enforcer_once_a_minute(bench: Box<dyn Bench>) {
     refresh().await.unwrap();
     refresh().await.unwrap();
     assert_eq!(told().await, 1);
+    let first = world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap();
     world.at_minute(1).await;
     refresh().await.unwrap();
-    assert_eq!(told().await, 2);
+    assert_eq!(told().await, 1, "what was not heard yet is said anew, not twice");
+    assert_ne!(world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap(), first);
     let unknown =
         world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;
     assert_eq!(status_of(&unknown, 202), 404);

@@ -1,5 +1,7 @@
 //! Pairing and what rests on it: routing, registered keys, prompts, sessions; and presence.
 
+use std::time::Duration;
+
 use countersign_core::{
     Error,
     store::Kind,
@@ -15,13 +17,14 @@ use countersign_wire::{
     hash::Sha256Hex,
     id::RequestId,
     keys::{KeyBundle, PublicKey, SigningKey},
-    pairing::{CompleteRequest, CompleteResponse, InitiateRequest, InitiateResponse, Progress},
+    pairing::{CompleteRequest, CompleteResponse, InitiateRequest, InitiateResponse, PairingCode, Progress},
     parse,
     presence::{Status, Transport},
     prompt::AckStatus,
     refresh::RefreshBody,
     session::SessionEvent,
 };
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     cases,
@@ -35,7 +38,12 @@ cases! {
     a_code_is_good_for_ten_minutes_and_once,
     a_code_is_not_in_the_store,
     the_sixth_guess_at_a_code_must_wait_even_if_it_is_right,
+    guesses_at_a_code_that_come_at_once_are_no_more_than_five,
+    one_key_on_both_sides_is_no_pair_whatever_proof_comes_with_it,
+    an_approver_registers_no_more_keys_than_it_has_devices,
+    a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere,
     a_key_is_good_until_it_is_revoked_and_only_in_its_tenant,
+    whoever_listens_for_the_end_of_a_key_hears_it_at_once,
     a_pairing_is_seen_by_its_two_parties_only,
     requests_of_a_paired_enforcer_go_to_its_approvers,
     a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere,
@@ -54,7 +62,7 @@ fn codes() -> CodeKey {
 
 fn bundle(seed: u8) -> PublicKey {
     let mut agreement = [0; 32];
-    agreement[0] = 9;
+    (agreement[0], agreement[1]) = (9, seed);
     PublicKey::Bundle(Box::new(KeyBundle {
         signing: SigningKey::from_seed(&[seed; 32]).verifying_key(),
         agreement: countersign_wire::keys::AgreementKey::from_bytes(agreement).unwrap(),
@@ -296,6 +304,7 @@ fn prompt(id: &str, text: &str) -> String {
 async fn send_prompt(world: &World, id: &str, text: &str) -> Result<AckStatus, Error> {
     let body = prompt(id, text);
     let submission = PromptSubmission {
+        sees_all: false,
         tenant: world.tenant.clone(),
         approver: approver("ada"),
         request_id: id.parse().unwrap(),
@@ -337,6 +346,93 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench:
     assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "prompt.ack"), "it never goes back");
 }
 
+async fn guesses_at_a_code_that_come_at_once_are_no_more_than_five(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let guesses = (0..40_u8).map(|number| {
+        let code = PairingCode::draw(|| number);
+        let (gateway, tenant) = (world.gateway.clone(), world.tenant.clone());
+        async move {
+            let ada = approver("ada");
+            status_of(&gateway.resolve_pairing(&tenant, "phone", Some(&ada), code, &codes()).await, 200)
+        }
+    });
+    let statuses = guesses.collect::<JoinSet<u16>>().join_all().await;
+    assert_eq!(statuses.iter().filter(|status| **status == 404).count(), 5, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [404, 429].contains(status)), "{statuses:?}");
+}
+
+async fn one_key_on_both_sides_is_no_pair_whatever_proof_comes_with_it(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let begun = initiate(&world).await;
+    let PublicKey::Bundle(own) = bundle(1) else { unreachable!() };
+    let PublicKey::Bundle(other) = bundle(2) else { unreachable!() };
+    for stolen in [
+        (*own).clone(),
+        KeyBundle { proof: Some([7; 32]), ..(*own).clone() },
+        KeyBundle { agreement: other.agreement, ..(*own).clone() },
+        KeyBundle { signing: other.signing, ..(*own).clone() },
+    ] {
+        let request = CompleteRequest {
+            nonce: begun.nonce.clone(),
+            approver_id: approver("ada"),
+            public_key: PublicKey::Bundle(Box::new(stolen)),
+        };
+        let refused = world.gateway.complete_pairing(&world.tenant, &request).await;
+        assert_eq!(status_of(&refused, 200), 400);
+    }
+}
+
+async fn an_approver_registers_no_more_keys_than_it_has_devices(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    for seed in 2..18 {
+        pair(&world, "ada", seed).await;
+    }
+    let begun = initiate(&world).await;
+    assert_eq!(status_of(&complete(&world, &begun, "ada", 18).await, 200), 400);
+    complete(&world, &begun, "ada", 17).await.unwrap();
+}
+
+async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let start =
+        r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
+    let event = parse::<SessionEvent<'_>>(start.as_bytes()).unwrap();
+    world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
+    let send = async |id: &str, session: &str, sees_all: bool| {
+        let text = format!(
+            r#"{{"requestId":"{id}","sessionId":"{session}","target":"agentChat","promptHash":"{}","ciphertext":"c"}}"#,
+            Sha256Hex::digest(id.as_bytes())
+        );
+        let submission = PromptSubmission {
+            sees_all,
+            tenant: world.tenant.clone(),
+            approver: approver("ada"),
+            request_id: id.parse().unwrap(),
+            body: parse(text.as_bytes()).unwrap(),
+            recipient: None,
+            idempotency_key: None,
+        };
+        status_of(&world.gateway.send_prompt(submission).await, 202)
+    };
+    assert_eq!(send("p", "s", false).await, send("q", "nowhere", false).await);
+    assert_eq!(send("r", "s", true).await, 202, "who may act as any approver sees them all");
+    pair(&world, "ada", 2).await;
+    assert_eq!(send("t", "s", false).await, 202);
+}
+
+async fn whoever_listens_for_the_end_of_a_key_hears_it_at_once(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
+    let key_id = made.key.key_id().clone();
+    let mut voided = Box::pin(world.gateway.clone().key_voided(world.tenant.clone(), key_id.to_string()));
+    assert!(timeout(Duration::from_millis(100), &mut voided).await.is_err());
+    world.gateway.revoke_key(&world.tenant, &key_id).await.unwrap();
+    timeout(Duration::from_secs(5), voided).await.unwrap();
+    // Who begins to listen only then, hears it too.
+    let late = world.gateway.clone().key_voided(world.tenant.clone(), key_id.to_string());
+    timeout(Duration::from_secs(5), late).await.unwrap();
+}
+
 async fn a_prompt_with_another_hash_conflicts(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     pair(&world, "ada", 2).await;
@@ -371,6 +467,10 @@ async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Benc
     assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Taken);
     assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Known);
     assert_eq!(status_of(&report(&snapshot("two")).await, 202), 409);
+    let sealed_anew = snapshot("one").replace(r#""ciphertext":"c""#, r#""ciphertext":"d""#);
+    assert_eq!(report(&sealed_anew).await.unwrap(), Reported::Known, "the same snapshot, sealed anew");
+    let older_start = start.replace("12:00:00Z", "11:00:00Z").replace(r#""h""#, r#""g""#);
+    assert_eq!(report(&older_start).await.unwrap(), Reported::Taken);
     assert_eq!(report(end).await.unwrap(), Reported::Taken);
     assert_eq!(report(end).await.unwrap(), Reported::Known);
     let late = status.replace("planning", "editing");
@@ -379,10 +479,11 @@ async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Benc
     let (ada, eve, id) = (approver("ada"), approver("eve"), "s".parse().unwrap());
     let session = world.gateway.session(&world.tenant, Viewer::Approver(&ada), &id).await.unwrap();
     assert_eq!(session.activity.unwrap().as_str(), "planning", "what is older does not undo what is newer");
+    assert_eq!(session.agent_host.as_deref(), Some("h"), "so it is with the start");
     assert!(session.end.is_some() && session.snapshots.len() == 1);
     assert_eq!(status_of(&world.gateway.session(&world.tenant, Viewer::Approver(&eve), &id).await, 200), 404);
     let reader = countersign_core::feed::Reader::Approver(ada.clone());
-    assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 5);
+    assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 6);
     assert!(world.inbox("ada").await.is_empty(), "news is not in the inbox");
 }
 
@@ -395,7 +496,10 @@ async fn presence_is_online_for_ten_minutes_after_a_call(bench: Box<dyn Bench>) 
     let seen = world.gateway.presence_of(&world.tenant, &robot()).await.unwrap();
     assert_eq!((seen.status, seen.transport), (Status::Online, Transport::Poll));
     assert_eq!(seen.enforcer_label, Some("Robot".parse().unwrap()));
+    // A call within a minute of one that was noted is not noted, and counts for ten minutes all the same.
     world.at_minute(10).await;
+    assert_eq!(world.gateway.presence_of(&world.tenant, &robot()).await.unwrap().status, Status::Online);
+    world.at_minute(11).await;
     let list = world.gateway.presence_list(&world.tenant).await.unwrap();
     assert_eq!((list.len(), list[0].status), (1, Status::Offline));
     let unknown = world.gateway.presence_of(&world.tenant, &"nobody".parse().unwrap()).await;
@@ -434,8 +538,11 @@ async fn everything_that_happens_is_in_the_audit(bench: Box<dyn Bench>) {
     world.gateway.sweep().await.unwrap();
 
     let committed = recording.take();
-    let happened =
-        |change: &&countersign_core::store::Change| !change.puts.is_empty() || !change.marks.is_empty();
+    // That a code was tried is a counter and not an event; what came of it is one.
+    let happened = |change: &&countersign_core::store::Change| {
+        let put = change.puts.iter().any(|put| put.key.kind != Kind::WrongCodes);
+        put || !change.marks.is_empty()
+    };
     for change in committed.iter().filter(happened) {
         assert!(!change.audit.is_empty(), "nothing is said of {:?}", change.puts);
     }

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use countersign_core::use_cases::{
-    Viewer, acknowledge::Acknowledger, idempotency::IdempotencyKey, submit::Submission,
+use countersign_core::{
+    store::{Change, Key, Kind, PayloadId, Put},
+    use_cases::{
+        Viewer, acknowledge::Acknowledger, idempotency::IdempotencyKey, prompt::PromptSubmission,
+        submit::Submission,
+    },
 };
-use countersign_wire::{id::RequestId, parse};
+use countersign_wire::{id::RequestId, parse, refresh::RefreshBody};
 
 use super::{
     cases,
-    world::{World, request, robot, status_of},
+    world::{World, approver, request, robot, status_of},
 };
 use crate::store_suite::{Bench, start};
 
@@ -19,6 +23,8 @@ cases! {
     a_decision_that_nobody_fetched_is_kept_seven_days_longer,
     an_idempotency_key_is_remembered_for_a_day,
     a_session_is_kept_for_thirty_days_after_its_last_event,
+    no_body_outlives_what_it_belongs_to,
+    one_record_that_cant_be_swept_does_not_hold_up_the_others,
     sweeping_twice_does_nothing_more,
     everything_survives_a_restart,
 }
@@ -59,6 +65,69 @@ async fn bodies_go_thirty_days_after_the_end(bench: Box<dyn Bench>) {
         assert_eq!(status_of(&world.status(id).await, 200), 404, "{id}");
         assert!(world.gateway.store().deliveries_about(&world.tenant, id).await.unwrap().is_empty(), "{id}");
     }
+}
+
+async fn no_body_outlives_what_it_belongs_to(bench: Box<dyn Bench>) {
+    let mut world = World::new(bench);
+    let recording = crate::recording::Recording::new(world.bench.store());
+    world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
+    let (gateway, tenant, ada) = (&world.gateway, &world.tenant, approver("ada"));
+    ended(&world).await;
+    world.submit(&request("asked")).await.unwrap();
+    let asked: RequestId = "asked".parse().unwrap();
+    for minute in [1, 3] {
+        world.at_minute(minute).await;
+        gateway.refresh(tenant, &ada, &asked, &RefreshBody { reason: Some("why".into()) }).await.unwrap();
+    }
+    let event =
+        r#"{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"2026-11-15T12:00:00Z"}"#;
+    gateway.report_session(tenant, &robot(), &parse(event.as_bytes()).unwrap()).await.unwrap();
+    let hash = super::world::hash("p");
+    let prompt =
+        format!(r#"{{"requestId":"p","target":"agentChat","promptHash":"{hash}","ciphertext":"c"}}"#);
+    let submission = PromptSubmission {
+        sees_all: true,
+        tenant: tenant.clone(),
+        approver: ada.clone(),
+        request_id: "p".parse().unwrap(),
+        body: parse(prompt.as_bytes()).unwrap(),
+        recipient: Some(robot()),
+        idempotency_key: None,
+    };
+    gateway.send_prompt(submission).await.unwrap();
+    let ack = format!(
+        r#"{{"requestId":"p","promptHash":"{hash}","status":"delivered","ackAt":"2026-11-15T12:00:01Z","details":{{"said":"much"}}}}"#
+    );
+    gateway.acknowledge_prompt(tenant, &robot(), &parse(ack.as_bytes()).unwrap()).await.unwrap();
+    let written: Vec<PayloadId> =
+        recording.take().into_iter().flat_map(|change| change.payloads).map(|(id, _)| id).collect();
+    assert!(written.len() >= 10, "{}", written.len());
+    at_day(&world, 400).await;
+    gateway.sweep().await.unwrap();
+    gateway.sweep().await.unwrap();
+    let left = gateway.store().payloads(tenant, &written).await.unwrap();
+    let left: Vec<String> =
+        left.into_iter().flatten().map(|it| String::from_utf8_lossy(&it).into()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+async fn one_record_that_cant_be_swept_does_not_hold_up_the_others(bench: Box<dyn Bench>) {
+    let world = World::new(bench);
+    // Due before anything else, and unreadable.
+    let broken = Key::new(Kind::Exchange, "broken");
+    let mut change = Change::new(world.tenant.clone());
+    change.puts.push(Put { key: broken.clone(), content: "?".into() });
+    change.due.push((start(), broken));
+    world.gateway.store().commit(change).await.unwrap();
+    world.submit(&request("r").to("ada")).await.unwrap();
+    world.at_minute(60).await;
+    world.gateway.sweep().await.unwrap();
+    assert_eq!(
+        world.gateway.store().due(10).await.unwrap().0,
+        [],
+        "it is tried again later, and not at once"
+    );
+    assert_eq!(world.expired("ada").await, ["r"]);
 }
 
 async fn an_id_is_taken_for_ninety_days_after_the_end(bench: Box<dyn Bench>) {

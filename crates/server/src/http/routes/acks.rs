@@ -5,13 +5,13 @@ use countersign_wire::msg_type::MsgType;
 
 use crate::{
     app::Shared,
-    auth::Caller,
+    auth::Participant,
     http::{answer, error_response::Refusal, operations, received::Received},
 };
 
 pub(crate) async fn submit(
     State(app): State<Shared>,
-    caller: Caller,
+    Participant(caller): Participant,
     received: Received,
 ) -> Result<Response, Refusal> {
     let framed = received.ack_envelope()?;

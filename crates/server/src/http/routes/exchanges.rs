@@ -124,7 +124,7 @@ impl Waiting {
         let started = Instant::now();
         let waited = tokio::select! {
             waited = self.wait(patience) => waited.map_err(Refusal::from),
-            () = self.caller.voided(&self.app) => Err(Failure::Unauthenticated.into()),
+            () = self.app.voided(&self.caller.tenant, &self.caller.principal) => Err(Failure::Unauthenticated.into()),
             () = self.app.drain.begun() => self.wait(Duration::ZERO).await.map_err(Refusal::from),
             () = socket.gone() => return None,
         };

@@ -7,10 +7,14 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use countersign_wire::failure::Failure;
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::{app::Shared, http::answer};
+use crate::{
+    app::Shared,
+    http::{answer, error_response::Refusal},
+};
 
 /// The whole interface, as OpenAPI.
 pub(crate) const OPENAPI: &str = include_str!("../../../openapi.json");
@@ -28,13 +32,13 @@ pub(crate) async fn alive() -> Response {
     answer::json(StatusCode::OK, Health { status: "ok" })
 }
 
-/// Requests can be served: the store answers, and the gateway is not about to stop.
-pub(crate) async fn ready(State(app): State<Shared>) -> Response {
+/// Requests can be served: the store answers and takes what is written, and the gateway is not about to stop.
+pub(crate) async fn ready(State(app): State<Shared>) -> Result<Response, Refusal> {
     let store = app.gateway.store();
     let answers = matches!(timeout(STORE_TIME, store.now()).await, Ok(Ok(_)));
-    match answers && !app.drain.has_begun() {
-        true => answer::json(StatusCode::OK, Health { status: "ready" }),
-        false => answer::json(StatusCode::SERVICE_UNAVAILABLE, Health { status: "unavailable" }),
+    match answers && app.lease.holds() && !app.drain.has_begun() {
+        true => Ok(answer::json(StatusCode::OK, Health { status: "ready" })),
+        false => Err(Failure::Unavailable.into()),
     }
 }
 

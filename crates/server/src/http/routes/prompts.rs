@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     app::Shared,
-    auth::Caller,
+    auth::Participant,
     http::{answer, error_response::Refusal, operations, received::Received},
 };
 
@@ -18,7 +18,7 @@ struct Taken {
 
 pub(crate) async fn submit(
     State(app): State<Shared>,
-    caller: Caller,
+    Participant(caller): Participant,
     received: Received,
 ) -> Result<Response, Refusal> {
     if let Role::Enforcer(_) = caller.role {

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
     app::Shared,
-    auth::Caller,
+    auth::{Approver, Caller, Enforcer, Participant},
     http::{
         error_response::Refusal,
         held::Hold,
@@ -35,44 +35,46 @@ use crate::{
 
 pub(crate) async fn approver(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Approver,
     InPath(approver): InPath<ApproverId>,
     http_id: HttpRequestId,
     hold: Hold,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let who = Party::Approver(caller.approver()?.acting_as(&approver)?);
-    stream(app, caller, who, http_id, hold, &headers).await
+    let who = Party::Approver(caller.acting_as(&approver)?);
+    let listening = Listening { tenant: caller.tenant, who, transport: Transport::Sse };
+    stream(app, listening, caller.principal, http_id, hold, &headers).await
 }
 
 pub(crate) async fn enforcer(
     State(app): State<Shared>,
-    caller: Caller,
+    caller: Enforcer,
     InPath(enforcer): InPath<EnforcerId>,
     http_id: HttpRequestId,
     hold: Hold,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let enforcer = caller.enforcer()?.acting_as(&app, &enforcer)?;
+    let enforcer = caller.acting_as(&app, &enforcer)?;
     app.presence.heard(&caller.tenant, &enforcer, Transport::Sse);
-    stream(app, caller, Party::Enforcer(enforcer), http_id, hold, &headers).await
+    let who = Party::Enforcer(enforcer);
+    let listening = Listening { tenant: caller.tenant, who, transport: Transport::Sse };
+    stream(app, listening, caller.principal, http_id, hold, &headers).await
 }
 
 async fn stream(
     app: Shared,
-    caller: Caller,
-    who: Party,
+    listening: Listening,
+    principal: String,
     http_id: HttpRequestId,
     hold: Hold,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
-    let listening = Listening { tenant: caller.tenant.clone(), who, transport: Transport::Sse };
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // An id that is not ours means that the client knows nothing: it is told everything.
     let places = last.and_then(|id| EventId { listening: &listening }.read(&app.secret, id));
     let tellings = Tellings::open(&app, listening.clone(), &places.unwrap_or_default()).await?;
     let places = tellings.places();
-    let stream = Stream { app, caller, listening, tellings, http_id, places };
+    let stream = Stream { app, principal, listening, tellings, http_id, places };
     match hold
         .take(|socket| async move {
             let (started, http_id) = (Instant::now(), stream.http_id.clone());
@@ -85,12 +87,13 @@ async fn stream(
 
 pub(crate) async fn websocket(
     State(app): State<Shared>,
-    caller: Caller,
+    Participant(caller): Participant,
     asked: Asked,
     http_id: HttpRequestId,
     hold: Hold,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
+    let caller = Caller { transport: Transport::Websocket, ..caller };
     let id = asked.get("id")?.ok_or_else(|| Refusal::invalid(&Error::missing("id")))?;
     let bad_id = |rule: countersign_wire::Rule| Refusal::invalid(&rule.into());
     let who = match asked.get("role")? {
