@@ -29,8 +29,16 @@ pub(crate) type InDoubt = Arc<AtomicBool>;
 /// Every statement of ours goes by key. A plan that was made and kept while a table was still empty would read
 /// all of it later; seen as a tenth of the rate until the first ANALYZE. A plan that can't do without what is off counts
 /// as immensely expensive, and the server would compile it each time; seen as 250 ms for sweeping an empty table.
-pub(crate) const BY_KEY: &str =
-    "-c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off -c enable_seqscan=off -c jit=off";
+///
+/// Such a plan is the right one for every set of keys, so it is made once for each connection; else the server plans most
+/// statements anew each time, which costs more than running them.
+pub(crate) const BY_KEY: &str = "-c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off \
+    -c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan";
+
+/// A node that was stopped or cut off in the midst of a transaction must not hold its locks for ever: the server lets it
+/// go. What the client sets on its own socket does nothing for that.
+const LET_GO: &str =
+    "-c idle_in_transaction_session_timeout=15s -c tcp_user_timeout=15s -c tcp_keepalives_idle=30";
 
 #[derive(Clone)]
 pub(crate) struct Connector {
@@ -53,7 +61,7 @@ impl Connector {
         config.tcp_user_timeout(Duration::from_secs(15));
         let given = config.get_options().unwrap_or_default();
         let timeout = options.statement_timeout.as_millis();
-        config.options(format!("{given} -c statement_timeout={timeout} {BY_KEY}"));
+        config.options(format!("{given} -c statement_timeout={timeout} {BY_KEY} {LET_GO}"));
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         Ok(Self { config, tls })
@@ -112,5 +120,24 @@ async fn drive<T: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<Soc
             tracing::warn!(message = notice.message(), "PostgreSQL warned during a commit");
             in_doubt.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_testkit::postgres::Postgres;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_node_that_stops_in_a_transaction_is_let_go_with_its_locks() {
+        let server = Postgres::start();
+        let (client, _) = Connector::new(&Options::new(server.url())).unwrap().connect().await.unwrap();
+        let show = async |setting: &str| -> String {
+            client.query_one(&format!("SHOW {setting}"), &[]).await.unwrap().get(0)
+        };
+        assert_eq!(show("idle_in_transaction_session_timeout").await, "15s");
+        assert_eq!(show("tcp_user_timeout").await, "15000");
+        assert_eq!(show("plan_cache_mode").await, "force_generic_plan");
     }
 }

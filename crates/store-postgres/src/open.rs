@@ -89,7 +89,7 @@ impl PostgresStore {
 }
 
 /// Refuses a server on which a commit that was acknowledged can be lost.
-async fn refuse_unsafe(client: &Client) -> Result<(), OpenError> {
+pub(crate) async fn refuse_unsafe(client: &Client) -> Result<(), OpenError> {
     let row = client
         .query_one(
             "SELECT current_setting('fsync'), current_setting('synchronous_commit'), \

@@ -3,15 +3,22 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use countersign_core::store::{Change, Outcome, PayloadId, StoreError};
 use countersign_wire::id::TenantId;
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
 
 /// What one transaction takes at most: beyond this a batch wins nothing and makes its callers wait.
 const MAX_CHANGES: usize = 100;
 const MAX_BYTES: usize = 1 << 20;
+
+/// Who waits longer than this for a commit is told that it is not known what became of it. The commit goes on.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// A change, what was written for it ahead, and whoever waits for it.
 #[derive(Debug)]
@@ -51,8 +58,14 @@ impl Queue {
     pub(crate) async fn submit(&self, change: Change, ahead: Vec<PayloadId>) -> Result<Outcome, StoreError> {
         let (answer, outcome) = oneshot::channel();
         self.push(Job { change, ahead, answer })?;
-        // The writer is gone only when the store was closed before it came to this job.
-        outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".to_owned())))
+        match timeout(LONGEST, outcome).await {
+            // The writer is gone only when the store was closed before it came to this job.
+            Ok(outcome) => {
+                outcome.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".to_owned())))
+            }
+            // It may still be committed, for instance when the standby is back.
+            Err(_) => Err(StoreError::OutcomeUnknown),
+        }
     }
 
     fn push(&self, job: Job) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Reads, on connections of their own.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, error::Error};
 
 use bytes::Bytes;
 use countersign_core::store::{
@@ -164,6 +164,20 @@ impl Reads {
 }
 
 /// Whatever went wrong with a read or with the lane, nothing that counts was written.
-pub(crate) fn unavailable(error: impl fmt::Display) -> StoreError {
-    StoreError::Unavailable(error.to_string())
+pub(crate) fn unavailable(error: impl Error) -> StoreError {
+    StoreError::Unavailable(with_causes(&error))
+}
+
+/// What the driver says of itself is "db error"; what the server said is below it.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }

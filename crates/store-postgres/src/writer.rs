@@ -7,9 +7,12 @@ use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, error::SqlState};
 
 use crate::{
+    OpenError,
     connector::{Connector, InDoubt},
+    open::refuse_unsafe,
     plan::{self, Answer, Plan},
     queue::{Job, Queue},
+    reads::{self, unavailable},
     write::{self, Counters, Statements, Written},
 };
 
@@ -46,6 +49,8 @@ struct Session {
 
 /// How an attempt at a transaction failed.
 enum Failed {
+    /// There is no server that is safe to write to.
+    Away(OpenError),
     /// Nothing was written.
     Refused(tokio_postgres::Error),
     /// Something may have been written.
@@ -57,6 +62,7 @@ impl Writer {
         match self.attempt(&jobs).await {
             Ok(outcomes) => answer(jobs, outcomes),
             Err(Failed::Unknown) => answer_all(jobs, &StoreError::OutcomeUnknown),
+            Err(Failed::Away(error)) => answer_all(jobs, &unavailable(&error)),
             // One bad change must not fail its neighbours.
             Err(Failed::Refused(_)) => {
                 for job in jobs {
@@ -73,8 +79,9 @@ impl Writer {
             match self.attempt(&jobs).await {
                 Ok(outcomes) => return answer(jobs, outcomes),
                 Err(Failed::Unknown) => return answer_all(jobs, &StoreError::OutcomeUnknown),
+                Err(Failed::Away(error)) => return answer_all(jobs, &unavailable(&error)),
                 Err(Failed::Refused(error)) => {
-                    last = error.to_string();
+                    last = reads::with_causes(&error);
                     // Another node put in the same key, or locked in another order: look again.
                     let look_again = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED];
                     let worth_it = error.code().is_none_or(|code| look_again.contains(code));
@@ -92,7 +99,7 @@ impl Writer {
     async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Result<Outcome, StoreError>>, Failed> {
         let session = match self.session.take() {
             Some(session) if !session.client.is_closed() => session,
-            _ => Session::open(&self.connector).await.map_err(Failed::Refused)?,
+            _ => Session::open(&self.connector).await.map_err(Failed::Away)?,
         };
         let places = plan::places(jobs);
         let ahead: Vec<PayloadId> = jobs.iter().flat_map(|job| job.ahead.iter().copied()).collect();
@@ -128,8 +135,10 @@ impl Writer {
 }
 
 impl Session {
-    async fn open(connector: &Connector) -> Result<Self, tokio_postgres::Error> {
+    /// Whatever server it is by now, after a failover it may be another: one that loses commits is refused.
+    async fn open(connector: &Connector) -> Result<Self, OpenError> {
         let (client, in_doubt) = connector.connect().await?;
+        refuse_unsafe(&client).await?;
         let statements = Statements::prepare(&client).await?;
         Ok(Self { client, statements, in_doubt })
     }

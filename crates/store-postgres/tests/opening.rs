@@ -157,6 +157,52 @@ async fn a_commit_whose_wait_for_the_standby_was_cut_short_is_never_success() {
 }
 
 #[tokio::test]
+async fn a_commit_that_waits_for_a_standby_that_is_away_is_given_up_after_ten_seconds() {
+    let (server, client) = server().await;
+    let store = PostgresStore::open(Options::new(server.url())).await.unwrap();
+    set(&server, &client, "synchronous_standby_names", "nobody").await;
+    let mut attempt = 0;
+    let waited = loop {
+        attempt += 1;
+        let began = tokio::time::Instant::now();
+        match store.commit(put(&format!("r{attempt}"))).await {
+            // The server takes the setting up in its own time.
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error, StoreError::OutcomeUnknown);
+                break began.elapsed();
+            }
+        }
+    };
+    assert!((9..15).contains(&waited.as_secs()), "{waited:?}");
+    // The standby is back, and everything goes on.
+    set(&server, &client, "synchronous_standby_names", "").await;
+    assert!(matches!(store.commit(put("after")).await, Ok(Outcome::Committed { .. })));
+}
+
+#[tokio::test]
+async fn a_server_that_became_unsafe_is_not_written_to_by_new_connections() {
+    let (server, client) = server().await;
+    let store = PostgresStore::open(Options { writers: 1, ..Options::new(server.url()) }).await.unwrap();
+    assert!(matches!(store.commit(put("before")).await, Ok(Outcome::Committed { .. })));
+    set(&server, &client, "synchronous_commit", "off").await;
+    // As after a failover: all connections are new.
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'";
+    let mut refused = None;
+    for attempt in 0..50 {
+        client.execute(cut, &[]).await.unwrap();
+        match store.commit(put(&format!("r{attempt}"))).await {
+            Err(StoreError::Unavailable(why)) if why.contains("synchronous_commit") => {
+                refused = Some(why);
+                break;
+            }
+            _ => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+        }
+    }
+    assert!(refused.is_some());
+}
+
+#[tokio::test]
 async fn with_root_certificates_connections_are_encrypted_and_the_server_is_checked() {
     let (server, client) = server().await;
     // The server makes its own certificate, in its data folder.
