@@ -51,20 +51,14 @@ pub enum Party {
 impl Gateway {
     /// The message that a delivery stands for; none if what it told of is gone.
     pub async fn message(&self, tenant: &TenantId, delivery: &Delivery) -> Result<Option<Message>, Error> {
-        let Some(record) = self.durable_subject(tenant, delivery).await? else { return Ok(None) };
+        // Both at once: what they find does not depend on each other.
+        let (record, payload) =
+            tokio::try_join!(self.durable_subject(tenant, delivery), self.payload(tenant, delivery.payload))?;
+        let Some(record) = record else { return Ok(None) };
         let Some(about) = about(delivery, &record)? else { return Ok(None) };
-        let ids: Vec<PayloadId> = delivery.payload.into_iter().chain(about.trace).collect();
-        let mut payloads = match ids.is_empty() {
-            true => Vec::new(),
-            false => self.store.payloads(tenant, &ids).await?,
-        }
-        .into_iter();
-        let body = match delivery.payload {
-            Some(_) => payloads.next().flatten(),
-            None => Some(about.body),
-        };
-        let trace = about.trace.and_then(|_| payloads.next().flatten());
+        let body = if delivery.payload.is_some() { payload } else { Some(about.body) };
         let Some(body) = body else { return Ok(None) };
+        let trace = self.payload(tenant, about.trace).await?;
         Ok(Some(Message {
             msg_id: delivery.msg_id.clone(),
             msg_type: delivery.msg_type.clone(),
@@ -79,6 +73,13 @@ impl Gateway {
 }
 
 impl Gateway {
+    async fn payload(&self, tenant: &TenantId, id: Option<PayloadId>) -> Result<Option<Bytes>, Error> {
+        match id {
+            Some(id) => Ok(self.store.payloads(tenant, &[id]).await?.pop().flatten()),
+            None => Ok(None),
+        }
+    }
+
     /// The record that a delivery is about. A decision that a failover could undo is not told.
     async fn durable_subject(&self, tenant: &TenantId, delivery: &Delivery) -> Result<Option<Record>, Error> {
         loop {

@@ -18,22 +18,25 @@ use crate::{
 
 const NOW: &str = "SELECT gateway_now() AS now";
 /// Each record is looked up by its whole key. As a plain join, a plan that was made while the table was empty went by
-/// the tenant alone, and read all records of it for each that was asked for.
-pub(crate) const LOAD: &str = "SELECT r.kind, r.id, r.version, r.content \
-    FROM unnest($2::smallint[], $3::text[]) AS k (kind, id) \
-    CROSS JOIN LATERAL (SELECT * FROM record r WHERE r.tenant = $1 AND r.kind = k.kind AND r.id = k.id LIMIT 1) r";
+/// the tenant alone, and read all records of it for each that was asked for. The clock comes with the rows, and alone if there
+/// are none: a statement of its own would cost as much again.
+pub(crate) const LOAD: &str = "SELECT c.now, r.kind, r.id, r.version, r.content \
+    FROM (SELECT gateway_now() AS now) c LEFT JOIN ( \
+        unnest($2::smallint[], $3::text[]) AS k (kind, id) CROSS JOIN LATERAL \
+        (SELECT * FROM record r WHERE r.tenant = $1 AND r.kind = k.kind AND r.id = k.id LIMIT 1) r) ON true";
 /// A body that was written ahead is not there before the commit that needs it.
 pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenant = $1 AND id = ANY($2) \
     AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";
-/// The clock is read once, in a query of its own, and not for every row. The mark of each row is looked up by
-/// its key: a plain `NOT EXISTS` invites PostgreSQL to hash the marks of everybody.
-pub(crate) const DELIVERIES: &str = "SELECT d.* FROM delivery d \
+/// The clock is read once and not for every row; as in [`LOAD`], it comes alone if there are none. The mark of each row is
+/// looked up by its key: a plain `NOT EXISTS` invites PostgreSQL to hash the marks of everybody.
+pub(crate) const DELIVERIES: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
+    SELECT d.* FROM delivery d \
     LEFT JOIN LATERAL (SELECT CASE WHEN $6 THEN m.hidden ELSE m.acknowledged END AS marked FROM mark m \
         WHERE m.tenant = d.tenant AND m.mailbox = d.mailbox AND m.number = d.number AND m.reader = $5::text \
         LIMIT 1) m ON true \
     WHERE d.tenant = $1 AND d.mailbox = $2 AND d.number > $3 \
-        AND (NOT $4 OR d.until > (SELECT gateway_now())) AND NOT COALESCE(m.marked, false) \
-    ORDER BY d.number LIMIT $7";
+        AND (NOT $4 OR d.until > c.now) AND NOT COALESCE(m.marked, false) \
+    ORDER BY d.number LIMIT $7) d ON true ORDER BY d.number";
 pub(crate) const DELIVERIES_ABOUT: &str =
     "SELECT * FROM delivery WHERE tenant = $1 AND subject_id = $2 ORDER BY mailbox, number";
 pub(crate) const HEADS: &str = "SELECT COALESCE(m.counter, 0) AS counter \
@@ -41,8 +44,9 @@ pub(crate) const HEADS: &str = "SELECT COALESCE(m.counter, 0) AS counter \
     LEFT JOIN mailbox m ON m.tenant = k.tenant AND m.name = k.name ORDER BY k.place";
 pub(crate) const SCAN: &str = "SELECT kind, id, version, content FROM record \
     WHERE tenant = $1 AND kind = $2 AND id > $3 ORDER BY id LIMIT $4";
-pub(crate) const DUE: &str = "SELECT at, tenant, kind, id FROM due WHERE at <= (SELECT gateway_now()) \
-    ORDER BY at, tenant, kind, id LIMIT $1";
+pub(crate) const DUE: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
+    SELECT at, tenant, kind, id FROM due WHERE at <= c.now \
+    ORDER BY at, tenant, kind, id LIMIT $1) d ON true ORDER BY d.at, d.tenant, d.kind, d.id";
 
 #[derive(Debug)]
 pub(crate) struct Reads {
@@ -60,17 +64,21 @@ impl Reads {
         client.query(&statement, params).await.map_err(unavailable)
     }
 
-    /// The rows and, read right after them, the clock.
+    /// The rows of a statement that gives the clock with each, and alone where there is no other; `some` is a column that a
+    /// real row has.
     async fn query_and_now(
         &self,
         sql: &str,
+        some: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Vec<Row>, Timestamp), StoreError> {
-        let client = self.pool.get().await.map_err(unavailable)?;
-        let statement = client.prepare_cached(sql).await.map_err(unavailable)?;
-        let now = client.prepare_cached(NOW).await.map_err(unavailable)?;
-        let (rows, now) = tokio::join!(biased; client.query(&statement, params), client.query_one(&now, &[]));
-        Ok((rows.map_err(unavailable)?, timestamp(&now.map_err(unavailable)?, "now")?))
+        let mut rows = self.query(sql, params).await?;
+        let first = rows.first().ok_or_else(|| StoreError::Corrupt("no clock".to_owned()))?;
+        let now = timestamp(first, "now")?;
+        if get::<Option<i64>>(first, some).is_ok_and(|value| value.is_none()) {
+            rows.clear();
+        }
+        Ok((rows, now))
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -82,7 +90,7 @@ impl Reads {
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
         let kinds: Vec<i16> = keys.iter().map(|key| key.kind.number()).collect();
         let ids: Vec<&str> = keys.iter().map(|key| key.id.as_str()).collect();
-        let (rows, now) = self.query_and_now(LOAD, &[&tenant.as_str(), &kinds, &ids]).await?;
+        let (rows, now) = self.query_and_now(LOAD, "version", &[&tenant.as_str(), &kinds, &ids]).await?;
         let found: Vec<Record> = rows.iter().map(record).collect::<Result<_, _>>()?;
         let by_key: HashMap<&Key, &Record> = found.iter().map(|record| (&record.key, record)).collect();
         Ok(Loaded { records: keys.iter().map(|key| by_key.get(key).copied().cloned()).collect(), now })
@@ -115,7 +123,7 @@ impl Reads {
         let (mailbox, after, limit) = (mailbox.to_string(), to_i64(after), i64::from(limit));
         let params: [&(dyn ToSql + Sync); 7] =
             [&tenant.as_str(), &mailbox, &after, &only_relevant, &reader, &hidden, &limit];
-        let (rows, now) = self.query_and_now(DELIVERIES, &params).await?;
+        let (rows, now) = self.query_and_now(DELIVERIES, "number", &params).await?;
         Ok(Unread { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now })
     }
 
@@ -153,7 +161,7 @@ impl Reads {
     }
 
     pub(crate) async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        let (rows, now) = self.query_and_now(DUE, &[&i64::from(limit)]).await?;
+        let (rows, now) = self.query_and_now(DUE, "at", &[&i64::from(limit)]).await?;
         let due = |row: &Row| {
             let tenant: &str = get(row, "tenant")?;
             let tenant = tenant.parse().map_err(|_| StoreError::Corrupt("a tenant id".to_owned()))?;
