@@ -1,6 +1,6 @@
 //! The gateway: the two ports, chance, and the rules of time. Use cases are its methods.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use countersign_wire::id::TenantId;
 
@@ -33,14 +33,25 @@ impl Default for Retention {
     }
 }
 
-/// Everything that a client can ask for. Cheap to clone.
+/// Everything that a client can ask for. Cheap to clone, and no more than a pointer to keep.
 #[derive(Clone)]
-pub struct Gateway {
+pub struct Gateway(Arc<Ports>);
+
+/// What every use case rests on.
+pub struct Ports {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) chance: Arc<dyn Chance>,
     pub(crate) retention: Retention,
-    confirmed: Arc<Confirmed>,
+    confirmed: Confirmed,
+}
+
+impl Deref for Gateway {
+    type Target = Ports;
+
+    fn deref(&self) -> &Ports {
+        &self.0
+    }
 }
 
 impl std::fmt::Debug for Gateway {
@@ -63,7 +74,7 @@ impl Gateway {
         chance: Arc<dyn Chance>,
         retention: Retention,
     ) -> Self {
-        Self { store, doorbell, chance, retention, confirmed: Arc::default() }
+        Self(Arc::new(Ports { store, doorbell, chance, retention, confirmed: Confirmed::default() }))
     }
 
     /// The store, for reads that have no meaning of their own.

@@ -92,12 +92,19 @@ impl App {
     }
 
     /// Returns when a credential is revoked. Whoever holds a connection listens to it.
-    pub(crate) fn voided(
-        &self,
-        tenant: &TenantId,
-        principal: &str,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        self.gateway.clone().key_voided(tenant.clone(), principal.to_owned())
+    pub(crate) async fn voided(self: Arc<Self>, tenant: TenantId, principal: Arc<str>) {
+        let listener = self.gateway.listen_to_key(&tenant, &principal);
+        loop {
+            let turn = self.push_reads.acquire().await;
+            // Boxed, so that who waits does not carry the room for it.
+            let stands = Box::pin(self.gateway.key_stands(&tenant, &principal)).await;
+            drop(turn);
+            // A store that is away says nothing against the client.
+            if let Ok(false) = stands {
+                return;
+            }
+            listener.rung().await;
+        }
     }
 
     /// Whether the gateway is told to stop.

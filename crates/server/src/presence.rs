@@ -11,6 +11,7 @@ use countersign_wire::{
     id::{EnforcerId, TenantId},
     presence::Transport,
 };
+use futures_util::{StreamExt as _, stream};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -18,6 +19,9 @@ use tokio::{
 
 /// What has come together in this time is written together.
 const GATHER: Duration = Duration::from_millis(200);
+
+/// Writes that wait for the store at the same time.
+const AT_ONCE: usize = 64;
 
 type Who = (TenantId, EnforcerId);
 
@@ -91,14 +95,15 @@ async fn write(gateway: Gateway, log: PresenceLog) {
             std::mem::take(&mut heard.to_write)
         };
         let writes = to_write.into_iter().map(|((tenant, enforcer), (transport, says))| {
-            let gateway = gateway.clone();
-            tokio::spawn(async move { gateway.touch(&tenant, &enforcer, transport, says).await })
-        });
-        for write in writes.collect::<Vec<_>>() {
-            if let Ok(Err(error)) = write.await {
-                tracing::debug!(%error, "presence was not written");
+            let gateway = &gateway;
+            async move {
+                if let Err(error) = gateway.touch(&tenant, &enforcer, transport, says).await {
+                    tracing::debug!(%error, "presence was not written");
+                }
             }
-        }
+        });
+        // Enough at once for the store to write them together, and not so many that others find no room.
+        stream::iter(writes).buffer_unordered(AT_ONCE).collect::<()>().await;
         sleep(GATHER).await;
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Gateway,
-    doorbell::Ring,
+    doorbell::{Listener, Ring},
     edges::{Actor, note},
     gateway::Attempt,
     store::{Change, Guard, Kind},
@@ -106,15 +106,9 @@ impl Gateway {
         Ok(known.is_some_and(|known| known.value.revoked_at.is_none_or(|at| loaded.now < at)))
     }
 
-    /// Returns when the key of this id no longer stands. A store that is away says nothing against it.
-    pub async fn key_voided(self, tenant: TenantId, key_id: String) {
-        let key = Credential::key(&key_id);
-        // Listen before reading: what comes between the two would be missed.
-        let listener = self.doorbell.listen(vec![Ring::Record(tenant.clone(), key)]);
-        // Boxed, so that who waits does not carry the room for it.
-        while !matches!(Box::pin(self.key_stands(&tenant, &key_id)).await, Ok(false)) {
-            listener.rung().await;
-        }
+    /// Hears when the key of this id changes. Listen before you look whether it stands.
+    pub fn listen_to_key(&self, tenant: &TenantId, key_id: &str) -> Listener {
+        self.doorbell.listen(vec![Ring::Record(tenant.clone(), Credential::key(key_id))])
     }
 
     /// All keys of the tenant, with their ids.

@@ -59,7 +59,8 @@ impl Gateway {
         // Subscribe before reading: a decision between the two would be missed.
         let listener = self.doorbell.listen(vec![named.ring()]);
         loop {
-            let looked = self.look(&named, viewer, &[]).await?;
+            // Boxed, like what follows: a wait at rest does not carry the room for it.
+            let looked = Box::pin(self.look(&named, viewer, &[])).await?;
             let Some(known) = looked.exchange else { return Err(Refusal::NotFound.into()) };
             let state = known.value.state_at(looked.now);
             match judge(Some(&known.value), Command::Wait, looked.now) {
@@ -70,9 +71,9 @@ impl Gateway {
                     return Ok(Waited::Nothing { state: state.on_the_wire() });
                 }
                 // A decision that a failover could undo is not told.
-                _ if !self.confirm(tenant, &named.key(), known.version).await? => continue,
+                _ if !Box::pin(self.confirm(tenant, &named.key(), known.version)).await? => continue,
                 _ => {
-                    if let Some(waited) = self.decision_of(tenant, &known.value, &state).await? {
+                    if let Some(waited) = Box::pin(self.decision_of(tenant, &known.value, &state)).await? {
                         return Ok(waited);
                     }
                 }

@@ -1,5 +1,7 @@
 //! The caller, from the request's credential, as the role that a handler asks for.
 
+use std::sync::Arc;
+
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
@@ -23,7 +25,7 @@ pub(crate) struct Caller {
     pub(crate) tenant: TenantId,
     pub(crate) role: Role,
     /// Names the credential.
-    pub(crate) principal: String,
+    pub(crate) principal: Arc<str>,
     /// Whether it came with a ticket instead of a key.
     pub(crate) by_ticket: bool,
     /// How it is heard.
@@ -34,7 +36,7 @@ pub(crate) struct Caller {
 #[derive(Debug, Clone)]
 pub(crate) struct Enforcer {
     pub(crate) tenant: TenantId,
-    pub(crate) principal: String,
+    pub(crate) principal: Arc<str>,
     pub(crate) only: Option<EnforcerId>,
     transport: Transport,
 }
@@ -43,7 +45,7 @@ pub(crate) struct Enforcer {
 #[derive(Debug, Clone)]
 pub(crate) struct Approver {
     pub(crate) tenant: TenantId,
-    pub(crate) principal: String,
+    pub(crate) principal: Arc<str>,
     pub(crate) only: Option<ApproverId>,
 }
 
@@ -93,7 +95,7 @@ impl Caller {
             None => return Err(Failure::Unauthenticated.into()),
         };
         let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
-        let (tenant, principal) = (key.tenant().clone(), key.key_id().to_string());
+        let (tenant, principal) = (key.tenant().clone(), key.key_id().as_str().into());
         Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
     }
 
@@ -109,7 +111,7 @@ impl Caller {
         if !app.gateway.key_stands(&tenant, &ticket.principal).await? {
             return Err(Failure::Unauthenticated.into());
         }
-        let (role, principal) = (ticket.role, ticket.principal);
+        let (role, principal) = (ticket.role, ticket.principal.into());
         Ok(Self { tenant, role, principal, by_ticket: true, transport: Transport::Poll })
     }
 }

@@ -69,10 +69,10 @@ impl Hold {
     {
         let Self { slot, last, seat } = self;
         let holder: Holder = Box::new(move |socket| {
-            let holding = holder(socket);
             Box::pin(async move {
                 let _seat = seat;
-                holding.await.filter(|_| !last)
+                // Made here and not before: a future that is moved into another takes its room twice.
+                holder(socket).await.filter(|_| !last)
             })
         });
         *slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);

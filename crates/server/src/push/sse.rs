@@ -1,6 +1,6 @@
 //! Server-sent events: `id`, `event`, `data`, each event once per connection.
 
-use std::{collections::VecDeque, pin::pin, time::Duration};
+use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
 use countersign_core::{chance::Chance, feed::Told, store::Delivery};
@@ -29,7 +29,7 @@ const SPREAD_MILLIS: u32 = 4_000;
 pub(crate) struct Stream {
     pub(crate) app: Shared,
     /// Whose credential it is.
-    pub(crate) principal: String,
+    pub(crate) principal: Arc<str>,
     pub(crate) listening: Listening,
     pub(crate) tellings: Tellings,
     pub(crate) http_id: HttpRequestId,
@@ -39,13 +39,13 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Until the client goes, or is too slow, or the gateway stops.
-    pub(crate) async fn run(mut self, mut socket: Socket) -> Option<()> {
+    pub(crate) async fn run(mut self: Box<Self>, mut socket: Socket) -> Option<()> {
         socket.send_little_ahead();
         let mut opening = self.head();
         opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
         socket.write(&opening).await.ok()?;
         drop(opening);
-        let mut voided = pin!(self.app.voided(&self.listening.tenant, &self.principal));
+        let mut voided = pin!(self.app.clone().voided(self.listening.tenant.clone(), self.principal.clone()));
         let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {

@@ -216,7 +216,12 @@ impl Tellings {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{
+        future::{Future as _, poll_fn},
+        sync::Arc,
+        task::Poll,
+        time::Duration,
+    };
 
     use countersign_core::{
         chance::Chance as _, channels::LEASE, doorbell::LocalDoorbell, gateway::Retention,
@@ -387,8 +392,8 @@ mod tests {
         for polls in 0..40_u32 {
             let mut opening = Box::pin(Tellings::open(&nodes.apps[0], listening.clone(), &[]));
             for _ in 0..polls {
-                let polled = futures_util::poll!(opening.as_mut());
-                if polled.is_ready() {
+                let polled = poll_fn(|context| Poll::Ready(opening.as_mut().poll(context)));
+                if polled.await.is_ready() {
                     break;
                 }
                 tokio::task::yield_now().await;

@@ -98,8 +98,9 @@ impl Channel {
             .max_frame_size(Some(most))
     }
 
-    /// Until either side has enough. The upgrade has been answered.
-    pub(crate) async fn run(mut self, socket: Socket) {
+    /// Until either side has enough. The upgrade has been answered. Boxed, as are streams and waits: a future carries what it
+    /// was given as long as it lives, and once more while it runs.
+    pub(crate) async fn run(mut self: Box<Self>, socket: Socket) {
         socket.send_little_ahead();
         let read = socket.read.to_vec();
         let stream = Metered::new(socket.stream, self.app.bodies.share_of(&self.caller.tenant));
@@ -113,7 +114,8 @@ impl Channel {
     /// What is done now and then is boxed, so that a connection at rest does not carry the room for it.
     async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
         let started = Instant::now();
-        let mut voided = pin!(self.app.voided(&self.caller.tenant, &self.caller.principal));
+        let mut voided =
+            pin!(self.app.clone().voided(self.caller.tenant.clone(), self.caller.principal.clone()));
         let mut session = Session::default();
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {

@@ -43,7 +43,7 @@ cases! {
     an_approver_registers_no_more_keys_than_it_has_devices,
     a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere,
     a_key_is_good_until_it_is_revoked_and_only_in_its_tenant,
-    whoever_listens_for_the_end_of_a_key_hears_it_at_once,
+    whoever_listens_to_a_key_hears_that_it_is_revoked,
     a_pairing_is_seen_by_its_two_parties_only,
     requests_of_a_paired_enforcer_go_to_its_approvers,
     a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere,
@@ -420,17 +420,16 @@ async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(bench: 
     assert_eq!(send("t", "s", false).await, 202);
 }
 
-async fn whoever_listens_for_the_end_of_a_key_hears_it_at_once(bench: Box<dyn Bench>) {
+async fn whoever_listens_to_a_key_hears_that_it_is_revoked(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
     let key_id = made.key.key_id().clone();
-    let mut voided = Box::pin(world.gateway.clone().key_voided(world.tenant.clone(), key_id.to_string()));
-    assert!(timeout(Duration::from_millis(100), &mut voided).await.is_err());
+    let listener = world.gateway.listen_to_key(&world.tenant, key_id.as_str());
+    assert!(world.gateway.key_stands(&world.tenant, key_id.as_str()).await.unwrap());
+    assert!(timeout(Duration::from_millis(50), listener.rung()).await.is_err());
     world.gateway.revoke_key(&world.tenant, &key_id).await.unwrap();
-    timeout(Duration::from_secs(5), voided).await.unwrap();
-    // Who begins to listen only then, hears it too.
-    let late = world.gateway.clone().key_voided(world.tenant.clone(), key_id.to_string());
-    timeout(Duration::from_secs(5), late).await.unwrap();
+    timeout(Duration::from_secs(5), listener.rung()).await.unwrap();
+    assert!(!world.gateway.key_stands(&world.tenant, key_id.as_str()).await.unwrap());
 }
 
 async fn a_prompt_with_another_hash_conflicts(bench: Box<dyn Bench>) {

@@ -96,7 +96,7 @@ pub(crate) async fn wait(
     hold: Hold,
 ) -> Result<Response, Refusal> {
     let patience = asked.timeout()?;
-    let waiting = Waiting { app, caller, request_id, http_id, last: hold.last };
+    let waiting = Box::new(Waiting { app, caller, request_id, http_id, last: hold.last });
     // What can be answered or refused at once never leaves HTTP.
     if let decided @ Waited::Decided { .. } = waiting.wait(Duration::ZERO).await.about(&waiting.request_id)? {
         return Ok(waiting.answer(decided).map(axum::body::Body::from));
@@ -120,11 +120,11 @@ impl Waiting {
     }
 
     /// Outside of HTTP: until the decision, the end of patience, the client's, or the gateway's.
-    async fn hold(self, mut socket: Socket, patience: Duration) -> Option<Socket> {
+    async fn hold(self: Box<Self>, mut socket: Socket, patience: Duration) -> Option<Socket> {
         let started = Instant::now();
         let waited = tokio::select! {
             waited = self.wait(patience) => waited.map_err(Refusal::from),
-            () = self.app.voided(&self.caller.tenant, &self.caller.principal) => Err(Failure::Unauthenticated.into()),
+            () = self.app.clone().voided(self.caller.tenant.clone(), self.caller.principal.clone()) => Err(Failure::Unauthenticated.into()),
             () = self.app.drain.begun() => self.wait(Duration::ZERO).await.map_err(Refusal::from),
             () = socket.gone() => return None,
         };

@@ -223,7 +223,7 @@ pub(crate) async fn create_ticket(State(app): State<Shared>, caller: Caller) -> 
     if caller.role == Role::Operator {
         return Err(Failure::Forbidden.into());
     }
-    let made = app.gateway.create_ticket(&caller.tenant, caller.role, caller.principal).await?;
+    let made = app.gateway.create_ticket(&caller.tenant, caller.role, caller.principal.to_string()).await?;
     let (ticket, expires_at) = made;
     Ok(answer::json(StatusCode::OK, NewTicket { ticket, expires_at }))
 }

@@ -1,5 +1,7 @@
 //! `/v1/sse` and `/v1/ws`: everything that can be refused is refused here; then the connection leaves HTTP.
 
+use std::sync::Arc;
+
 use axum::{
     body::Bytes,
     extract::State,
@@ -64,7 +66,7 @@ pub(crate) async fn enforcer(
 async fn stream(
     app: Shared,
     listening: Listening,
-    principal: String,
+    principal: Arc<str>,
     http_id: HttpRequestId,
     hold: Hold,
     headers: &HeaderMap,
@@ -74,7 +76,7 @@ async fn stream(
     let places = last.and_then(|id| EventId { listening: &listening }.read(&app.secret, id));
     let tellings = Tellings::open(&app, listening.clone(), &places.unwrap_or_default()).await?;
     let places = tellings.places();
-    let stream = Stream { app, principal, listening, tellings, http_id, places };
+    let stream = Box::new(Stream { app, principal, listening, tellings, http_id, places });
     match hold
         .take(|socket| async move {
             let (started, http_id) = (Instant::now(), stream.http_id.clone());
@@ -119,7 +121,7 @@ pub(crate) async fn websocket(
         upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket.clone());
     }
     http_id.put_on(&mut upgrade);
-    let channel = Channel { app, caller, listening, tellings, http_id };
+    let channel = Box::new(Channel { app, caller, listening, tellings, http_id });
     match hold
         .take(|mut socket| async move {
             socket.upgrade(&upgrade).await.ok()?;
