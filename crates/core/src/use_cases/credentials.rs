@@ -59,8 +59,8 @@ impl fmt::Debug for NewKey {
     }
 }
 
-/// More keys than this are not listed.
-const MOST: u32 = 1_000;
+/// Read at once when keys are listed.
+const CHUNK: u32 = 1_000;
 
 impl Gateway {
     /// Makes a credential.
@@ -114,12 +114,19 @@ impl Gateway {
     /// All keys of the tenant, with their ids.
     pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<(KeyId, Credential)>, Error> {
         let mut keys = Vec::new();
-        for record in self.store.scan(tenant, Kind::Credential, None, MOST).await? {
-            if let Some(known) = Credential::read(Some(&record))? {
-                keys.push((KeyId::from_ulid_text(&record.key.id), known.value));
+        let mut after: Option<String> = None;
+        loop {
+            let records = self.store.scan(tenant, Kind::Credential, after.as_deref(), CHUNK).await?;
+            for record in &records {
+                if let Some(known) = Credential::read(Some(record))? {
+                    keys.push((KeyId::from_ulid_text(&record.key.id), known.value));
+                }
+            }
+            match records.last() {
+                Some(last) if records.len() == CHUNK as usize => after = Some(last.key.id.clone()),
+                _ => return Ok(keys),
             }
         }
-        Ok(keys)
     }
 
     /// Voids a key; again is as good as once.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use countersign_core::use_cases::credentials::Role;
-use countersign_wire::{api_key::KeyId, id::TenantId};
+use countersign_wire::{api_key::KeyId, failure::Failure, id::TenantId};
 
 use crate::{assemble, config::Config};
 
@@ -83,12 +84,13 @@ impl Keys {
             Self::Revoke(Revoke { place, key }) => {
                 let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
                 let key_id: KeyId = key.parse().map_err(|rule| anyhow::anyhow!("--key {rule}"))?;
-                let at = gateway.revoke_key(&place.tenant, &key_id).await.map_err(|_| {
-                    anyhow::anyhow!(
+                let at = match gateway.revoke_key(&place.tenant, &key_id).await {
+                    Err(error) if error.failure() == Failure::NotFound => anyhow::bail!(
                         "tenant {} has no key {key_id}; `keys list` shows those that it has",
                         place.tenant
-                    )
-                })?;
+                    ),
+                    revoked => revoked.context("the key may still be good: try again")?,
+                };
                 super::say(&format!("{key_id} is void since {at}"));
                 Ok(())
             }

@@ -14,9 +14,44 @@ cases! {
     an_ack_about_anothers_prompt_or_session_is_404,
     an_ack_of_the_wrong_shape_is_400,
     an_ack_is_for_whom_the_credential_names,
+    a_prompt_ack_without_what_it_must_say_is_400_and_acknowledges_nothing,
+    nobody_speaks_for_both_sides,
+    an_operator_acknowledges_nothing,
 }
 
 const PATH: &str = "/v1/acks";
+
+async fn a_prompt_ack_without_what_it_must_say_is_400_and_acknowledges_nothing(world: Arc<World>) {
+    let pair = world.pair().await;
+    let id = pair.id("half");
+    pair.submit(&id).await.expect(202);
+    pair.approve(&id).await.expect(200);
+    let ack = envelope("prompt.ack", &id, json!({ "enforcerId": pair.enforcer_id }), json!({}));
+    pair.enforcer.post(PATH, ack.to_string()).await.refuse(400, "PROTO_ERR_VALIDATION");
+    assert_eq!(pair.state(&id).await, "decided");
+}
+
+async fn nobody_speaks_for_both_sides(world: Arc<World>) {
+    let pair = world.pair().await;
+    let id = pair.id("both");
+    let both = json!({ "enforcerId": pair.enforcer_id, "approverId": pair.approver_id });
+    let mut submission = pair.submission(&id);
+    submission["sender"] = both.clone();
+    pair.enforcer.post("/v1/artifacts", submission.to_string()).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+    pair.submit(&id).await.expect(202);
+    let ack = envelope("ack.submit", &id, both, json!({})).to_string();
+    pair.enforcer.post(PATH, &ack).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+    pair.approver.post(PATH, &ack).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+    let gateway = json!({ "enforcerId": pair.enforcer_id, "gatewayId": "gw" });
+    let ack = envelope("ack.submit", &id, gateway, json!({})).to_string();
+    pair.enforcer.post(PATH, ack).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+}
+
+async fn an_operator_acknowledges_nothing(world: Arc<World>) {
+    // Before the media type and the shape are looked at.
+    let answer = world.operator.post_with(PATH, "no", &[("content-type", "text/html")]).await;
+    answer.refuse(403, "PROTO_ERR_FORBIDDEN");
+}
 
 async fn an_acknowledged_decision_is_delivered(world: Arc<World>) {
     let pair = world.pair().await;

@@ -35,6 +35,12 @@ async fn another_method_is_405_and_says_which_are_allowed(world: Arc<World>) {
     let refused =
         nobody.call(Method::GET, "/v1/artifact", "", &[]).await.refuse(405, "PROTO_ERR_UNSUPPORTED");
     assert_eq!(refused.header("content-type"), "application/json", "in the form of its row");
+    let refused = nobody.call(Method::POST, "/healthz", "", &[]).await.refuse(405, "PROTO_ERR_UNSUPPORTED");
+    assert_eq!(
+        refused.header("content-type"),
+        "application/json",
+        "what is not the protocol has no envelopes"
+    );
 }
 
 async fn a_trailing_slash_makes_no_difference(world: Arc<World>) {

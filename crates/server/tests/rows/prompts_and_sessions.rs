@@ -16,6 +16,7 @@ cases! {
     the_same_prompt_again_is_a_replay_and_another_is_409,
     a_prompt_to_nobody_or_with_a_wrong_hash_is_422,
     a_prompt_of_the_wrong_shape_or_size_is_refused,
+    what_surrounds_a_prompt_or_an_event_has_its_own_limits,
     session_events_are_taken_once_and_not_after_the_end,
     a_session_is_told_as_it_was_reported,
     session_events_of_the_wrong_shape_are_refused,
@@ -99,6 +100,37 @@ async fn a_prompt_of_the_wrong_shape_or_size_is_refused(world: Arc<World>) {
     world.operator.post(PROMPT, prompt(&id, "x").to_string()).await.refuse(403, "PROTO_ERR_FORBIDDEN");
     let other = envelope("prompt.send", &id, json!({ "approverId": "another" }), prompt(&id, "x"));
     pair.approver.post(PROMPT, other.to_string()).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+}
+
+async fn what_surrounds_a_prompt_or_an_event_has_its_own_limits(world: Arc<World>) {
+    let pair = world.pair().await;
+    crate::pairing::pair_up(&pair, 42).await;
+    let id = pair.id("wide");
+    let sealed = |member: &str, size: usize| {
+        let mut prompt = json!({
+            "requestId": id, "target": "agentChat", "promptHash": hash("wide"), "ciphertext": "c",
+        });
+        prompt[member] = json!({ "x": "x".repeat(size) });
+        prompt.to_string()
+    };
+    pair.approver.post(PROMPT, sealed("more", 70_000)).await.refuse(413, "PROTO_ERR_TOO_LARGE");
+    pair.approver.post(PROMPT, sealed("metadata", 17_000)).await.refuse(413, "PROTO_ERR_TOO_LARGE");
+    pair.approver.post(PROMPT, sealed("metadata", 15_000)).await.expect(202);
+    // The text of a prompt may be spelled at length.
+    let mut open = prompt(&pair.id("escaped"), &"x".repeat(50_000));
+    open["promptHash"] = "".into();
+    let hashed = crate::support::messages::hash_without(&open, "promptHash");
+    open["promptHash"] = hashed.into();
+    let spelled = open.to_string().replace("xxxxxxxxxx", &r"\u0078".repeat(10));
+    pair.approver.post(PROMPT, spelled).await.expect(202);
+    let mut namespaced = prompt(&pair.id("named"), "x");
+    namespaced["extensions"] = json!({ "x": 1 });
+    pair.approver.post(PROMPT, namespaced.to_string()).await.refuse(400, "PROTO_ERR_VALIDATION");
+    let event = json!({
+        "sessionId": id, "eventType": "session.start", "createdAt": "2026-11-15T12:00:00Z",
+        "agentHost": "h", "metadata": { "x": "x".repeat(17_000) },
+    });
+    pair.enforcer.post(EVENT, event.to_string()).await.refuse(413, "PROTO_ERR_TOO_LARGE");
 }
 
 async fn session_events_are_taken_once_and_not_after_the_end(world: Arc<World>) {

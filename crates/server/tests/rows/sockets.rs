@@ -286,6 +286,10 @@ async fn a_message_that_is_too_large_for_its_type_is_refused(world: Arc<World>) 
         }
     };
     assert_eq!(refused["body"]["code"], "PROTO_ERR_TOO_LARGE");
+    assert_eq!(refused["requestId"], pair.id("large"), "who sent many must know which it was");
+    let hello = json!({ "msgType": "hello", "workspaceName": "w", "more": "x".repeat(70_000) });
+    let refused = socket.ask(&hello).await;
+    assert_eq!(refused["body"]["code"], "PROTO_ERR_TOO_LARGE");
 }
 
 async fn nobody_can_speak_for_another(world: Arc<World>) {
@@ -293,6 +297,16 @@ async fn nobody_can_speak_for_another(world: Arc<World>) {
     let mut socket = enforcer(&pair).await;
     let refused = socket.ask(&other.submission(&pair.id("forged"))).await;
     assert_eq!(refused["body"]["code"], "PROTO_ERR_FORBIDDEN");
+    assert_eq!(refused["requestId"], pair.id("forged"));
+    let mut both = pair.submission(&pair.id("both"));
+    both["sender"]["approverId"] = pair.approver_id.clone().into();
+    assert_eq!(socket.ask(&both).await["body"]["code"], "PROTO_ERR_FORBIDDEN");
+    let broken = json!({ "msgType": "artifact.submit", "requestId": pair.id("broken") });
+    let refused = socket.ask(&broken).await;
+    assert_eq!(
+        (&refused["body"]["code"], &refused["requestId"]),
+        (&json!("PROTO_ERR_VALIDATION"), &broken["requestId"])
+    );
 }
 
 async fn an_enforcers_socket_can_not_decide(world: Arc<World>) {
