@@ -10,7 +10,7 @@ use countersign_core::{
     channels::{LEASE, NodeId},
     use_cases::pairing::CodeKey,
 };
-use countersign_wire::id::{GatewayId, TenantId};
+use countersign_wire::id::GatewayId;
 use tokio::{
     sync::{Semaphore, watch},
     time::Instant,
@@ -89,22 +89,6 @@ impl App {
             secret,
             rates,
         })
-    }
-
-    /// Returns when a credential is revoked. Whoever holds a connection listens to it.
-    pub(crate) async fn voided(self: Arc<Self>, tenant: TenantId, principal: Arc<str>) {
-        let listener = self.gateway.listen_to_key(&tenant, &principal);
-        loop {
-            let turn = self.push_reads.acquire().await;
-            // Boxed, so that who waits does not carry the room for it.
-            let stands = Box::pin(self.gateway.key_stands(&tenant, &principal)).await;
-            drop(turn);
-            // A store that is away says nothing against the client.
-            if let Ok(false) = stands {
-                return;
-            }
-            listener.rung().await;
-        }
     }
 
     /// Whether the gateway is told to stop.

@@ -2,6 +2,8 @@
 
 mod caller;
 mod keys;
+mod standing;
 
 pub(crate) use caller::{Approver, Caller, Enforcer, Operator, Participant};
 pub(crate) use keys::Keys;
+pub(crate) use standing::Standing;

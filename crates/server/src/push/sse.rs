@@ -1,6 +1,6 @@
 //! Server-sent events: `id`, `event`, `data`, each event once per connection.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
 use countersign_core::{chance::Chance, feed::Told, store::Delivery};
@@ -9,6 +9,7 @@ use tokio::time::interval_at;
 use super::tellings::{Listening, Tellings};
 use crate::{
     app::Shared,
+    auth::Standing,
     http::{
         held::{Socket, head},
         request_id::HttpRequestId,
@@ -28,8 +29,7 @@ const SPREAD_MILLIS: u32 = 4_000;
 /// One stream.
 pub(crate) struct Stream {
     pub(crate) app: Shared,
-    /// Whose credential it is.
-    pub(crate) principal: Arc<str>,
+    pub(crate) standing: Standing,
     pub(crate) listening: Listening,
     pub(crate) tellings: Tellings,
     pub(crate) http_id: HttpRequestId,
@@ -45,7 +45,6 @@ impl Stream {
         opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
         socket.write(&opening).await.ok()?;
         drop(opening);
-        let mut voided = pin!(self.app.clone().voided(self.listening.tenant.clone(), self.principal.clone()));
         let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {
@@ -68,7 +67,7 @@ impl Stream {
                     let spread = RETRY_MILLIS + u32::from(chance.byte()) * SPREAD_MILLIS / 256;
                     return socket.write(format!("retry: {spread}\n\n").as_bytes()).await.ok();
                 }
-                () = &mut voided => return None,
+                () = self.standing.changed() => if !self.standing.holds().await { return None },
                 () = socket.gone() => return None,
             }
         }

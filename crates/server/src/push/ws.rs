@@ -1,6 +1,6 @@
 //! A WebSocket: frames in, frames out. What is due when is decided by [`super::ws_session`].
 
-use std::{collections::VecDeque, io, pin::pin, time::Duration};
+use std::{collections::VecDeque, io, time::Duration};
 
 use bytes::Bytes;
 use countersign_core::{
@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     app::Shared,
-    auth::Caller,
+    auth::{Caller, Standing},
     http::{
         error_response::Refusal,
         held::{Socket, WRITE_TIME},
@@ -60,6 +60,7 @@ fn largest(msg_type: Option<&MsgType>) -> usize {
 pub(crate) struct Channel {
     pub(crate) app: Shared,
     pub(crate) caller: Caller,
+    pub(crate) standing: Standing,
     pub(crate) listening: Listening,
     pub(crate) tellings: Tellings,
     pub(crate) http_id: HttpRequestId,
@@ -67,6 +68,8 @@ pub(crate) struct Channel {
 
 /// Why a connection ends.
 struct Closed(CloseCode, &'static str);
+
+const VOID: Closed = Closed(CloseCode::Policy, "the credential is void");
 
 impl From<Ended> for Closed {
     fn from(ended: Ended) -> Self {
@@ -114,8 +117,6 @@ impl Channel {
     /// What is done now and then is boxed, so that a connection at rest does not carry the room for it.
     async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
         let started = Instant::now();
-        let mut voided =
-            pin!(self.app.clone().voided(self.caller.tenant.clone(), self.caller.principal.clone()));
         let mut session = Session::default();
         let mut queue: VecDeque<Told> = VecDeque::new();
         loop {
@@ -146,7 +147,10 @@ impl Channel {
                 () = sleep_until(started + session.wake_at()) => {
                     Box::pin(self.due(sockets, &mut session, started.elapsed())).await
                 }
-                () = &mut voided => Err(Closed(CloseCode::Policy, "the credential is void")),
+                () = self.standing.changed() => match self.standing.holds().await {
+                    true => Ok(()),
+                    false => Err(VOID),
+                },
                 () = self.app.drain.begun() => Err(Closed(CloseCode::Restart, "the gateway restarts; reconnect")),
             };
             if let Err(closed) = done {

@@ -1,6 +1,6 @@
 //! `/v1/exchanges/{requestId}`.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use axum::{
     body::Bytes,
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use crate::{
     app::{App, Shared},
-    auth::{Approver, Caller, Enforcer},
+    auth::{Approver, Caller, Enforcer, Standing},
     http::{
         PROTO_JSON, answer,
         error_response::{About as _, Refusal},
@@ -122,11 +122,19 @@ impl Waiting {
     /// Outside of HTTP: until the decision, the end of patience, the client's, or the gateway's.
     async fn hold(self: Box<Self>, mut socket: Socket, patience: Duration) -> Option<Socket> {
         let started = Instant::now();
-        let waited = tokio::select! {
-            waited = self.wait(patience) => waited.map_err(Refusal::from),
-            () = self.app.clone().voided(self.caller.tenant.clone(), self.caller.principal.clone()) => Err(Failure::Unauthenticated.into()),
-            () = self.app.drain.begun() => self.wait(Duration::ZERO).await.map_err(Refusal::from),
-            () = socket.gone() => return None,
+        let standing = Standing::new(&self.app, &self.caller.tenant, &self.caller.principal);
+        let mut stands = standing.holds().await;
+        let mut waiting = pin!(self.wait(patience));
+        let waited = loop {
+            if !stands {
+                break Err(Failure::Unauthenticated.into());
+            }
+            tokio::select! {
+                waited = &mut waiting => break waited.map_err(Refusal::from),
+                () = standing.changed() => stands = standing.holds().await,
+                () = self.app.drain.begun() => break self.wait(Duration::ZERO).await.map_err(Refusal::from),
+                () = socket.gone() => return None,
+            }
         };
         let response = waited.map_or_else(|refusal| self.refused(refusal), |waited| self.answer(waited));
         log::held(&self.http_id, "/v1/exchanges/{requestId}/wait", response.status().as_u16(), started);

@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
     app::Shared,
-    auth::{Approver, Caller, Enforcer, Participant},
+    auth::{Approver, Caller, Enforcer, Participant, Standing},
     http::{
         error_response::Refusal,
         held::Hold,
@@ -71,12 +71,16 @@ async fn stream(
     hold: Hold,
     headers: &HeaderMap,
 ) -> Result<Response, Refusal> {
+    let standing = Standing::new(&app, &listening.tenant, &principal);
+    if !standing.holds().await {
+        return Err(Failure::Unauthenticated.into());
+    }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // An id that is not ours means that the client knows nothing: it is told everything.
     let places = last.and_then(|id| EventId { listening: &listening }.read(&app.secret, id));
     let tellings = Tellings::open(&app, listening.clone(), &places.unwrap_or_default()).await?;
     let places = tellings.places();
-    let stream = Box::new(Stream { app, principal, listening, tellings, http_id, places });
+    let stream = Box::new(Stream { app, standing, listening, tellings, http_id, places });
     match hold
         .take(|socket| async move {
             let (started, http_id) = (Instant::now(), stream.http_id.clone());
@@ -109,6 +113,10 @@ pub(crate) async fn websocket(
     if let Party::Enforcer(enforcer) = &who {
         app.presence.heard(&caller.tenant, enforcer, Transport::Websocket);
     }
+    let standing = Standing::new(&app, &caller.tenant, &caller.principal);
+    if !standing.holds().await {
+        return Err(Failure::Unauthenticated.into());
+    }
     let listening = Listening { tenant: caller.tenant.clone(), who, transport: Transport::Websocket };
     let tellings = Tellings::open(&app, listening.clone(), &[]).await?;
     let mut upgrade = HttpResponse::new(Bytes::new());
@@ -121,7 +129,7 @@ pub(crate) async fn websocket(
         upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket.clone());
     }
     http_id.put_on(&mut upgrade);
-    let channel = Box::new(Channel { app, caller, listening, tellings, http_id });
+    let channel = Box::new(Channel { app, caller, standing, listening, tellings, http_id });
     match hold
         .take(|mut socket| async move {
             socket.upgrade(&upgrade).await.ok()?;
