@@ -225,12 +225,12 @@ fn resident_kib(pid: u32) -> u64 {
 }
 
 /// A connection that asks for a stream and never reads from it. Its own buffer is made small, so that it is full soon.
-async fn stalled(world: &World, path: &str) -> TcpStream {
+async fn stalled(world: &World, path: &str, headers: &str) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(2_048).unwrap();
     let mut stream = socket.connect(world.gateway.address).await.unwrap();
     let key = world.approver.key.as_deref().unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }
@@ -248,7 +248,7 @@ async fn a_thousand_stalled_readers_cost_little_and_hold_up_nobody() {
     let before = resident_kib(world.gateway.pid());
     let mut readers = Vec::new();
     for number in 0..1_000 {
-        readers.push(stalled(&world, &format!("/v1/sse/approvers/stalled-{number}")).await);
+        readers.push(stalled(&world, &format!("/v1/sse/approvers/stalled-{number}"), "").await);
     }
     // A healthy client beside them, all of whose requests complete.
     let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
@@ -305,7 +305,7 @@ async fn a_healthy_client_beside_a_thousand_stalled_readers_is_at_most_twice_as_
         }
         let mut readers = Vec::new();
         for number in 0..1_000 {
-            readers.push(stalled(&world, &format!("/v1/sse/approvers/stalled-{number}")).await);
+            readers.push(stalled(&world, &format!("/v1/sse/approvers/stalled-{number}"), "").await);
         }
         sleep(Duration::from_secs(1)).await;
         let beside = p99(&world, &mut socket, "beside", 500).await;
@@ -329,13 +329,21 @@ async fn a_reader_that_takes_nothing_is_let_go_after_ten_seconds() {
         request["body"]["ciphertext"] = "x".repeat(100 << 10).into();
         world.enforcer.post("/v1/artifacts", request.to_string()).await.expect(202);
     }
-    let mut reader = stalled(&world, "/v1/sse/approvers/ada").await;
+    // A stream, and a WebSocket: an upgrade is a request with some more headers.
+    let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                   sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let mut readers = [
+        stalled(&world, "/v1/sse/approvers/ada", "").await,
+        stalled(&world, "/v1/ws?role=approver&id=ada", upgrade).await,
+    ];
     sleep(Duration::from_secs(14)).await;
-    // The gateway has closed: what its system had taken comes, and then the end.
-    let mut bytes = Vec::new();
-    let ended = timeout(Duration::from_secs(10), reader.read_to_end(&mut bytes)).await;
-    assert!(ended.is_ok(), "the connection is still open");
-    assert!(bytes.len() < 100 * (100 << 10), "{}", bytes.len());
+    for reader in &mut readers {
+        // The gateway has closed: what its system had taken comes, and then the end.
+        let mut bytes = Vec::new();
+        let ended = timeout(Duration::from_secs(10), reader.read_to_end(&mut bytes)).await;
+        assert!(ended.is_ok(), "the connection is still open");
+        assert!((100..100 * (100 << 10)).contains(&bytes.len()), "{}", bytes.len());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

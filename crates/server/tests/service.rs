@@ -146,6 +146,33 @@ async fn who_calls_too_often_is_429_and_told_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_calls_too_often_is_429_and_others_are_not() {
+    let settings = "[rates]\ntenant = { per_second = 1, burst = 6 }\n";
+    let gateway = Gateway::start_with(On::Sqlite, settings);
+    let (one, other) = clients(&gateway);
+    let stranger = Client::new(gateway.address, &gateway.key("quiet", "enforcer", None));
+    for _ in 0..3 {
+        one.get("/v1/status").await.expect(200);
+        other.get("/v1/status").await.expect(200);
+    }
+    one.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    other.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    stranger.get("/v1/status").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_calls_too_often_is_429_with_whatever_credential() {
+    let settings = "[rates]\naddress = { per_second = 1, burst = 4 }\n";
+    let gateway = Gateway::start_with(On::Sqlite, settings);
+    let (one, other) = clients(&gateway);
+    for client in [&one, &other, &one, &other] {
+        client.get("/v1/status").await.expect(200);
+    }
+    one.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    other.without_key().get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
     let dev = Dev::start();
     let members: Vec<&String> = dev.started.as_object().unwrap().keys().collect();

@@ -1,9 +1,10 @@
 //! `serve-in-memory`: the gateway as it is, except that its store keeps nothing for good.
 
 use std::{
+    collections::{HashMap, VecDeque},
     io::{self, Write as _},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -18,7 +19,7 @@ use countersign_core::{
     chance::Chance,
     doorbell::{Doorbell as _, LocalDoorbell, Ring},
     gateway::Retention,
-    store::{Change, Key, Kind, Mailbox, MailboxKey, NewDelivery},
+    store::{Change, Key, Kind, Mailbox, MailboxKey, NewDelivery, Outcome, PayloadId, Removal},
     use_cases::credentials::Role,
 };
 use countersign_server::{
@@ -65,7 +66,7 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     let app = assemble::app(&config, gateway.clone())?;
     writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)?;
     let drain = app.drain().clone();
-    let publishing = Publishing { gateway, doorbell, tenant };
+    let publishing = Publishing { gateway, doorbell, tenant, kept: Arc::default() };
     let router = router(app).route("/lab/publish/{channel}", post(publish).with_state(publishing));
     accept::serve(listener, router, drain, accept::most_connections()).await;
     Ok(())
@@ -77,6 +78,25 @@ struct Publishing {
     gateway: Gateway,
     doorbell: Arc<LocalDoorbell>,
     tenant: TenantId,
+    /// The last messages of each channel. Nobody acknowledges here, so the older ones go when new ones come, as in
+    /// Nchan, which keeps as many.
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// By channel: the numbers and bodies of its last messages, oldest first.
+type Kept = HashMap<u64, VecDeque<(u64, PayloadId)>>;
+
+/// As `nchan_message_buffer_length`.
+const KEPT: usize = 10;
+
+impl Publishing {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn oldest(&self, channel: u64) -> Option<(u64, PayloadId)> {
+        self.kept().get_mut(&channel).filter(|kept| kept.len() >= KEPT).and_then(VecDeque::pop_front)
+    }
 }
 
 /// Puts a body into the mailbox of the enforcer of this channel, about its exchange, which was decided beforehand;
@@ -96,9 +116,14 @@ async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: B
         payload: Some(payload),
         until,
     });
-    if to.gateway.store().commit(change).await.is_err() {
-        return StatusCode::SERVICE_UNAVAILABLE;
+    if let Some((number, payload)) = to.oldest(channel) {
+        change.removals.push(Removal::One { mailbox: mailbox.clone(), number });
+        change.drop_payloads.push(payload);
     }
+    let Ok(Outcome::Committed { numbers, .. }) = to.gateway.store().commit(change).await else {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    };
+    to.kept().entry(channel).or_default().extend(numbers.into_iter().map(|number| (number, payload)));
     to.doorbell.ring(&[Ring::Mailbox(MailboxKey { tenant: to.tenant, mailbox })]);
     StatusCode::ACCEPTED
 }

@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
+use bytes::Bytes;
 use countersign_core::message::{Message, Party};
 use countersign_wire::{
     RawObject,
@@ -70,9 +71,16 @@ impl App {
             trace,
             body: RawObject::reread(&message.body).ok()?,
         };
-        serde_json::to_vec(&envelope).ok()
+        // Room for all of it at once: growing would copy the body several times.
+        let size = message.body.len() + message.trace.as_ref().map_or(0, Bytes::len) + AROUND;
+        let mut text = Vec::with_capacity(size);
+        serde_json::to_writer(&mut text, &envelope).ok()?;
+        Some(text)
     }
 }
+
+/// What an envelope has around body and trace, unless its ids are long.
+const AROUND: usize = 512;
 
 /// An answer in the protocol's own media type.
 pub(crate) fn proto(status: StatusCode, envelope: Vec<u8>) -> Response {
