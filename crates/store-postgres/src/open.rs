@@ -73,7 +73,7 @@ impl PostgresStore {
         let pool = Pool::builder(connector.manager())
             .max_size(options.readers)
             .runtime(deadpool_postgres::Runtime::Tokio1)
-            .wait_timeout(Some(Duration::from_secs(5)))
+            .wait_timeout(Some(Duration::from_secs(10)))
             .create_timeout(Some(Duration::from_secs(5)))
             .build()
             .map_err(|error| OpenError::Pool(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! `/v1/exchanges/{requestId}`.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::Bytes,
@@ -123,18 +123,21 @@ impl Waiting {
     async fn hold(self: Box<Self>, mut socket: Socket, patience: Duration) -> Option<Socket> {
         let started = Instant::now();
         let standing = Standing::new(&self.app, &self.caller.tenant, &self.caller.principal);
-        let mut stands = standing.holds().await;
-        let mut waiting = pin!(self.wait(patience));
-        let waited = loop {
-            if !stands {
-                break Err(Failure::Unauthenticated.into());
+        // It stood when the request came. Looked at beside the wait and never in its place: a wait that is not looked at
+        // would keep the connection to the store that it was just given.
+        let voided = async {
+            loop {
+                standing.changed().await;
+                if !standing.holds().await {
+                    return;
+                }
             }
-            tokio::select! {
-                waited = &mut waiting => break waited.map_err(Refusal::from),
-                () = standing.changed() => stands = standing.holds().await,
-                () = self.app.drain.begun() => break self.wait(Duration::ZERO).await.map_err(Refusal::from),
-                () = socket.gone() => return None,
-            }
+        };
+        let waited = tokio::select! {
+            waited = self.wait(patience) => waited.map_err(Refusal::from),
+            () = voided => Err(Failure::Unauthenticated.into()),
+            () = self.app.drain.begun() => self.wait(Duration::ZERO).await.map_err(Refusal::from),
+            () = socket.gone() => return None,
         };
         let response = waited.map_or_else(|refusal| self.refused(refusal), |waited| self.answer(waited));
         log::held(&self.http_id, "/v1/exchanges/{requestId}/wait", response.status().as_u16(), started);
