@@ -98,9 +98,20 @@ impl Gateway {
             Outcome::Lost { .. } => Ok(Attempt::Lost),
         }
     }
-}
 
-impl Gateway {
+    /// Refuses with `error`, once what `change` guards, on which the refusal rests, is known to be durable. Returns if somebody
+    /// has written since: then it is to be thought over.
+    pub(crate) async fn refuse_resting_on(
+        &self,
+        change: Change,
+        error: impl Into<Error>,
+    ) -> Result<(), Error> {
+        match self.commit(change, None).await? {
+            Attempt::Done => Err(error.into()),
+            Attempt::Lost => Ok(()),
+        }
+    }
+
     /// Makes sure that this version of an exchange is durable, before somebody is told what it says. Says whether it
     /// still stands.
     pub(crate) async fn confirm(&self, tenant: &TenantId, key: &Key, version: u64) -> Result<bool, Error> {

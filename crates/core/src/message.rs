@@ -70,9 +70,7 @@ impl Gateway {
             trace,
         }))
     }
-}
 
-impl Gateway {
     async fn payload(&self, tenant: &TenantId, id: Option<PayloadId>) -> Result<Option<Bytes>, Error> {
         match id {
             Some(id) => Ok(self.store.payloads(tenant, &[id]).await?.pop().flatten()),

@@ -82,10 +82,8 @@ impl Gateway {
             let mut change = Change::new(tenant.clone());
             let remembered = looked.others.last().and_then(Option::as_ref);
             if !used.remember(remembered, looked.now, &self.retention, &mut change)? {
-                match self.commit(change, None).await? {
-                    Attempt::Done => return Err(Failure::Idempotency.into()),
-                    Attempt::Lost => continue,
-                }
+                self.refuse_resting_on(change, Failure::Idempotency).await?;
+                continue;
             }
             match (judge(known.map(|known| &known.value), command, looked.now), known) {
                 (Verdict::Go(Edge::Decide), Some(known)) => {

@@ -215,13 +215,10 @@ impl Gateway {
                 return Err(Refusal::NotFound.into());
             };
             if let Err(refusal) = known.value.check_completion(approver, loaded.now) {
-                // A refusal rests on what it found, so that is confirmed first.
                 let mut change = Change::new(tenant.clone());
                 change.guards.push(unchanged(key.clone(), Some(&known)));
-                match self.commit(change, None).await? {
-                    Attempt::Done => return Err(refusal.into()),
-                    Attempt::Lost => continue,
-                }
+                self.refuse_resting_on(change, refusal).await?;
+                continue;
             }
             if known.value.public_key.shares_a_key_with(&request.public_key) {
                 // One key on both sides is no pair.

@@ -98,10 +98,8 @@ impl Gateway {
             let mut change = Change::new(tenant.clone());
             let remembered = loaded.records.last().and_then(Option::as_ref);
             if !used.remember(remembered, loaded.now, &self.retention, &mut change)? {
-                match self.commit(change, None).await? {
-                    Attempt::Done => return Err(Failure::Idempotency.into()),
-                    Attempt::Lost => continue,
-                }
+                self.refuse_resting_on(change, Failure::Idempotency).await?;
+                continue;
             }
             change.guards.push(unchanged(key.clone(), known.as_ref()));
             let (prompt, replayed) = match known {
@@ -114,11 +112,10 @@ impl Gateway {
                         true,
                     )
                 }
-                // The refusal rests on the record, so that is confirmed first.
-                Some(_) => match self.commit(change, None).await? {
-                    Attempt::Done => return Err(Failure::AlreadyExists.into()),
-                    Attempt::Lost => continue,
-                },
+                Some(_) => {
+                    self.refuse_resting_on(change, Failure::AlreadyExists).await?;
+                    continue;
+                }
                 None => {
                     let stored_as = self.chance.payload_id(loaded.now);
                     let enforcer = self.prompt_recipient(&submission, session).await?;

@@ -80,23 +80,18 @@ impl Gateway {
             change.guards.push(unchanged(session_key.clone(), known.as_ref()));
             let reported = match TakenEvent::read(loaded.records[1].as_ref())? {
                 Some(taken) if taken.value.digest == digest => Reported::Known,
-                // A refusal rests on what it found, so that is confirmed first.
                 Some(taken) => {
                     change.guards.push(unchanged(event_key.clone(), Some(&taken)));
-                    match self.commit(change, None).await? {
-                        Attempt::Done => return Err(Refusal::DuplicateSnapshot.into()),
-                        Attempt::Lost => continue,
-                    }
+                    self.refuse_resting_on(change, Refusal::DuplicateSnapshot).await?;
+                    continue;
                 }
                 None => {
                     let stored_as = self.chance.payload_id(loaded.now);
                     let mut session =
                         known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
                     if let Err(refusal) = session.apply(event, stored_as) {
-                        match self.commit(change, None).await? {
-                            Attempt::Done => return Err(refusal.into()),
-                            Attempt::Lost => continue,
-                        }
+                        self.refuse_resting_on(change, refusal).await?;
+                        continue;
                     }
                     let until = loaded.now.plus(self.retention.after_end);
                     session.kept_until = Some(until);

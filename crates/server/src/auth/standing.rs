@@ -7,6 +7,7 @@ use countersign_wire::id::TenantId;
 
 use crate::app::Shared;
 
+/// Listens to the record of a credential.
 pub(crate) struct Standing {
     app: Shared,
     tenant: TenantId,
@@ -25,6 +26,16 @@ impl Standing {
     /// likes: whoever waits for a turn and is not looked at would keep the turn from others.
     pub(crate) async fn changed(&self) {
         self.listener.rung().await;
+    }
+
+    /// Returns when it is revoked. Unlike [`Standing::changed`] it takes turns, so it has to be looked at all the time.
+    pub(crate) async fn voided(&self) {
+        loop {
+            self.changed().await;
+            if !self.holds().await {
+                return;
+            }
+        }
     }
 
     /// Whether it stands. A store that is away says nothing against the client.

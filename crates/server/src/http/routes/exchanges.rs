@@ -125,17 +125,9 @@ impl Waiting {
         let standing = Standing::new(&self.app, &self.caller.tenant, &self.caller.principal);
         // It stood when the request came. Looked at beside the wait and never in its place: a wait that is not looked at
         // would keep the connection to the store that it was just given.
-        let voided = async {
-            loop {
-                standing.changed().await;
-                if !standing.holds().await {
-                    return;
-                }
-            }
-        };
         let waited = tokio::select! {
             waited = self.wait(patience) => waited.map_err(Refusal::from),
-            () = voided => Err(Failure::Unauthenticated.into()),
+            () = standing.voided() => Err(Failure::Unauthenticated.into()),
             () = self.app.drain.begun() => self.wait(Duration::ZERO).await.map_err(Refusal::from),
             () = socket.gone() => return None,
         };
