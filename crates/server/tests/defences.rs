@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, future::join_all};
 use serde_json::json;
 use support::{
-    client::{Client, exchange},
+    client::{Client, ask_for_stream, exchange},
     messages::submission,
     process::{Gateway, On, Second, program},
     sse::Stream,
@@ -208,18 +208,11 @@ async fn a_tenant_that_holds_too_many_connections_is_429_and_others_get_in() {
     let [loud, quiet] = ["loud", "quiet"].map(|tenant| client(&gateway, tenant, "approver"));
     let (mut held, mut refused) = (Vec::new(), 0);
     for number in 0..250 {
-        let mut stream = TcpStream::connect(gateway.address).await.unwrap();
-        let key = loud.key.as_deref().unwrap();
-        let request = format!(
-            "GET /v1/sse/approvers/a{number} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.unwrap();
-        match &answer {
-            b"HTTP/1.1 200" => held.push(stream),
-            b"HTTP/1.1 429" => refused += 1,
-            other => unreachable!("{}", String::from_utf8_lossy(other)),
+        let (key, path) = (loud.key.as_deref().unwrap(), format!("/v1/sse/approvers/a{number}"));
+        match ask_for_stream(gateway.address, key, &path).await {
+            (stream, 200) => held.push(stream),
+            (_, 429) => refused += 1,
+            (_, other) => unreachable!("{other}"),
         }
     }
     assert!(held.len() == 225 && refused == 25, "{} held, {refused} refused", held.len());

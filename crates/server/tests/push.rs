@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use support::{
-    client::Client,
+    client::{Client, ask_for_stream},
     messages::{approval, envelope, submission},
     process::{Gateway, On},
     sse::Stream,
@@ -389,18 +389,11 @@ async fn without_files_new_connections_get_503_and_nothing_else_suffers() {
     let mut held = Vec::new();
     let mut turned_away = 0;
     for number in 0..500 {
-        let key = &keys[number % 2];
-        let mut stream = TcpStream::connect(world.gateway.address).await.unwrap();
-        let request = format!(
-            "GET /v1/sse/approvers/a{number} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.unwrap();
-        match &answer {
-            b"HTTP/1.1 200" => held.push(stream),
-            b"HTTP/1.1 503" => turned_away += 1,
-            other => unreachable!("{}", String::from_utf8_lossy(other)),
+        let path = format!("/v1/sse/approvers/a{number}");
+        match ask_for_stream(world.gateway.address, &keys[number % 2], &path).await {
+            (stream, 200) => held.push(stream),
+            (_, 503) => turned_away += 1,
+            (_, other) => unreachable!("{other}"),
         }
     }
     assert!(held.len() > 200 && turned_away > 50, "{} held, {turned_away} turned away", held.len());

@@ -11,7 +11,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{HeaderMap, Method, Request, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 /// What was asked and how it was answered: method, path, status.
 pub type Seen = Arc<Mutex<BTreeSet<(String, String, u16)>>>;
@@ -167,4 +170,15 @@ pub async fn chunked(client: &Client, path: &str, body: String) -> Answer {
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     client.seen.lock().unwrap().insert(("POST".into(), path.into(), status));
     Answer { status, headers: HeaderMap::new(), bytes: Bytes::from(body.to_owned()) }
+}
+
+/// Asks for a stream on a connection of its own, and reads no more than the status.
+pub async fn ask_for_stream(address: SocketAddr, key: &str, path: &str) -> (TcpStream, u16) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    let status = std::str::from_utf8(&answer[9..]).unwrap().parse().unwrap();
+    (stream, status)
 }
