@@ -1,36 +1,36 @@
 //! Why a use case did not do what it was asked for.
 
+use std::time::Duration;
+
 use countersign_wire::failure::Failure;
 
-use crate::{exchange, pairing, session, store::StoreError};
+use crate::{
+    model::{exchange::TransitionError, pairing::PairingError, session::SessionError},
+    store::StoreError,
+};
 
 /// Why a use case did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The exchange machine refused.
-    #[error("refused by the exchange: {0:?}")]
-    Exchange(exchange::Refusal),
-    /// The pairing refused.
-    #[error("refused by the pairing: {0:?}")]
-    Pairing(pairing::Refusal),
-    /// The session refused.
-    #[error("refused by the session: {0:?}")]
-    Session(session::Refusal),
-    /// Something about the request.
-    #[error("refused: {}", .0.code())]
-    Refused(Failure),
-    /// The request, with the member at fault.
-    #[error("refused: {}: {fault}", failure.code())]
-    Faulty {
-        /// What the client is told.
+    #[error("exchange: {0}")]
+    Exchange(#[from] TransitionError),
+    #[error("pairing: {0}")]
+    Pairing(#[from] PairingError),
+    #[error("session: {0}")]
+    Session(#[from] SessionError),
+    /// The request itself is at fault.
+    #[error("rejected: {}", .0.code())]
+    Rejected(Failure),
+    /// One member of the request is at fault.
+    #[error("rejected: {}", failure.code())]
+    Invalid {
         failure: Failure,
-        /// Which member, and why.
+        #[source]
         fault: countersign_wire::Error,
     },
-    /// Too often; to be tried again after this time.
-    #[error("refused: too often")]
-    TryLater(std::time::Duration),
-    /// The store could not answer.
+    /// The limit allows another attempt after this time.
+    #[error("rate limited")]
+    RateLimited(Duration),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -39,11 +39,11 @@ impl Error {
     /// What the client is told.
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Exchange(refusal) => refusal.failure(),
-            Self::Pairing(refusal) => refusal.failure(),
-            Self::Session(refusal) => refusal.failure(),
-            Self::Refused(failure) | Self::Faulty { failure, .. } => *failure,
-            Self::TryLater(_) => Failure::RateLimited,
+            Self::Exchange(error) => error.failure(),
+            Self::Pairing(error) => error.failure(),
+            Self::Session(error) => error.failure(),
+            Self::Rejected(failure) | Self::Invalid { failure, .. } => *failure,
+            Self::RateLimited(_) => Failure::RateLimited,
             Self::Store(StoreError::Corrupt(_)) => Failure::Internal,
             Self::Store(StoreError::Overloaded | StoreError::OutcomeUnknown | StoreError::Unavailable(_)) => {
                 Failure::Unavailable
@@ -58,30 +58,17 @@ impl Error {
             countersign_wire::Error::HashMismatch => Failure::HashMismatch,
             _ => Failure::Structure,
         };
-        Self::Faulty { failure, fault }
+        Self::Invalid { failure, fault }
     }
-}
 
-impl From<exchange::Refusal> for Error {
-    fn from(refusal: exchange::Refusal) -> Self {
-        Self::Exchange(refusal)
-    }
-}
-
-impl From<pairing::Refusal> for Error {
-    fn from(refusal: pairing::Refusal) -> Self {
-        Self::Pairing(refusal)
-    }
-}
-
-impl From<session::Refusal> for Error {
-    fn from(refusal: session::Refusal) -> Self {
-        Self::Session(refusal)
+    /// A member of the request breaks a rule of the protocol.
+    pub(crate) fn breaks(member: &'static str, rule: &'static str) -> Self {
+        Self::Invalid { failure: Failure::Validation, fault: countersign_wire::Error::breaks(member, rule) }
     }
 }
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        Self::Refused(failure)
+        Self::Rejected(failure)
     }
 }

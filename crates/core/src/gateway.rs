@@ -1,49 +1,32 @@
-//! The gateway: the two ports, chance, and the rules of time. Use cases are its methods.
+//! The gateway: its ports, and the one loop of every write: load, evaluate, commit, ring. Use cases are its methods.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc};
 
-use countersign_wire::id::TenantId;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::{
-    Error,
-    chance::Chance,
-    confirmed::Confirmed,
-    doorbell::{Doorbell, Ring},
-    store::{Change, Guard, Key, MailboxKey, Outcome, Store},
+    durability::DurabilityCache,
+    error::Error,
+    load::Load,
+    model::{exchange::Exchange, viewer::Viewer},
+    notify::{Doorbell, Ring},
+    random::RandomSource,
+    retention::Retention,
+    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, Versioned},
+    transitions::{self, ExchangeRef},
 };
 
-/// For how long things are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Everything of an exchange, after its end; prompts and sessions likewise.
-    pub after_end: Duration,
-    /// The memory that an id was used, after the end.
-    pub tombstone: Duration,
-    /// What an `Idempotency-Key` was used for.
-    pub idempotency: Duration,
-    /// A large body whose commit never came.
-    pub orphan: Duration,
-}
-
-const DAY: Duration = Duration::from_hours(24);
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { after_end: 30 * DAY, tombstone: 90 * DAY, idempotency: DAY, orphan: DAY / 24 }
-    }
-}
-
-/// Everything that a client can ask for. Cheap to clone, and no more than a pointer to keep.
+/// Everything that a client can ask for. A pointer, cheap to clone.
 #[derive(Clone)]
 pub struct Gateway(Arc<Ports>);
 
-/// What every use case rests on.
+/// What every use case needs.
 pub struct Ports {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) doorbell: Arc<dyn Doorbell>,
-    pub(crate) chance: Arc<dyn Chance>,
+    pub(crate) random: Arc<dyn RandomSource>,
     pub(crate) retention: Retention,
-    confirmed: Confirmed,
+    durable: DurabilityCache,
 }
 
 impl Deref for Gateway {
@@ -60,70 +43,155 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// What a guarded change came to: done, or to be thought over because somebody else was first.
-pub(crate) enum Attempt {
+/// Whether a guarded change was written, or somebody else had written first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
     Done,
-    Lost,
+    Conflict,
+}
+
+/// What evaluating loaded records came to. An answer that rests on records is given after a commit: a replay or a
+/// rejection commits guards alone, so that what it rests on is durable before the client hears of it.
+pub(crate) enum Evaluation<T> {
+    /// Commit, then answer. On a conflict: load and evaluate again.
+    Answer { change: Change, ring: Option<Ring>, answer: Result<T, Error> },
+    /// Answer at once: there is nothing to write, and nothing that must be durable.
+    NothingToDo(T),
+    /// Commit, then load and evaluate again in any case.
+    Again { change: Change, ring: Option<Ring> },
+}
+
+impl<T> Evaluation<T> {
+    /// Answer with `answer` once `change` is committed.
+    pub(crate) fn commit(change: Change, answer: T) -> Self {
+        Self::Answer { change, ring: None, answer: Ok(answer) }
+    }
+
+    /// As [`Evaluation::commit`]; wakes those who listen to `ring` too.
+    pub(crate) fn commit_and_ring(change: Change, ring: Ring, answer: T) -> Self {
+        Self::Answer { change, ring: Some(ring), answer: Ok(answer) }
+    }
+
+    /// Reject with `error` if what `guards` names is still unchanged, which makes it durable too.
+    pub(crate) fn reject_if_unchanged(guards: Change, error: impl Into<Error>) -> Self {
+        Self::Answer { change: guards, ring: None, answer: Err(error.into()) }
+    }
 }
 
 impl Gateway {
-    /// A gateway on these ports.
     pub fn new(
         store: Arc<dyn Store>,
         doorbell: Arc<dyn Doorbell>,
-        chance: Arc<dyn Chance>,
+        random: Arc<dyn RandomSource>,
         retention: Retention,
     ) -> Self {
-        Self(Arc::new(Ports { store, doorbell, chance, retention, confirmed: Confirmed::default() }))
+        Self(Arc::new(Ports { store, doorbell, random, retention, durable: DurabilityCache::default() }))
     }
 
-    /// The store, for reads that have no meaning of their own.
+    /// The store, for reads that need no rules.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Commits, and rings for what was put into mailboxes and for `moved`.
-    pub(crate) async fn commit(&self, change: Change, moved: Option<Ring>) -> Result<Attempt, Error> {
+    /// Reads what `load` names, and the store's time.
+    pub(crate) async fn load<L: Load>(
+        &self,
+        tenant: &TenantId,
+        load: &L,
+    ) -> Result<(L::Loaded, Timestamp), Error> {
+        Ok(load.load(&*self.store, tenant).await?)
+    }
+
+    /// Load, evaluate, commit, ring; again from the start while somebody else commits first.
+    pub(crate) async fn update<L: Load, T>(
+        &self,
+        tenant: &TenantId,
+        load: &L,
+        evaluate: impl Fn(L::Loaded, Timestamp) -> Result<Evaluation<T>, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let (loaded, now) = self.load(tenant, load).await?;
+            match evaluate(loaded, now)? {
+                Evaluation::Answer { change, ring, answer } => {
+                    if self.commit(change, ring).await? == Commit::Done {
+                        return answer;
+                    }
+                }
+                Evaluation::NothingToDo(answer) => return Ok(answer),
+                Evaluation::Again { change, ring } => drop(self.commit(change, ring).await?),
+            }
+        }
+    }
+
+    /// As [`Gateway::update`] for one exchange, as far as `viewer` sees it, and what else `load` names. An exchange
+    /// whose time is up is written as expired before `evaluate` sees it.
+    pub(crate) async fn update_exchange<X, L, T>(
+        &self,
+        exchange: ExchangeRef<'_>,
+        viewer: Viewer<'_>,
+        load: &L,
+        evaluate: impl Fn(Option<&Versioned<Exchange>>, X, Timestamp) -> Result<Evaluation<T>, Error>,
+    ) -> Result<T, Error>
+    where
+        L: Load<Loaded = (Option<Versioned<Exchange>>, X)>,
+    {
+        self.update(exchange.tenant, load, |(known, loaded), now| {
+            let known = known.filter(|known| viewer.sees(&known.value));
+            match &known {
+                Some(known) if known.value.is_overdue(now) => {
+                    let change = transitions::expire(&exchange, known, &self.retention)?;
+                    Ok(Evaluation::Again { change, ring: Some(exchange.ring()) })
+                }
+                known => evaluate(known.as_ref(), loaded, now),
+            }
+        })
+        .await
+    }
+
+    /// One exchange, as far as `viewer` sees it, without any write.
+    pub(crate) async fn read_exchange(
+        &self,
+        exchange: ExchangeRef<'_>,
+        viewer: Viewer<'_>,
+    ) -> Result<(Option<Versioned<Exchange>>, Timestamp), Error> {
+        let (known, now) = self.load(exchange.tenant, &exchange.record()).await?;
+        Ok((known.filter(|known| viewer.sees(&known.value)), now))
+    }
+
+    /// Commits, and rings for what was added to mailboxes and for `ring`.
+    pub(crate) async fn commit(&self, change: Change, ring: Option<Ring>) -> Result<Commit, Error> {
         let tenant = change.tenant.clone();
         let mut rings: Vec<Ring> =
             change.deliveries.iter().map(|delivery| mailbox_ring(&tenant, &delivery.mailbox)).collect();
-        rings.extend(moved);
-        let confirmed = self.confirmed.by(&change);
+        rings.extend(ring);
+        let confirmed = self.durable.confirmed_by(&change);
         match self.store.commit(change).await? {
             Outcome::Committed { .. } => {
-                self.confirmed.remember(confirmed);
+                self.durable.insert(confirmed);
                 self.doorbell.ring(&rings);
-                Ok(Attempt::Done)
+                Ok(Commit::Done)
             }
-            Outcome::Lost { .. } => Ok(Attempt::Lost),
+            Outcome::Conflict { .. } => Ok(Commit::Conflict),
         }
     }
 
-    /// Refuses with `error`, once what `change` guards, on which the refusal rests, is known to be durable. Returns if somebody
-    /// has written since: then it is to be thought over.
-    pub(crate) async fn refuse_resting_on(
+    /// Makes sure that this version of an exchange is durable, before a client is told what it says. Returns false if
+    /// it has changed since.
+    pub(crate) async fn confirm_unchanged(
         &self,
-        change: Change,
-        error: impl Into<Error>,
-    ) -> Result<(), Error> {
-        match self.commit(change, None).await? {
-            Attempt::Done => Err(error.into()),
-            Attempt::Lost => Ok(()),
-        }
-    }
-
-    /// Makes sure that this version of an exchange is durable, before somebody is told what it says. Says whether it
-    /// still stands.
-    pub(crate) async fn confirm(&self, tenant: &TenantId, key: &Key, version: u64) -> Result<bool, Error> {
-        if self.confirmed.knows(tenant, key, version) {
+        tenant: &TenantId,
+        key: &Key,
+        version: u64,
+    ) -> Result<bool, Error> {
+        if self.durable.contains(tenant, key, version) {
             return Ok(true);
         }
         let mut change = Change::new(tenant.clone());
         change.guards.push(Guard::Version(key.clone(), version));
-        Ok(matches!(self.commit(change, None).await?, Attempt::Done))
+        Ok(self.commit(change, None).await? == Commit::Done)
     }
 }
 
-pub(crate) fn mailbox_ring(tenant: &TenantId, mailbox: &crate::store::Mailbox) -> Ring {
+pub(crate) fn mailbox_ring(tenant: &TenantId, mailbox: &Mailbox) -> Ring {
     Ring::Mailbox(MailboxKey { tenant: tenant.clone(), mailbox: mailbox.clone() })
 }

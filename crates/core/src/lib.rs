@@ -1,40 +1,46 @@
 //! What the messages of a Countersign gateway mean.
 //!
+//! Each line imports only from the lines above it; a test keeps it so.
+//!
 //! | to find | look in |
 //! |---|---|
-//! | what may happen to an exchange, a pairing, a prompt, a session | [`exchange`], [`pairing`], [`prompt`], [`session`], [`presence`]: pure |
+//! | what is stored and how it is committed: the first port | [`store`] |
+//! | each stored type with its pure rules; the exchange state machine | [`model`] |
+//! | how others are woken: the second port | [`notify`] |
+//! | what each transition of an exchange writes | `transitions` |
+//! | load, evaluate, commit with retry; what is known to be durable | [`gateway`], `load`, `durability` |
+//! | expiry, tombstones, deletion | `lifecycle` |
 //! | what a client can ask for | [`use_cases`], one file each |
-//! | what is kept and how it is committed | [`store`], the first port |
-//! | how others are woken | [`doorbell`], the second port |
-//! | which channel is told | [`channels`] |
-//! | what is pushed | [`feed`], [`message`] |
-//! | what if a ring is lost | [`patrol`] |
-//! | what time does | [`sweeper`] |
+//! | what is sent to clients | [`delivery`] |
+//! | what runs when a time has passed | [`sweeper`] |
 //!
-//! No HTTP, no SQL, and no clock or chance of its own: the store's clock is the clock, and chance is
-//! handed in as [`chance::Chance`].
+//! No HTTP, no SQL, and no clock or randomness of its own: the store's clock is the clock, and randomness is
+//! an argument, [`random::RandomSource`].
 
-pub mod chance;
-pub mod channels;
-pub mod doorbell;
-pub mod error;
-pub mod exchange;
-pub mod feed;
-pub mod gateway;
-pub mod message;
-pub mod pairing;
-pub mod patrol;
-pub mod policy;
-pub mod presence;
-pub mod prompt;
-pub mod session;
 pub mod store;
-pub mod sweeper;
+
+pub mod model;
+
+pub mod notify;
+
+pub mod error;
+pub mod random;
+pub mod retention;
+
+mod audit;
+mod durability;
+mod load;
+mod transitions;
+
+pub mod gateway;
+
+mod lifecycle;
+
 pub mod use_cases;
 
-mod confirmed;
-mod edges;
-mod stored;
+pub mod delivery;
+
+pub mod sweeper;
 
 pub use error::Error;
 pub use gateway::Gateway;

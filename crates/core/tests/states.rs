@@ -1,18 +1,20 @@
-//! Every cell of the state table, and `docs/states.md`, which is made from the machine itself.
+//! Every cell of the state table, and `docs/states.md`, which is generated from the state machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
 
 use countersign_core::{
-    exchange::{Command, Decided, Edge, Exchange, Refusal, State, Verdict, judge},
+    model::exchange::{
+        Command, Decided, Exchange, State, Transition, TransitionError, TransitionResult, evaluate,
+    },
     store::{Mailbox, PayloadId},
 };
 use countersign_wire::{artifact::ArtifactType, hash::Sha256Hex, id::EnforcerId, timestamp::Timestamp};
 
 const COLUMNS: [&str; 8] = ["none", "P", "P!", "D", "V", "X", "W", "C"];
 
-/// The table as it was decided: a row per operation, a cell per state. `→` is the state after it.
+/// The table as it was decided: a row per operation, a cell per state. `→` names the state after it.
 const DECIDED: &[(&str, [&str; 8])] = &[
     ("submit, same hash and enforcer", ["202 →P", "202", "202", "202", "202", "202", "202", "202"]),
     ("submit, already past", ["422", "202", "202", "202", "202", "202", "202", "202"]),
@@ -22,7 +24,7 @@ const DECIDED: &[(&str, [&str; 8])] = &[
     ("decide, the same again", ["404", "200 →D", "409", "200", "200", "409", "404", "409"]),
     ("decide, signature fails", ["404", "403", "403", "409", "409", "403", "404", "403"]),
     ("decide, other artifact", ["404", "400", "400", "409", "409", "400", "404", "400"]),
-    ("decide, void decision", ["404", "400", "400", "409", "409", "400", "404", "400"]),
+    ("decide, expired decision", ["404", "400", "400", "409", "409", "400", "404", "400"]),
     ("withdraw", ["404", "200 →W", "409", "409", "409", "409", "409", "409"]),
     ("cancel", ["404", "200 →C", "409", "409", "409", "409", "409", "200"]),
     ("ack of the decision by its enforcer", ["404", "200", "200", "200 →V", "200", "200", "200", "200"]),
@@ -93,17 +95,17 @@ fn exchange(column: &str) -> Option<Exchange> {
     })
 }
 
-/// What the machine says, in the words of the table.
+/// What the state machine says, in the words of the table.
 fn cell(operation: &str, column: &str) -> String {
     let (robot, stranger) = (enforcer("robot"), enforcer("stranger"));
     let later = expires_at().plus(std::time::Duration::from_hours(1));
     let submit =
         |enforcer, of: &str, expires_at| Command::Submit { enforcer, artifact_hash: hash(of), expires_at };
-    let decide = |decision: &str, of: &str, expires_at, signature_stands| Command::Decide {
+    let decide = |decision: &str, of: &str, expires_at, signature_valid| Command::Decide {
         digest: hash(decision),
         artifact_hash: hash(of),
         expires_at,
-        signature_stands,
+        signature_valid,
     };
     let (success, command) = match operation {
         "submit, same hash and enforcer" => ("202", submit(&robot, "the artifact", later)),
@@ -114,7 +116,7 @@ fn cell(operation: &str, column: &str) -> String {
         "decide, the same again" => ("200", decide("the decision", "the artifact", later, true)),
         "decide, signature fails" => ("200", decide("another decision", "the artifact", later, false)),
         "decide, other artifact" => ("200", decide("another decision", "another artifact", later, true)),
-        "decide, void decision" => ("200", decide("another decision", "the artifact", created_at(), true)),
+        "decide, expired decision" => ("200", decide("another decision", "the artifact", created_at(), true)),
         "withdraw" => ("200", Command::Withdraw),
         "cancel" => ("200", Command::Cancel),
         "ack of the decision by its enforcer" => ("200", Command::Acknowledge),
@@ -124,19 +126,19 @@ fn cell(operation: &str, column: &str) -> String {
         "delete from inbox" => ("200", Command::Hide),
         other => unreachable!("no operation {other}"),
     };
-    match judge(exchange(column).as_ref(), command, now(column)) {
-        Verdict::Done => success.to_owned(),
-        Verdict::Hold => "hold".to_owned(),
-        Verdict::Nothing => "204".to_owned(),
-        Verdict::Refuse(refusal) => refusal.failure().status().to_string(),
-        Verdict::Go(edge) => {
-            let state = match edge {
-                Edge::Submit => "P",
-                Edge::Decide => "D",
-                Edge::Deliver => "V",
-                Edge::Expire => "X",
-                Edge::Withdraw => "W",
-                Edge::Cancel => "C",
+    match evaluate(exchange(column).as_ref(), command, now(column)) {
+        TransitionResult::Unchanged => success.to_owned(),
+        TransitionResult::NotYet => "hold".to_owned(),
+        TransitionResult::EndedWithout => "204".to_owned(),
+        TransitionResult::Rejected(error) => error.failure().status().to_string(),
+        TransitionResult::Apply(transition) => {
+            let state = match transition {
+                Transition::Submit => "P",
+                Transition::Decide => "D",
+                Transition::Deliver => "V",
+                Transition::Expire => "X",
+                Transition::Withdraw => "W",
+                Transition::Cancel => "C",
             };
             format!("{success} →{state}")
         }
@@ -153,13 +155,13 @@ fn every_cell_of_the_table_is_as_decided() {
 }
 
 #[test]
-fn only_what_is_pending_or_decided_ever_moves() {
-    let moving: Vec<(&str, &str)> = DECIDED
+fn only_pending_and_decided_exchanges_ever_change() {
+    let changing: Vec<(&str, &str)> = DECIDED
         .iter()
         .flat_map(|(operation, _)| COLUMNS.map(|column| (*operation, column)))
         .filter(|(operation, column)| cell(operation, column).contains('→'))
         .collect();
-    assert!(moving.iter().all(|(_, column)| ["none", "P", "D"].contains(column)), "{moving:?}");
+    assert!(changing.iter().all(|(_, column)| ["none", "P", "D"].contains(column)), "{changing:?}");
 }
 
 #[test]
@@ -167,30 +169,38 @@ fn a_tombstone_keeps_its_id_and_nothing_else() {
     let robot = enforcer("robot");
     for column in ["D", "V", "X", "W", "C"] {
         let tombstone = Exchange { artifact: None, ..exchange(column).unwrap() };
-        let judged = |command| judge(Some(&tombstone), command, now(column));
+        let result = |command| evaluate(Some(&tombstone), command, now(column));
         let submit = |of: &str| Command::Submit {
             enforcer: &robot,
             artifact_hash: hash(of),
             expires_at: expires_at(),
         };
-        assert_eq!(judged(submit("the artifact")), Verdict::Done, "{column}");
-        assert_eq!(judged(submit("another artifact")), Verdict::Refuse(Refusal::AlreadyExists), "{column}");
+        assert_eq!(result(submit("the artifact")), TransitionResult::Unchanged, "{column}");
+        assert_eq!(
+            result(submit("another artifact")),
+            TransitionResult::Rejected(TransitionError::AlreadyExists),
+            "{column}"
+        );
         for command in [Command::Status, Command::Wait, Command::Withdraw, Command::Refresh, Command::Hide] {
-            assert_eq!(judged(command), Verdict::Refuse(Refusal::NotFound), "{column} {command:?}");
+            assert_eq!(
+                result(command),
+                TransitionResult::Rejected(TransitionError::NotFound),
+                "{column} {command:?}"
+            );
         }
     }
 }
 
-/// `UPDATE_DOCS=1 cargo nextest run -p countersign-core docs` writes the page anew.
+/// `UPDATE_DOCS=1 cargo nextest run -p countersign-core docs` regenerates the page.
 #[test]
-fn docs_states_md_is_what_the_machine_says() {
+fn docs_states_md_is_what_the_state_machine_says() {
     let mut page = String::from(
-        "# What may happen to an exchange\n\n\
-         Made from the machine in `crates/core/src/exchange.rs` by `crates/core/tests/states.rs`.\n\n\
+        "# States of an exchange\n\n\
+         Generated from `crates/core/src/model/exchange.rs` by `crates/core/tests/states.rs`.\n\n\
          P pending, P! pending in the store but past its `expiresAt`, D decided, V delivered, X expired, \
          W withdrawn, C cancelled. A number is the HTTP status; → is the state after it; hold is a wait that \
-         goes on. A command that meets P! first writes X, so both columns are the same; whoever only reads \
-         takes it as X.\n\n",
+         goes on. A command that meets P! first writes X, so both columns are the same; a reader treats it \
+         as X.\n\n",
     );
     writeln!(page, "| operation | {} |", COLUMNS.join(" | ")).unwrap();
     writeln!(page, "|---|{}", "---|".repeat(COLUMNS.len())).unwrap();
@@ -199,7 +209,7 @@ fn docs_states_md_is_what_the_machine_says() {
         writeln!(page, "| {operation} | {} |", cells.join(" | ")).unwrap();
     }
     page.push_str(
-        "\nThe first committed transition wins every race; the losers are told what won. A decision, once \
+        "\nThe first committed transition wins every race; the others get an error that names the winner. A decision, once \
          stored, never changes. Deleting from an inbox hides the request from that approver only, who may \
          still decide it; doing it again is 404.\n",
     );

@@ -81,7 +81,7 @@ async fn call(
         let (request, change) = change?;
         match store.commit(change).await? {
             Outcome::Committed { .. } => requests.committed(workload, request),
-            Outcome::Lost { .. } => {
+            Outcome::Conflict { .. } => {
                 return Err(format!("{workload:?} {request}: a guard did not hold").into());
             }
         }

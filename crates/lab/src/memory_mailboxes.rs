@@ -30,8 +30,8 @@ impl Mailboxes {
     pub(crate) fn remove(&mut self, removals: Vec<Removal>) {
         for removal in removals {
             match removal {
-                Removal::One { mailbox, number } => self.remove_one(&mailbox, number),
-                Removal::About { subject, msg_types } => {
+                Removal::ByNumber { mailbox, number } => self.remove_one(&mailbox, number),
+                Removal::BySubject { subject, msg_types } => {
                     for (mailbox, delivery) in self.about(&subject.id) {
                         let named = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
                         if named && delivery.subject == subject {

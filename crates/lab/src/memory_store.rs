@@ -11,8 +11,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome, PayloadId,
-    Record, Store, StoreError, Unread,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
+    Outcome, PayloadId, Record, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -117,7 +117,7 @@ impl Store for MemoryStore {
         let now = (self.clock)();
         let tenant = tenants.entry(change.tenant.clone()).or_default();
         if let Some(current) = tenant.broken_guards(&change.guards, now) {
-            return Ok(Outcome::Lost { current, now });
+            return Ok(Outcome::Conflict { current, now });
         }
         for (at, key) in std::mem::take(&mut change.no_longer_due) {
             due.remove(&(at, change.tenant.clone(), key));
@@ -134,12 +134,12 @@ impl Store for MemoryStore {
         Ok(ids.iter().map(|id| tenant.and_then(|tenant| tenant.payloads.get(id)).cloned()).collect())
     }
 
-    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<Unread, StoreError> {
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
         let now = (self.clock)();
-        Ok(Unread { deliveries: self.of(tenant, |tenant| tenant.mailboxes.read(&query, now)), now })
+        Ok(DeliveryPage { deliveries: self.of(tenant, |tenant| tenant.mailboxes.read(&query, now)), now })
     }
 
-    async fn deliveries_about(
+    async fn deliveries_by_subject(
         &self,
         tenant: &TenantId,
         subject: &str,

@@ -135,7 +135,7 @@ impl Requests {
         change.payloads.push((payload, self.filled(DECIDED_PAYLOAD_BYTES, !request)));
         change
             .removals
-            .push(Removal::About { subject: key.clone(), msg_types: vec![MsgType::ApprovalRequest] });
+            .push(Removal::BySubject { subject: key.clone(), msg_types: vec![MsgType::ApprovalRequest] });
         change.deliveries.push(NewDelivery {
             mailbox: one_of(&self.enforcers, request).clone(),
             msg_id: MsgId::new(id(request, 4))?,

@@ -7,8 +7,10 @@ use std::{
 
 use countersign_core::{
     Gateway,
-    channels::{LEASE, NodeId},
-    use_cases::pairing::CodeKey,
+    model::{
+        channels::{LEASE, NodeId},
+        pairing::CodeKey,
+    },
 };
 use countersign_wire::id::GatewayId;
 use tokio::{

@@ -3,7 +3,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use countersign_core::{Gateway, channels::HEARTBEAT, doorbell::LocalDoorbell, patrol::Patrol, store::Store};
+use countersign_core::{
+    Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT, notify::LocalDoorbell,
+    store::Store,
+};
 use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
 use tokio::time::{MissedTickBehavior, interval};
@@ -12,7 +15,7 @@ use crate::{
     app::App,
     config::{Config, StoreKind},
     http::rates::Rates,
-    secrets::{Secret, SystemChance},
+    secrets::{Secret, SystemRandom},
 };
 
 /// The database below the data folder.
@@ -86,7 +89,7 @@ fn can_write(folder: &Path) -> anyhow::Result<()> {
 pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
     let store = store(config).await?;
     let doorbell = Arc::new(LocalDoorbell::default());
-    Ok(Gateway::new(store, doorbell, Arc::new(SystemChance), config.retention()))
+    Ok(Gateway::new(store, doorbell, Arc::new(SystemRandom), config.retention()))
 }
 
 /// The application, and what goes on beside requests.
@@ -138,10 +141,10 @@ async fn sweep(gateway: Gateway) {
 async fn patrol(gateway: Gateway) {
     let mut ticks = interval(PATROL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut patrol = Patrol::default();
+    let mut patrol = ChangePoller::default();
     loop {
         ticks.tick().await;
-        if let Err(error) = gateway.patrol(&mut patrol).await {
+        if let Err(error) = gateway.poll_changes(&mut patrol).await {
             tracing::warn!(%error, "lost rings were not looked for; it will be tried again");
         }
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use countersign_core::gateway::Retention;
+use countersign_core::retention::Retention;
 use countersign_wire::id::GatewayId;
 use serde::Deserialize;
 

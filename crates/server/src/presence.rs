@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::{Gateway, presence::NOTED_AGAIN_AFTER, use_cases::presence::SelfDescription};
+use countersign_core::{
+    Gateway, model::presence::PRESENCE_WRITE_INTERVAL, use_cases::presence::SelfDescription,
+};
 use countersign_wire::{
     id::{EnforcerId, TenantId},
     presence::Transport,
@@ -71,7 +73,8 @@ impl PresenceLog {
         let who = (tenant.clone(), enforcer.clone());
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let known = heard.written.get(&who);
-        let fresh = known.is_some_and(|(how, at)| *how == transport && at.elapsed() < NOTED_AGAIN_AFTER);
+        let fresh =
+            known.is_some_and(|(how, at)| *how == transport && at.elapsed() < PRESENCE_WRITE_INTERVAL);
         if fresh && says.is_none() {
             return;
         }
@@ -91,13 +94,13 @@ async fn write(gateway: Gateway, log: PresenceLog) {
         log.woken.notified().await;
         let to_write = {
             let mut heard = log.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.written.retain(|_, (_, at)| at.elapsed() < NOTED_AGAIN_AFTER);
+            heard.written.retain(|_, (_, at)| at.elapsed() < PRESENCE_WRITE_INTERVAL);
             std::mem::take(&mut heard.to_write)
         };
         let writes = to_write.into_iter().map(|((tenant, enforcer), (transport, says))| {
             let gateway = &gateway;
             async move {
-                if let Err(error) = gateway.touch(&tenant, &enforcer, transport, says).await {
+                if let Err(error) = gateway.record_presence(&tenant, &enforcer, transport, says).await {
                     tracing::debug!(%error, "presence was not written");
                 }
             }

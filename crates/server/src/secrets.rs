@@ -3,14 +3,14 @@
 use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
 
 use anyhow::Context as _;
-use countersign_core::{chance::Chance, use_cases::pairing::CodeKey};
+use countersign_core::{model::pairing::CodeKey, random::RandomSource};
 use countersign_wire::hash::Sha256Hex;
 
 /// The operating system's randomness.
 #[derive(Debug, Clone, Copy)]
-pub struct SystemChance;
+pub struct SystemRandom;
 
-impl Chance for SystemChance {
+impl RandomSource for SystemRandom {
     fn fill(&self, buffer: &mut [u8]) {
         #[expect(clippy::disallowed_methods, reason = "this is where chance comes from")]
         let filled = getrandom::fill(buffer);
@@ -64,7 +64,7 @@ impl Secret {
     /// A secret of this process alone.
     pub fn random() -> Self {
         let mut bytes = [0; 32];
-        SystemChance.fill(&mut bytes);
+        SystemRandom.fill(&mut bytes);
         Self(bytes)
     }
 

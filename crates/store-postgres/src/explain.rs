@@ -18,7 +18,7 @@ fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("load", reads::LOAD, vec!["'acme'", keys[1], keys[2]]),
         ("payloads", reads::PAYLOADS, vec!["'acme'", "ARRAY[decode(lpad(to_hex(777),32,'0'),'hex')]"]),
         ("deliveries", reads::DELIVERIES, vec!["'acme'", "'s'", "5000", "true", "'ada'", "true", "50"]),
-        ("deliveries_about", reads::DELIVERIES_ABOUT, vec!["'acme'", "'r777'"]),
+        ("deliveries_by_subject", reads::DELIVERIES_ABOUT, vec!["'acme'", "'r777'"]),
         ("heads", reads::HEADS, vec!["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"]),
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),
         ("due", reads::DUE, vec!["200"]),

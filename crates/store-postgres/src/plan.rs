@@ -27,7 +27,7 @@ pub(crate) struct Plan {
 pub(crate) enum Answer {
     /// Committed, with these of the batch's deliveries.
     Committed(std::ops::Range<usize>),
-    Lost(Vec<Option<Record>>),
+    Conflict(Vec<Option<Record>>),
     Failed(StoreError),
 }
 
@@ -77,8 +77,8 @@ pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
     let mut made_due: HashSet<(&TenantId, &(Timestamp, Key))> = HashSet::new();
     let depends = jobs.iter().position(|Job { change, .. }| {
         let removes = change.removals.iter().any(|removal| match removal {
-            Removal::About { subject, .. } => told_of.contains(&(&change.tenant, subject)),
-            Removal::One { .. } => false,
+            Removal::BySubject { subject, .. } => told_of.contains(&(&change.tenant, subject)),
+            Removal::ByNumber { .. } => false,
         });
         let depends =
             removes || change.no_longer_due.iter().any(|due| made_due.contains(&(&change.tenant, due)));
@@ -95,7 +95,7 @@ pub(crate) fn plan(jobs: &[Job], rows: &Rows, swept: &HashSet<PayloadId>, now: T
     let mut standing = Standing { rows, changed: BTreeMap::new(), absent: BTreeSet::new() };
     for Job { change, ahead, .. } in jobs {
         let answer = if ahead.iter().any(|id| swept.contains(id)) {
-            Answer::Failed(StoreError::Unavailable("a body waited too long and was swept".to_owned()))
+            Answer::Failed(StoreError::unavailable("a body waited too long and was swept"))
         } else if change.guards.iter().all(|guard| standing.holds(&change.tenant, guard, now)) {
             let first = plan.writes.deliveries.len();
             standing.rely_on_absence(change);
@@ -105,7 +105,7 @@ pub(crate) fn plan(jobs: &[Job], rows: &Rows, swept: &HashSet<PayloadId>, now: T
             Answer::Committed(first..plan.writes.deliveries.len())
         } else {
             let keys = change.guards.iter().filter_map(Guard::key);
-            Answer::Lost(keys.map(|key| standing.record(&change.tenant, key)).collect())
+            Answer::Conflict(keys.map(|key| standing.record(&change.tenant, key)).collect())
         };
         plan.answers.push(answer);
     }
@@ -190,11 +190,13 @@ impl Writes {
         self.audit.extend(change.audit.iter().map(|row| (tenant(), row.clone())));
         for removal in &change.removals {
             match removal {
-                Removal::One { mailbox, number } => self.removals.push((tenant(), mailbox.clone(), *number)),
-                Removal::About { subject, msg_types } if msg_types.is_empty() => {
+                Removal::ByNumber { mailbox, number } => {
+                    self.removals.push((tenant(), mailbox.clone(), *number))
+                }
+                Removal::BySubject { subject, msg_types } if msg_types.is_empty() => {
                     self.removals_about.push((tenant(), subject.clone(), None));
                 }
-                Removal::About { subject, msg_types } => self.removals_about.extend(
+                Removal::BySubject { subject, msg_types } => self.removals_about.extend(
                     msg_types.iter().map(|msg_type| (tenant(), subject.clone(), Some(msg_type.to_string()))),
                 ),
             }

@@ -60,9 +60,7 @@ impl Queue {
         self.push(Job { change, ahead, answer })?;
         match timeout(LONGEST, outcome).await {
             // The writer is gone only when the store was closed before it came to this job.
-            Ok(outcome) => {
-                outcome.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closed".to_owned())))
-            }
+            Ok(outcome) => outcome.unwrap_or_else(|_| Err(StoreError::unavailable("the store is closed"))),
             // It may still be committed, for instance when the standby is back.
             Err(_) => Err(StoreError::OutcomeUnknown),
         }
@@ -72,7 +70,7 @@ impl Queue {
         let mut state = self.state();
         let State { turns, waiting, length, closed } = &mut *state;
         if *closed {
-            return Err(StoreError::Unavailable("the store is closed".to_owned()));
+            return Err(StoreError::unavailable("the store is closed"));
         }
         let tenant = job.change.tenant.clone();
         let own = waiting.entry(tenant.clone()).or_default();

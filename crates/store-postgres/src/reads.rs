@@ -4,8 +4,8 @@ use std::{collections::HashMap, error::Error};
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
-    StoreError, Unread,
+    Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, MarkKind, PayloadId,
+    Record, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use deadpool_postgres::Pool;
@@ -73,7 +73,7 @@ impl Reads {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Vec<Row>, Timestamp), StoreError> {
         let mut rows = self.query(sql, params).await?;
-        let first = rows.first().ok_or_else(|| StoreError::Corrupt("no clock".to_owned()))?;
+        let first = rows.first().ok_or_else(|| StoreError::corrupt("no clock"))?;
         let now = timestamp(first, "now")?;
         if get::<Option<i64>>(first, some).is_ok_and(|value| value.is_none()) {
             rows.clear();
@@ -83,8 +83,7 @@ impl Reads {
 
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
         let rows = self.query(NOW, &[]).await?;
-        rows.first()
-            .map_or_else(|| Err(StoreError::Corrupt("no clock".to_owned())), |row| timestamp(row, "now"))
+        rows.first().map_or_else(|| Err(StoreError::corrupt("no clock")), |row| timestamp(row, "now"))
     }
 
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
@@ -114,7 +113,7 @@ impl Reads {
         &self,
         tenant: &TenantId,
         query: DeliveryQuery,
-    ) -> Result<Unread, StoreError> {
+    ) -> Result<DeliveryPage, StoreError> {
         let DeliveryQuery { mailbox, after, limit, unless_marked, only_relevant } = query;
         let (reader, hidden) = match unless_marked {
             Some((reader, kind)) => (Some(reader.to_string()), kind == MarkKind::Hidden),
@@ -124,10 +123,10 @@ impl Reads {
         let params: [&(dyn ToSql + Sync); 7] =
             [&tenant.as_str(), &mailbox, &after, &only_relevant, &reader, &hidden, &limit];
         let (rows, now) = self.query_and_now(DELIVERIES, "number", &params).await?;
-        Ok(Unread { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now })
+        Ok(DeliveryPage { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now })
     }
 
-    pub(crate) async fn deliveries_about(
+    pub(crate) async fn deliveries_by_subject(
         &self,
         tenant: &TenantId,
         subject: &str,
@@ -135,7 +134,7 @@ impl Reads {
         let rows = self.query(DELIVERIES_ABOUT, &[&tenant.as_str(), &subject]).await?;
         let with_mailbox = |row: &Row| {
             let name: &str = get(row, "mailbox")?;
-            Ok((name.parse().map_err(StoreError::Corrupt)?, delivery(row)?))
+            Ok((name.parse().map_err(StoreError::corrupt)?, delivery(row)?))
         };
         rows.iter().map(with_mailbox).collect()
     }
@@ -164,7 +163,7 @@ impl Reads {
         let (rows, now) = self.query_and_now(DUE, "at", &[&i64::from(limit)]).await?;
         let due = |row: &Row| {
             let tenant: &str = get(row, "tenant")?;
-            let tenant = tenant.parse().map_err(|_| StoreError::Corrupt("a tenant id".to_owned()))?;
+            let tenant = tenant.parse().map_err(|_| StoreError::corrupt("a tenant id"))?;
             Ok(Due { tenant, at: timestamp(row, "at")?, key: key(row, "kind", "id")? })
         };
         Ok((rows.iter().map(due).collect::<Result<_, StoreError>>()?, now))
@@ -172,20 +171,6 @@ impl Reads {
 }
 
 /// Whatever went wrong with a read or with the lane, nothing that counts was written.
-pub(crate) fn unavailable(error: impl Error) -> StoreError {
-    StoreError::Unavailable(with_causes(&error))
-}
-
-/// What the driver says of itself is "db error"; what the server said is below it.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
+pub(crate) fn unavailable(error: impl Error + Send + Sync + 'static) -> StoreError {
+    StoreError::unavailable(error)
 }

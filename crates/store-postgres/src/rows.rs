@@ -22,13 +22,13 @@ pub(crate) fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
     row: &'r Row,
     column: &str,
 ) -> Result<T, StoreError> {
-    row.try_get(column).map_err(|error| StoreError::Corrupt(error.to_string()))
+    row.try_get(column).map_err(|error| StoreError::corrupt(error.to_string()))
 }
 
 pub(crate) fn key(row: &Row, kind: &str, id: &str) -> Result<Key, StoreError> {
     let number: i16 = get(row, kind)?;
     let kind =
-        Kind::from_number(number).ok_or_else(|| StoreError::Corrupt(format!("no record kind {number}")))?;
+        Kind::from_number(number).ok_or_else(|| StoreError::corrupt(format!("no record kind {number}")))?;
     Ok(Key { kind, id: get(row, id)? })
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn record(row: &Row) -> Result<Record, StoreError> {
 pub(crate) fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     let msg_id: &str = get(row, "msg_id")?;
     let msg_type: &str = get(row, "msg_type")?;
-    let corrupt = |rule: countersign_wire::Rule| StoreError::Corrupt(rule.to_string());
+    let corrupt = |rule: countersign_wire::Rule| StoreError::corrupt(rule.to_string());
     Ok(Delivery {
         number: to_u64(get(row, "number")?),
         msg_id: msg_id.parse().map_err(corrupt)?,
@@ -57,8 +57,7 @@ pub(crate) fn delivery(row: &Row) -> Result<Delivery, StoreError> {
 }
 
 pub(crate) fn payload_id(bytes: &[u8]) -> Result<PayloadId, StoreError> {
-    let bytes =
-        bytes.try_into().map_err(|_| StoreError::Corrupt("a payload id is not 16 bytes".to_owned()))?;
+    let bytes = bytes.try_into().map_err(|_| StoreError::corrupt("a payload id is not 16 bytes"))?;
     Ok(PayloadId(u128::from_be_bytes(bytes)))
 }
 

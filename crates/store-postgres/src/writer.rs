@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use countersign_core::store::{Outcome, PayloadId, StoreError};
+use countersign_core::store::{Outcome, PayloadId, StoreError, error_chain};
 use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, error::SqlState};
 
@@ -12,7 +12,7 @@ use crate::{
     open::refuse_unsafe,
     plan::{self, Answer, Plan},
     queue::{Job, Queue},
-    reads::{self, unavailable},
+    reads::unavailable,
     write::{self, Counters, Statements, Written},
 };
 
@@ -62,7 +62,7 @@ impl Writer {
         match self.attempt(&jobs).await {
             Ok(outcomes) => answer(jobs, outcomes),
             Err(Failed::Unknown) => answer_all(jobs, &StoreError::OutcomeUnknown),
-            Err(Failed::Away(error)) => answer_all(jobs, &unavailable(&error)),
+            Err(Failed::Away(error)) => answer_all(jobs, &unavailable(error)),
             // One bad change must not fail its neighbours.
             Err(Failed::Refused(_)) => {
                 for job in jobs {
@@ -79,9 +79,9 @@ impl Writer {
             match self.attempt(&jobs).await {
                 Ok(outcomes) => return answer(jobs, outcomes),
                 Err(Failed::Unknown) => return answer_all(jobs, &StoreError::OutcomeUnknown),
-                Err(Failed::Away(error)) => return answer_all(jobs, &unavailable(&error)),
+                Err(Failed::Away(error)) => return answer_all(jobs, &unavailable(error)),
                 Err(Failed::Refused(error)) => {
-                    last = reads::with_causes(&error);
+                    last = error_chain(&error);
                     // Another node put in the same key, or locked in another order: look again.
                     let look_again = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED];
                     let worth_it = error.code().is_none_or(|code| look_again.contains(code));
@@ -92,7 +92,7 @@ impl Writer {
             }
         }
         tracing::warn!(error = last, "a change was refused by PostgreSQL");
-        answer_all(jobs, &StoreError::Unavailable("PostgreSQL refused the change".to_owned()));
+        answer_all(jobs, &StoreError::unavailable("PostgreSQL refused the change"));
     }
 
     /// One transaction with all of `jobs`.
@@ -157,7 +157,7 @@ fn outcomes(plan: Plan, counters: &Counters, now: Timestamp) -> Vec<Result<Outco
         Answer::Committed(deliveries) => {
             Ok(Outcome::Committed { now, numbers: deliveries.map(number).collect() })
         }
-        Answer::Lost(current) => Ok(Outcome::Lost { current, now }),
+        Answer::Conflict(current) => Ok(Outcome::Conflict { current, now }),
         Answer::Failed(error) => Err(error),
     };
     answers.into_iter().map(outcome).collect()

@@ -10,7 +10,7 @@ use std::{
 
 use countersign_store_postgres::{Options, PostgresStore};
 use countersign_testkit::{
-    crash::{self, Child, Ledger, Told},
+    crash::{self, Child, CommitReport, Ledger},
     postgres::Postgres,
 };
 use tokio::runtime::Runtime;
@@ -85,7 +85,7 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
             crash::first_id(round),
             crash::enough(round),
         );
-        let told: Vec<Told> = acked.into_iter().map(Told::Acked).collect();
+        let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         runtime.block_on(async {
             wait_for_orphaned_sessions(&url).await;
             ledger.verify_round(&*open(&url).await, &told).await;
@@ -111,8 +111,8 @@ fn what_was_acknowledged_outlives_a_killed_server_and_nothing_is_half_there() {
         let writing = runtime.spawn(crash::write_until_errors(store, crash::first_id(round), move |told| {
             tell.send(told).unwrap();
         }));
-        let mut told: Vec<Told> = receive.iter().take(crash::enough(round)).collect();
-        let is_acked = |told: &Told| matches!(told, Told::Acked(_));
+        let mut told: Vec<CommitReport> = receive.iter().take(crash::enough(round)).collect();
+        let is_acked = |told: &CommitReport| matches!(told, CommitReport::Acked(_));
         assert!(told.iter().all(is_acked), "before anything was killed: {told:?}");
         match round % 2 {
             0 => server.kill(),
@@ -120,8 +120,8 @@ fn what_was_acknowledged_outlives_a_killed_server_and_nothing_is_half_there() {
         }
         runtime.block_on(writing).unwrap();
         told.extend(receive);
-        unknown += told.iter().filter(|told| matches!(told, Told::Unknown(_))).count();
-        refused += told.iter().filter(|told| matches!(told, Told::Refused(_))).count();
+        unknown += told.iter().filter(|told| matches!(told, CommitReport::Unknown(_))).count();
+        refused += told.iter().filter(|told| matches!(told, CommitReport::Refused(_))).count();
 
         server.start_again();
         runtime.block_on(async { ledger.verify_round(&*open(&url).await, &told).await });

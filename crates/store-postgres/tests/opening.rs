@@ -153,7 +153,7 @@ async fn a_commit_whose_wait_for_the_standby_was_cut_short_is_never_success() {
     while waiting_for_standby(&client).await == 0 {}
     assert!(futures_util::poll!(&mut retrying).is_pending());
     set(&server, &client, "synchronous_standby_names", "").await;
-    assert!(matches!(retrying.await.unwrap(), Ok(Outcome::Lost { .. })));
+    assert!(matches!(retrying.await.unwrap(), Ok(Outcome::Conflict { .. })));
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn a_server_that_became_unsafe_is_not_written_to_by_new_connections() {
     for attempt in 0..50 {
         client.execute(cut, &[]).await.unwrap();
         match store.commit(put(&format!("r{attempt}"))).await {
-            Err(StoreError::Unavailable(why)) if why.contains("synchronous_commit") => {
+            Err(StoreError::Unavailable(why)) if why.to_string().contains("synchronous_commit") => {
                 refused = Some(why);
                 break;
             }

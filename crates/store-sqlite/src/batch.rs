@@ -122,7 +122,7 @@ mod tests {
         let (_folder, mut conn) = database();
         let (first, again) = (put("a", 1), put("a", 2));
         let answers = write(&mut conn, &Clock::system(), &[&first, &again]).unwrap();
-        let [Ok(Outcome::Committed { .. }), Ok(Outcome::Lost { current, .. })] = &answers[..] else {
+        let [Ok(Outcome::Committed { .. }), Ok(Outcome::Conflict { current, .. })] = &answers[..] else {
             panic!("{answers:?}")
         };
         assert!(matches!(&current[..], [Some(record)] if record.version == 1 && record.content.len() == 1));

@@ -9,7 +9,7 @@ use crate::{mailboxes, reads, rows};
 /// Writes `change` if its guards hold.
 pub(crate) fn commit(conn: &Connection, change: &Change, now: Timestamp) -> Result<Outcome> {
     if let Some(current) = broken_guards(conn, change, now)? {
-        return Ok(Outcome::Lost { current, now });
+        return Ok(Outcome::Conflict { current, now });
     }
     write_records(conn, change)?;
     write_payloads(conn, change)?;

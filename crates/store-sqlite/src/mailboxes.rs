@@ -9,9 +9,9 @@ use crate::{reads, rows};
 pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal]) -> Result<()> {
     for removal in removals {
         match removal {
-            Removal::One { mailbox, number } => remove_one(conn, tenant, mailbox, *number)?,
-            Removal::About { subject, msg_types } => {
-                for (mailbox, delivery) in reads::deliveries_about(conn, tenant, &subject.id)? {
+            Removal::ByNumber { mailbox, number } => remove_one(conn, tenant, mailbox, *number)?,
+            Removal::BySubject { subject, msg_types } => {
+                for (mailbox, delivery) in reads::deliveries_by_subject(conn, tenant, &subject.id)? {
                     let named = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
                     if named && delivery.subject == *subject {
                         remove_one(conn, tenant, &mailbox, delivery.number)?;

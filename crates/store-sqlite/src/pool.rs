@@ -68,5 +68,5 @@ impl Source {
 }
 
 fn unavailable(error: &impl ToString) -> StoreError {
-    StoreError::Unavailable(error.to_string())
+    StoreError::unavailable(error.to_string())
 }

@@ -65,12 +65,12 @@ pub(crate) fn deliveries(
     )
 }
 
-pub(crate) fn deliveries_about(
+pub(crate) fn deliveries_by_subject(
     conn: &Connection,
     tenant: &TenantId,
     subject: &str,
 ) -> Result<Vec<(Mailbox, Delivery)>> {
-    let sql = include_str!("../queries/deliveries_about.sql");
+    let sql = include_str!("../queries/deliveries_by_subject.sql");
     all(conn, sql, params![tenant.as_str(), subject], rows::delivery_and_mailbox)
 }
 

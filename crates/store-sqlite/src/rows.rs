@@ -98,12 +98,12 @@ pub(crate) fn store_error(error: &Error) -> StoreError {
     | Error::InvalidColumnType(..)
     | Error::Utf8Error(..) = error
     {
-        return StoreError::Corrupt(error.to_string());
+        return StoreError::corrupt(error.to_string());
     }
     match error.sqlite_error_code() {
         // Another process has been writing for longer than the timeout.
         Some(ErrorCode::DatabaseBusy) => StoreError::Overloaded,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(error.to_string()),
-        _ => StoreError::Unavailable(error.to_string()),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::corrupt(error.to_string()),
+        _ => StoreError::unavailable(error.to_string()),
     }
 }

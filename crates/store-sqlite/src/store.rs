@@ -5,8 +5,8 @@ use std::path::Path;
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome, PayloadId, Record,
-    Store, StoreError, Unread,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
+    PayloadId, Record, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -64,22 +64,22 @@ impl Store for SqliteStore {
         self.readers.read(load).await
     }
 
-    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<Unread, StoreError> {
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
         let (tenant, clock) = (tenant.clone(), self.clock.clone());
         let list = move |conn: &_| {
             let now = clock.now();
-            Ok(Unread { deliveries: reads::deliveries(conn, &tenant, &query, now)?, now })
+            Ok(DeliveryPage { deliveries: reads::deliveries(conn, &tenant, &query, now)?, now })
         };
         self.readers.read(list).await
     }
 
-    async fn deliveries_about(
+    async fn deliveries_by_subject(
         &self,
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
         let (tenant, subject) = (tenant.clone(), subject.to_owned());
-        self.readers.read(move |conn| reads::deliveries_about(conn, &tenant, &subject)).await
+        self.readers.read(move |conn| reads::deliveries_by_subject(conn, &tenant, &subject)).await
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {

@@ -65,9 +65,7 @@ impl Writer {
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| StoreError::Overloaded)?;
         self.queue.try_send(Job { change, answer, room }).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => {
-                StoreError::Unavailable("the writer has ended".to_owned())
-            }
+            mpsc::error::TrySendError::Closed(_) => StoreError::unavailable("the writer has ended"),
         })?;
         // No answer means that the thread panicked, and nobody knows how far it had come.
         answered.await.unwrap_or(Err(StoreError::OutcomeUnknown))

@@ -5,7 +5,7 @@
 use std::{path::Path, sync::Arc};
 
 use countersign_store_sqlite::{Options, SqliteStore};
-use countersign_testkit::crash::{self, Child, Ledger, Told};
+use countersign_testkit::crash::{self, Child, CommitReport, Ledger};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -43,7 +43,7 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
             crash::first_id(round),
             crash::enough(round),
         );
-        let told: Vec<Told> = acked.into_iter().map(Told::Acked).collect();
+        let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         let store = open(&path);
         runtime.block_on(async {
             ledger.verify_round(&store, &told).await;

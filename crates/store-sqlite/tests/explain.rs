@@ -47,7 +47,7 @@ fn every_query_searches_and_none_scans_or_sorts() {
     seen.sort();
     assert_eq!(
         seen,
-        ["deliveries", "deliveries_about", "due", "head", "load", "payload", "scan", "scan_after"]
+        ["deliveries", "deliveries_by_subject", "due", "head", "load", "payload", "scan", "scan_after"]
     );
 }
 

@@ -263,7 +263,7 @@ async fn what_was_not_put_there_is_corrupt_and_no_panic() {
     let corrupt = |error| assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
     corrupt(store.due(10).await.unwrap_err());
     corrupt(store.load(&tenant(), &[key("below zero")]).await.unwrap_err());
-    corrupt(store.deliveries_about(&tenant(), "subject").await.unwrap_err());
+    corrupt(store.deliveries_by_subject(&tenant(), "subject").await.unwrap_err());
     let mut change = put("a");
     change.guards.push(Guard::Version(key("below zero"), 1));
     corrupt(store.commit(change).await.unwrap_err());

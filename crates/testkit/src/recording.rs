@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome, PayloadId, Record,
-    Store, StoreError, Unread,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
+    PayloadId, Record, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -47,16 +47,16 @@ impl Store for Recording {
         self.inner.payloads(tenant, ids).await
     }
 
-    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<Unread, StoreError> {
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
         self.inner.deliveries(tenant, query).await
     }
 
-    async fn deliveries_about(
+    async fn deliveries_by_subject(
         &self,
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        self.inner.deliveries_about(tenant, subject).await
+        self.inner.deliveries_by_subject(tenant, subject).await
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {

@@ -7,7 +7,10 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::{Key, Mailbox, MarkKind, NewDelivery, PayloadId};
+use super::{
+    delivery::{Mailbox, MarkKind, NewDelivery},
+    key::{Key, PayloadId},
+};
 
 /// Everything that one command writes, all or nothing.
 ///
@@ -21,34 +24,30 @@ use super::{Key, Mailbox, MarkKind, NewDelivery, PayloadId};
 /// A change with guards and nothing else asks the store to confirm that what the caller read is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// All of it is in one tenant.
     pub tenant: TenantId,
-    /// What must hold.
+    /// Checked first; if one does not hold, nothing is written.
     pub guards: Vec<Guard>,
     /// Records to write. Their version becomes one more than it was, or one.
     pub puts: Vec<Put>,
-    /// Records to forget. One that is not there is no fault.
+    /// Records to delete. One that does not exist is no error.
     pub deletes: Vec<Key>,
-    /// Payloads to keep.
     pub payloads: Vec<(PayloadId, Bytes)>,
-    /// Payloads to forget.
     pub drop_payloads: Vec<PayloadId>,
-    /// Deliveries to take out of mailboxes; done before new ones are put in.
+    /// Deliveries to remove from mailboxes; done before new ones are added.
     pub removals: Vec<Removal>,
-    /// Deliveries to put into mailboxes.
     pub deliveries: Vec<NewDelivery>,
-    /// What a reader has done with deliveries.
+    /// What one reader did with deliveries that others still see.
     pub marks: Vec<Mark>,
-    /// When to look at records.
+    /// When the sweeper has to process a record.
     pub due: Vec<(Timestamp, Key)>,
-    /// What has been looked at.
+    /// Due entries that have been processed.
     pub no_longer_due: Vec<(Timestamp, Key)>,
-    /// What happened, for the record of the tenant.
+    /// Rows for the tenant's audit log.
     pub audit: Vec<AuditRow>,
 }
 
 impl Change {
-    /// A change that does nothing yet.
+    /// An empty change of this tenant.
     pub fn new(tenant: TenantId) -> Self {
         Self {
             tenant,
@@ -66,7 +65,7 @@ impl Change {
         }
     }
 
-    /// Adds all of another change of the same tenant.
+    /// Adds everything of another change of the same tenant.
     pub fn append(&mut self, other: Self) {
         debug_assert_eq!(self.tenant, other.tenant, "a change is of one tenant");
         self.guards.extend(other.guards);
@@ -82,13 +81,13 @@ impl Change {
         self.audit.extend(other.audit);
     }
 
-    /// Bytes of its payloads.
+    /// The size of all payloads together, in bytes.
     pub fn payload_bytes(&self) -> usize {
         self.payloads.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 }
 
-/// What must hold when a change is committed.
+/// A condition that the store checks when it commits a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
     /// There is no such record.
@@ -100,7 +99,7 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// The record that it looks at.
+    /// The record that the guard is about; `None` for a time.
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Absent(key) | Self::Version(key, _) => Some(key),
@@ -109,52 +108,40 @@ impl Guard {
     }
 }
 
-/// A record to write.
+/// A record to write, whatever its version was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// Its key.
     pub key: Key,
-    /// Its new content.
     pub content: Bytes,
 }
 
-/// Deliveries to take out of mailboxes, with all marks on them.
+/// Deliveries to remove, with all marks on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removal {
-    /// One delivery. One that is not there is no fault.
-    One {
-        /// Its mailbox.
-        mailbox: Mailbox,
-        /// Its number.
-        number: u64,
-    },
-    /// All of these types that tell of this record, in every mailbox; all types where none is named.
-    About {
-        /// The record.
+    /// One delivery. One that does not exist is no error.
+    ByNumber { mailbox: Mailbox, number: u64 },
+    /// All deliveries about this record, in every mailbox.
+    BySubject {
         subject: Key,
-        /// The types.
+        /// Only messages of these types; empty means all.
         msg_types: Vec<MsgType>,
     },
 }
 
-/// A reader's mark on a delivery. One on a delivery that is gone is dropped.
+/// A reader's mark on a delivery. A mark on a delivery that no longer exists is dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The mailbox of the delivery.
     pub mailbox: Mailbox,
-    /// Its number.
     pub number: u64,
-    /// Whose mark.
     pub reader: ApproverId,
-    /// What it says.
     pub kind: MarkKind,
 }
 
-/// One line of the tenant's record of what happened.
+/// One row of the tenant's audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
-    /// The record that it happened to.
+    /// The record that changed.
     pub subject: Key,
-    /// Who did it and what, as JSON. No body, no secret.
+    /// Actor and action as JSON. Contains no body and no secret.
     pub event: Bytes,
 }

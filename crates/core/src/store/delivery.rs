@@ -9,53 +9,61 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Key, PayloadId};
+use super::key::{Key, PayloadId};
 
-/// A queue of deliveries within a tenant. Each counts its own, without gaps, in the order of commits.
+/// A queue of deliveries within a tenant. Deliveries are numbered per mailbox, without gaps, in commit order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Mailbox {
-    /// Requests to one approver that can be decided: their inbox, and nothing else.
+    /// Pending requests addressed to one approver: the inbox, and nothing else.
     Approver(ApproverId),
-    /// What an enforcer is to get.
+    /// Everything sent to an enforcer.
     Enforcer(EnforcerId),
-    /// Requests for nobody in particular: every approver of the tenant reads it.
+    /// Pending requests that name no approver: every approver of the tenant reads it.
     Shared,
-    /// Whatever else an approver is to be told: withdrawals, acknowledgements of prompts, session events.
+    /// Other messages to one approver: withdrawals, prompt acknowledgements, session events.
     News(ApproverId),
-    /// What every approver is to be told.
+    /// Other messages to every approver of the tenant.
     SharedNews,
-    /// Requests to one approver that expired.
+    /// Expired requests that were addressed to one approver.
     ExpiredOfApprover(ApproverId),
-    /// Requests for nobody in particular that expired.
+    /// Expired requests that named no approver.
     ExpiredShared,
 }
 
 impl Mailbox {
-    /// Where the requests of this mailbox go when they expire.
+    /// Where the requests of this mailbox go when they expire; `None` for mailboxes without requests.
     #[must_use]
     pub fn expired(&self) -> Option<Self> {
         match self {
             Self::Approver(id) => Some(Self::ExpiredOfApprover(id.clone())),
             Self::Shared => Some(Self::ExpiredShared),
-            _ => None,
+            Self::Enforcer(_)
+            | Self::News(_)
+            | Self::SharedNews
+            | Self::ExpiredOfApprover(_)
+            | Self::ExpiredShared => None,
         }
     }
 
-    /// Where news of the requests in this mailbox goes. Apart from them, so that a page of an inbox never
-    /// wades through it.
+    /// Where messages about the requests in this mailbox go. A mailbox of its own, so that an inbox page never
+    /// has to skip them.
     #[must_use]
     pub fn news(&self) -> Option<Self> {
         match self {
             Self::Approver(id) => Some(Self::News(id.clone())),
             Self::Shared => Some(Self::SharedNews),
-            _ => None,
+            Self::Enforcer(_)
+            | Self::News(_)
+            | Self::SharedNews
+            | Self::ExpiredOfApprover(_)
+            | Self::ExpiredShared => None,
         }
     }
 }
 
 impl fmt::Display for Mailbox {
-    /// The name that stores keep.
+    /// The name as it is stored.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Approver(id) => write!(f, "a:{id}"),
@@ -106,77 +114,68 @@ impl TryFrom<String> for Mailbox {
 /// A mailbox of any tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MailboxKey {
-    /// Whose tenant.
     pub tenant: TenantId,
-    /// Which one.
     pub mailbox: Mailbox,
 }
 
-/// A delivery to be numbered by the store when it commits.
+/// A delivery before its commit; the store numbers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDelivery {
-    /// Where it goes.
     pub mailbox: Mailbox,
-    /// The message.
     pub msg_id: MsgId,
-    /// What it says.
     pub msg_type: MsgType,
-    /// The record that it tells of.
+    /// The record that the message is about.
     pub subject: Key,
-    /// The body, where there is one apart from the record.
+    /// The body; `None` where the message is made from the record alone.
     pub payload: Option<PayloadId>,
-    /// From when on nobody needs it any more.
+    /// The message is not sent from this time on.
     pub until: Timestamp,
 }
 
 /// A delivery in its mailbox: ids, never a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its place in the mailbox.
+    /// Its position in the mailbox, from one.
     pub number: u64,
-    /// The message.
     pub msg_id: MsgId,
-    /// What it says.
     pub msg_type: MsgType,
-    /// The record that it tells of.
+    /// The record that the message is about.
     pub subject: Key,
-    /// The body, where there is one apart from the record.
+    /// The body; `None` where the message is made from the record alone.
     pub payload: Option<PayloadId>,
-    /// When it was committed.
+    /// The store's time of the commit.
     pub at: Timestamp,
-    /// From when on nobody needs it any more.
+    /// The message is not sent from this time on.
     pub until: Timestamp,
 }
 
-/// What a reader has done with a delivery that it can't remove for everybody.
+/// What one reader did with a delivery that others still see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkKind {
-    /// Taken out of the reader's inbox.
+    /// Removed from this reader's inbox.
     Hidden,
-    /// Acknowledged by the reader.
+    /// Acknowledged by this reader: not pushed again.
     Acknowledged,
 }
 
 /// Which deliveries of a mailbox to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryQuery {
-    /// The mailbox.
     pub mailbox: Mailbox,
-    /// Only numbers above this.
+    /// Only numbers greater than this.
     pub after: u64,
-    /// At most so many.
     pub limit: u32,
-    /// Leave out what this reader has marked so.
+    /// Skip deliveries on which this reader has this mark.
     pub unless_marked: Option<(ApproverId, MarkKind)>,
-    /// Leave out what nobody needs any more, by the store's time.
+    /// Skip deliveries whose `until` has passed, by the store's time.
     pub only_relevant: bool,
 }
 
 /// What [`super::Store::deliveries`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
+pub struct DeliveryPage {
     /// Ascending by number.
     pub deliveries: Vec<Delivery>,
-    /// The store's time when it looked.
+    /// The store's time of the read.
     pub now: Timestamp,
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a record is. The number is what stores keep; it never changes.
+/// What a record is. The number is stored and never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(i16)]
 pub enum Kind {
@@ -12,40 +12,39 @@ pub enum Kind {
     Exchange = 1,
     /// A prompt, by its request id.
     Prompt = 2,
-    /// A session of an agent, by its session id.
+    /// An agent's session, by its session id.
     Session = 3,
-    /// One event of a session, by session and digest: so that it is taken once.
+    /// One event of a session, by session and digest, so that it is recorded once.
     SessionEvent = 4,
     /// A pairing, by its nonce.
     Pairing = 5,
     /// A pairing code, by its keyed hash.
     PairingCode = 6,
-    /// What an enforcer is paired with, by its id.
+    /// The approvers that an enforcer is paired with, by the enforcer's id.
     Enforcer = 7,
     /// An approver's keys and pairings, by its id.
     Approver = 8,
-    /// Where a routing token leads, by the token.
+    /// The approver behind a routing token, by the token.
     Route = 9,
     /// An `Idempotency-Key`, by principal, path and key.
     Idempotency = 10,
-    /// When an enforcer was last heard of, by its id.
+    /// When an enforcer was last seen, by its id.
     Presence = 11,
     /// A credential, by its key id.
     Credential = 12,
-    /// A tenant's policy.
+    /// The tenant's one policy.
     Policy = 13,
-    /// Wrong pairing codes of one principal.
-    WrongCodes = 14,
+    /// Failed attempts at pairing codes, by principal.
+    FailedCodeAttempts = 14,
     /// The open channels of an enforcer, by its id.
     Channels = 15,
-    /// Until when a node is alive, by its id.
+    /// Until when a node counts as alive, by its id.
     Lease = 16,
     /// A ticket, by its hash.
     Ticket = 17,
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: &'static [Self] = &[
         Self::Exchange,
         Self::Prompt,
@@ -60,13 +59,13 @@ impl Kind {
         Self::Presence,
         Self::Credential,
         Self::Policy,
-        Self::WrongCodes,
+        Self::FailedCodeAttempts,
         Self::Channels,
         Self::Lease,
         Self::Ticket,
     ];
 
-    /// The number that stores keep.
+    /// The number as it is stored.
     pub fn number(self) -> i16 {
         self as i16
     }
@@ -80,20 +79,18 @@ impl Kind {
 /// The name of a record within its tenant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// What it is.
     pub kind: Kind,
-    /// Which one; never empty.
+    /// Never empty.
     pub id: String,
 }
 
 impl Key {
-    /// The record of this kind and id.
     pub fn new(kind: Kind, id: impl fmt::Display) -> Self {
         Self { kind, id: id.to_string() }
     }
 }
 
-/// The name of a payload. Unique over all tenants and never used again.
+/// The name of a payload. Unique over all tenants, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PayloadId(pub u128);

@@ -3,26 +3,33 @@
 use countersign_wire::{
     id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
     msg_type::MsgType,
+    timestamp::Timestamp,
 };
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    edges::{Actor, moving},
-    exchange::{Command, Edge, Exchange, Refusal, State, Verdict, judge},
-    gateway::Attempt,
-    prompt::Prompt,
-    session::Session,
-    store::{Change, Delivery, Guard, Mailbox, Mark, MarkKind, Record, Removal},
-    stored::{Stored as _, unchanged},
+    audit::Actor,
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::{Load, record_of},
+    model::{
+        exchange::{Command, Exchange, State, Transition, TransitionError, TransitionResult, evaluate},
+        pairing::PairedApprover,
+        prompt::Prompt,
+        session::Session,
+        viewer::Viewer,
+    },
+    store::{
+        Change, Delivery, Guard, Mailbox, Mark, MarkKind, Removal, Store, StoreError, Stored as _, Versioned,
+    },
+    transitions::{ExchangeRef, transition_change},
 };
 
 /// Who acknowledges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledger<'a> {
-    /// An enforcer: decisions, refresh requests, prompts.
+    /// Of decisions, refresh requests, prompts.
     Enforcer(&'a EnforcerId),
-    /// An approver: requests, withdrawals, prompt acknowledgements, session events.
+    /// Of requests, withdrawals, prompt acknowledgements, session events.
     Approver(&'a ApproverId),
 }
 
@@ -35,106 +42,158 @@ impl Gateway {
         request_id: &RequestId,
         msg_id: Option<&MsgId>,
     ) -> Result<(), Error> {
-        let named = named(tenant, request_id);
-        let others = [Prompt::key(request_id), Session::key(request_id)];
-        loop {
-            let viewer = match by {
-                Acknowledger::Enforcer(enforcer) => Viewer::Enforcer(enforcer),
-                Acknowledger::Approver(approver) => Viewer::Approver(approver),
-            };
-            let looked = self.look_to_write(&named, viewer, &others).await?;
-            let concerned = looked.exchange.is_some()
-                || by
-                    .has_part_in(Prompt::read(looked.others[0].as_ref())?.as_ref().map(|known| &known.value))
-                || self.sees_session(tenant, by, looked.others[1].as_ref()).await?;
-            if !concerned {
-                return Err(Refusal::NotFound.into());
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let load = Acknowledgeable { exchange, by };
+        self.update_exchange(exchange, by.viewer(), &load, |known, loaded, now| {
+            if known.is_none() && !loaded.concerns(by) {
+                return Err(TransitionError::NotFound.into());
             }
-            let about = self.store.deliveries_about(tenant, request_id.as_str()).await?;
-            let meant: Vec<(Mailbox, Delivery)> = about
-                .into_iter()
+            let named: Vec<&(Mailbox, Delivery)> = loaded
+                .deliveries
+                .iter()
                 .filter(|(_, delivery)| msg_id.is_none_or(|msg_id| delivery.msg_id == *msg_id))
                 .collect();
-            let decision_meant = meant
+            let names_decision = named
                 .iter()
                 .any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == MsgType::DecisionDeliver);
-            let mut change = Change::new(tenant.clone());
-            if meant.is_empty() {
-                // It was acknowledged before, and the answer rests on the record.
-                change
-                    .guards
-                    .extend(looked.exchange.as_ref().map(|known| unchanged(named.key(), Some(known))));
-                let others = looked.others.iter().flatten();
-                change.guards.extend(others.map(|it| Guard::Version(it.key.clone(), it.version)));
+            let mut change = match (known, names_decision) {
+                (Some(known), true) => self.deliver_change(&exchange, by, known, now)?,
+                _ => Change::new(tenant.clone()),
+            };
+            if named.is_empty() {
+                // It was acknowledged before; the answer rests on the records.
+                change.guards.extend(known.map(|known| Guard::unchanged(exchange.key(), Some(known))));
+                change.guards.extend(loaded.guards(request_id));
             }
-            if let (Acknowledger::Enforcer(enforcer), Some(known), true) =
-                (by, &looked.exchange, decision_meant)
-                && let Verdict::Go(Edge::Deliver) =
-                    judge(Some(&known.value), Command::Acknowledge, looked.now)
-                && let State::Decided(decided) = &known.value.state
-            {
-                let state = State::Delivered { decided: decided.clone(), at: looked.now };
-                let next = Exchange { state, ..known.value.clone() };
-                change =
-                    moving(&named, Some(known), &next, &self.retention, Actor::Enforcer(enforcer.as_str()))?;
+            for (mailbox, delivery) in named {
+                by.settle(mailbox, delivery, &mut change);
             }
-            for (mailbox, delivery) in meant {
-                by.settle(mailbox, &delivery, &mut change);
-            }
-            if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
-                return Ok(());
-            }
-        }
-    }
-}
-
-impl Gateway {
-    async fn sees_session(
-        &self,
-        tenant: &TenantId,
-        by: Acknowledger<'_>,
-        record: Option<&Record>,
-    ) -> Result<bool, Error> {
-        let Some(session) = Session::read(record)? else { return Ok(false) };
-        Ok(match by {
-            Acknowledger::Enforcer(enforcer) => session.value.enforcer == *enforcer,
-            Acknowledger::Approver(approver) => {
-                self.paired_enforcers(tenant, approver).await?.contains(&session.value.enforcer)
-            }
+            Ok(Evaluation::commit_and_ring(change, exchange.ring(), ()))
         })
+        .await
+    }
+
+    /// Decided → delivered, where the owning enforcer acknowledges the decision; else an empty change.
+    fn deliver_change(
+        &self,
+        exchange: &ExchangeRef<'_>,
+        by: Acknowledger<'_>,
+        known: &Versioned<Exchange>,
+        now: Timestamp,
+    ) -> Result<Change, Error> {
+        if let Acknowledger::Enforcer(enforcer) = by
+            && let TransitionResult::Apply(Transition::Deliver) =
+                evaluate(Some(&known.value), Command::Acknowledge, now)
+            && let State::Decided(decided) = &known.value.state
+        {
+            let state = State::Delivered { decided: decided.clone(), at: now };
+            let next = Exchange { state, ..known.value.clone() };
+            let actor = Actor::Enforcer(enforcer.as_str());
+            return Ok(transition_change(exchange, Some(known), &next, &self.retention, actor)?);
+        }
+        Ok(Change::new(exchange.tenant.clone()))
     }
 }
 
-impl Acknowledger<'_> {
-    fn has_part_in(&self, prompt: Option<&Prompt>) -> bool {
-        match (self, prompt) {
-            (Self::Enforcer(enforcer), Some(prompt)) => prompt.enforcer == **enforcer,
-            (Self::Approver(approver), Some(prompt)) => prompt.approver == **approver,
-            (_, None) => false,
+/// What an acknowledgement may be about: an exchange, a prompt or a session, and the messages about it.
+struct Acknowledgeable<'a> {
+    exchange: ExchangeRef<'a>,
+    by: Acknowledger<'a>,
+}
+
+struct LoadedSubjects {
+    prompt: Option<Versioned<Prompt>>,
+    session: Option<Versioned<Session>>,
+    /// The approver's pairs, which say whose sessions it sees; `None` for an enforcer.
+    paired: Option<Versioned<PairedApprover>>,
+    deliveries: Vec<(Mailbox, Delivery)>,
+}
+
+impl Load for Acknowledgeable<'_> {
+    type Loaded = (Option<Versioned<Exchange>>, LoadedSubjects);
+
+    async fn load(
+        &self,
+        store: &dyn Store,
+        tenant: &TenantId,
+    ) -> Result<(Self::Loaded, Timestamp), StoreError> {
+        let request_id = self.exchange.request_id;
+        let approver = match self.by {
+            Acknowledger::Enforcer(_) => None,
+            Acknowledger::Approver(approver) => Some(record_of::<PairedApprover>(approver)),
+        };
+        let records = (
+            self.exchange.record(),
+            record_of::<Prompt>(request_id),
+            record_of::<Session>(request_id),
+            approver,
+        );
+        let ((known, prompt, session, paired), now) = records.load(store, tenant).await?;
+        let deliveries = match known.is_some() || prompt.is_some() || session.is_some() {
+            true => store.deliveries_by_subject(tenant, request_id.as_str()).await?,
+            false => Vec::new(),
+        };
+        Ok(((known, LoadedSubjects { prompt, session, paired, deliveries }), now))
+    }
+}
+
+impl LoadedSubjects {
+    /// Whether `by` is a party of the prompt, or sees the session.
+    fn concerns(&self, by: Acknowledger<'_>) -> bool {
+        let prompt = self.prompt.as_ref().map(|known| &known.value);
+        let session = self.session.as_ref().map(|known| &known.value);
+        match by {
+            Acknowledger::Enforcer(enforcer) => {
+                prompt.is_some_and(|prompt| prompt.enforcer == *enforcer)
+                    || session.is_some_and(|session| session.enforcer == *enforcer)
+            }
+            Acknowledger::Approver(approver) => {
+                let paired = |session: &Session| {
+                    self.paired
+                        .as_ref()
+                        .is_some_and(|known| known.value.enforcers.contains(&session.enforcer))
+                };
+                prompt.is_some_and(|prompt| prompt.approver == *approver) || session.is_some_and(paired)
+            }
         }
     }
 
-    fn owns(&self, mailbox: &Mailbox) -> bool {
+    fn guards(&self, request_id: &RequestId) -> impl Iterator<Item = Guard> {
+        let prompt = self.prompt.as_ref().map(|it| Guard::unchanged(Prompt::key(request_id), Some(it)));
+        let session = self.session.as_ref().map(|it| Guard::unchanged(Session::key(request_id), Some(it)));
+        prompt.into_iter().chain(session)
+    }
+}
+
+impl<'a> Acknowledger<'a> {
+    fn viewer(self) -> Viewer<'a> {
+        match self {
+            Self::Enforcer(enforcer) => Viewer::Enforcer(enforcer),
+            Self::Approver(approver) => Viewer::Approver(approver),
+        }
+    }
+
+    fn owns(self, mailbox: &Mailbox) -> bool {
         match (self, mailbox) {
-            (Self::Enforcer(enforcer), Mailbox::Enforcer(owner)) => *enforcer == owner,
-            (Self::Approver(approver), Mailbox::Approver(owner) | Mailbox::News(owner)) => *approver == owner,
+            (Self::Enforcer(enforcer), Mailbox::Enforcer(owner)) => enforcer == owner,
+            (Self::Approver(approver), Mailbox::Approver(owner) | Mailbox::News(owner)) => approver == owner,
             _ => false,
         }
     }
 
-    /// Takes the delivery out of the reader's own mailbox. What others read too, or what must stay in the
-    /// inbox, is only marked.
-    fn settle(&self, mailbox: Mailbox, delivery: &Delivery, change: &mut Change) {
-        let number = delivery.number;
+    /// Removes the delivery from the reader's own mailbox. What others read too, or what must stay in the inbox, is
+    /// only marked.
+    fn settle(self, mailbox: &Mailbox, delivery: &Delivery, change: &mut Change) {
+        let (mailbox, number) = (mailbox.clone(), delivery.number);
         match self {
             Self::Approver(approver)
                 if matches!(mailbox, Mailbox::Shared | Mailbox::SharedNews)
                     || self.owns(&mailbox) && matches!(mailbox, Mailbox::Approver(_)) =>
             {
-                let reader = (*approver).clone();
+                let reader = approver.clone();
                 change.marks.push(Mark { mailbox, number, reader, kind: MarkKind::Acknowledged });
             }
-            _ if self.owns(&mailbox) => change.removals.push(Removal::One { mailbox, number }),
+            _ if self.owns(&mailbox) => change.removals.push(Removal::ByNumber { mailbox, number }),
             _ => {}
         }
     }

@@ -1,47 +1,51 @@
-//! The operator ends a request.
+//! The operator cancels a request.
 
 use countersign_wire::{
     exchange::{Accepted, State as WireState},
     id::{RequestId, TenantId},
 };
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    edges::{Actor, leave_inboxes, moving, not_expired},
-    exchange::{Command, Edge, Exchange, Refusal, State, Verdict, judge},
-    gateway::Attempt,
+    audit::Actor,
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    model::{
+        exchange::{Command, Exchange, State, TransitionError, TransitionResult, evaluate},
+        viewer::Viewer,
+    },
+    transitions::{ExchangeRef, before_expiry, remove_from_inboxes, transition_change},
 };
 
 impl Gateway {
-    /// Cancels what is still pending; again is as good as once.
+    /// Cancels what is still pending. Idempotent.
     pub async fn cancel(&self, tenant: &TenantId, request_id: &RequestId) -> Result<Accepted, Error> {
-        let named = named(tenant, request_id);
-        loop {
-            let looked = self.look_to_write(&named, Viewer::Operator, &[]).await?;
-            let Some(known) = &looked.exchange else { return Err(Refusal::NotFound.into()) };
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let load = (exchange.record(), ());
+        self.update_exchange(exchange, Viewer::Operator, &load, |known, (), now| {
+            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
             let accepted = Accepted {
                 request_id: request_id.clone(),
                 state: WireState::Cancelled,
                 artifact_hash: Some(known.value.artifact_hash),
             };
-            match judge(Some(&known.value), Command::Cancel, looked.now) {
-                Verdict::Go(Edge::Cancel) => {
-                    let next = Exchange { state: State::Cancelled { at: looked.now }, ..known.value.clone() };
-                    let mut change = moving(&named, Some(known), &next, &self.retention, Actor::Operator)?;
-                    change.guards.push(not_expired(&next));
-                    leave_inboxes(&mut change, &named.key());
-                    if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
-                        return Ok(accepted);
-                    }
+            match evaluate(Some(&known.value), Command::Cancel, now) {
+                TransitionResult::Apply(_) => {
+                    let next = Exchange { state: State::Cancelled { at: now }, ..known.value.clone() };
+                    let actor = Actor::Operator;
+                    let mut change =
+                        transition_change(&exchange, Some(known), &next, &self.retention, actor)?;
+                    change.guards.push(before_expiry(&next));
+                    remove_from_inboxes(&mut change, &exchange.key());
+                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), accepted))
                 }
-                Verdict::Refuse(refusal) => return self.refuse(&named, Some(known), refusal).await,
-                _ => {
-                    if self.still_stands(&named, known).await? {
-                        return Ok(accepted);
-                    }
+                TransitionResult::Rejected(error) => {
+                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
+                }
+                TransitionResult::Unchanged | TransitionResult::NotYet | TransitionResult::EndedWithout => {
+                    Ok(Evaluation::commit(exchange.unchanged(known), accepted))
                 }
             }
-        }
+        })
+        .await
     }
 }

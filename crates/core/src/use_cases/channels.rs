@@ -1,4 +1,4 @@
-//! Channels of enforcers come and go, and are asked which of them is to be told.
+//! Enforcers' channels open and close, and ask which messages are theirs to send.
 
 use std::collections::BTreeSet;
 
@@ -7,48 +7,33 @@ use countersign_wire::{
     presence::Transport,
     timestamp::Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Gateway,
-    channels::{ChannelNumber, Channels, LEASE, NodeId},
-    gateway::{Attempt, mailbox_ring},
-    store::{Change, Key, Mailbox, StoreError},
-    stored::{Stored as _, Versioned, unchanged},
+    error::Error,
+    gateway::{Evaluation, Gateway, mailbox_ring},
+    load::{Load, record_of},
+    model::channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
+    store::{Change, Guard, Key, Mailbox, Store, StoreError, Stored as _, Versioned},
 };
 
-/// Until when a node is taken for alive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
-    /// Until when.
-    pub until: Timestamp,
+/// The tenant of the leases. No credential can have this name: API keys refuse the underscore.
+fn nodes_tenant() -> Result<TenantId, StoreError> {
+    TenantId::new("_nodes").map_err(|rule| StoreError::corrupt(rule.to_string()))
 }
 
-/// Leases belong to no tenant. No credential can have this name: it has a character that keys refuse.
-fn nodes() -> Result<TenantId, Error> {
-    TenantId::new("_nodes").map_err(|_| Error::Store(StoreError::Corrupt("a tenant's name".to_owned())))
-}
-
-/// An enforcer's channels, with the nodes among theirs that are alive.
-struct Seen {
-    known: Option<Versioned<Channels>>,
-    live: BTreeSet<NodeId>,
-}
-
-/// What a channel is to tell: that for which it is the newest.
+/// Which messages a channel has to send: those for which it is the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
-    /// Decisions.
+pub struct ChannelRouting {
     pub decisions: bool,
-    /// Everything else.
-    pub rest: bool,
+    /// Everything but decisions.
+    pub other: bool,
 }
 
 impl Gateway {
-    /// Says that a node is alive for some time more.
+    /// Renews the lease of a node: it counts as alive for [`LEASE`] more.
     pub async fn renew_lease(&self, node: &NodeId) -> Result<(), Error> {
         let until = self.store.now().await?.plus(LEASE);
-        let mut change = Change::new(nodes()?);
+        let mut change = Change::new(nodes_tenant()?);
         let key = Lease::key(&node.0);
         change.puts.push(Lease { until }.put(key.clone())?);
         change.due.push((until.plus(LEASE), key));
@@ -63,93 +48,118 @@ impl Gateway {
         node: &NodeId,
         transport: Transport,
     ) -> Result<ChannelNumber, Error> {
-        loop {
-            let seen = self.channels(tenant, enforcer, node).await?;
-            let mut next = seen.known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            let number = next.open(node, transport, |node| seen.live.contains(node));
-            if let Attempt::Done = self.put_channels(tenant, enforcer, seen.known.as_ref(), &next).await? {
-                return Ok(number);
-            }
-        }
+        self.update(tenant, &ChannelsAndLeases { enforcer, node }, |loaded, _| {
+            let mut next = loaded.channels();
+            let number = next.open(node, transport, |node| loaded.live.contains(node));
+            Ok(Evaluation::commit(put_channels(tenant, enforcer, loaded.known.as_ref(), &next)?, number))
+        })
+        .await
     }
 
-    /// Closes a channel, and rings for the next one.
+    /// Closes a channel, and wakes the next newest.
     pub async fn close_channel(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         number: ChannelNumber,
     ) -> Result<(), Error> {
-        loop {
-            let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
-            let known = Channels::read(loaded.first())?;
+        self.update(tenant, &record_of::<Channels>(enforcer), |known, _| {
             let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             if !next.close(number) {
-                return Ok(());
+                return Ok(Evaluation::NothingToDo(()));
             }
-            if let Attempt::Done = self.put_channels(tenant, enforcer, known.as_ref(), &next).await? {
-                self.doorbell.ring(&[mailbox_ring(tenant, &Mailbox::Enforcer(enforcer.clone()))]);
-                return Ok(());
-            }
-        }
+            let change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
+            let ring = mailbox_ring(tenant, &Mailbox::Enforcer(enforcer.clone()));
+            Ok(Evaluation::commit_and_ring(change, ring, ()))
+        })
+        .await
     }
 
-    /// What a channel of `node` is to tell. None if it is forgotten: its node was taken for dead, or there are too many.
-    pub async fn turn_of(
+    /// Which messages a channel of `node` has to send. `None` if the channel was dropped: its node counted as dead, or
+    /// the enforcer opened too many.
+    pub async fn channel_routing(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         node: &NodeId,
         number: ChannelNumber,
-    ) -> Result<Option<Turn>, Error> {
-        let Seen { known, live } = self.channels(tenant, enforcer, node).await?;
-        let channels = known.map(|known| known.value).unwrap_or_default();
+    ) -> Result<Option<ChannelRouting>, Error> {
+        let (loaded, _) = self.load(tenant, &ChannelsAndLeases { enforcer, node }).await?;
+        let channels = loaded.channels();
         if channels.open.iter().all(|channel| channel.number != number) {
             return Ok(None);
         }
-        let newest = |is_decision| channels.newest(is_decision, |node| live.contains(node)) == Some(number);
-        Ok(Some(Turn { decisions: newest(true), rest: newest(false) }))
-    }
-
-    async fn put_channels(
-        &self,
-        tenant: &TenantId,
-        enforcer: &EnforcerId,
-        known: Option<&Versioned<Channels>>,
-        next: &Channels,
-    ) -> Result<Attempt, Error> {
-        let key = Channels::key(enforcer);
-        let mut change = Change::new(tenant.clone());
-        change.guards.push(unchanged(key.clone(), known));
-        change.puts.push(next.put(key)?);
-        self.commit(change, None).await
-    }
-
-    /// As `node` sees it, which knows itself to be alive and so reads no lease where there is no other node.
-    async fn channels(&self, tenant: &TenantId, enforcer: &EnforcerId, node: &NodeId) -> Result<Seen, Error> {
-        let loaded = self.store.load(tenant, &[Channels::key(enforcer)]).await?;
-        let known = Channels::read(loaded.first())?;
-        let open = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
-        let others =
-            open.iter().map(|channel| &channel.node).filter(|other| *other != node).cloned().collect();
-        let mut live = self.live_nodes(others).await?;
-        live.insert(node.clone());
-        Ok(Seen { known, live })
+        let newest =
+            |is_decision| channels.newest(is_decision, |node| loaded.live.contains(node)) == Some(number);
+        Ok(Some(ChannelRouting { decisions: newest(true), other: newest(false) }))
     }
 
     /// Those of the nodes whose lease has not run out.
-    pub(crate) async fn live_nodes(&self, asked: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, Error> {
-        if asked.is_empty() {
-            return Ok(asked);
-        }
-        let keys: Vec<Key> = asked.iter().map(|node| Lease::key(&node.0)).collect();
-        let loaded = self.store.load(&nodes()?, &keys).await?;
-        let mut live = BTreeSet::new();
-        for (node, record) in asked.into_iter().zip(&loaded.records) {
-            if Lease::read(record.as_ref())?.is_some_and(|lease| loaded.now < lease.value.until) {
-                live.insert(node);
-            }
-        }
-        Ok(live)
+    pub(super) async fn live_nodes(&self, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, Error> {
+        Ok(live_nodes(&*self.store, nodes).await?)
     }
+}
+
+fn put_channels(
+    tenant: &TenantId,
+    enforcer: &EnforcerId,
+    known: Option<&Versioned<Channels>>,
+    next: &Channels,
+) -> Result<Change, StoreError> {
+    let key = Channels::key(enforcer);
+    let mut change = Change::new(tenant.clone());
+    change.guards.push(Guard::unchanged(key.clone(), known));
+    change.puts.push(next.put(key)?);
+    Ok(change)
+}
+
+/// An enforcer's channels, and which of their nodes are alive.
+struct ChannelsAndLeases<'a> {
+    enforcer: &'a EnforcerId,
+    /// The node that asks. It knows itself to be alive, and reads no lease where there is no other node.
+    node: &'a NodeId,
+}
+
+struct LoadedChannels {
+    known: Option<Versioned<Channels>>,
+    live: BTreeSet<NodeId>,
+}
+
+impl LoadedChannels {
+    fn channels(&self) -> Channels {
+        self.known.as_ref().map(|known| known.value.clone()).unwrap_or_default()
+    }
+}
+
+impl Load for ChannelsAndLeases<'_> {
+    type Loaded = LoadedChannels;
+
+    async fn load(
+        &self,
+        store: &dyn Store,
+        tenant: &TenantId,
+    ) -> Result<(LoadedChannels, Timestamp), StoreError> {
+        let (known, now) = record_of::<Channels>(self.enforcer).load(store, tenant).await?;
+        let open: &[Channel] = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
+        let others =
+            open.iter().map(|channel| &channel.node).filter(|other| *other != self.node).cloned().collect();
+        let mut live = live_nodes(store, others).await?;
+        live.insert(self.node.clone());
+        Ok((LoadedChannels { known, live }, now))
+    }
+}
+
+async fn live_nodes(store: &dyn Store, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, StoreError> {
+    if nodes.is_empty() {
+        return Ok(nodes);
+    }
+    let keys: Vec<Key> = nodes.iter().map(|node| Lease::key(&node.0)).collect();
+    let loaded = store.load(&nodes_tenant()?, &keys).await?;
+    let mut live = BTreeSet::new();
+    for (node, record) in nodes.into_iter().zip(&loaded.records) {
+        if Lease::read(record.as_ref())?.is_some_and(|lease| loaded.now < lease.value.until) {
+            live.insert(node);
+        }
+    }
+    Ok(live)
 }

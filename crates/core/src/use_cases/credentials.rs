@@ -1,55 +1,27 @@
-//! Who may call: credentials of a tenant, kept as the hash of their secret.
+//! API keys: made, checked, listed, revoked.
 
 use std::fmt;
 
 use countersign_wire::{
     api_key::{ApiKey, KeyId},
     failure::Failure,
-    hash::Sha256Hex,
-    id::{ApproverId, EnforcerId, TenantId},
+    id::TenantId,
     timestamp::Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Gateway,
-    doorbell::{Listener, Ring},
-    edges::{Actor, note},
-    gateway::Attempt,
-    store::{Change, Guard, Kind},
-    stored::{Stored as _, unchanged},
+    audit::{self, Actor},
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::record_of,
+    model::credential::{Credential, Role},
+    notify::{Listener, Ring},
+    store::{Change, Guard, Kind, Stored as _},
 };
 
-/// What a credential is for. `None` as the id means any id of that role.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "role", content = "id", rename_all = "camelCase")]
-pub enum Role {
-    /// Submits, waits, withdraws.
-    Enforcer(Option<EnforcerId>),
-    /// Reviews and decides.
-    Approver(Option<ApproverId>),
-    /// Runs the tenant: keys, policy, cancelling. Neither submits nor decides.
-    Operator,
-}
-
-/// A credential as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Credential {
-    /// What it is for.
-    pub role: Role,
-    /// SHA-256 of its secret.
-    pub secret_hash: Sha256Hex,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// Since when it is void.
-    pub revoked_at: Option<Timestamp>,
-}
-
-/// A credential that was just made. Its key is shown once and kept nowhere.
+/// A key that was just made. It is shown once and stored nowhere.
 pub struct NewKey {
-    /// The whole key.
     pub key: ApiKey,
-    /// What it is for.
     pub role: Role,
 }
 
@@ -59,17 +31,17 @@ impl fmt::Debug for NewKey {
     }
 }
 
-/// Read at once when keys are listed.
+/// Keys that one read of the list brings.
 const CHUNK: u32 = 1_000;
 
 impl Gateway {
-    /// Makes a credential.
+    /// Makes an API key.
     pub async fn create_key(&self, tenant: &TenantId, role: Role) -> Result<NewKey, Error> {
-        loop {
-            let now = self.store.now().await?;
+        // A conflict means that the key id is taken: draw another.
+        self.update(tenant, &(), |(), now| {
             let mut secret = [0; 32];
-            self.chance.fill(&mut secret);
-            let key_id = KeyId::from_ulid_text(&self.chance.ulid(now).to_string());
+            self.random.fill(&mut secret);
+            let key_id = KeyId::from_ulid_text(&self.random.ulid(now).to_string());
             let key = ApiKey::new(tenant.clone(), key_id, secret).map_err(|_| Failure::Validation)?;
             let credential = Credential {
                 role: role.clone(),
@@ -81,32 +53,27 @@ impl Gateway {
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::Absent(record.clone()));
             change.puts.push(credential.put(record.clone())?);
-            change.audit.push(note(record, Actor::Operator, "key.created")?);
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(NewKey { key, role });
-            }
-        }
+            change.audit.push(audit::action(record, Actor::Operator, "key.created")?);
+            Ok(Evaluation::commit(change, NewKey { key, role: role.clone() }))
+        })
+        .await
     }
 
-    /// What a key is for, if it is known, right and not revoked.
+    /// The role of a key; `None` if it is unknown, wrong or revoked.
     pub async fn authenticate(&self, key: &ApiKey) -> Result<Option<Role>, Error> {
-        let loaded = self.store.load(key.tenant(), &[Credential::key(key.key_id())]).await?;
-        let known = Credential::read(loaded.first())?;
-        // Both are hashes of secrets with 256 random bits: how long their comparison takes says nothing of use.
-        let stands = |known: &Credential| {
-            known.secret_hash == key.secret_hash() && known.revoked_at.is_none_or(|at| loaded.now < at)
-        };
-        Ok(known.map(|known| known.value).filter(stands).map(|known| known.role))
+        let (known, now) = self.load(key.tenant(), &record_of::<Credential>(key.key_id())).await?;
+        // Both are hashes of secrets with 256 random bits: the time of their comparison tells nothing of use.
+        let accepts = |known: &Credential| known.secret_hash == key.secret_hash() && known.is_active(now);
+        Ok(known.map(|known| known.value).filter(accepts).map(|known| known.role))
     }
 
-    /// Whether the key of this id is there and not revoked.
-    pub async fn key_stands(&self, tenant: &TenantId, key_id: &str) -> Result<bool, Error> {
-        let loaded = self.store.load(tenant, &[Credential::key(key_id)]).await?;
-        let known = Credential::read(loaded.first())?;
-        Ok(known.is_some_and(|known| known.value.revoked_at.is_none_or(|at| loaded.now < at)))
+    /// Whether the key of this id exists and is not revoked.
+    pub async fn key_is_active(&self, tenant: &TenantId, key_id: &str) -> Result<bool, Error> {
+        let (known, now) = self.load(tenant, &record_of::<Credential>(key_id)).await?;
+        Ok(known.is_some_and(|known| known.value.is_active(now)))
     }
 
-    /// Hears when the key of this id changes. Listen before you look whether it stands.
+    /// Listens to changes of the key of this id. Listen before you check whether it is active.
     pub fn listen_to_key(&self, tenant: &TenantId, key_id: &str) -> Listener {
         self.doorbell.listen(vec![Ring::Record(tenant.clone(), Credential::key(key_id))])
     }
@@ -129,25 +96,22 @@ impl Gateway {
         }
     }
 
-    /// Voids a key; again is as good as once.
+    /// Revokes a key, and wakes everything that is held open with it. Idempotent.
     pub async fn revoke_key(&self, tenant: &TenantId, key_id: &KeyId) -> Result<Timestamp, Error> {
-        let key = Credential::key(key_id);
-        loop {
-            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let known = Credential::read(loaded.first())?;
+        let record = record_of::<Credential>(key_id);
+        self.update(tenant, &record, |known, now| {
             let known = known.ok_or(Failure::NotFound)?;
-            let revoked_at = known.value.revoked_at.unwrap_or(loaded.now);
+            let revoked_at = known.value.revoked_at.unwrap_or(now);
+            let key = record.key();
             let mut change = Change::new(tenant.clone());
-            change.guards.push(unchanged(key.clone(), Some(&known)));
+            change.guards.push(Guard::unchanged(key.clone(), Some(&known)));
             if known.value.revoked_at.is_none() {
                 let revoked = Credential { revoked_at: Some(revoked_at), ..known.value };
                 change.puts.push(revoked.put(key.clone())?);
-                change.audit.push(note(key.clone(), Actor::Operator, "key.revoked")?);
+                change.audit.push(audit::action(key.clone(), Actor::Operator, "key.revoked")?);
             }
-            let revoked = Ring::Record(tenant.clone(), key.clone());
-            if let Attempt::Done = self.commit(change, Some(revoked)).await? {
-                return Ok(revoked_at);
-            }
-        }
+            Ok(Evaluation::commit_and_ring(change, Ring::Record(tenant.clone(), key), revoked_at))
+        })
+        .await
     }
 }

@@ -9,122 +9,139 @@ use countersign_wire::{
     hash::Sha256Hex,
     id::{ApproverId, RequestId, TenantId},
     msg_type::MsgType,
+    timestamp::Timestamp,
 };
 
-use super::{
-    Viewer,
-    idempotency::{self, IdempotencyKey},
-    named,
-};
+use super::{idempotency::IdempotencyUse, submit::Submitted};
 use crate::{
-    Error, Gateway,
-    edges::{Actor, leave_inboxes, moving, not_expired, tell},
-    exchange::{Command, Decided, Edge, Exchange, State, Verdict, judge},
-    gateway::Attempt,
-    pairing::PairedApprover,
-    policy::{POLICY_ID, Policy},
-    store::{Change, Mailbox, NewDelivery},
-    stored::Stored as _,
-    use_cases::submit::Submitted,
+    audit::Actor,
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::record_of,
+    model::{
+        exchange::{Command, Decided, Exchange, State, TransitionResult, evaluate},
+        idempotency::IdempotencyKey,
+        pairing::PairedApprover,
+        policy::{POLICY_ID, Policy},
+        viewer::Viewer,
+    },
+    store::{Change, Mailbox, NewDelivery, Versioned},
+    transitions::{ExchangeRef, before_expiry, new_delivery, remove_from_inboxes, transition_change},
 };
 
 /// What an approver submits.
 #[derive(Debug, Clone)]
 pub struct DecisionSubmission<'a> {
-    /// Whose tenant.
     pub tenant: TenantId,
-    /// Who.
     pub approver: ApproverId,
-    /// On which exchange, as the envelope says.
+    /// The exchange, as the envelope names it.
     pub request_id: RequestId,
-    /// The decision.
     pub decision: Verbatim<'a, Decision<'a>>,
-    /// The request's `Idempotency-Key`.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
 impl Gateway {
-    /// Takes a decision in, or recognises it. The first that is committed wins, for good.
+    /// Accepts a decision, or recognises a repeated one. The first that is committed wins, for good.
     pub async fn decide(&self, submission: DecisionSubmission<'_>) -> Result<Submitted, Error> {
         let DecisionSubmission { tenant, approver, request_id, decision, idempotency_key } = &submission;
         if decision.request_id != *request_id {
-            let fault = countersign_wire::Error::breaks("body.requestId", "is not that of the envelope");
-            return Err(Error::Faulty { failure: Failure::Validation, fault });
+            return Err(Error::breaks("body.requestId", "is not that of the envelope"));
         }
         let digest = digest(decision.raw())?;
-        let named = named(tenant, request_id);
-        let mut others = vec![Policy::key(POLICY_ID), PairedApprover::key(approver)];
-        others.extend(idempotency_key.as_ref().map(IdempotencyKey::record_key));
-        let used = idempotency::Use { key: idempotency_key.as_ref(), request_id, hash: digest };
-        loop {
-            let looked = self.look_to_write(&named, Viewer::Approver(approver), &others).await?;
-            let policy =
-                Policy::read(looked.others[0].as_ref())?.map(|policy| policy.value).unwrap_or_default();
-            let keys = PairedApprover::read(looked.others[1].as_ref())?;
-            let keys = keys.map(|approver| approver.value.signing_keys).unwrap_or_default();
-            let signature_stands = match keys.is_empty() {
-                // Without a key to check with, the enforcer alone is the judge.
-                true => !policy.require_registered_signer,
-                false => keys.iter().any(|key| decision.verify(key).is_ok()),
-            };
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let idempotency = IdempotencyUse { key: idempotency_key.as_ref(), request_id, hash: digest };
+        let accepted = Accepted {
+            request_id: request_id.clone(),
+            state: WireState::Decided,
+            artifact_hash: Some(decision.artifact_hash),
+        };
+        let others =
+            (record_of::<Policy>(POLICY_ID), record_of::<PairedApprover>(approver), idempotency.record());
+        let load = (exchange.record(), others);
+        self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, others, now| {
+            let (policy, paired, used) = others;
+            let mut change = Change::new(tenant.clone());
+            if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+            }
             let command = Command::Decide {
                 digest,
                 artifact_hash: decision.artifact_hash,
                 expires_at: decision.expires_at,
-                signature_stands,
+                signature_valid: is_signature_valid(decision, policy, paired),
             };
-            let accepted = Accepted {
-                request_id: request_id.clone(),
-                state: WireState::Decided,
-                artifact_hash: Some(decision.artifact_hash),
-            };
-            let known = looked.exchange.as_ref();
-            let mut change = Change::new(tenant.clone());
-            let remembered = looked.others.last().and_then(Option::as_ref);
-            if !used.remember(remembered, looked.now, &self.retention, &mut change)? {
-                self.refuse_resting_on(change, Failure::Idempotency).await?;
-                continue;
-            }
-            match (judge(known.map(|known| &known.value), command, looked.now), known) {
-                (Verdict::Go(Edge::Decide), Some(known)) => {
-                    let stored_as = self.chance.payload_id(looked.now);
-                    let msg_id = self.chance.msg_id(looked.now);
-                    let decided = Decided {
-                        decision: Some(stored_as),
-                        msg_id: msg_id.clone(),
-                        digest,
-                        by: approver.clone(),
-                        at: looked.now,
-                        expires_at: decision.expires_at,
-                    };
-                    let next = Exchange { state: State::Decided(decided), ..known.value.clone() };
-                    let actor = Actor::Approver(approver.as_str());
-                    change.append(moving(&named, Some(known), &next, &self.retention, actor)?);
-                    change.guards.push(not_expired(&next));
-                    change.payloads.push((stored_as, Bytes::from(decision.raw().as_str().to_owned())));
-                    let key = named.key();
-                    leave_inboxes(&mut change, &key);
-                    let until = next.ended_at().unwrap_or(next.expires_at);
-                    let enforcer = Mailbox::Enforcer(next.enforcer.clone());
-                    let told = tell(&key, enforcer, msg_id, MsgType::DecisionDeliver, until);
-                    change.deliveries.push(NewDelivery { payload: Some(stored_as), ..told });
-                    if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
-                        return Ok(Submitted { accepted, replayed: false });
-                    }
+            match (evaluate(known.map(|known| &known.value), command, now), known) {
+                (TransitionResult::Rejected(error), Some(known)) => {
+                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
                 }
-                (Verdict::Refuse(refusal), known) => return self.refuse(&named, known, refusal).await,
-                (_, Some(known)) if self.still_stands_with(&named, known, change).await? => {
-                    return Ok(Submitted { accepted, replayed: true });
+                (TransitionResult::Rejected(error), None) => Err(error.into()),
+                (TransitionResult::Apply(_), Some(known)) => {
+                    self.add_decision(&mut change, &submission, known, digest, now)?;
+                    let answer = Submitted { accepted: accepted.clone(), replayed: false };
+                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
                 }
-                _ => {}
+                (_, Some(known)) => {
+                    change.append(exchange.unchanged(known));
+                    Ok(Evaluation::commit(change, Submitted { accepted: accepted.clone(), replayed: true }))
+                }
+                // Without an exchange a decision is always rejected.
+                (_, None) => Err(Failure::Internal.into()),
             }
-        }
+        })
+        .await
+    }
+
+    fn add_decision(
+        &self,
+        change: &mut Change,
+        submission: &DecisionSubmission<'_>,
+        known: &Versioned<Exchange>,
+        digest: Sha256Hex,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let DecisionSubmission { tenant, approver, request_id, decision, .. } = submission;
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let payload = self.random.payload_id(now);
+        let msg_id = self.random.msg_id(now);
+        let decided = Decided {
+            decision: Some(payload),
+            msg_id: msg_id.clone(),
+            digest,
+            by: approver.clone(),
+            at: now,
+            expires_at: decision.expires_at,
+        };
+        let next = Exchange { state: State::Decided(decided), ..known.value.clone() };
+        let actor = Actor::Approver(approver.as_str());
+        change.append(transition_change(&exchange, Some(known), &next, &self.retention, actor)?);
+        change.guards.push(before_expiry(&next));
+        change.payloads.push((payload, Bytes::from(decision.raw().as_str().to_owned())));
+        let key = exchange.key();
+        remove_from_inboxes(change, &key);
+        let until = next.ended_at().unwrap_or(next.expires_at);
+        let enforcer = Mailbox::Enforcer(next.enforcer.clone());
+        let delivery = new_delivery(&key, enforcer, msg_id, MsgType::DecisionDeliver, until);
+        change.deliveries.push(NewDelivery { payload: Some(payload), ..delivery });
+        Ok(())
     }
 }
 
-/// By which the same decision is known again, however it is spelled.
+/// Whether the signature is valid as far as the gateway can tell: without a registered key, the enforcer alone decides.
+fn is_signature_valid(
+    decision: &Verbatim<'_, Decision<'_>>,
+    policy: Option<Versioned<Policy>>,
+    paired: Option<Versioned<PairedApprover>>,
+) -> bool {
+    let keys = paired.map(|paired| paired.value.signing_keys).unwrap_or_default();
+    match keys.is_empty() {
+        true => !policy.is_some_and(|policy| policy.value.require_registered_signer),
+        false => keys.iter().any(|key| decision.verify(key).is_ok()),
+    }
+}
+
+/// Identifies the same decision, however it is spelled.
 fn digest(decision: RawObject<'_>) -> Result<Sha256Hex, Error> {
     let form = canonical::form(decision.as_str().as_bytes())
-        .map_err(|fault| Error::Faulty { failure: Failure::Validation, fault })?;
+        .map_err(|fault| Error::Invalid { failure: Failure::Validation, fault })?;
     Ok(Sha256Hex::digest(&form))
 }

@@ -1,18 +1,22 @@
-//! An approver takes a request out of their own inbox. Nobody else notices, and it can still be decided.
+//! An approver removes a request from their own inbox. Nobody else notices, and it can still be decided.
 
 use countersign_wire::{
     id::{ApproverId, RequestId, TenantId},
     msg_type::MsgType,
+    timestamp::Timestamp,
 };
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    edges::{Actor, note},
-    exchange::{Command, Refusal, Verdict, judge},
-    gateway::Attempt,
-    store::{Change, DeliveryQuery, Mailbox, Mark, MarkKind},
-    stored::unchanged,
+    audit::{self, Actor},
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::Load,
+    model::{
+        exchange::{Command, Exchange, TransitionError, TransitionResult, evaluate},
+        viewer::Viewer,
+    },
+    store::{DeliveryQuery, Mailbox, Mark, MarkKind, Store, StoreError, Versioned},
+    transitions::ExchangeRef,
 };
 
 impl Gateway {
@@ -23,37 +27,56 @@ impl Gateway {
         approver: &ApproverId,
         request_id: &RequestId,
     ) -> Result<(), Error> {
-        let named = named(tenant, request_id);
-        loop {
-            let looked = self.look_to_write(&named, Viewer::Approver(approver), &[]).await?;
-            let Some(known) = &looked.exchange else { return Err(Refusal::NotFound.into()) };
-            if let Verdict::Refuse(refusal) = judge(Some(&known.value), Command::Hide, looked.now) {
-                return self.refuse(&named, Some(known), refusal).await;
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let load = ExchangeAndMarks { exchange, approver };
+        self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, marks, now| {
+            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+            let mut change = exchange.unchanged(known);
+            if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Hide, now) {
+                return Ok(Evaluation::reject_if_unchanged(change, error));
             }
-            let mut change = Change::new(tenant.clone());
-            change.guards.push(unchanged(named.key(), Some(known)));
-            change.marks = self.marks_to_hide(tenant, approver, request_id).await?;
-            if change.marks.is_empty() {
-                return self.refuse(&named, Some(known), Refusal::NotFound).await;
+            if marks.is_empty() {
+                return Ok(Evaluation::reject_if_unchanged(change, TransitionError::NotFound));
             }
-            change.audit.push(note(named.key(), Actor::Approver(approver.as_str()), "inbox.hidden")?);
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(());
-            }
-        }
+            change.marks = marks;
+            let actor = Actor::Approver(approver.as_str());
+            change.audit.push(audit::action(exchange.key(), actor, "inbox.hidden")?);
+            Ok(Evaluation::commit(change, ()))
+        })
+        .await
     }
+}
 
-    /// One mark for each place where the approver still sees the request.
-    async fn marks_to_hide(
+/// An exchange, and one mark for each delivery of it that the approver still sees.
+struct ExchangeAndMarks<'a> {
+    exchange: ExchangeRef<'a>,
+    approver: &'a ApproverId,
+}
+
+impl Load for ExchangeAndMarks<'_> {
+    type Loaded = (Option<Versioned<Exchange>>, Vec<Mark>);
+
+    async fn load(
         &self,
+        store: &dyn Store,
         tenant: &TenantId,
-        approver: &ApproverId,
-        request_id: &RequestId,
-    ) -> Result<Vec<Mark>, Error> {
+    ) -> Result<(Self::Loaded, Timestamp), StoreError> {
+        let (known, now) = self.exchange.record().load(store, tenant).await?;
+        let marks = match &known {
+            Some(_) => self.marks(store, tenant).await?,
+            None => Vec::new(),
+        };
+        Ok(((known, marks), now))
+    }
+}
+
+impl ExchangeAndMarks<'_> {
+    async fn marks(&self, store: &dyn Store, tenant: &TenantId) -> Result<Vec<Mark>, StoreError> {
         let mut marks = Vec::new();
-        for (mailbox, delivery) in self.store.deliveries_about(tenant, request_id.as_str()).await? {
+        let request_id = self.exchange.request_id.as_str();
+        for (mailbox, delivery) in store.deliveries_by_subject(tenant, request_id).await? {
             let reads = match &mailbox {
-                Mailbox::Approver(owner) | Mailbox::ExpiredOfApprover(owner) => owner == approver,
+                Mailbox::Approver(owner) | Mailbox::ExpiredOfApprover(owner) => owner == self.approver,
                 Mailbox::Shared | Mailbox::ExpiredShared => true,
                 Mailbox::Enforcer(_) | Mailbox::News(_) | Mailbox::SharedNews => false,
             };
@@ -64,18 +87,13 @@ impl Gateway {
                 mailbox: mailbox.clone(),
                 after: delivery.number - 1,
                 limit: 1,
-                unless_marked: Some((approver.clone(), MarkKind::Hidden)),
+                unless_marked: Some((self.approver.clone(), MarkKind::Hidden)),
                 only_relevant: false,
             };
-            let visible = self.store.deliveries(tenant, query).await?.deliveries;
+            let visible = store.deliveries(tenant, query).await?.deliveries;
             if visible.iter().any(|visible| visible.number == delivery.number) {
-                let mark = Mark {
-                    mailbox,
-                    number: delivery.number,
-                    reader: approver.clone(),
-                    kind: MarkKind::Hidden,
-                };
-                marks.push(mark);
+                let (number, reader) = (delivery.number, self.approver.clone());
+                marks.push(Mark { mailbox, number, reader, kind: MarkKind::Hidden });
             }
         }
         Ok(marks)

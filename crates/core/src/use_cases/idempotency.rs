@@ -1,74 +1,53 @@
-//! What an `Idempotency-Key` was used for. It is written in the commit of what it was used for.
+//! The check of an `Idempotency-Key`. It is recorded in the commit of what it was used for.
 
 use countersign_wire::{hash::Sha256Hex, id::RequestId, timestamp::Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error,
-    gateway::Retention,
-    store::{Change, Key, Record},
-    stored::{Stored as _, unchanged},
+    error::Error,
+    load::{RecordOf, record_at},
+    model::idempotency::{IdempotencyKey, IdempotencyRecord},
+    retention::Retention,
+    store::{Change, Guard, Stored as _, Versioned},
 };
 
-/// What a key stands for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
-    /// The request.
-    pub request_id: RequestId,
-    /// Its content.
-    pub hash: Sha256Hex,
-    /// Until when the key is remembered.
-    pub until: Timestamp,
-}
-
-/// An `Idempotency-Key` of one principal on one path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdempotencyKey(Key);
-
-impl IdempotencyKey {
-    /// `scope` names the principal and the path. Keys are as long as clients like; their hash is not.
-    pub fn new(scope: &str, key: &str) -> Self {
-        Self(Remembered::key(Sha256Hex::digest(format!("{scope}\n{key}").as_bytes())))
-    }
-
-    pub(crate) fn record_key(&self) -> Key {
-        self.0.clone()
-    }
-}
-
-/// How a key is used by a request.
+/// How a request uses a key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Use<'a> {
-    pub(crate) key: Option<&'a IdempotencyKey>,
-    pub(crate) request_id: &'a RequestId,
-    pub(crate) hash: Sha256Hex,
+pub(super) struct IdempotencyUse<'a> {
+    pub(super) key: Option<&'a IdempotencyKey>,
+    pub(super) request_id: &'a RequestId,
+    pub(super) hash: Sha256Hex,
 }
 
-impl Use<'_> {
-    /// Whether the key may be used for this request; `change` will remember it then. Else the refusal rests on `change`.
-    pub(crate) fn remember(
+impl IdempotencyUse<'_> {
+    /// The record of the key, for a load; `None` where the request has no key.
+    pub(super) fn record(&self) -> Option<RecordOf<IdempotencyRecord>> {
+        self.key.map(|key| record_at(key.record_key()))
+    }
+
+    /// Whether the key may be used for this request; `change` records the use then. Otherwise `change` gets the guard
+    /// that the rejection rests on.
+    pub(super) fn check(
         &self,
-        record: Option<&Record>,
+        known: Option<&Versioned<IdempotencyRecord>>,
         now: Timestamp,
         retention: &Retention,
         change: &mut Change,
     ) -> Result<bool, Error> {
-        let Some(IdempotencyKey(key)) = self.key else { return Ok(true) };
-        let known = Remembered::read(record)?;
-        if let Some(known) = &known
+        let Some(key) = self.key.map(IdempotencyKey::record_key) else { return Ok(true) };
+        if let Some(known) = known
             && now < known.value.until
         {
             let same = known.value.request_id == *self.request_id && known.value.hash == self.hash;
             if !same {
-                change.guards.push(unchanged(key.clone(), Some(known)));
+                change.guards.push(Guard::unchanged(key, Some(known)));
             }
             return Ok(same);
         }
         let until = now.plus(retention.idempotency);
-        let remembered = Remembered { request_id: self.request_id.clone(), hash: self.hash, until };
-        change.guards.push(unchanged(key.clone(), known.as_ref()));
-        change.puts.push(remembered.put(key.clone())?);
-        change.due.push((until, key.clone()));
+        let record = IdempotencyRecord { request_id: self.request_id.clone(), hash: self.hash, until };
+        change.guards.push(Guard::unchanged(key.clone(), known));
+        change.puts.push(record.put(key.clone())?);
+        change.due.push((until, key));
         Ok(true)
     }
 }

@@ -1,4 +1,4 @@
-//! An approver reads their inbox: what is addressed to them and what is for nobody in particular, merged.
+//! An approver reads their inbox: what is addressed to them and what names no approver, merged.
 
 use bytes::Bytes;
 use countersign_wire::{
@@ -8,60 +8,55 @@ use countersign_wire::{
 };
 
 use crate::{
-    Error, Gateway,
-    exchange::{Exchange, State},
-    store::{Delivery, DeliveryQuery, Due, Key, Mailbox, MarkKind, PayloadId, Unread},
-    stored::Stored as _,
+    error::Error,
+    gateway::Gateway,
+    model::exchange::{Exchange, State},
+    store::{
+        Delivery, DeliveryPage, DeliveryQuery, Due, Key, Mailbox, MarkKind, PayloadId, Record, Stored as _,
+    },
 };
 
-/// Which list.
+/// The two lists of an approver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
-    /// What can be decided.
+    /// Pending requests.
     Active,
-    /// What nobody decided in time.
+    /// Requests that expired.
     Expired,
 }
 
-/// How far a walk through a list has come, in each of its two mailboxes.
+/// How far a walk through a list has come: the last number in each of its two mailboxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
-    /// In the approver's own mailbox.
     pub own: u64,
-    /// In the shared one.
     pub shared: u64,
 }
 
 /// One request, with what its envelope needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The message.
     pub msg_id: MsgId,
-    /// The exchange.
     pub request_id: RequestId,
-    /// Who asks.
     pub enforcer: EnforcerId,
-    /// When the store took it in.
+    /// The store's time of the submission.
     pub created_at: Timestamp,
-    /// Until when it can be decided.
     pub expires_at: Timestamp,
-    /// The body, byte for byte.
+    /// As it was submitted, byte for byte.
     pub body: Bytes,
-    /// The trace.
     pub trace: Option<Bytes>,
 }
 
-/// One page.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Oldest first.
+    /// The oldest first.
     pub items: Vec<Item>,
-    /// Where to go on, unless this was the end.
+    /// Where the next page starts; `None` after the last.
     pub next: Option<Position>,
 }
 
 impl Gateway {
-    /// One page of a list. What is pending during a whole walk appears in it exactly once.
+    /// One page of a list. A request that is pending during a whole walk appears in it exactly once.
     pub async fn inbox(
         &self,
         tenant: &TenantId,
@@ -73,8 +68,8 @@ impl Gateway {
         let (own, shared) = match list {
             List::Active => (Mailbox::Approver(approver.clone()), Mailbox::Shared),
             List::Expired => {
-                self.expire_lapsed(tenant, Mailbox::Approver(approver.clone())).await?;
-                self.expire_lapsed(tenant, Mailbox::Shared).await?;
+                self.expire_overdue(tenant, Mailbox::Approver(approver.clone())).await?;
+                self.expire_overdue(tenant, Mailbox::Shared).await?;
                 (Mailbox::ExpiredOfApprover(approver.clone()), Mailbox::ExpiredShared)
             }
         };
@@ -92,29 +87,12 @@ impl Gateway {
             merged.iter().take(limit as usize).map(|(_, delivery)| delivery.subject.clone()).collect();
         let loaded = self.store.load(tenant, &keys).await?;
 
-        let (mut position, mut taken, mut bytes, mut listed) = (from, 0, 0, Vec::new());
-        for ((is_shared, delivery), record) in merged.iter().zip(&loaded.records) {
-            if let Some(exchange) = Exchange::read(record.as_ref())?
-                && belongs(&exchange.value, list, loaded.now)
-            {
-                if bytes > 0 && bytes + exchange.value.size > MAX_PAGE {
-                    break;
-                }
-                bytes += exchange.value.size;
-                listed.push((delivery, exchange.value));
-            }
-            taken += 1;
-            match is_shared {
-                true => position.shared = delivery.number,
-                false => position.own = delivery.number,
-            }
-        }
-        let next = (taken < merged.len()).then_some(position);
+        let (listed, next) = cut_page(&merged, &loaded.records, list, from, loaded.now)?;
         Ok(Page { items: self.items(tenant, listed).await?, next })
     }
 
-    /// What has just lapsed belongs on the list of what has expired, and moves there now.
-    async fn expire_lapsed(&self, tenant: &TenantId, mailbox: Mailbox) -> Result<(), Error> {
+    /// Moves requests whose time is up to the list of expired ones, so that the list is exact.
+    async fn expire_overdue(&self, tenant: &TenantId, mailbox: Mailbox) -> Result<(), Error> {
         const CHUNK: u32 = 200;
         let mut after = 0;
         loop {
@@ -125,10 +103,10 @@ impl Gateway {
                 unless_marked: None,
                 only_relevant: false,
             };
-            let Unread { deliveries, now } = self.store.deliveries(tenant, query).await?;
-            for lapsed in deliveries.iter().filter(|delivery| delivery.until <= now) {
-                let due = Due { tenant: tenant.clone(), at: lapsed.until, key: lapsed.subject.clone() };
-                self.look_at(&due, now).await?;
+            let DeliveryPage { deliveries, now } = self.store.deliveries(tenant, query).await?;
+            for overdue in deliveries.iter().filter(|delivery| delivery.until <= now) {
+                let due = Due { tenant: tenant.clone(), at: overdue.until, key: overdue.subject.clone() };
+                self.process_due(&due, now).await?;
             }
             match deliveries.last() {
                 Some(last) if deliveries.len() == CHUNK as usize => after = last.number,
@@ -137,7 +115,7 @@ impl Gateway {
         }
     }
 
-    /// Adds the bodies, all in one read.
+    /// Reads the bodies, all in one read.
     async fn items(&self, tenant: &TenantId, listed: Vec<(&Delivery, Exchange)>) -> Result<Vec<Item>, Error> {
         let ids: Vec<PayloadId> = listed
             .iter()
@@ -148,7 +126,7 @@ impl Gateway {
         for (delivery, exchange) in listed {
             let body = exchange.artifact.and_then(|_| bodies.next().flatten());
             let trace = exchange.trace.and_then(|_| bodies.next().flatten());
-            // Without its body, it has ended and been buried since it was listed.
+            // Without its body, it has ended and been buried since the list was read.
             if let (Some(body), Ok(request_id)) = (body, delivery.subject.id.parse()) {
                 items.push(Item {
                     msg_id: delivery.msg_id.clone(),
@@ -165,7 +143,35 @@ impl Gateway {
     }
 }
 
-/// A request may have moved on since its delivery was read.
+/// The items of a page, which also ends at [`MAX_PAGE`] bytes, and where the next page starts.
+fn cut_page<'d>(
+    merged: &'d [(bool, Delivery)],
+    records: &[Option<Record>],
+    list: List,
+    from: Position,
+    now: Timestamp,
+) -> Result<(Vec<(&'d Delivery, Exchange)>, Option<Position>), Error> {
+    let (mut position, mut taken, mut bytes, mut listed) = (from, 0, 0, Vec::new());
+    for ((is_shared, delivery), record) in merged.iter().zip(records) {
+        if let Some(exchange) = Exchange::read(record.as_ref())?
+            && belongs(&exchange.value, list, now)
+        {
+            if bytes > 0 && bytes + exchange.value.size > MAX_PAGE {
+                break;
+            }
+            bytes += exchange.value.size;
+            listed.push((delivery, exchange.value));
+        }
+        taken += 1;
+        match is_shared {
+            true => position.shared = delivery.number,
+            false => position.own = delivery.number,
+        }
+    }
+    Ok((listed, (taken < merged.len()).then_some(position)))
+}
+
+/// A request may have changed since its delivery was read.
 fn belongs(exchange: &Exchange, list: List, now: Timestamp) -> bool {
     match (list, exchange.state_at(now)) {
         (List::Active, State::Pending) | (List::Expired, State::Expired { .. }) => !exchange.is_tombstone(),
@@ -173,7 +179,7 @@ fn belongs(exchange: &Exchange, list: List, now: Timestamp) -> bool {
     }
 }
 
-/// Both lists in the order of their commits; each keeps its own order.
+/// Both mailboxes in commit order, each with whether it is the shared one.
 fn merge(own: Vec<Delivery>, shared: Vec<Delivery>) -> Vec<(bool, Delivery)> {
     let mut merged = Vec::with_capacity(own.len() + shared.len());
     let mut own = own.into_iter().peekable();

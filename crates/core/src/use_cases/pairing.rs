@@ -1,122 +1,75 @@
 //! The four calls of pairing.
 
-use std::time::Duration;
-
 use countersign_wire::{
     failure::Failure,
-    hash::Sha256Hex,
     id::{ApproverId, EnforcerId, PairingNonce, TenantId},
     pairing::{
         CompleteRequest, CompleteResponse, InitiateRequest, InitiateResponse, PairingCode, PairingStatus,
         ResolveResponse,
     },
-    timestamp::Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
-use super::Viewer;
 use crate::{
-    Error, Gateway,
-    edges::{Actor, note},
-    gateway::Attempt,
-    pairing::{CODE_LIFE, PairedApprover, PairedEnforcer, Pairing, Progress, Refusal, Route},
-    store::{Change, Guard, Key, Kind, Put, StoreError},
-    stored::{Stored as _, unchanged},
+    audit::{self, Actor},
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::{record_at, record_of},
+    model::{
+        pairing::{
+            CODE_LIFE, CodeKey, CodePointer, FAILED_ATTEMPTS_WINDOW, FailedCodeAttempts, MAX_FAILED_ATTEMPTS,
+            PairedApprover, PairedEnforcer, Pairing, PairingError, Progress, Route, code_record,
+        },
+        viewer::Viewer,
+    },
+    store::{Change, Guard, Stored as _, Versioned},
 };
 
-/// The wrong codes of one principal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrongCodes {
-    /// How many.
-    pub count: u32,
-    /// Until when they count.
-    pub until: Timestamp,
-}
-
-/// So many may be wrong within [`WRONG_CODES_COUNT_FOR`].
-const WRONG_CODES: u32 = 5;
-
-/// For how long a principal's wrong codes are held against it, from the first.
-const WRONG_CODES_COUNT_FOR: Duration = Duration::from_mins(10);
-
-/// What is to be counted of a code.
+/// What to count of an attempt at a code.
 #[derive(Clone, Copy)]
-enum Code {
-    Tried,
-    WasRight,
-}
-
-/// Where a code leads.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct CodePointer {
-    nonce: PairingNonce,
-}
-
-/// A key for codes: who reads the store must not be able to try all of them.
-#[derive(Clone)]
-pub struct CodeKey(pub [u8; 32]);
-
-impl std::fmt::Debug for CodeKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CodeKey(…)")
-    }
-}
-
-impl CodeKey {
-    /// SHA-256 over key and code. Neither length varies, so nothing can be appended.
-    fn hash(&self, code: PairingCode) -> String {
-        Sha256Hex::digest(&[self.0.as_slice(), code.letters()].concat()).to_string()
-    }
-}
-
-fn code_key(code_hash: &str) -> Key {
-    Key::new(Kind::PairingCode, code_hash)
+enum Attempt {
+    Started,
+    Succeeded,
 }
 
 impl Gateway {
-    /// An enforcer begins. It must be the one that its credential names.
+    /// An enforcer starts a pairing. It must be the one that its credential names.
     pub async fn initiate_pairing(
         &self,
         tenant: &TenantId,
         request: InitiateRequest,
         codes: &CodeKey,
     ) -> Result<InitiateResponse, Error> {
-        loop {
-            let now = self.store.now().await?;
-            let code = PairingCode::draw(|| self.chance.byte());
-            let nonce: PairingNonce = self.chance.secret().parse().map_err(|_| Failure::Internal)?;
+        // A conflict means that the code is in use: draw another.
+        self.update(tenant, &(), |(), now| {
+            let code = PairingCode::draw(|| self.random.byte());
+            let nonce: PairingNonce = self.random.secret().parse().map_err(|_| Failure::Internal)?;
             let expires_at = now.plus(CODE_LIFE);
             let code_hash = codes.hash(code);
+            let (key, code_key) = (Pairing::key(&nonce), code_record(&code_hash));
             let pairing = Pairing {
                 enforcer: request.enforcer_id.clone(),
                 enforcer_label: request.enforcer_label.clone(),
                 workspace_name: request.workspace_name.clone(),
                 public_key: request.public_key.clone(),
-                code_hash: code_hash.clone(),
+                code_hash,
                 expires_at,
                 progress: Progress::Pending,
             };
-            let (key, code_key) = (Pairing::key(&nonce), code_key(&code_hash));
-            let pointer = serde_json::to_vec(&CodePointer { nonce: nonce.clone() })
-                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            let pointer = CodePointer { nonce: nonce.clone() };
             let mut change = Change::new(tenant.clone());
             change.guards.extend([Guard::Absent(key.clone()), Guard::Absent(code_key.clone())]);
-            change
-                .puts
-                .extend([pairing.put(key.clone())?, Put { key: code_key.clone(), content: pointer.into() }]);
+            change.puts.extend([pairing.put(key.clone())?, pointer.put(code_key.clone())?]);
             let actor = Actor::Enforcer(request.enforcer_id.as_str());
-            change.audit.push(note(key.clone(), actor, "pairing.initiated")?);
+            change.audit.push(audit::action(key.clone(), actor, "pairing.initiated")?);
             change.due.extend([(expires_at.plus(self.retention.idempotency), key), (expires_at, code_key)]);
-            // Lost: the code is in use; draw another.
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(InitiateResponse { code, nonce, expires_at });
-            }
-        }
+            Ok(Evaluation::commit(change, InitiateResponse { code, nonce, expires_at }))
+        })
+        .await
     }
 
-    /// An approver has typed a code. The first binds the pairing to themselves. Who guesses is stopped;
-    /// `principal` names the credential, whatever approver it acts as. The count is in the store, so that
-    /// neither another node nor a restart forgets it.
+    /// An approver has typed a code. The first one binds the pairing to themselves. Guessing is limited; `principal`
+    /// names the credential, whatever approver it acts as. The count is in the store, so that another node or a
+    /// restart knows it too.
     pub async fn resolve_pairing(
         &self,
         tenant: &TenantId,
@@ -125,40 +78,43 @@ impl Gateway {
         code: PairingCode,
         codes: &CodeKey,
     ) -> Result<ResolveResponse, Error> {
-        // Counted as wrong before it is looked at: however many come at once, no more than so many are looked at.
-        self.count_code(tenant, principal, Code::Tried).await?;
+        // Count the attempt as failed before the code is read: however many come at once, no more than the limit are
+        // tried.
+        self.count_attempt(tenant, principal, Attempt::Started).await?;
         let resolved = self.resolve_code(tenant, approver, code, codes).await;
-        if !matches!(resolved, Err(Error::Pairing(Refusal::NotFound))) {
-            self.count_code(tenant, principal, Code::WasRight).await?;
+        if !matches!(resolved, Err(Error::Pairing(PairingError::NotFound))) {
+            self.count_attempt(tenant, principal, Attempt::Succeeded).await?;
         }
         resolved
     }
 
-    async fn count_code(&self, tenant: &TenantId, principal: &str, code: Code) -> Result<(), Error> {
-        let key = WrongCodes::key(principal);
-        loop {
-            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let known = WrongCodes::read(loaded.first())?;
-            let current = known.as_ref().map(|known| known.value.clone()).filter(|it| loaded.now < it.until);
-            let next = match (current, code) {
-                (Some(current), Code::Tried) if current.count >= WRONG_CODES => {
-                    return Err(Error::TryLater(current.until.since(loaded.now)));
+    async fn count_attempt(&self, tenant: &TenantId, principal: &str, attempt: Attempt) -> Result<(), Error> {
+        let record = record_of::<FailedCodeAttempts>(principal);
+        self.update(tenant, &record, |known, now| {
+            let current = known.as_ref().map(|known| known.value.clone()).filter(|it| now < it.until);
+            let next = match (current, attempt) {
+                (Some(current), Attempt::Started) if current.count >= MAX_FAILED_ATTEMPTS => {
+                    return Err(Error::RateLimited(current.until.since(now)));
                 }
-                (Some(current), Code::Tried) => WrongCodes { count: current.count + 1, ..current },
-                (Some(current), Code::WasRight) => {
-                    WrongCodes { count: current.count.saturating_sub(1), ..current }
+                (Some(current), Attempt::Started) => {
+                    FailedCodeAttempts { count: current.count + 1, ..current }
                 }
-                (None, Code::Tried) => WrongCodes { count: 1, until: loaded.now.plus(WRONG_CODES_COUNT_FOR) },
-                (None, Code::WasRight) => return Ok(()),
+                (Some(current), Attempt::Succeeded) => {
+                    FailedCodeAttempts { count: current.count.saturating_sub(1), ..current }
+                }
+                (None, Attempt::Started) => {
+                    FailedCodeAttempts { count: 1, until: now.plus(FAILED_ATTEMPTS_WINDOW) }
+                }
+                (None, Attempt::Succeeded) => return Ok(Evaluation::NothingToDo(())),
             };
+            let key = record.key();
             let mut change = Change::new(tenant.clone());
-            change.guards.push(unchanged(key.clone(), known.as_ref()));
+            change.guards.push(Guard::unchanged(key.clone(), known.as_ref()));
             change.due.push((next.until, key.clone()));
-            change.puts.push(next.put(key.clone())?);
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(());
-            }
-        }
+            change.puts.push(next.put(key)?);
+            Ok(Evaluation::commit(change, ()))
+        })
+        .await
     }
 
     async fn resolve_code(
@@ -168,124 +124,96 @@ impl Gateway {
         code: PairingCode,
         codes: &CodeKey,
     ) -> Result<ResolveResponse, Error> {
-        let code_key = code_key(&codes.hash(code));
-        loop {
-            let loaded = self.store.load(tenant, std::slice::from_ref(&code_key)).await?;
-            let Some(record) = loaded.records.into_iter().next().flatten() else {
-                return Err(Refusal::NotFound.into());
-            };
-            let pointer: CodePointer = serde_json::from_slice(&record.content)
-                .map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            let key = Pairing::key(&pointer.nonce);
-            let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-            let Some(known) = Pairing::read(loaded.first())? else {
-                return Err(Refusal::NotFound.into());
-            };
+        let pointer = record_at::<CodePointer>(code_record(&codes.hash(code)));
+        let (Some(pointer), _) = self.load(tenant, &pointer).await? else {
+            return Err(PairingError::NotFound.into());
+        };
+        let nonce = pointer.value.nonce;
+        let record = record_of::<Pairing>(&nonce);
+        self.update(tenant, &record, |known, now| {
+            let known = known.ok_or(PairingError::NotFound)?;
+            let key = record.key();
             let mut change = Change::new(tenant.clone());
-            change.guards.push(unchanged(key.clone(), Some(&known)));
-            if let Some(progress) = known.value.resolve(approver, loaded.now)? {
+            change.guards.push(Guard::unchanged(key.clone(), Some(&known)));
+            if let Some(progress) = known.value.resolve(approver, now)? {
                 change.guards.push(Guard::Before(known.value.expires_at));
                 let actor = Actor::Approver(approver.map_or("any", ApproverId::as_str));
-                change.audit.push(note(key.clone(), actor, "pairing.resolved")?);
+                change.audit.push(audit::action(key.clone(), actor, "pairing.resolved")?);
                 change.puts.push(Pairing { progress, ..known.value.clone() }.put(key)?);
             }
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(ResolveResponse {
-                    nonce: pointer.nonce,
-                    enforcer_label: known.value.enforcer_label,
-                    workspace_name: known.value.workspace_name,
-                    public_key: known.value.public_key,
-                });
-            }
-        }
+            let response = ResolveResponse {
+                nonce: nonce.clone(),
+                enforcer_label: known.value.enforcer_label,
+                workspace_name: known.value.workspace_name,
+                public_key: known.value.public_key,
+            };
+            Ok(Evaluation::commit(change, response))
+        })
+        .await
     }
 
-    /// An approver finishes: the pair is known, its keys are registered, and a token leads there.
+    /// An approver completes a pairing: the pair is stored, its keys are registered, and a token routes to it.
     pub async fn complete_pairing(
         &self,
         tenant: &TenantId,
         request: &CompleteRequest,
     ) -> Result<CompleteResponse, Error> {
         let approver = &request.approver_id;
-        let key = Pairing::key(&request.nonce);
-        loop {
-            let approver_key = PairedApprover::key(approver);
-            let loaded = self.store.load(tenant, &[key.clone(), approver_key.clone()]).await?;
-            let Some(known) = Pairing::read(loaded.records[0].as_ref())? else {
-                return Err(Refusal::NotFound.into());
-            };
-            if let Err(refusal) = known.value.check_completion(approver, loaded.now) {
-                let mut change = Change::new(tenant.clone());
-                change.guards.push(unchanged(key.clone(), Some(&known)));
-                self.refuse_resting_on(change, refusal).await?;
-                continue;
+        let pairing = record_of::<Pairing>(&request.nonce);
+        // The enforcer of a pairing never changes, so it can be read before the loop.
+        let (known, _) = self.load(tenant, &pairing).await?;
+        let enforcer = known.ok_or(PairingError::NotFound)?.value.enforcer;
+        let load = (pairing, record_of::<PairedApprover>(approver), record_of::<PairedEnforcer>(&enforcer));
+        self.update(tenant, &load, |(known, of_approver, of_enforcer), now| {
+            let known = known.ok_or(PairingError::NotFound)?;
+            let mut change = Change::new(tenant.clone());
+            change.guards.push(Guard::unchanged(load.0.key(), Some(&known)));
+            if let Err(error) = known.value.check_completion(approver, now) {
+                return Ok(Evaluation::reject_if_unchanged(change, error));
             }
             if known.value.public_key.shares_a_key_with(&request.public_key) {
                 // One key on both sides is no pair.
-                let fault = countersign_wire::Error::breaks("publicKey", "is the enforcer's own");
-                return Err(Error::Faulty { failure: Failure::Validation, fault });
+                return Err(Error::breaks("publicKey", "is the enforcer's own"));
             }
-            let enforcer_key = PairedEnforcer::key(&known.value.enforcer);
-            let of_enforcer = self.store.load(tenant, std::slice::from_ref(&enforcer_key)).await?;
-            let known_enforcer = PairedEnforcer::read(of_enforcer.records[0].as_ref())?;
-            let known_approver = PairedApprover::read(loaded.records[1].as_ref())?;
-            let mut enforcer = known_enforcer.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            let mut paired = known_approver.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            if !enforcer.add(approver) || !paired.add(&known.value.enforcer, &request.public_key) {
-                let fault =
-                    countersign_wire::Error::breaks("approverId", "has as many pairs or keys as it may");
-                return Err(Error::Faulty { failure: Failure::Validation, fault });
-            }
-            let routing_token = self.chance.token();
+            add_pair(&mut change, request, &enforcer, of_approver.as_ref(), of_enforcer.as_ref())?;
+            let response = CompleteResponse {
+                routing_token: self.random.routing_token(),
+                enforcer_label: known.value.enforcer_label.clone(),
+                workspace_name: known.value.workspace_name.clone(),
+            };
             let progress = Progress::Completed {
                 approver: approver.clone(),
                 public_key: request.public_key.clone(),
-                routing_token: routing_token.clone(),
+                routing_token: response.routing_token.clone(),
             };
-            let route_key = Route::key(&routing_token);
-            let mut change = Change::new(tenant.clone());
-            change.guards.extend([
-                unchanged(key.clone(), Some(&known)),
-                unchanged(approver_key.clone(), known_approver.as_ref()),
-                unchanged(enforcer_key.clone(), known_enforcer.as_ref()),
-                Guard::Before(known.value.expires_at),
-            ]);
-            change.puts.extend([
-                Pairing { progress, ..known.value.clone() }.put(key.clone())?,
-                paired.put(approver_key)?,
-                enforcer.put(enforcer_key)?,
-                Route { approver: approver.clone() }.put(route_key)?,
-            ]);
-            change.deletes.push(code_key(&known.value.code_hash));
-            change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "pairing.completed")?);
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(CompleteResponse {
-                    routing_token,
-                    enforcer_label: known.value.enforcer_label,
-                    workspace_name: known.value.workspace_name,
-                });
-            }
-        }
+            let route_key = Route::key(&response.routing_token);
+            change.guards.push(Guard::Before(known.value.expires_at));
+            change.puts.push(Pairing { progress, ..known.value.clone() }.put(load.0.key())?);
+            change.puts.push(Route { approver: approver.clone() }.put(route_key)?);
+            change.deletes.push(code_record(&known.value.code_hash));
+            let actor = Actor::Approver(approver.as_str());
+            change.audit.push(audit::action(load.0.key(), actor, "pairing.completed")?);
+            Ok(Evaluation::commit(change, response))
+        })
+        .await
     }
 
-    /// How a pairing stands, for its two parties.
+    /// The status of a pairing, for its two parties.
     pub async fn pairing_status(
         &self,
         tenant: &TenantId,
         viewer: Viewer<'_>,
         nonce: &PairingNonce,
     ) -> Result<PairingStatus, Error> {
-        let loaded = self.store.load(tenant, &[Pairing::key(nonce)]).await?;
-        let Some(known) = Pairing::read(loaded.first())? else {
-            return Err(Refusal::NotFound.into());
-        };
+        let (known, now) = self.load(tenant, &record_of::<Pairing>(nonce)).await?;
+        let Some(known) = known else { return Err(PairingError::NotFound.into()) };
         let is_party = match viewer {
             Viewer::Enforcer(enforcer) => known.value.enforcer == *enforcer,
             Viewer::Approver(approver) => known.value.has_approver(approver),
             Viewer::AnyEnforcer | Viewer::AnyApprover => true,
             Viewer::Operator => false,
         };
-        if is_party { Ok(known.value.status(loaded.now)) } else { Err(Refusal::NotFound.into()) }
+        if is_party { Ok(known.value.status(now)) } else { Err(PairingError::NotFound.into()) }
     }
 
     /// The enforcers that an approver is paired with.
@@ -294,8 +222,29 @@ impl Gateway {
         tenant: &TenantId,
         approver: &ApproverId,
     ) -> Result<Vec<EnforcerId>, Error> {
-        let loaded = self.store.load(tenant, &[PairedApprover::key(approver)]).await?;
-        let known = PairedApprover::read(loaded.first())?;
+        let (known, _) = self.load(tenant, &record_of::<PairedApprover>(approver)).await?;
         Ok(known.map(|known| known.value.enforcers).unwrap_or_default())
     }
+}
+
+/// Adds the pair to the records of both sides, and the approver's signing key to its own.
+fn add_pair(
+    change: &mut Change,
+    request: &CompleteRequest,
+    enforcer: &EnforcerId,
+    of_approver: Option<&Versioned<PairedApprover>>,
+    of_enforcer: Option<&Versioned<PairedEnforcer>>,
+) -> Result<(), Error> {
+    let mut next_approver = of_approver.map(|known| known.value.clone()).unwrap_or_default();
+    let mut next_enforcer = of_enforcer.map(|known| known.value.clone()).unwrap_or_default();
+    if !next_enforcer.add(&request.approver_id) || !next_approver.add(enforcer, &request.public_key) {
+        return Err(Error::breaks("approverId", "has as many pairs or keys as it may"));
+    }
+    let approver_key = PairedApprover::key(&request.approver_id);
+    let enforcer_key = PairedEnforcer::key(enforcer);
+    change.guards.push(Guard::unchanged(approver_key.clone(), of_approver));
+    change.guards.push(Guard::unchanged(enforcer_key.clone(), of_enforcer));
+    change.puts.push(next_approver.put(approver_key)?);
+    change.puts.push(next_enforcer.put(enforcer_key)?);
+    Ok(())
 }

@@ -1,30 +1,30 @@
-//! The operator sets what the tenant allows itself.
+//! The operator reads and sets the tenant's policy.
 
 use countersign_wire::id::TenantId;
 
 use crate::{
-    Error, Gateway,
-    edges::{Actor, note},
-    policy::{POLICY_ID, Policy},
-    store::Change,
-    stored::Stored as _,
+    audit::{self, Actor},
+    error::Error,
+    gateway::Gateway,
+    load::record_of,
+    model::policy::{POLICY_ID, Policy},
+    store::{Change, Stored as _},
 };
 
 impl Gateway {
-    /// The tenant's policy.
+    /// The tenant's policy; the default where none was set.
     pub async fn policy(&self, tenant: &TenantId) -> Result<Policy, Error> {
-        let loaded = self.store.load(tenant, &[Policy::key(POLICY_ID)]).await?;
-        let known = Policy::read(loaded.first())?;
+        let (known, _) = self.load(tenant, &record_of::<Policy>(POLICY_ID)).await?;
         Ok(known.map(|known| known.value).unwrap_or_default())
     }
 
-    /// Sets the whole policy.
+    /// Replaces the whole policy.
     pub async fn set_policy(&self, tenant: &TenantId, policy: &Policy) -> Result<(), Error> {
         let key = Policy::key(POLICY_ID);
         let mut change = Change::new(tenant.clone());
-        // No guard: whoever sets it last is right.
+        // No guard: the last writer wins.
         change.puts.push(policy.put(key.clone())?);
-        change.audit.push(note(key, Actor::Operator, "policy.set")?);
+        change.audit.push(audit::action(key, Actor::Operator, "policy.set")?);
         self.commit(change, None).await.map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! Which enforcers are there.
+//! Which enforcers are online.
 
 use countersign_wire::{
     Label,
@@ -8,30 +8,30 @@ use countersign_wire::{
 };
 
 use crate::{
-    Error, Gateway,
-    channels::{Channel, Channels},
-    presence::Presence,
-    store::{Change, Key, Kind},
-    stored::Stored as _,
+    error::Error,
+    gateway::Gateway,
+    load::record_of,
+    model::{
+        channels::{Channel, Channels},
+        presence::Presence,
+    },
+    store::{Change, Key, Kind, Stored as _},
 };
 
 /// What an enforcer says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelfDescription {
-    /// What it works on.
     pub workspace_name: Option<Label>,
-    /// What people call it.
     pub enforcer_label: Option<Label>,
-    /// What it can do.
     pub capabilities: Option<Capabilities>,
 }
 
-/// Presence lists are for people; nobody reads more than this.
-const MOST: u32 = 1_000;
+/// Presence lists are for people; longer ones are cut.
+const MAX_LISTED: u32 = 1_000;
 
 impl Gateway {
-    /// Notes that an enforcer was heard of. What it said of itself before stays, unless it says anew.
-    pub async fn touch(
+    /// Records that an enforcer was seen. What it said of itself before stays, unless it says it again.
+    pub async fn record_presence(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
@@ -39,25 +39,25 @@ impl Gateway {
         says: SelfDescription,
     ) -> Result<(), Error> {
         let key = Presence::key(enforcer);
-        let loaded = self.store.load(tenant, std::slice::from_ref(&key)).await?;
-        let known = Presence::read(loaded.first())?.map(|known| known.value);
+        let (known, now) = self.load(tenant, &record_of::<Presence>(enforcer)).await?;
+        let known = known.map(|known| known.value);
         let presence = Presence {
-            last_seen_at: loaded.now,
+            last_seen_at: now,
             transport,
             workspace_name: says.workspace_name.or_else(|| known.as_ref()?.workspace_name.clone()),
             enforcer_label: says.enforcer_label.or_else(|| known.as_ref()?.enforcer_label.clone()),
             capabilities: says.capabilities.or_else(|| known.as_ref()?.capabilities),
         };
         let mut change = Change::new(tenant.clone());
-        // No guard: whoever was heard of last is right.
+        // No guard: the last writer wins.
         change.puts.push(presence.put(key)?);
         self.commit(change, None).await.map(drop)
     }
 
-    /// All enforcers of the tenant that were ever heard of.
+    /// All enforcers of the tenant that were ever seen.
     pub async fn presence_list(&self, tenant: &TenantId) -> Result<Vec<PresenceRecord>, Error> {
         let now = self.store.now().await?;
-        let records = self.store.scan(tenant, Kind::Presence, None, MOST).await?;
+        let records = self.store.scan(tenant, Kind::Presence, None, MAX_LISTED).await?;
         let mut known: Vec<(EnforcerId, Presence)> = Vec::with_capacity(records.len());
         for record in &records {
             if let (Some(presence), Ok(enforcer)) = (Presence::read(Some(record))?, record.key.id.parse()) {
@@ -70,20 +70,19 @@ impl Gateway {
         Ok(list.map(|((enforcer, presence), channel)| presence.record(enforcer, channel, now)).collect())
     }
 
-    /// One enforcer.
+    /// The presence of one enforcer.
     pub async fn presence_of(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
     ) -> Result<PresenceRecord, Error> {
-        let loaded = self.store.load(tenant, &[Presence::key(enforcer)]).await?;
-        let known = Presence::read(loaded.first())?;
+        let (known, now) = self.load(tenant, &record_of::<Presence>(enforcer)).await?;
         let known = known.ok_or(Failure::NotFound)?;
         let channel = self.live_channels(tenant, &[enforcer]).await?.into_iter().next().flatten();
-        Ok(known.value.record(enforcer.clone(), channel, loaded.now))
+        Ok(known.value.record(enforcer.clone(), channel, now))
     }
 
-    /// The transport of each enforcer's newest live channel, where it has one.
+    /// The transport of each enforcer's newest live channel; `None` where it has none.
     async fn live_channels(
         &self,
         tenant: &TenantId,

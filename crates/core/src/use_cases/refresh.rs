@@ -1,4 +1,4 @@
-//! An approver asks the enforcer to submit anew.
+//! An approver asks the enforcer to submit again.
 
 use std::time::Duration;
 
@@ -7,26 +7,29 @@ use countersign_wire::{
     id::{ApproverId, RequestId, TenantId},
     msg_type::MsgType,
     refresh::RefreshBody,
+    timestamp::Timestamp,
 };
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    edges::{Actor, note, tell},
-    exchange::{Command, Exchange, Refusal, Verdict, judge},
-    gateway::Attempt,
-    store::{Change, Mailbox, NewDelivery, Removal},
-    stored::{Stored as _, unchanged},
+    audit::{self, Actor},
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    model::{
+        exchange::{Command, Exchange, TransitionError, TransitionResult, evaluate},
+        viewer::Viewer,
+    },
+    store::{Change, Mailbox, NewDelivery, Removal, StoreError, Stored as _, Versioned},
+    transitions::{ExchangeRef, new_delivery},
 };
 
-/// Asking twice within this time is asking once.
+/// Requests within this time of the last one are coalesced with it.
 const COALESCE: Duration = Duration::from_mins(1);
 
-/// An enforcer that has not come back after this need not be told any more.
+/// An enforcer that has not reconnected after this does not get the request any more.
 const LIFE: Duration = Duration::from_hours(24);
 
 impl Gateway {
-    /// Puts the question into the enforcer's mailbox.
+    /// Puts a `refresh.request` into the enforcer's mailbox.
     pub async fn refresh(
         &self,
         tenant: &TenantId,
@@ -34,41 +37,46 @@ impl Gateway {
         request_id: &RequestId,
         body: &RefreshBody,
     ) -> Result<(), Error> {
-        let named = named(tenant, request_id);
-        loop {
-            let looked = self.look_to_write(&named, Viewer::Approver(approver), &[]).await?;
-            let Some(known) = &looked.exchange else { return Err(Refusal::NotFound.into()) };
-            if let Verdict::Refuse(refusal) = judge(Some(&known.value), Command::Refresh, looked.now) {
-                return self.refuse(&named, Some(known), refusal).await;
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let text = Bytes::from(serde_json::to_vec(body).map_err(StoreError::corrupt)?);
+        let load = (exchange.record(), ());
+        self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, (), now| {
+            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+            if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Refresh, now) {
+                return Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error));
             }
-            if known.value.refreshed_at.is_some_and(|last| looked.now < last.plus(COALESCE)) {
-                match self.still_stands(&named, known).await? {
-                    true => return Ok(()),
-                    false => continue,
-                }
+            if known.value.refreshed_at.is_some_and(|last| now < last.plus(COALESCE)) {
+                return Ok(Evaluation::commit(exchange.unchanged(known), ()));
             }
-            let key = named.key();
-            let payload = self.chance.payload_id(looked.now);
-            let next =
-                Exchange { refreshed_at: Some(looked.now), refresh: Some(payload), ..known.value.clone() };
-            let text = serde_json::to_vec(body)
-                .map_err(|error| crate::store::StoreError::Corrupt(error.to_string()))?;
-            let mut change = Change::new(tenant.clone());
-            change.guards.push(unchanged(key.clone(), Some(known)));
-            change.puts.push(next.put(key.clone())?);
-            change.audit.push(note(key.clone(), Actor::Approver(approver.as_str()), "refresh.requested")?);
-            // One that has not been heard yet says no more than the new one.
-            let msg_types = vec![MsgType::RefreshRequest];
-            change.removals.push(Removal::About { subject: key.clone(), msg_types });
-            change.drop_payloads.extend(known.value.refresh);
-            change.payloads.push((payload, Bytes::from(text)));
-            let enforcer = Mailbox::Enforcer(next.enforcer.clone());
-            let msg_id = self.chance.msg_id(looked.now);
-            let told = tell(&key, enforcer, msg_id, MsgType::RefreshRequest, looked.now.plus(LIFE));
-            change.deliveries.push(NewDelivery { payload: Some(payload), ..told });
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(());
-            }
-        }
+            let actor = Actor::Approver(approver.as_str());
+            Ok(Evaluation::commit(self.refresh_change(&exchange, actor, known, text.clone(), now)?, ()))
+        })
+        .await
+    }
+
+    fn refresh_change(
+        &self,
+        exchange: &ExchangeRef<'_>,
+        actor: Actor<'_>,
+        known: &Versioned<Exchange>,
+        body: Bytes,
+        now: Timestamp,
+    ) -> Result<Change, Error> {
+        let key = exchange.key();
+        let payload = self.random.payload_id(now);
+        let next = Exchange { refreshed_at: Some(now), refresh: Some(payload), ..known.value.clone() };
+        let mut change = exchange.unchanged(known);
+        change.puts.push(next.put(key.clone())?);
+        change.audit.push(audit::action(key.clone(), actor, "refresh.requested")?);
+        // An earlier one that was not acknowledged is replaced.
+        let msg_types = vec![MsgType::RefreshRequest];
+        change.removals.push(Removal::BySubject { subject: key.clone(), msg_types });
+        change.drop_payloads.extend(known.value.refresh);
+        change.payloads.push((payload, body));
+        let enforcer = Mailbox::Enforcer(next.enforcer.clone());
+        let msg_id = self.random.msg_id(now);
+        let delivery = new_delivery(&key, enforcer, msg_id, MsgType::RefreshRequest, now.plus(LIFE));
+        change.deliveries.push(NewDelivery { payload: Some(payload), ..delivery });
+        Ok(change)
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent's session reports, and what is known of it.
+//! An enforcer reports its agent's session, and either side reads it.
 
 use bytes::Bytes;
 use countersign_wire::{
@@ -9,40 +9,32 @@ use countersign_wire::{
     limits,
     msg_type::MsgType,
     session::{EventType, SessionEvent},
+    timestamp::Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
-use super::Viewer;
 use crate::{
-    Error, Gateway,
-    edges::{Actor, note},
-    gateway::Attempt,
-    pairing::PairedEnforcer,
-    session::{Refusal, Session},
-    store::{Change, Guard, Mailbox, NewDelivery, PayloadId},
-    stored::{Stored as _, unchanged},
+    audit::{self, Actor},
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::record_of,
+    model::{
+        pairing::PairedEnforcer,
+        session::{RecordedEvent, Session, SessionError},
+        viewer::Viewer,
+    },
+    store::{Change, Guard, Key, Mailbox, NewDelivery, PayloadId, Stored as _, Versioned},
 };
 
-/// One event that was taken in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenEvent {
-    /// Its canonical form's hash, or the snapshot's own.
-    pub digest: Sha256Hex,
-    /// The event as it was sent.
-    pub event: PayloadId,
-}
-
-/// What a session event came to.
+/// Whether a session event is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
-    /// It is new.
-    Taken,
-    /// It was taken before.
-    Known,
+    New,
+    /// It was recorded before.
+    Duplicate,
 }
 
 impl Gateway {
-    /// Takes an event in, or recognises it, and tells the enforcer's approvers.
+    /// Records an event, or recognises a repeated one, and tells the enforcer's approvers.
     pub async fn report_session(
         &self,
         tenant: &TenantId,
@@ -51,86 +43,78 @@ impl Gateway {
     ) -> Result<Reported, Error> {
         check_size(event)?;
         event.check_hash().map_err(Error::in_hashed_body)?;
-        let form = canonical::form(event.raw().as_str().as_bytes()).map_err(Error::in_hashed_body)?;
-        // A snapshot is the same if its hash is: sealed anew, it is another text.
-        let digest = match &**event {
-            SessionEvent::Snapshot(snapshot) => snapshot.snapshot_hash,
-            _ => Sha256Hex::digest(&form),
-        };
-        let session_key = Session::key(event.session_id());
-        // A snapshot is known by its id, anything else by all that it says.
-        let event_key = TakenEvent::key(match &**event {
-            SessionEvent::Snapshot(snapshot) => {
-                format!(
-                    "{}\n{}",
-                    Sha256Hex::digest(event.session_id().as_str().as_bytes()),
-                    snapshot.snapshot_id
-                )
-            }
-            _ => format!("{}\n{digest}", Sha256Hex::digest(event.session_id().as_str().as_bytes())),
-        });
-        let keys = [session_key.clone(), event_key.clone(), PairedEnforcer::key(enforcer)];
-        loop {
-            let loaded = self.store.load(tenant, &keys).await?;
-            let known = Session::read(loaded.records[0].as_ref())?;
+        let (event_id, digest) = event_id_and_digest(event)?;
+        let load = (
+            record_of::<Session>(event.session_id()),
+            record_of::<RecordedEvent>(event_id),
+            record_of::<PairedEnforcer>(enforcer),
+        );
+        self.update(tenant, &load, |(known, recorded, paired), now| {
             if known.as_ref().is_some_and(|known| known.value.enforcer != *enforcer) {
-                return Err(Refusal::NotFound.into());
+                return Err(SessionError::NotFound.into());
             }
             let mut change = Change::new(tenant.clone());
-            change.guards.push(unchanged(session_key.clone(), known.as_ref()));
-            let reported = match TakenEvent::read(loaded.records[1].as_ref())? {
-                Some(taken) if taken.value.digest == digest => Reported::Known,
-                Some(taken) => {
-                    change.guards.push(unchanged(event_key.clone(), Some(&taken)));
-                    self.refuse_resting_on(change, Refusal::DuplicateSnapshot).await?;
-                    continue;
+            change.guards.push(Guard::unchanged(load.0.key(), known.as_ref()));
+            match recorded {
+                Some(recorded) if recorded.value.digest == digest => {
+                    return Ok(Evaluation::commit(change, Reported::Duplicate));
                 }
-                None => {
-                    let stored_as = self.chance.payload_id(loaded.now);
-                    let mut session =
-                        known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
-                    if let Err(refusal) = session.apply(event, stored_as) {
-                        self.refuse_resting_on(change, refusal).await?;
-                        continue;
-                    }
-                    let until = loaded.now.plus(self.retention.after_end);
-                    session.kept_until = Some(until);
-                    change.guards.push(Guard::Absent(event_key.clone()));
-                    change.puts.push(session.put(session_key.clone())?);
-                    let actor = Actor::Enforcer(enforcer.as_str());
-                    change.audit.push(note(session_key.clone(), actor, event.event_type().as_str())?);
-                    change.puts.push(TakenEvent { digest, event: stored_as }.put(event_key.clone())?);
-                    change.payloads.push((stored_as, Bytes::from(event.raw().as_str().to_owned())));
-                    change.due.extend([(until, session_key.clone()), (until, event_key.clone())]);
-                    let paired = PairedEnforcer::read(loaded.records[2].as_ref())?;
-                    for approver in paired.map(|paired| paired.value.approvers).unwrap_or_default() {
-                        change.deliveries.push(NewDelivery {
-                            mailbox: Mailbox::News(approver),
-                            msg_id: self.chance.msg_id(loaded.now),
-                            msg_type: msg_type(event.event_type()),
-                            subject: session_key.clone(),
-                            payload: Some(stored_as),
-                            until,
-                        });
-                    }
-                    Reported::Taken
+                Some(recorded) => {
+                    change.guards.push(Guard::unchanged(load.1.key(), Some(&recorded)));
+                    return Ok(Evaluation::reject_if_unchanged(change, SessionError::DuplicateSnapshot));
                 }
-            };
-            if let Attempt::Done = self.commit(change, None).await? {
-                return Ok(reported);
+                None => {}
             }
+            let payload = self.random.payload_id(now);
+            let mut session = known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
+            if let Err(error) = session.apply(event, payload) {
+                return Ok(Evaluation::reject_if_unchanged(change, error));
+            }
+            let until = now.plus(self.retention.after_end);
+            session.kept_until = Some(until);
+            change.guards.push(Guard::Absent(load.1.key()));
+            change.puts.push(session.put(load.0.key())?);
+            change.puts.push(RecordedEvent { digest, event: payload }.put(load.1.key())?);
+            let actor = Actor::Enforcer(enforcer.as_str());
+            change.audit.push(audit::action(load.0.key(), actor, event.event_type().as_str())?);
+            change.payloads.push((payload, Bytes::from(event.raw().as_str().to_owned())));
+            change.due.extend([(until, load.0.key()), (until, load.1.key())]);
+            self.add_event_deliveries(&mut change, &load.0.key(), event.event_type(), payload, paired, now);
+            Ok(Evaluation::commit(change, Reported::New))
+        })
+        .await
+    }
+
+    /// One delivery for each approver that the enforcer is paired with.
+    fn add_event_deliveries(
+        &self,
+        change: &mut Change,
+        session_key: &Key,
+        event_type: EventType,
+        payload: PayloadId,
+        paired: Option<Versioned<PairedEnforcer>>,
+        now: Timestamp,
+    ) {
+        for approver in paired.map(|paired| paired.value.approvers).unwrap_or_default() {
+            change.deliveries.push(NewDelivery {
+                mailbox: Mailbox::News(approver),
+                msg_id: self.random.msg_id(now),
+                msg_type: msg_type(event_type),
+                subject: session_key.clone(),
+                payload: Some(payload),
+                until: now.plus(self.retention.after_end),
+            });
         }
     }
 
-    /// What is known of a session: by its enforcer, and by the approvers that are paired with it.
+    /// A session, for its enforcer and for the approvers that are paired with it.
     pub async fn session(
         &self,
         tenant: &TenantId,
         viewer: Viewer<'_>,
         session_id: &SessionId,
     ) -> Result<Session, Error> {
-        let loaded = self.store.load(tenant, &[Session::key(session_id)]).await?;
-        let known = Session::read(loaded.first())?;
+        let (known, _) = self.load(tenant, &record_of::<Session>(session_id)).await?;
         let session = known.ok_or(Failure::NotFound)?.value;
         let sees = match viewer {
             Viewer::Enforcer(enforcer) => session.enforcer == *enforcer,
@@ -141,6 +125,22 @@ impl Gateway {
         };
         if sees { Ok(session) } else { Err(Failure::NotFound.into()) }
     }
+}
+
+/// The id of the event's record, and the digest by which a repeated event is recognised. A snapshot is identified by its
+/// id and is the same if its hash is: sealed again, its text differs. Anything else is identified by all that it says.
+fn event_id_and_digest(event: &Verbatim<'_, SessionEvent<'_>>) -> Result<(String, Sha256Hex), Error> {
+    let form = canonical::form(event.raw().as_str().as_bytes()).map_err(Error::in_hashed_body)?;
+    let session = Sha256Hex::digest(event.session_id().as_str().as_bytes());
+    Ok(match &**event {
+        SessionEvent::Snapshot(snapshot) => {
+            (format!("{session}\n{}", snapshot.snapshot_id), snapshot.snapshot_hash)
+        }
+        SessionEvent::Start(_) | SessionEvent::Status(_) | SessionEvent::End(_) => {
+            let digest = Sha256Hex::digest(&form);
+            (format!("{session}\n{digest}"), digest)
+        }
+    })
 }
 
 fn check_size(event: &Verbatim<'_, SessionEvent<'_>>) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Somebody looks at an exchange.
+//! Either side, or the operator, reads the state of an exchange.
 
 use bytes::Bytes;
 use countersign_wire::{
@@ -8,45 +8,49 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    exchange::{Command, Refusal, Verdict, judge},
+    error::Error,
+    gateway::Gateway,
+    model::{
+        exchange::{Command, TransitionError, TransitionResult, evaluate},
+        viewer::Viewer,
+    },
+    transitions::ExchangeRef,
 };
 
-/// How an exchange stands.
+/// An exchange as it is at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Its state; one whose time is up reads as expired.
+pub struct ExchangeSnapshot {
+    /// One whose time is up reads as expired.
     pub state: WireState,
-    /// When the store took it in.
+    /// The store's time of the submission.
     pub created_at: Timestamp,
-    /// Until when it can be decided.
     pub expires_at: Timestamp,
-    /// What is to be decided on.
     pub artifact_hash: Sha256Hex,
-    /// The decision as it was submitted, once there is one.
+    /// The decision as it was submitted; `None` in every state but decided and delivered.
     pub decision: Option<Bytes>,
 }
 
 impl Gateway {
-    /// How an exchange stands, for whoever may see it.
+    /// The state of an exchange, for a viewer that may see it.
     pub async fn status(
         &self,
         tenant: &TenantId,
         viewer: Viewer<'_>,
         request_id: &RequestId,
-    ) -> Result<Standing, Error> {
-        let named = named(tenant, request_id);
+    ) -> Result<ExchangeSnapshot, Error> {
+        let exchange = ExchangeRef::new(tenant, request_id);
         let (known, state) = loop {
-            let looked = self.look(&named, viewer, &[]).await?;
-            let Some(known) = looked.exchange else { return Err(Refusal::NotFound.into()) };
-            if let Verdict::Refuse(refusal) = judge(Some(&known.value), Command::Status, looked.now) {
-                return Err(refusal.into());
+            let (known, now) = self.read_exchange(exchange, viewer).await?;
+            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+            if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Status, now) {
+                return Err(error.into());
             }
-            let state = known.value.state_at(looked.now);
-            // A decision that a failover could undo is not told.
-            if state.decided().is_none() || self.confirm(tenant, &named.key(), known.version).await? {
+            let state = known.value.state_at(now);
+            // Don't tell of a decision that a failover could undo.
+            if state.decided().is_none()
+                || self.confirm_unchanged(tenant, &exchange.key(), known.version).await?
+            {
                 break (known, state);
             }
         };
@@ -54,8 +58,8 @@ impl Gateway {
             Some(id) => self.store.payloads(tenant, &[id]).await?.pop().flatten(),
             None => None,
         };
-        Ok(Standing {
-            state: state.on_the_wire(),
+        Ok(ExchangeSnapshot {
+            state: state.to_wire(),
             created_at: known.value.created_at,
             expires_at: known.value.expires_at,
             artifact_hash: known.value.artifact_hash,

@@ -14,121 +14,102 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::{
-    Viewer,
-    idempotency::{self, IdempotencyKey},
-    named,
-};
+use super::idempotency::IdempotencyUse;
 use crate::{
-    Error, Gateway,
-    edges::{Actor, moving, not_expired, tell},
-    exchange::{Command, Edge, Exchange, State, Verdict, judge},
-    gateway::Attempt,
-    pairing::{PairedEnforcer, Route},
-    policy::{POLICY_ID, Policy},
-    store::{Change, Mailbox, NewDelivery},
-    stored::Stored as _,
+    audit::Actor,
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    load::record_of,
+    model::{
+        exchange::{Command, Exchange, State, TransitionResult, evaluate},
+        idempotency::IdempotencyKey,
+        pairing::{PairedEnforcer, Route},
+        policy::{POLICY_ID, Policy},
+        viewer::Viewer,
+    },
+    store::{Change, Mailbox, NewDelivery, Versioned},
+    transitions::{ExchangeRef, before_expiry, new_delivery, transition_change},
 };
 
 /// What an enforcer submits.
 #[derive(Debug, Clone)]
 pub struct Submission<'a> {
-    /// Whose tenant.
     pub tenant: TenantId,
-    /// Who.
     pub enforcer: EnforcerId,
-    /// Under which id.
     pub request_id: RequestId,
-    /// The body.
     pub body: Verbatim<'a, ArtifactSubmit<'a>>,
-    /// The envelope's expiry.
+    /// The envelope's own expiry; `None` where only the body names one.
     pub expires_at: Option<Timestamp>,
-    /// The approver that the envelope names.
+    /// The approver that the envelope names; `None` where it names none.
     pub recipient: Option<ApproverId>,
-    /// The envelope's trace.
     pub trace: Option<RawObject<'a>>,
-    /// The request's `Idempotency-Key`.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
-/// What was accepted, and whether it had been before.
+/// The answer to a submission or a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
-    /// The answer.
     pub accepted: Accepted,
-    /// Whether it is the answer to an earlier, equal submission.
+    /// Whether it is an idempotent replay of an earlier answer.
     pub replayed: bool,
 }
 
 impl Gateway {
-    /// Takes a submission in, or recognises it.
+    /// Accepts a submission, or recognises a repeated one.
     pub async fn submit(&self, submission: Submission<'_>) -> Result<Submitted, Error> {
         check_sizes(&submission)?;
         let expires_at = expiry(&submission)?;
         submission.body.check_hash().map_err(Error::in_hashed_body)?;
         let token = routing_token(&submission)?;
-        let named = named(&submission.tenant, &submission.request_id);
-        let mut others = vec![Policy::key(POLICY_ID), PairedEnforcer::key(&submission.enforcer)];
-        others.extend(token.as_ref().map(Route::key));
-        others.extend(submission.idempotency_key.as_ref().map(IdempotencyKey::record_key));
-        let used = idempotency::Use {
-            key: submission.idempotency_key.as_ref(),
-            request_id: &submission.request_id,
-            hash: submission.body.artifact_hash(),
+        let hash = submission.body.artifact_hash();
+        let exchange = ExchangeRef::new(&submission.tenant, &submission.request_id);
+        let key = submission.idempotency_key.as_ref();
+        let idempotency = IdempotencyUse { key, request_id: &submission.request_id, hash };
+        let accepted = Accepted {
+            request_id: submission.request_id.clone(),
+            state: WireState::PendingApproval,
+            artifact_hash: Some(hash),
         };
-        loop {
-            // An id that is another enforcer's must be told apart from a free one, so all are seen here.
-            let looked = self.look_to_write(&named, Viewer::Operator, &others).await?;
-            let policy =
-                Policy::read(looked.others[0].as_ref())?.map(|policy| policy.value).unwrap_or_default();
-            check_policy(&submission, &policy, expires_at, looked.now)?;
-            let command = Command::Submit {
-                enforcer: &submission.enforcer,
-                artifact_hash: submission.body.artifact_hash(),
-                expires_at,
-            };
-            let accepted = Accepted {
-                request_id: submission.request_id.clone(),
-                state: WireState::PendingApproval,
-                artifact_hash: Some(submission.body.artifact_hash()),
-            };
-            let known = looked.exchange.as_ref();
+        let others = (
+            record_of::<Policy>(POLICY_ID),
+            record_of::<PairedEnforcer>(&submission.enforcer),
+            token.as_ref().map(record_of::<Route>),
+            idempotency.record(),
+        );
+        let load = (exchange.record(), others);
+        // A free id must be told apart from another enforcer's, so every exchange is visible here.
+        self.update_exchange(exchange, Viewer::Operator, &load, |known, others, now| {
+            let (policy, paired, route, used) = others;
+            let policy = policy.map(|policy| policy.value).unwrap_or_default();
+            check_policy(&submission, &policy, expires_at, now)?;
             let mut change = Change::new(submission.tenant.clone());
-            let remembered = looked.others.last().and_then(Option::as_ref);
-            if !used.remember(remembered, looked.now, &self.retention, &mut change)? {
-                self.refuse_resting_on(change, Failure::Idempotency).await?;
-                continue;
+            if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
             }
-            match judge(known.map(|known| &known.value), command, looked.now) {
-                Verdict::Refuse(refusal) => return self.refuse(&named, known, refusal).await,
-                Verdict::Go(Edge::Submit) => {
-                    let paired = PairedEnforcer::read(looked.others[1].as_ref())?;
-                    let route = match &token {
-                        Some(_) => Route::read(looked.others[2].as_ref())?,
-                        None => None,
-                    };
-                    // An unknown token is a fault even where something else says where to go: a wrong secret
-                    // must show.
+            let command = Command::Submit { enforcer: &submission.enforcer, artifact_hash: hash, expires_at };
+            match (evaluate(known.map(|known| &known.value), command, now), known) {
+                (TransitionResult::Rejected(error), Some(known)) => {
+                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
+                }
+                (TransitionResult::Rejected(error), None) => Err(error.into()),
+                (_, None) => {
+                    // An unknown token is an error even where something else names the approver: a wrong secret must
+                    // show.
                     if token.is_some() && route.is_none() {
                         return Err(Failure::NoApprover.into());
                     }
-                    let by_token = route.map(|route| route.value.approver);
-                    let paired = paired.map(|paired| paired.value.approvers).unwrap_or_default();
-                    let mailboxes = mailboxes(&submission, by_token, paired)?;
-                    self.add_submission(&mut change, &submission, expires_at, mailboxes, looked.now)?;
-                    if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
-                        return Ok(Submitted { accepted, replayed: false });
-                    }
+                    let mailboxes = mailboxes(&submission, route, paired)?;
+                    self.add_submission(&mut change, &submission, expires_at, mailboxes, now)?;
+                    let answer = Submitted { accepted: accepted.clone(), replayed: false };
+                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
                 }
-                _ => {
-                    if let Some(known) = known
-                        && self.still_stands_with(&named, known, change).await?
-                    {
-                        return Ok(Submitted { accepted, replayed: true });
-                    }
+                (_, Some(known)) => {
+                    change.append(exchange.unchanged(known));
+                    Ok(Evaluation::commit(change, Submitted { accepted: accepted.clone(), replayed: true }))
                 }
             }
-        }
+        })
+        .await
     }
 
     fn add_submission(
@@ -139,14 +120,14 @@ impl Gateway {
         mailboxes: BTreeSet<Mailbox>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let named = named(&submission.tenant, &submission.request_id);
+        let exchange_ref = ExchangeRef::new(&submission.tenant, &submission.request_id);
         let body = submission.body.text_for_approvers().map_err(Error::in_hashed_body)?;
-        let artifact = self.chance.payload_id(now);
+        let artifact = self.random.payload_id(now);
         let trace = match submission.trace {
             Some(trace) => Some(trace.text_without(&["routingToken"]).map_err(Error::in_hashed_body)?),
             None => None,
         };
-        let trace = trace.map(|text| (self.chance.payload_id(now), Bytes::from(text)));
+        let trace = trace.map(|text| (self.random.payload_id(now), Bytes::from(text)));
         let exchange = Exchange {
             enforcer: submission.enforcer.clone(),
             artifact_type: submission.body.artifact_type(),
@@ -154,7 +135,7 @@ impl Gateway {
             created_at: now,
             expires_at,
             mailboxes: mailboxes.into_iter().collect(),
-            request: self.chance.msg_id(now),
+            request: self.random.msg_id(now),
             artifact: Some(artifact),
             trace: trace.as_ref().map(|(id, _)| *id),
             size: body.len() + trace.as_ref().map_or(0, |(_, text)| text.len()),
@@ -162,16 +143,16 @@ impl Gateway {
             refresh: None,
             state: State::Pending,
         };
-        let key = named.key();
+        let key = exchange_ref.key();
         let actor = Actor::Enforcer(submission.enforcer.as_str());
-        change.append(moving(&named, None, &exchange, &self.retention, actor)?);
-        change.guards.push(not_expired(&exchange));
+        change.append(transition_change(&exchange_ref, None, &exchange, &self.retention, actor)?);
+        change.guards.push(before_expiry(&exchange));
         change.payloads.push((artifact, Bytes::from(body.into_owned())));
         change.payloads.extend(trace);
         for mailbox in &exchange.mailboxes {
-            let told =
-                tell(&key, mailbox.clone(), exchange.request.clone(), MsgType::ApprovalRequest, expires_at);
-            change.deliveries.push(NewDelivery { payload: Some(artifact), ..told });
+            let request = exchange.request.clone();
+            let delivery = new_delivery(&key, mailbox.clone(), request, MsgType::ApprovalRequest, expires_at);
+            change.deliveries.push(NewDelivery { payload: Some(artifact), ..delivery });
         }
         Ok(())
     }
@@ -195,7 +176,7 @@ fn check_sizes(submission: &Submission<'_>) -> Result<(), Error> {
     if fits { Ok(()) } else { Err(Failure::TooLarge.into()) }
 }
 
-/// The expiry, from the body or the envelope; where both name one, they must agree.
+/// The expiry, from the body or the envelope. Where both name one, they must be equal.
 fn expiry(submission: &Submission<'_>) -> Result<Timestamp, Error> {
     if let ArtifactSubmit::Open(artifact) = &*submission.body
         && artifact.request_id != submission.request_id
@@ -217,8 +198,8 @@ fn check_policy(
 ) -> Result<(), Error> {
     let keyless = submission.idempotency_key.is_none();
     let open = matches!(*submission.body, ArtifactSubmit::Open(_));
-    let too_long = policy.max_life.is_some_and(|max_life| expires_at > now.plus(max_life));
-    if policy.require_sealed && open || policy.require_idempotency_key && keyless || too_long {
+    let lives_too_long = policy.max_life.is_some_and(|max_life| expires_at > now.plus(max_life));
+    if policy.require_sealed && open || policy.require_idempotency_key && keyless || lives_too_long {
         return Err(Failure::PolicyDeny.into());
     }
     Ok(())
@@ -234,23 +215,25 @@ fn routing_token(submission: &Submission<'_>) -> Result<Option<RoutingToken>, Er
         Some(trace) => trace
             .members()
             .and_then(|mut members| members.optional("routingToken"))
-            .map_err(|fault| Error::Faulty { failure: Failure::Validation, fault })?,
+            .map_err(|fault| Error::Invalid { failure: Failure::Validation, fault })?,
         None => None,
     };
     Ok(in_body.or(in_trace))
 }
 
-/// To the approver that the envelope names, else to the one behind the token, else to the one that the
-/// metadata names, else to all that are paired, else to everybody.
+/// The mailbox of the approver that the envelope names, else of the one behind the token, else of the one that the
+/// metadata names, else of all that are paired, else the shared one.
 fn mailboxes(
     submission: &Submission<'_>,
-    by_token: Option<ApproverId>,
-    paired: Vec<ApproverId>,
+    route: Option<Versioned<Route>>,
+    paired: Option<Versioned<PairedEnforcer>>,
 ) -> Result<BTreeSet<Mailbox>, Error> {
     let in_metadata = match &*submission.body {
         ArtifactSubmit::Sealed(sealed) => sealed.routing().map_err(Error::in_hashed_body)?.approver_id,
         ArtifactSubmit::Open(_) => None,
     };
+    let by_token = route.map(|route| route.value.approver);
+    let paired = paired.map(|paired| paired.value.approvers).unwrap_or_default();
     Ok(match submission.recipient.clone().or(by_token).or(in_metadata) {
         Some(approver) => BTreeSet::from([Mailbox::Approver(approver)]),
         None if paired.is_empty() => BTreeSet::from([Mailbox::Shared]),

@@ -10,79 +10,80 @@ use countersign_wire::{
 };
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    exchange::{Command, Exchange, Refusal, State, Verdict, judge},
+    error::Error,
+    gateway::Gateway,
+    model::{
+        exchange::{Command, Exchange, State, TransitionError, TransitionResult, evaluate},
+        viewer::Viewer,
+    },
+    transitions::ExchangeRef,
 };
 
 /// What a wait came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Waited {
-    /// There is a decision.
+pub enum WaitOutcome {
     Decided {
-        /// The message that carries it.
+        /// The `decision.deliver` message.
         msg_id: MsgId,
-        /// Who asked.
         enforcer: EnforcerId,
-        /// Who decided.
         approver: ApproverId,
-        /// As it was submitted.
+        /// The decision as it was submitted.
         decision: Bytes,
-        /// When the store took it in.
+        /// The store's time of the submission.
         at: Timestamp,
-        /// From when on it is void.
+        /// The decision's own expiry.
         expires_at: Timestamp,
     },
-    /// There is none.
-    Nothing {
-        /// How the exchange stands.
-        state: WireState,
-    },
+    /// The timeout passed, or the exchange ended without a decision.
+    NotDecided { state: WireState },
 }
 
-/// A wait on what ended without a decision is held for this long, so that a naive loop can't spin.
-const HOLD: Duration = Duration::from_secs(1);
+/// A wait on an exchange that ended without a decision is answered after this, so that a naive loop can't spin.
+const MIN_ANSWER_TIME: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// Waits for the decision, for at most `patience`.
+    /// Waits for the decision, for at most `timeout`.
     pub async fn wait(
         &self,
         tenant: &TenantId,
         viewer: Viewer<'_>,
         request_id: &RequestId,
-        patience: Duration,
-    ) -> Result<Waited, Error> {
+        timeout: Duration,
+    ) -> Result<WaitOutcome, Error> {
         let started = now();
-        let deadline = started + patience;
-        let named = named(tenant, request_id);
-        // Subscribe before reading: a decision between the two would be missed.
-        let listener = self.doorbell.listen(vec![named.ring()]);
+        let deadline = started + timeout;
+        let exchange = ExchangeRef::new(tenant, request_id);
+        // Listen before reading: a decision between the two would be missed.
+        let listener = self.doorbell.listen(vec![exchange.ring()]);
         loop {
-            // Boxed, like what follows: a wait at rest does not carry the room for it.
-            let looked = Box::pin(self.look(&named, viewer, &[])).await?;
-            let Some(known) = looked.exchange else { return Err(Refusal::NotFound.into()) };
-            let state = known.value.state_at(looked.now);
-            match judge(Some(&known.value), Command::Wait, looked.now) {
-                Verdict::Refuse(refusal) => return Err(refusal.into()),
-                Verdict::Hold => {}
-                Verdict::Nothing => {
-                    sleep_until(deadline.min(started + HOLD)).await;
-                    return Ok(Waited::Nothing { state: state.on_the_wire() });
+            // Boxed, like what follows: an idle wait does not carry the memory for it.
+            let (known, store_now) = Box::pin(self.read_exchange(exchange, viewer)).await?;
+            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+            let state = known.value.state_at(store_now);
+            match evaluate(Some(&known.value), Command::Wait, store_now) {
+                TransitionResult::Rejected(error) => return Err(error.into()),
+                TransitionResult::NotYet => {}
+                TransitionResult::EndedWithout => {
+                    sleep_until(deadline.min(started + MIN_ANSWER_TIME)).await;
+                    return Ok(WaitOutcome::NotDecided { state: state.to_wire() });
                 }
-                // A decision that a failover could undo is not told.
-                _ if !Box::pin(self.confirm(tenant, &named.key(), known.version)).await? => continue,
-                _ => {
-                    if let Some(waited) = Box::pin(self.decision_of(tenant, &known.value, &state)).await? {
-                        return Ok(waited);
+                TransitionResult::Apply(_) | TransitionResult::Unchanged => {
+                    // Don't tell of a decision that a failover could undo.
+                    let key = exchange.key();
+                    if !Box::pin(self.confirm_unchanged(tenant, &key, known.version)).await? {
+                        continue;
+                    }
+                    if let Some(decided) = Box::pin(self.decision_of(tenant, &known.value, &state)).await? {
+                        return Ok(decided);
                     }
                 }
             }
             if now() >= deadline {
-                return Ok(Waited::Nothing { state: state.on_the_wire() });
+                return Ok(WaitOutcome::NotDecided { state: state.to_wire() });
             }
-            let until_expiry = known.value.expires_at.since(looked.now);
-            // Whether it rang or its time is up, the next thing to do is to look.
+            let until_expiry = known.value.expires_at.since(store_now);
+            // Whether it rang or the time is up, the next step is to read again.
             drop(timeout_at(deadline.min(now() + until_expiry), listener.rung()).await);
         }
     }
@@ -92,13 +93,13 @@ impl Gateway {
         tenant: &TenantId,
         exchange: &Exchange,
         state: &State,
-    ) -> Result<Option<Waited>, Error> {
+    ) -> Result<Option<WaitOutcome>, Error> {
         let Some(decided) = state.decided() else { return Ok(None) };
         let Some(id) = decided.decision else { return Ok(None) };
         let Some(decision) = self.store.payloads(tenant, &[id]).await?.pop().flatten() else {
             return Ok(None);
         };
-        Ok(Some(Waited::Decided {
+        Ok(Some(WaitOutcome::Decided {
             msg_id: decided.msg_id.clone(),
             enforcer: exchange.enforcer.clone(),
             approver: decided.by.clone(),
@@ -109,7 +110,7 @@ impl Gateway {
     }
 }
 
-/// The runtime's time, which tests can pause. It measures patience, never expiry.
+/// The runtime's time, which tests can pause. It measures timeouts, never expiry.
 fn now() -> Instant {
     Instant::now()
 }

@@ -1,18 +1,23 @@
-//! An enforcer takes its request back.
+//! An enforcer withdraws its request.
 
 use countersign_wire::{
     exchange::{Accepted, State as WireState},
+    failure::Failure,
     id::{EnforcerId, RequestId, TenantId},
     msg_type::MsgType,
+    timestamp::Timestamp,
 };
 
-use super::{Viewer, named};
 use crate::{
-    Error, Gateway,
-    edges::{Actor, leave_inboxes, moving, not_expired, tell},
-    exchange::{Command, Edge, Exchange, Refusal, State, Verdict, judge},
-    gateway::Attempt,
-    store::Mailbox,
+    audit::Actor,
+    error::Error,
+    gateway::{Evaluation, Gateway},
+    model::{
+        exchange::{Command, Exchange, State, TransitionError, TransitionResult, evaluate},
+        viewer::Viewer,
+    },
+    store::{Change, Mailbox, Versioned},
+    transitions::{ExchangeRef, before_expiry, new_delivery, remove_from_inboxes, transition_change},
 };
 
 impl Gateway {
@@ -23,34 +28,48 @@ impl Gateway {
         enforcer: &EnforcerId,
         request_id: &RequestId,
     ) -> Result<Accepted, Error> {
-        let named = named(tenant, request_id);
-        loop {
-            let looked = self.look_to_write(&named, Viewer::Enforcer(enforcer), &[]).await?;
-            let Some(known) = &looked.exchange else { return Err(Refusal::NotFound.into()) };
-            match judge(Some(&known.value), Command::Withdraw, looked.now) {
-                Verdict::Go(Edge::Withdraw) => {
-                    let next = Exchange { state: State::Withdrawn { at: looked.now }, ..known.value.clone() };
-                    let actor = Actor::Enforcer(enforcer.as_str());
-                    let mut change = moving(&named, Some(known), &next, &self.retention, actor)?;
-                    change.guards.push(not_expired(&next));
-                    let key = named.key();
-                    leave_inboxes(&mut change, &key);
-                    for news in next.mailboxes.iter().filter_map(Mailbox::news) {
-                        let msg_id = self.chance.msg_id(looked.now);
-                        let told = tell(&key, news, msg_id, MsgType::ExchangeWithdrawn, next.expires_at);
-                        change.deliveries.push(told);
-                    }
-                    if let Attempt::Done = self.commit(change, Some(named.ring())).await? {
-                        return Ok(Accepted {
-                            request_id: request_id.clone(),
-                            state: WireState::Withdrawn,
-                            artifact_hash: Some(next.artifact_hash),
-                        });
-                    }
+        let exchange = ExchangeRef::new(tenant, request_id);
+        let load = (exchange.record(), ());
+        self.update_exchange(exchange, Viewer::Enforcer(enforcer), &load, |known, (), now| {
+            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+            match evaluate(Some(&known.value), Command::Withdraw, now) {
+                TransitionResult::Apply(_) => {
+                    let accepted = Accepted {
+                        request_id: request_id.clone(),
+                        state: WireState::Withdrawn,
+                        artifact_hash: Some(known.value.artifact_hash),
+                    };
+                    let change = self.withdraw_change(&exchange, enforcer, known, now)?;
+                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), accepted))
                 }
-                Verdict::Refuse(refusal) => return self.refuse(&named, Some(known), refusal).await,
-                _ => {}
+                TransitionResult::Rejected(error) => {
+                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
+                }
+                // Withdrawing either applies or is rejected.
+                _ => Err(Failure::Internal.into()),
             }
+        })
+        .await
+    }
+
+    fn withdraw_change(
+        &self,
+        exchange: &ExchangeRef<'_>,
+        enforcer: &EnforcerId,
+        known: &Versioned<Exchange>,
+        now: Timestamp,
+    ) -> Result<Change, Error> {
+        let next = Exchange { state: State::Withdrawn { at: now }, ..known.value.clone() };
+        let actor = Actor::Enforcer(enforcer.as_str());
+        let mut change = transition_change(exchange, Some(known), &next, &self.retention, actor)?;
+        change.guards.push(before_expiry(&next));
+        let key = exchange.key();
+        remove_from_inboxes(&mut change, &key);
+        for news in next.mailboxes.iter().filter_map(Mailbox::news) {
+            let msg_id = self.random.msg_id(now);
+            let withdrawn = new_delivery(&key, news, msg_id, MsgType::ExchangeWithdrawn, next.expires_at);
+            change.deliveries.push(withdrawn);
         }
+        Ok(change)
     }
 }

@@ -46,7 +46,7 @@ impl Bench<'_> {
             let (request, change) = requests.next(workload).ok_or("nothing to decide")??;
             match self.runtime.block_on(store.commit(change))? {
                 Outcome::Committed { .. } => requests.committed(workload, request),
-                Outcome::Lost { .. } => return Err("a guard did not hold".into()),
+                Outcome::Conflict { .. } => return Err("a guard did not hold".into()),
             }
             Ok(())
         };

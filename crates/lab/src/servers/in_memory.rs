@@ -16,11 +16,11 @@ use axum::{
 };
 use countersign_core::{
     Gateway,
-    chance::Chance,
-    doorbell::{Doorbell as _, LocalDoorbell, Ring},
-    gateway::Retention,
+    model::credential::Role,
+    notify::{Doorbell as _, LocalDoorbell, Ring},
+    random::RandomSource,
+    retention::Retention,
     store::{Change, Key, Kind, Mailbox, MailboxKey, NewDelivery, Outcome, PayloadId, Removal},
-    use_cases::credentials::Role,
 };
 use countersign_server::{
     assemble,
@@ -30,7 +30,7 @@ use countersign_server::{
         rates::{Limits, Rate},
         router::router,
     },
-    secrets::SystemChance,
+    secrets::SystemRandom,
 };
 use countersign_wire::{id::TenantId, msg_type::MsgType, timestamp::Timestamp};
 use tokio::net::TcpListener;
@@ -52,7 +52,7 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     let store = MemoryStore::new(Arc::default(), now);
     let doorbell = Arc::new(LocalDoorbell::default());
     let bell: Arc<LocalDoorbell> = Arc::clone(&doorbell);
-    let gateway = Gateway::new(Arc::new(store), bell, Arc::new(SystemChance), Retention::default());
+    let gateway = Gateway::new(Arc::new(store), bell, Arc::new(SystemRandom), Retention::default());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let tenant: TenantId = TENANT.parse()?;
     let key = async |role| gateway.create_key(&tenant, role).await.map(|made| made.key.expose());
@@ -102,7 +102,7 @@ impl Publishing {
 /// Puts a body into the mailbox of the enforcer of this channel, about its exchange, which was decided beforehand;
 /// everything after that is the gateway's own.
 async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: Bytes) -> StatusCode {
-    let random: &dyn Chance = &SystemChance;
+    let random: &dyn RandomSource = &SystemRandom;
     let (payload, until) = (random.payload_id(now()), now().plus(Duration::from_hours(1)));
     let Ok(enforcer) = messages::enforcer(channel).parse() else { return StatusCode::BAD_REQUEST };
     let mailbox = Mailbox::Enforcer(enforcer);
@@ -117,7 +117,7 @@ async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: B
         until,
     });
     if let Some((number, payload)) = to.oldest(channel) {
-        change.removals.push(Removal::One { mailbox: mailbox.clone(), number });
+        change.removals.push(Removal::ByNumber { mailbox: mailbox.clone(), number });
         change.drop_payloads.push(payload);
     }
     let Ok(Outcome::Committed { numbers, .. }) = to.gateway.store().commit(change).await else {

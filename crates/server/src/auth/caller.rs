@@ -6,7 +6,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
-use countersign_core::use_cases::{Viewer, credentials::Role};
+use countersign_core::model::{credential::Role, viewer::Viewer};
 use countersign_wire::{
     api_key::ApiKey,
     failure::Failure,
@@ -108,7 +108,7 @@ impl Caller {
             None => None,
         };
         let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;
-        if !app.gateway.key_stands(&tenant, &ticket.principal).await? {
+        if !app.gateway.key_is_active(&tenant, &ticket.principal).await? {
             return Err(Failure::Unauthenticated.into());
         }
         let (role, principal) = (ticket.role, ticket.principal.into());

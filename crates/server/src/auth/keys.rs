@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::{Error, Gateway, use_cases::credentials::Role};
+use countersign_core::{Error, Gateway, model::credential::Role};
 use countersign_wire::{api_key::ApiKey, hash::Sha256Hex};
 use tokio::time::Instant;
 

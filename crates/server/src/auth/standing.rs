@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_core::doorbell::Listener;
+use countersign_core::notify::Listener;
 use countersign_wire::id::TenantId;
 
 use crate::app::Shared;
@@ -42,7 +42,7 @@ impl Standing {
     pub(crate) async fn holds(&self) -> bool {
         let _turn = self.app.push_reads.acquire().await;
         // Boxed, so that who waits does not carry the room for it.
-        let stands = Box::pin(self.app.gateway.key_stands(&self.tenant, &self.principal)).await;
+        let stands = Box::pin(self.app.gateway.key_is_active(&self.tenant, &self.principal)).await;
         !matches!(stands, Ok(false))
     }
 }

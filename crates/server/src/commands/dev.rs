@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign_core::{Gateway, use_cases::credentials::Role};
+use countersign_core::{Gateway, model::credential::Role};
 use countersign_wire::id::TenantId;
 use serde::Serialize;
 

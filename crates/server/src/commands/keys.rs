@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use countersign_core::use_cases::credentials::Role;
+use countersign_core::model::credential::Role;
 use countersign_wire::{api_key::KeyId, failure::Failure, id::TenantId};
 
 use crate::{assemble, config::Config};

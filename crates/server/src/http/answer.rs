@@ -6,7 +6,7 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use countersign_core::message::{Message, Party};
+use countersign_core::delivery::message::{Message, Party};
 use countersign_wire::{
     RawObject,
     envelope::{Envelope, Recipient, Sender},
@@ -16,13 +16,13 @@ use countersign_wire::{
 use serde::Serialize;
 
 use super::PROTO_JSON;
-use crate::{app::App, clock, secrets::SystemChance};
+use crate::{app::App, clock, secrets::SystemRandom};
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The name of a message of the gateway's own.
 pub(crate) fn new_msg_id() -> MsgId {
-    let chance: &dyn countersign_core::chance::Chance = &SystemChance;
+    let chance: &dyn countersign_core::random::RandomSource = &SystemRandom;
     chance.msg_id(clock::now())
 }
 

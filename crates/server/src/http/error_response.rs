@@ -124,8 +124,8 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let failure = error.failure();
         match &error {
-            Error::Faulty { fault, .. } => Self::faulty(failure, fault),
-            Error::TryLater(after) => Self::try_later(*after),
+            Error::Invalid { fault, .. } => Self::faulty(failure, fault),
+            Error::RateLimited(after) => Self::try_later(*after),
             Error::Store(cause) => Self { cause: Some(cause.to_string()), ..failure.into() },
             _ => failure.into(),
         }
@@ -208,14 +208,14 @@ mod tests {
         middleware::{from_fn, from_fn_with_state},
         routing::get,
     };
-    use countersign_core::{Gateway, doorbell::LocalDoorbell, gateway::Retention};
+    use countersign_core::{Gateway, notify::LocalDoorbell, retention::Retention};
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
 
     use super::*;
     use crate::{
         http::{rates::Rates, request_id},
-        secrets::{Secret, SystemChance},
+        secrets::{Secret, SystemRandom},
     };
 
     #[tokio::test]
@@ -224,7 +224,7 @@ mod tests {
         let options = countersign_store_sqlite::Options::default();
         let store = countersign_store_sqlite::SqliteStore::open(folder.path().join("db"), options).unwrap();
         let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemChance), Retention::default());
+        let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemRandom), Retention::default());
         let app = App::new(gateway, "gw".parse().unwrap(), Secret::random(), Rates::default());
         let mut table = String::new();
         for failure in Failure::ALL {

@@ -2,11 +2,10 @@
 
 use countersign_core::{
     Error,
+    model::{credential::Role, idempotency::IdempotencyKey},
     use_cases::{
         acknowledge::Acknowledger,
-        credentials::Role,
         decide::DecisionSubmission,
-        idempotency::IdempotencyKey,
         prompt::PromptSubmission,
         session::Reported,
         submit::{Submission, Submitted},
@@ -188,7 +187,7 @@ pub(crate) async fn send_prompt(
     let submission = PromptSubmission {
         tenant: caller.tenant.clone(),
         approver: acting_approver(caller, &framed).about(&request_id)?,
-        sees_all: caller.only.is_none(),
+        sees_all_sessions: caller.only.is_none(),
         request_id: request_id.clone(),
         body,
         recipient: framed.recipient.enforcer_id,

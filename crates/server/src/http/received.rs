@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::{Bytes, BytesMut};
-use countersign_core::use_cases::idempotency::IdempotencyKey;
+use countersign_core::model::idempotency::IdempotencyKey;
 use countersign_wire::{
     FromJson, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, id::TenantId, limits,
     msg_type::MsgType, parse,

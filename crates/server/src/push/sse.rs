@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
-use countersign_core::{chance::Chance, feed::Told, store::Delivery};
+use countersign_core::{delivery::feed::FeedItem, random::RandomSource, store::Delivery};
 use tokio::time::interval_at;
 
 use super::tellings::{Listening, Tellings};
@@ -14,7 +14,7 @@ use crate::{
         held::{Socket, head},
         request_id::HttpRequestId,
     },
-    secrets::{Secret, SystemChance},
+    secrets::{Secret, SystemRandom},
 };
 
 /// A keepalive is sent this often.
@@ -46,7 +46,7 @@ impl Stream {
         socket.write(&opening).await.ok()?;
         drop(opening);
         let mut pings = interval_at(tokio::time::Instant::now() + PING, PING);
-        let mut queue: VecDeque<Told> = VecDeque::new();
+        let mut queue: VecDeque<FeedItem> = VecDeque::new();
         loop {
             // One message at a time: between two of them a stream hears that it is to end.
             tokio::select! {
@@ -63,7 +63,7 @@ impl Stream {
                 }
                 _ = pings.tick() => socket.write(b"event: ping\ndata:\n\n").await.ok()?,
                 () = self.app.drain.begun() => {
-                    let chance: &dyn Chance = &SystemChance;
+                    let chance: &dyn RandomSource = &SystemRandom;
                     let spread = RETRY_MILLIS + u32::from(chance.byte()) * SPREAD_MILLIS / 256;
                     return socket.write(format!("retry: {spread}\n\n").as_bytes()).await.ok();
                 }
@@ -96,7 +96,11 @@ impl Stream {
         Some(Some(event(&id, message.msg_type.as_str(), &envelope)))
     }
 
-    async fn tell(&mut self, socket: &mut Socket, Told { lane, delivery }: Told) -> Option<()> {
+    async fn tell(
+        &mut self,
+        socket: &mut Socket,
+        FeedItem { source: lane, delivery }: FeedItem,
+    ) -> Option<()> {
         // The body is fetched now and not before: a slow client holds one message, never a queue.
         self.places[lane] = delivery.number;
         match self.text(&delivery).await? {
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_event_id_is_good_for_its_own_reader_only() {
-        use countersign_core::message::Party;
+        use countersign_core::delivery::message::Party;
         use countersign_wire::presence::Transport;
         let secret = Secret::random();
         let listening = |tenant: &str, who: Party| Listening {

@@ -4,10 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use countersign_core::{
     Error, Gateway,
-    channels::{ChannelNumber, HEARTBEAT},
-    feed::{Feed, Reader, Told},
-    message::Party,
-    use_cases::channels::Turn,
+    delivery::{
+        feed::{Feed, FeedItem, Reader},
+        message::Party,
+    },
+    model::channels::{ChannelNumber, HEARTBEAT},
+    use_cases::channels::ChannelRouting,
 };
 use countersign_wire::{
     failure::Failure,
@@ -65,9 +67,9 @@ impl Open {
         opening.await.unwrap_or_else(|_| Err(Failure::Internal.into()))
     }
 
-    async fn turn(&self) -> Result<Turn, Ended> {
+    async fn turn(&self) -> Result<ChannelRouting, Ended> {
         let gateway = &self.app.gateway;
-        let turn = gateway.turn_of(&self.tenant, &self.enforcer, &self.app.node, self.number).await?;
+        let turn = gateway.channel_routing(&self.tenant, &self.enforcer, &self.app.node, self.number).await?;
         turn.ok_or(Ended::Forgotten)
     }
 }
@@ -111,9 +113,9 @@ pub(crate) struct Tellings {
     /// Only enforcers have turns: an approver's channels are all told.
     open: Option<Open>,
     /// Read, and not yet decided whose turn it is.
-    read: Vec<Told>,
+    read: Vec<FeedItem>,
     /// Left to a newer channel, by number; ours when that one is gone and it is still unacknowledged.
-    left: BTreeMap<u64, Told>,
+    left: BTreeMap<u64, FeedItem>,
 }
 
 /// With so many left to a newer channel, no more are read.
@@ -135,11 +137,11 @@ impl Tellings {
 
     /// How far it has read, by lane: where it begins, right after it was opened.
     pub(crate) fn places(&self) -> Vec<u64> {
-        self.feed.places()
+        self.feed.positions()
     }
 
     /// What to tell next; waits until there is something. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Told>, Ended> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<FeedItem>, Ended> {
         loop {
             // With much left to others, the rest waits in the mailbox.
             let room = self.left.len() < MOST_LEFT;
@@ -166,20 +168,20 @@ impl Tellings {
     }
 
     /// Divides what was read, and what was left before, into ours and a newer channel's.
-    async fn ours(&mut self) -> Result<Vec<Told>, Ended> {
+    async fn ours(&mut self) -> Result<Vec<FeedItem>, Ended> {
         let Some(open) = &self.open else { return Ok(std::mem::take(&mut self.read)) };
         if self.read.is_empty() && self.left.is_empty() {
             return Ok(Vec::new());
         }
         let turn = open.turn().await?;
-        let is_ours = |told: &Told| match told.delivery.msg_type {
+        let is_ours = |told: &FeedItem| match told.delivery.msg_type {
             MsgType::DecisionDeliver => turn.decisions,
-            _ => turn.rest,
+            _ => turn.other,
         };
         let mut again = Vec::new();
         for told in self.left.values().filter(|told| is_ours(told)) {
             // Acknowledged meanwhile, it is gone.
-            again.push((told.delivery.number, self.feed.again(told.lane, told.delivery.number).await?));
+            again.push((told.delivery.number, self.feed.reload(told.source, told.delivery.number).await?));
         }
         // Nothing is awaited from here on.
         let mut ours = Vec::new();
@@ -197,12 +199,12 @@ impl Tellings {
     }
 
     /// One of them again, if it is still to be told, and by this channel.
-    pub(crate) async fn again(&mut self, lane: usize, number: u64) -> Result<Option<Told>, Ended> {
-        let Some(told) = self.feed.again(lane, number).await? else { return Ok(None) };
+    pub(crate) async fn again(&mut self, lane: usize, number: u64) -> Result<Option<FeedItem>, Ended> {
+        let Some(told) = self.feed.reload(lane, number).await? else { return Ok(None) };
         let ours = match &self.open {
             Some(open) => {
                 let turn = open.turn().await?;
-                if told.delivery.msg_type == MsgType::DecisionDeliver { turn.decisions } else { turn.rest }
+                if told.delivery.msg_type == MsgType::DecisionDeliver { turn.decisions } else { turn.other }
             }
             None => true,
         };
@@ -224,7 +226,7 @@ mod tests {
     };
 
     use countersign_core::{
-        chance::Chance as _, channels::LEASE, doorbell::LocalDoorbell, gateway::Retention,
+        model::channels::LEASE, notify::LocalDoorbell, random::RandomSource as _, retention::Retention,
         use_cases::acknowledge::Acknowledger,
     };
     use countersign_store_sqlite::{Clock, ManualClock, Options, SqliteStore};
@@ -237,7 +239,7 @@ mod tests {
     use crate::{
         app::App,
         http::rates::Rates,
-        secrets::{Secret, SystemChance},
+        secrets::{Secret, SystemRandom},
     };
 
     /// Two nodes on one store, with one doorbell.
@@ -258,7 +260,7 @@ mod tests {
                 let gateway = Gateway::new(
                     store.clone(),
                     doorbell.clone(),
-                    Arc::new(SystemChance),
+                    Arc::new(SystemRandom),
                     Retention::default(),
                 );
                 App::new(gateway, "gw".parse().unwrap(), Secret::random(), Rates::default())
@@ -298,7 +300,7 @@ mod tests {
         let mut tellings = Tellings::open(app, listening, &[]).await.unwrap();
         tokio::spawn(async move {
             while let Ok(next) = tellings.next().await {
-                for Told { delivery, .. } in next {
+                for FeedItem { delivery, .. } in next {
                     told.send((name, delivery.subject.id)).unwrap();
                 }
             }

@@ -4,8 +4,10 @@ use std::{collections::VecDeque, io, time::Duration};
 
 use bytes::Bytes;
 use countersign_core::{
-    feed::Told,
-    message::{Message, Party},
+    delivery::{
+        feed::FeedItem,
+        message::{Message, Party},
+    },
     use_cases::presence::SelfDescription,
 };
 use countersign_wire::{
@@ -118,7 +120,7 @@ impl Channel {
     async fn talk(&mut self, sockets: &mut Sockets) -> Closed {
         let started = Instant::now();
         let mut session = Session::default();
-        let mut queue: VecDeque<Told> = VecDeque::new();
+        let mut queue: VecDeque<FeedItem> = VecDeque::new();
         loop {
             let done = tokio::select! {
                 frame = sockets.next() => {
@@ -163,7 +165,7 @@ impl Channel {
     async fn tell(
         &self,
         sockets: &mut Sockets,
-        told: &Told,
+        told: &FeedItem,
         session: &mut Session,
         now: Duration,
     ) -> Result<(), Closed> {
@@ -171,7 +173,7 @@ impl Channel {
         let fetched = self.app.gateway.message(&self.listening.tenant, &told.delivery).await;
         drop(turn);
         let Ok(message) = fetched else { return Err(Closed(CloseCode::Error, "the store is away")) };
-        let place = (told.lane, told.delivery.number);
+        let place = (told.source, told.delivery.number);
         let Some(message) = message else {
             session.settled(place);
             return Ok(());

@@ -12,7 +12,7 @@ use countersign_core::store::{
 };
 use countersign_wire::timestamp::Timestamp;
 
-use super::{Acked, Told, WRITERS, change, first_id, id_of, mailboxes, tenant};
+use super::{Acked, CommitReport, WRITERS, change, first_id, id_of, mailboxes, tenant};
 
 const PAGE: u32 = 1_000;
 
@@ -27,16 +27,16 @@ pub struct Ledger {
 
 impl Ledger {
     /// Looks at everything that was written in the next round, whether or not the store said so.
-    pub async fn verify_round(&mut self, store: &dyn Store, told: &[Told]) {
+    pub async fn verify_round(&mut self, store: &dyn Store, told: &[CommitReport]) {
         let first = first_id(self.rounds);
         // Each writer may have had one more under way than it could tell of.
-        let last = told.iter().map(Told::id).max().unwrap_or(first) + WRITERS;
+        let last = told.iter().map(CommitReport::id).max().unwrap_or(first) + WRITERS;
         let view = View::of(store, first, &self.heads).await;
         self.found += view.check(store, told, Some(first..=last)).await;
         self.heads = view.heads;
         self.rounds += 1;
         self.acked.extend(told.iter().filter_map(|told| match told {
-            Told::Acked(acked) => Some(acked),
+            CommitReport::Acked(acked) => Some(acked),
             _ => None,
         }));
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Ledger {
 /// Panics where something of `acked` is missing or not what was written, where anything at all is half there,
 /// and where numbers have gaps. Says how many changes there are.
 pub async fn verify(store: &dyn Store, acked: &[Acked]) -> u64 {
-    let told: Vec<Told> = acked.iter().copied().map(Told::Acked).collect();
+    let told: Vec<CommitReport> = acked.iter().copied().map(CommitReport::Acked).collect();
     View::of(store, 0, &[0, 0]).await.check(store, &told, None).await
 }
 
@@ -125,8 +125,13 @@ impl View {
     }
 
     /// How many changes are there: all of each, or it panics.
-    async fn check(&self, store: &dyn Store, told: &[Told], tried: Option<RangeInclusive<u64>>) -> u64 {
-        let told: BTreeMap<u64, &Told> = told.iter().map(|told| (told.id(), told)).collect();
+    async fn check(
+        &self,
+        store: &dyn Store,
+        told: &[CommitReport],
+        tried: Option<RangeInclusive<u64>>,
+    ) -> u64 {
+        let told: BTreeMap<u64, &CommitReport> = told.iter().map(|told| (told.id(), told)).collect();
         let mut ids: BTreeSet<u64> = tried.into_iter().flatten().collect();
         ids.extend(told.keys());
         ids.extend(self.records.keys());
@@ -142,12 +147,14 @@ impl View {
             for (id, payload) in ids.iter().zip(payloads) {
                 let number = self.number_if_whole(*id, payload.as_ref(), due.get(id));
                 match (told.get(id), number) {
-                    (Some(Told::Acked(acked)), None) => panic!("acknowledged, but gone: {acked:?}"),
-                    (Some(Told::Acked(acked)), Some(number)) => {
+                    (Some(CommitReport::Acked(acked)), None) => panic!("acknowledged, but gone: {acked:?}"),
+                    (Some(CommitReport::Acked(acked)), Some(number)) => {
                         assert_eq!(number, acked.number, "change {id} has another number than it was told");
                     }
-                    (Some(Told::Refused(id)), Some(_)) => panic!("change {id} was refused, but is there"),
-                    (Some(Told::Refused(_)), None) | (Some(Told::Unknown(_)) | None, _) => {}
+                    (Some(CommitReport::Refused(id)), Some(_)) => {
+                        panic!("change {id} was refused, but is there")
+                    }
+                    (Some(CommitReport::Refused(_)), None) | (Some(CommitReport::Unknown(_)) | None, _) => {}
                 }
                 found += u64::from(number.is_some());
             }

@@ -48,7 +48,7 @@ pub struct Acked {
 
 /// What the store said of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum CommitReport {
     /// It is durable.
     Acked(Acked),
     /// It may be there, all of it, or not.
@@ -57,7 +57,7 @@ pub enum Told {
     Refused(u64),
 }
 
-impl Told {
+impl CommitReport {
     fn id(&self) -> u64 {
         match self {
             Self::Acked(acked) => acked.id,
@@ -139,7 +139,7 @@ fn id_of(key: &Key) -> u64 {
 pub async fn write_until_errors(
     store: Arc<dyn Store>,
     from: u64,
-    tell: impl Fn(Told) + Clone + Send + 'static,
+    tell: impl Fn(CommitReport) + Clone + Send + 'static,
 ) {
     let next_id = Arc::new(AtomicU64::new(from));
     let mut writers = JoinSet::new();
@@ -150,11 +150,11 @@ pub async fn write_until_errors(
                 let id = next_id.fetch_add(1, Ordering::Relaxed);
                 match store.commit(change(id)).await {
                     Ok(Outcome::Committed { numbers, .. }) => {
-                        tell(Told::Acked(Acked { id, number: numbers[0] }));
+                        tell(CommitReport::Acked(Acked { id, number: numbers[0] }));
                     }
-                    Err(StoreError::OutcomeUnknown) => return tell(Told::Unknown(id)),
+                    Err(StoreError::OutcomeUnknown) => return tell(CommitReport::Unknown(id)),
                     Err(StoreError::Overloaded | StoreError::Unavailable(_)) => {
-                        return tell(Told::Refused(id));
+                        return tell(CommitReport::Refused(id));
                     }
                     strange => panic!("change {id} is new and right, but: {strange:?}"),
                 }
@@ -187,9 +187,9 @@ pub async fn write(store: &dyn Store, ids: Range<u64>) -> Vec<Acked> {
 pub async fn write_until_killed(store: Arc<dyn Store>, from: u64) {
     // The test harness may have begun a line of its own.
     io::stdout().write_all(b"\n").expect("somebody listens");
-    let print = |told: Told| match told {
+    let print = |told: CommitReport| match told {
         // Standard output is buffered by lines: this is one write, and over when it returns.
-        Told::Acked(Acked { id, number }) => {
+        CommitReport::Acked(Acked { id, number }) => {
             io::stdout().write_all(format!("acked {id} {number}\n").as_bytes()).expect("somebody listens");
         }
         other => panic!("nothing is wrong with the store, but: {other:?}"),

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use countersign_core::use_cases::{Viewer, acknowledge::Acknowledger, wait::Waited};
 use countersign_core::{
     Gateway,
-    doorbell::{Doorbell as _, LocalDoorbell},
-    patrol::Patrol,
+    delivery::change_poller::ChangePoller,
+    notify::{Doorbell as _, LocalDoorbell},
+};
+use countersign_core::{
+    model::viewer::Viewer,
+    use_cases::{acknowledge::Acknowledger, wait::WaitOutcome},
 };
 use countersign_wire::{exchange::State, id::RequestId, refresh::RefreshBody};
 
@@ -104,7 +107,7 @@ async fn a_decision_is_kept_byte_for_byte(bench: Box<dyn Bench>) {
     assert_eq!(world.status("r").await.unwrap().decision.unwrap(), spelled.as_bytes());
     let waited =
         world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
-    assert!(matches!(waited, Waited::Decided { decision, .. } if decision == spelled.as_bytes()));
+    assert!(matches!(waited, WaitOutcome::Decided { decision, .. } if decision == spelled.as_bytes()));
 }
 
 async fn a_decision_on_a_withdrawn_exchange_is_not_found(bench: Box<dyn Bench>) {
@@ -119,7 +122,7 @@ async fn a_decision_on_a_withdrawn_exchange_is_not_found(bench: Box<dyn Bench>) 
 async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     world.submit(&request("r").to("ada")).await.unwrap();
-    let reader = countersign_core::feed::Reader::Approver(approver("ada"));
+    let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
     let mut feed = world.gateway.feed(&world.tenant, &reader, &[]);
     assert_eq!(feed.next().await.unwrap()[0].delivery.msg_type.as_str(), "approval.request");
     world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await.unwrap();
@@ -176,7 +179,7 @@ async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<d
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
-    let reader = countersign_core::feed::Reader::Enforcer(robot());
+    let reader = countersign_core::delivery::feed::Reader::Enforcer(robot());
     let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     assert_eq!(told[0].delivery.msg_type.as_str(), "decision.deliver");
     let again = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
@@ -191,7 +194,7 @@ async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<d
     world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].delivery.msg_id)).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
     world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].delivery.msg_id)).await.unwrap();
-    assert!(world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap().is_empty());
+    assert!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().is_empty());
 }
 
 async fn acknowledging_another_message_does_not_deliver(bench: Box<dyn Bench>) {
@@ -242,7 +245,7 @@ async fn a_wait_is_answered_by_the_decision(bench: Box<dyn Bench>) {
         tokio::task::yield_now().await;
     }
     world.decide("ada", "r", "n").await.unwrap();
-    assert!(matches!(waiting.await.unwrap().unwrap(), Waited::Decided { .. }));
+    assert!(matches!(waiting.await.unwrap().unwrap(), WaitOutcome::Decided { .. }));
     assert!(world.doorbell.listened_to().is_empty(), "a wait that is over listens to nothing");
 }
 
@@ -260,16 +263,16 @@ async fn a_ring_that_was_lost_is_found_on_patrol(bench: Box<dyn Bench>) {
     });
     let (gateway, tenant) = (node.clone(), world.tenant.clone());
     let reading = tokio::spawn(async move {
-        gateway.feed(&tenant, &countersign_core::feed::Reader::Enforcer(robot()), &[]).next().await
+        gateway.feed(&tenant, &countersign_core::delivery::feed::Reader::Enforcer(robot()), &[]).next().await
     });
     while elsewhere.listened_to().len() < 2 {
         tokio::task::yield_now().await;
     }
-    let mut patrol = Patrol::default();
-    while node.patrol(&mut patrol).await.unwrap() > 0 {}
+    let mut patrol = ChangePoller::default();
+    while node.poll_changes(&mut patrol).await.unwrap() > 0 {}
     world.decide("ada", "r", "n").await.unwrap();
-    assert_eq!(node.patrol(&mut patrol).await.unwrap(), 2, "the exchange and the mailbox");
-    assert!(matches!(waiting.await.unwrap().unwrap(), Waited::Decided { .. }));
+    assert_eq!(node.poll_changes(&mut patrol).await.unwrap(), 2, "the exchange and the mailbox");
+    assert!(matches!(waiting.await.unwrap().unwrap(), WaitOutcome::Decided { .. }));
     assert_eq!(reading.await.unwrap().unwrap().len(), 1);
 }
 
@@ -279,11 +282,11 @@ async fn a_wait_on_what_ended_without_a_decision_gets_nothing(bench: Box<dyn Ben
     let id: RequestId = "r".parse().unwrap();
     let pending =
         world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
-    assert_eq!(pending, Waited::Nothing { state: State::PendingApproval });
+    assert_eq!(pending, WaitOutcome::NotDecided { state: State::PendingApproval });
     world.gateway.withdraw(&world.tenant, &robot(), &id).await.unwrap();
     let ended =
         world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
-    assert_eq!(ended, Waited::Nothing { state: State::Withdrawn });
+    assert_eq!(ended, WaitOutcome::NotDecided { state: State::Withdrawn });
 }
 
 async fn a_wait_on_nothing_is_not_found(bench: Box<dyn Bench>) {
@@ -318,13 +321,13 @@ async fn a_decision_of_another_node_is_confirmed_before_it_is_told(bench: Box<dy
         changes.len()
     };
     // The node that took it in knows.
-    assert!(matches!(wait(&world.gateway).await, Waited::Decided { .. }));
+    assert!(matches!(wait(&world.gateway).await, WaitOutcome::Decided { .. }));
     // Another one asks the store once, however often and over whatever it tells.
-    assert!(matches!(wait(&other).await, Waited::Decided { .. }));
+    assert!(matches!(wait(&other).await, WaitOutcome::Decided { .. }));
     assert_eq!(confirms(), 1);
-    assert!(matches!(wait(&other).await, Waited::Decided { .. }));
+    assert!(matches!(wait(&other).await, WaitOutcome::Decided { .. }));
     other.status(&world.tenant, Viewer::Enforcer(&enforcer), &id).await.unwrap();
-    let reader = countersign_core::feed::Reader::Enforcer(enforcer.clone());
+    let reader = countersign_core::delivery::feed::Reader::Enforcer(enforcer.clone());
     let told = other.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     other.message(&world.tenant, &told[0].delivery).await.unwrap().unwrap();
     assert_eq!(confirms(), 0);
@@ -341,15 +344,16 @@ async fn a_refresh_reaches_the_enforcer_once_a_minute(bench: Box<dyn Bench>) {
     let (ada, id): (_, RequestId) = (approver("ada"), "r".parse().unwrap());
     world.submit(&request("r")).await.unwrap();
     let refresh = async || world.gateway.refresh(&world.tenant, &ada, &id, &RefreshBody::default()).await;
-    let told = async || world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap().len() - 1;
+    let told =
+        async || world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().len() - 1;
     refresh().await.unwrap();
     refresh().await.unwrap();
     assert_eq!(told().await, 1);
-    let first = world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap();
+    let first = world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap();
     world.at_minute(1).await;
     refresh().await.unwrap();
     assert_eq!(told().await, 1, "what was not heard yet is said anew, not twice");
-    assert_ne!(world.gateway.store().deliveries_about(&world.tenant, "r").await.unwrap(), first);
+    assert_ne!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap(), first);
     let unknown =
         world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;
     assert_eq!(status_of(&unknown, 202), 404);

@@ -156,7 +156,7 @@ async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(benc
     assert_eq!(world.inbox("ada").await, ["own", "shared"]);
     world.submit(&request("next")).await.unwrap();
     let read = async |who: &countersign_wire::id::ApproverId| {
-        let reader = countersign_core::feed::Reader::Approver(who.clone());
+        let reader = countersign_core::delivery::feed::Reader::Approver(who.clone());
         let news = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
         news.into_iter().map(|told| told.delivery.subject.id).collect::<Vec<_>>()
     };

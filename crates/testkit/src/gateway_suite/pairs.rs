@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use countersign_core::{
     Error,
+    model::{credential::Role, pairing::CodeKey, viewer::Viewer},
     store::Kind,
     use_cases::{
-        Viewer, acknowledge::Acknowledger, credentials::Role, pairing::CodeKey, presence::SelfDescription,
-        prompt::PromptSubmission, session::Reported,
+        acknowledge::Acknowledger, presence::SelfDescription, prompt::PromptSubmission, session::Reported,
     },
 };
 use countersign_wire::{
@@ -304,7 +304,7 @@ fn prompt(id: &str, text: &str) -> String {
 async fn send_prompt(world: &World, id: &str, text: &str) -> Result<AckStatus, Error> {
     let body = prompt(id, text);
     let submission = PromptSubmission {
-        sees_all: false,
+        sees_all_sessions: false,
         tenant: world.tenant.clone(),
         approver: approver("ada"),
         request_id: id.parse().unwrap(),
@@ -320,7 +320,7 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench:
     assert_eq!(status_of(&send_prompt(&world, "p", "hi").await, 202), 422, "nobody to send it to");
     pair(&world, "ada", 2).await;
     assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued);
-    let reader = countersign_core::feed::Reader::Enforcer(robot());
+    let reader = countersign_core::delivery::feed::Reader::Enforcer(robot());
     let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     assert_eq!(told[0].delivery.msg_type.as_str(), "prompt.send");
     let body =
@@ -341,7 +341,7 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench:
     acknowledge("delivered").await.unwrap();
     acknowledge("error").await.unwrap();
     assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued, "the answer that was given");
-    let reader = countersign_core::feed::Reader::Approver(approver("ada"));
+    let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
     let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "prompt.ack"), "it never goes back");
 }
@@ -398,13 +398,13 @@ async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(bench: 
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     let event = parse::<SessionEvent<'_>>(start.as_bytes()).unwrap();
     world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
-    let send = async |id: &str, session: &str, sees_all: bool| {
+    let send = async |id: &str, session: &str, sees_all_sessions: bool| {
         let text = format!(
             r#"{{"requestId":"{id}","sessionId":"{session}","target":"agentChat","promptHash":"{}","ciphertext":"c"}}"#,
             Sha256Hex::digest(id.as_bytes())
         );
         let submission = PromptSubmission {
-            sees_all,
+            sees_all_sessions,
             tenant: world.tenant.clone(),
             approver: approver("ada"),
             request_id: id.parse().unwrap(),
@@ -425,11 +425,11 @@ async fn whoever_listens_to_a_key_hears_that_it_is_revoked(bench: Box<dyn Bench>
     let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
     let key_id = made.key.key_id().clone();
     let listener = world.gateway.listen_to_key(&world.tenant, key_id.as_str());
-    assert!(world.gateway.key_stands(&world.tenant, key_id.as_str()).await.unwrap());
+    assert!(world.gateway.key_is_active(&world.tenant, key_id.as_str()).await.unwrap());
     assert!(timeout(Duration::from_millis(50), listener.rung()).await.is_err());
     world.gateway.revoke_key(&world.tenant, &key_id).await.unwrap();
     timeout(Duration::from_secs(5), listener.rung()).await.unwrap();
-    assert!(!world.gateway.key_stands(&world.tenant, key_id.as_str()).await.unwrap());
+    assert!(!world.gateway.key_is_active(&world.tenant, key_id.as_str()).await.unwrap());
 }
 
 async fn a_prompt_with_another_hash_conflicts(bench: Box<dyn Bench>) {
@@ -459,19 +459,19 @@ async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Benc
     };
     let end =
         r#"{"sessionId":"s","eventType":"session.end","endedAt":"2026-11-15T12:00:09Z","reason":"user_end"}"#;
-    assert_eq!(report(status).await.unwrap(), Reported::Taken, "before the start is fine");
-    assert_eq!(report(start).await.unwrap(), Reported::Taken);
-    assert_eq!(report(start).await.unwrap(), Reported::Known);
-    assert_eq!(report(older).await.unwrap(), Reported::Taken);
-    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Taken);
-    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Known);
+    assert_eq!(report(status).await.unwrap(), Reported::New, "before the start is fine");
+    assert_eq!(report(start).await.unwrap(), Reported::New);
+    assert_eq!(report(start).await.unwrap(), Reported::Duplicate);
+    assert_eq!(report(older).await.unwrap(), Reported::New);
+    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::New);
+    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Duplicate);
     assert_eq!(status_of(&report(&snapshot("two")).await, 202), 409);
     let sealed_anew = snapshot("one").replace(r#""ciphertext":"c""#, r#""ciphertext":"d""#);
-    assert_eq!(report(&sealed_anew).await.unwrap(), Reported::Known, "the same snapshot, sealed anew");
+    assert_eq!(report(&sealed_anew).await.unwrap(), Reported::Duplicate, "the same snapshot, sealed anew");
     let older_start = start.replace("12:00:00Z", "11:00:00Z").replace(r#""h""#, r#""g""#);
-    assert_eq!(report(&older_start).await.unwrap(), Reported::Taken);
-    assert_eq!(report(end).await.unwrap(), Reported::Taken);
-    assert_eq!(report(end).await.unwrap(), Reported::Known);
+    assert_eq!(report(&older_start).await.unwrap(), Reported::New);
+    assert_eq!(report(end).await.unwrap(), Reported::New);
+    assert_eq!(report(end).await.unwrap(), Reported::Duplicate);
     let late = status.replace("planning", "editing");
     assert_eq!(status_of(&report(&late).await, 202), 409);
 
@@ -481,7 +481,7 @@ async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Benc
     assert_eq!(session.agent_host.as_deref(), Some("h"), "so it is with the start");
     assert!(session.end.is_some() && session.snapshots.len() == 1);
     assert_eq!(status_of(&world.gateway.session(&world.tenant, Viewer::Approver(&eve), &id).await, 200), 404);
-    let reader = countersign_core::feed::Reader::Approver(ada.clone());
+    let reader = countersign_core::delivery::feed::Reader::Approver(ada.clone());
     assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 6);
     assert!(world.inbox("ada").await.is_empty(), "news is not in the inbox");
 }
@@ -490,8 +490,12 @@ async fn presence_is_online_for_ten_minutes_after_a_call(bench: Box<dyn Bench>) 
     let world = World::new(bench);
     let says =
         SelfDescription { enforcer_label: Some("Robot".parse().unwrap()), ..SelfDescription::default() };
-    world.gateway.touch(&world.tenant, &robot(), Transport::Websocket, says).await.unwrap();
-    world.gateway.touch(&world.tenant, &robot(), Transport::Poll, SelfDescription::default()).await.unwrap();
+    world.gateway.record_presence(&world.tenant, &robot(), Transport::Websocket, says).await.unwrap();
+    world
+        .gateway
+        .record_presence(&world.tenant, &robot(), Transport::Poll, SelfDescription::default())
+        .await
+        .unwrap();
     let seen = world.gateway.presence_of(&world.tenant, &robot()).await.unwrap();
     assert_eq!((seen.status, seen.transport), (Status::Online, Transport::Poll));
     assert_eq!(seen.enforcer_label, Some("Robot".parse().unwrap()));
@@ -539,7 +543,7 @@ async fn everything_that_happens_is_in_the_audit(bench: Box<dyn Bench>) {
     let committed = recording.take();
     // That a code was tried is a counter and not an event; what came of it is one.
     let happened = |change: &&countersign_core::store::Change| {
-        let put = change.puts.iter().any(|put| put.key.kind != Kind::WrongCodes);
+        let put = change.puts.iter().any(|put| put.key.kind != Kind::FailedCodeAttempts);
         put || !change.marks.is_empty()
     };
     for change in committed.iter().filter(happened) {

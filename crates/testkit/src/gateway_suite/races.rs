@@ -149,7 +149,7 @@ async fn two_different_submissions_race(bench: Box<dyn Bench>) {
 async fn two_completions_race(bench: Box<dyn Bench>) {
     let world = World::new(bench);
     let second = world.second_gateway().await;
-    let codes = countersign_core::use_cases::pairing::CodeKey([7; 32]);
+    let codes = countersign_core::model::pairing::CodeKey([7; 32]);
     for round in 0..rounds() {
         let key = |name: &str| PublicKey::Opaque(name.into());
         let begin = InitiateRequest {

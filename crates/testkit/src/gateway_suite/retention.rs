@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use countersign_core::{
+    model::{idempotency::IdempotencyKey, viewer::Viewer},
     store::{Change, Key, Kind, PayloadId, Put},
-    use_cases::{
-        Viewer, acknowledge::Acknowledger, idempotency::IdempotencyKey, prompt::PromptSubmission,
-        submit::Submission,
-    },
+    use_cases::{acknowledge::Acknowledger, prompt::PromptSubmission, submit::Submission},
 };
 use countersign_wire::{id::RequestId, parse, refresh::RefreshBody};
 
@@ -63,7 +61,10 @@ async fn bodies_go_thirty_days_after_the_end(bench: Box<dyn Bench>) {
     world.gateway.sweep().await.unwrap();
     for id in ids {
         assert_eq!(status_of(&world.status(id).await, 200), 404, "{id}");
-        assert!(world.gateway.store().deliveries_about(&world.tenant, id).await.unwrap().is_empty(), "{id}");
+        assert!(
+            world.gateway.store().deliveries_by_subject(&world.tenant, id).await.unwrap().is_empty(),
+            "{id}"
+        );
     }
 }
 
@@ -86,7 +87,7 @@ async fn no_body_outlives_what_it_belongs_to(bench: Box<dyn Bench>) {
     let prompt =
         format!(r#"{{"requestId":"p","target":"agentChat","promptHash":"{hash}","ciphertext":"c"}}"#);
     let submission = PromptSubmission {
-        sees_all: true,
+        sees_all_sessions: true,
         tenant: tenant.clone(),
         approver: ada.clone(),
         request_id: "p".parse().unwrap(),
@@ -223,7 +224,7 @@ async fn sweeping_twice_does_nothing_more(bench: Box<dyn Bench>) {
     let (one, two) = tokio::join!(world.gateway.sweep(), second.sweep());
     one.unwrap();
     two.unwrap();
-    assert_eq!(world.gateway.sweep().await.unwrap().looked_at, 0);
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 0);
     assert_eq!(world.expired("ada").await.len(), 450);
 }
 

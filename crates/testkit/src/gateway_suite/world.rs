@@ -7,15 +7,15 @@ use std::{
 
 use countersign_core::{
     Error, Gateway,
-    chance::Chance,
-    doorbell::LocalDoorbell,
-    gateway::Retention,
+    model::viewer::Viewer,
+    notify::LocalDoorbell,
+    random::RandomSource,
+    retention::Retention,
     store::Store,
     use_cases::{
-        Viewer,
         decide::DecisionSubmission,
         inbox::{Item, List, Position},
-        status::Standing,
+        status::ExchangeSnapshot,
         submit::{Submission, Submitted},
     },
 };
@@ -40,7 +40,7 @@ impl Seeded {
     }
 }
 
-impl Chance for Seeded {
+impl RandomSource for Seeded {
     fn fill(&self, buffer: &mut [u8]) {
         let mut state = self.0.lock().unwrap();
         for byte in buffer {
@@ -230,7 +230,7 @@ impl World {
     }
 
     /// How an exchange stands, to the operator.
-    pub async fn status(&self, id: &str) -> Result<Standing, Error> {
+    pub async fn status(&self, id: &str) -> Result<ExchangeSnapshot, Error> {
         self.gateway.status(&self.tenant, Viewer::Operator, &id.parse().unwrap()).await
     }
 

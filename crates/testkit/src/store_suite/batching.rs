@@ -83,7 +83,7 @@ async fn of_many_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
     assert_eq!(won.len(), 1);
     let winner = record(&ours, 1, won[0].to_string());
     for outcome in outcomes.iter().filter(|outcome| !committed(outcome)) {
-        assert_eq!(*outcome, Outcome::Lost { current: vec![Some(winner.clone())], now: start() });
+        assert_eq!(*outcome, Outcome::Conflict { current: vec![Some(winner.clone())], now: start() });
     }
     assert_eq!(load(&store, &ours).await, Some(winner));
 }
@@ -112,7 +112,7 @@ async fn changes_that_arrive_together_see_each_others_writes(bench: Box<dyn Benc
                 };
                 match store.commit(next).await.unwrap() {
                     Outcome::Committed { .. } => return met.unwrap_or(0) + 1,
-                    Outcome::Lost { current, .. } => met = Some(current[0].as_ref().unwrap().version),
+                    Outcome::Conflict { current, .. } => met = Some(current[0].as_ref().unwrap().version),
                 }
             }
         });

@@ -142,7 +142,7 @@ async fn names_of_mailboxes_come_back(bench: Box<dyn Bench>) {
     let all = mailboxes.iter().fold(change(), |all, mailbox| all.deliver(delivery(mailbox, "m", &ours)));
     let (_, told) = commit_ok(&store, all).await;
     assert_eq!(told, vec![1; mailboxes.len()]);
-    let found = store.deliveries_about(&tenant(), "ours").await.unwrap();
+    let found = store.deliveries_by_subject(&tenant(), "ours").await.unwrap();
     let mut found: Vec<_> = found.into_iter().map(|(mailbox, _)| mailbox).collect();
     found.sort();
     mailboxes.sort();

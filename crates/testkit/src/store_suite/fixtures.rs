@@ -83,11 +83,11 @@ pub(super) fn delivery(mailbox: &Mailbox, msg_id: &str, subject: &Key) -> NewDel
 }
 
 pub(super) fn one(mailbox: &Mailbox, number: u64) -> Removal {
-    Removal::One { mailbox: mailbox.clone(), number }
+    Removal::ByNumber { mailbox: mailbox.clone(), number }
 }
 
 pub(super) fn about(subject: &Key, msg_types: &[MsgType]) -> Removal {
-    Removal::About { subject: subject.clone(), msg_types: msg_types.to_vec() }
+    Removal::BySubject { subject: subject.clone(), msg_types: msg_types.to_vec() }
 }
 
 /// Everything in the mailbox.
@@ -186,7 +186,7 @@ impl Building for Change {
 pub(super) async fn commit_ok(store: &Handle, change: Change) -> (Timestamp, Vec<u64>) {
     match store.commit(change).await.expect("the store answers") {
         Outcome::Committed { now, numbers } => (now, numbers),
-        Outcome::Lost { current, now } => {
+        Outcome::Conflict { current, now } => {
             // Without their contents, which may be megabytes.
             let met: Vec<_> = current.iter().flatten().map(|met| (&met.key, met.version)).collect();
             panic!("should have been committed at {now}, but met {met:?} and nothing else")
@@ -197,7 +197,7 @@ pub(super) async fn commit_ok(store: &Handle, change: Change) -> (Timestamp, Vec
 /// Tries to commit and loses; what the guards met and the store's time.
 pub(super) async fn commit_lost(store: &Handle, change: Change) -> (Vec<Option<Record>>, Timestamp) {
     match store.commit(change).await.expect("the store answers") {
-        Outcome::Lost { current, now } => (current, now),
+        Outcome::Conflict { current, now } => (current, now),
         committed @ Outcome::Committed { .. } => panic!("should have been lost: {committed:?}"),
     }
 }

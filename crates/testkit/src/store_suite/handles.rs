@@ -47,8 +47,8 @@ async fn race(handles: [&Handle; 2], changes: [Change; 2]) -> (usize, Vec<Option
     let [first, second] = changes;
     let outcomes = tokio::join!(handles[0].commit(first), handles[1].commit(second));
     match (outcomes.0.unwrap(), outcomes.1.unwrap()) {
-        (Outcome::Committed { .. }, Outcome::Lost { current, .. }) => (0, current),
-        (Outcome::Lost { current, .. }, Outcome::Committed { .. }) => (1, current),
+        (Outcome::Committed { .. }, Outcome::Conflict { current, .. }) => (0, current),
+        (Outcome::Conflict { current, .. }, Outcome::Committed { .. }) => (1, current),
         both => panic!("exactly one wins: {both:?}"),
     }
 }

@@ -26,7 +26,7 @@ fn typed(mailbox: &Mailbox, msg_type: MsgType, subject: &Key) -> NewDelivery {
 
 /// What tells of the subject: the name of its mailbox and its number, sorted.
 async fn found_about(store: &Handle, subject: &str) -> Vec<(String, u64)> {
-    let found = store.deliveries_about(&tenant(), subject).await.unwrap();
+    let found = store.deliveries_by_subject(&tenant(), subject).await.unwrap();
     let mut found: Vec<_> =
         found.into_iter().map(|(mailbox, delivery)| (mailbox.to_string(), delivery.number)).collect();
     found.sort();
@@ -159,7 +159,7 @@ async fn deliveries_about_finds_all_kinds_in_all_mailboxes(bench: Box<dyn Bench>
     let expected = [("a:ann", 2), ("s", 1), ("xs", 1)].map(|(name, number)| (name.to_owned(), number));
     assert_eq!(found_about(&store, "x").await, expected);
 
-    let found = store.deliveries_about(&tenant(), "x").await.unwrap();
+    let found = store.deliveries_by_subject(&tenant(), "x").await.unwrap();
     for (mailbox, delivery) in found {
         let there = read(&store, all_of(&mailbox)).await;
         assert!(there.contains(&delivery), "whole, as in its mailbox: {delivery:?}");

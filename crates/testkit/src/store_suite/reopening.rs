@@ -53,7 +53,7 @@ async fn deliveries_survive_whole(mut bench: Box<dyn Bench>) {
     bench.set_now(later(60)).await;
     bench.reopen().await;
     assert_eq!(read(&bench.store(), all_of(&ann)).await, before);
-    assert_eq!(bench.store().deliveries_about(&tenant(), "ours").await.unwrap().len(), 3);
+    assert_eq!(bench.store().deliveries_by_subject(&tenant(), "ours").await.unwrap().len(), 3);
 }
 
 async fn numbering_continues(mut bench: Box<dyn Bench>) {

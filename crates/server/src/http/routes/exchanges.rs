@@ -9,8 +9,9 @@ use axum::{
     response::Response,
 };
 use countersign_core::{
-    message::{Message, Party},
-    use_cases::{Viewer, wait::Waited},
+    delivery::message::{Message, Party},
+    model::viewer::Viewer,
+    use_cases::wait::WaitOutcome,
 };
 use countersign_wire::{
     RawObject,
@@ -98,7 +99,9 @@ pub(crate) async fn wait(
     let patience = asked.timeout()?;
     let waiting = Box::new(Waiting { app, caller, request_id, http_id, last: hold.last });
     // What can be answered or refused at once never leaves HTTP.
-    if let decided @ Waited::Decided { .. } = waiting.wait(Duration::ZERO).await.about(&waiting.request_id)? {
+    if let decided @ WaitOutcome::Decided { .. } =
+        waiting.wait(Duration::ZERO).await.about(&waiting.request_id)?
+    {
         return Ok(waiting.answer(decided).map(axum::body::Body::from));
     }
     match hold.take(move |socket| waiting.hold(socket, patience)).await {}
@@ -115,7 +118,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    async fn wait(&self, patience: Duration) -> Result<Waited, countersign_core::Error> {
+    async fn wait(&self, patience: Duration) -> Result<WaitOutcome, countersign_core::Error> {
         self.app.gateway.wait(&self.caller.tenant, self.caller.viewer(), &self.request_id, patience).await
     }
 
@@ -137,10 +140,10 @@ impl Waiting {
         Some(socket)
     }
 
-    fn answer(&self, waited: Waited) -> HttpResponse<Bytes> {
+    fn answer(&self, waited: WaitOutcome) -> HttpResponse<Bytes> {
         let mut response = HttpResponse::new(Bytes::new());
         match waited {
-            Waited::Decided { msg_id, enforcer, approver, decision, at, expires_at } => {
+            WaitOutcome::Decided { msg_id, enforcer, approver, decision, at, expires_at } => {
                 let message = Message {
                     msg_id,
                     msg_type: MsgType::DecisionDeliver,
@@ -157,7 +160,7 @@ impl Waiting {
                 *response.body_mut() = envelope.into();
                 response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROTO_JSON));
             }
-            Waited::Nothing { state } => {
+            WaitOutcome::NotDecided { state } => {
                 *response.status_mut() = StatusCode::NO_CONTENT;
                 response.headers_mut().insert(PROTO_EXCHANGE_STATE, HeaderValue::from_static(state.as_str()));
             }

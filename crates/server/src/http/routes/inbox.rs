@@ -2,11 +2,9 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use countersign_core::{
-    message::{Message, Party},
-    use_cases::{
-        Viewer,
-        inbox::{Item, List, Position},
-    },
+    delivery::message::{Message, Party},
+    model::viewer::Viewer,
+    use_cases::inbox::{Item, List, Position},
 };
 use countersign_wire::{
     RawObject,

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use countersign_core::{
+use countersign_core::model::{
+    credential::{Credential, Role},
     policy::Policy,
-    use_cases::credentials::{Credential, Role},
 };
 use countersign_wire::{
     FromMembers, Members,

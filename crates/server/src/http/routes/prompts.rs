@@ -1,7 +1,7 @@
 //! `POST /v1/prompt`: an approver's prompt, or an enforcer's word on one.
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use countersign_core::use_cases::credentials::Role;
+use countersign_core::model::credential::Role;
 use serde::Serialize;
 
 use crate::{

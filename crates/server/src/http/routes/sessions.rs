@@ -32,8 +32,8 @@ pub(crate) async fn report(
 ) -> Result<Response, Refusal> {
     let (session_id, reported) = operations::report(&app, &caller, &received.framed()?).await?;
     let status = match reported {
-        Reported::Taken => StatusCode::ACCEPTED,
-        Reported::Known => StatusCode::OK,
+        Reported::New => StatusCode::ACCEPTED,
+        Reported::Duplicate => StatusCode::OK,
     };
     Ok(answer::json(status, Taken { session_id }))
 }

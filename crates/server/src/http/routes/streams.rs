@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header},
     response::Response,
 };
-use countersign_core::message::Party;
+use countersign_core::delivery::message::Party;
 use countersign_wire::{
     Error,
     failure::Failure,

@@ -8,8 +8,9 @@ mod reference;
 
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
-use countersign_core::use_cases::{
-    Viewer, acknowledge::Acknowledger, inbox::List, pairing::CodeKey, wait::Waited,
+use countersign_core::{
+    model::{pairing::CodeKey, viewer::Viewer},
+    use_cases::{acknowledge::Acknowledger, inbox::List, wait::WaitOutcome},
 };
 use countersign_wire::{
     exchange::State,
@@ -73,8 +74,8 @@ async fn perform(world: &World, op: &Op) -> u16 {
         }
         Op::Wait { id: index, enforcer: who } => {
             match gateway.wait(tenant, Viewer::Enforcer(&enforcer(who)), &id(index), Duration::ZERO).await {
-                Ok(Waited::Decided { .. }) => 200,
-                Ok(Waited::Nothing { .. }) => 204,
+                Ok(WaitOutcome::Decided { .. }) => 200,
+                Ok(WaitOutcome::NotDecided { .. }) => 204,
                 Err(error) => error.failure().status(),
             }
         }

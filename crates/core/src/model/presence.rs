@@ -1,4 +1,4 @@
-//! Which enforcers are there. Cheap to lose, and never a reason to refuse anything. Pure.
+//! Which enforcers are online. Cheap to lose, and never a reason to reject anything. Pure.
 
 use std::time::Duration;
 
@@ -10,31 +10,33 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
-/// For how long an enforcer counts as online after its last call.
-pub const POLLER_LIFE: Duration = Duration::from_mins(10);
+use crate::store::{Kind, Stored};
 
-/// Calls within this time of one that was noted are not noted; a call counts for all of [`POLLER_LIFE`] nevertheless.
-pub const NOTED_AGAIN_AFTER: Duration = Duration::from_mins(1);
+/// How long an enforcer counts as online after its last call.
+pub const ONLINE_AFTER_CALL: Duration = Duration::from_mins(10);
 
-/// When and how an enforcer was last heard of, and what it said of itself.
+/// A call within this time of a recorded one is not recorded; it counts for all of [`ONLINE_AFTER_CALL`] nevertheless.
+pub const PRESENCE_WRITE_INTERVAL: Duration = Duration::from_mins(1);
+
+/// When and how an enforcer was last seen, and what it said of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    /// When.
     pub last_seen_at: Timestamp,
-    /// How.
     pub transport: Transport,
-    /// What it works on.
     pub workspace_name: Option<Label>,
-    /// What people call it.
     pub enforcer_label: Option<Label>,
-    /// What it says it can do.
+    /// From the `hello` of its last WebSocket; `None` if it never sent one.
     pub capabilities: Option<Capabilities>,
 }
 
+impl Stored for Presence {
+    const KIND: Kind = Kind::Presence;
+}
+
 impl Presence {
-    /// The record that others see. `channel` is what its newest live channel is, where it has one.
+    /// The record that others see. `channel` is the transport of its newest live channel; `None` if it has none.
     pub fn record(&self, enforcer: EnforcerId, channel: Option<Transport>, now: Timestamp) -> PresenceRecord {
-        let called_lately = now < self.last_seen_at.plus(POLLER_LIFE + NOTED_AGAIN_AFTER);
+        let called_lately = now < self.last_seen_at.plus(ONLINE_AFTER_CALL + PRESENCE_WRITE_INTERVAL);
         PresenceRecord {
             enforcer_device_id: enforcer,
             status: if channel.is_some() || called_lately { Status::Online } else { Status::Offline },

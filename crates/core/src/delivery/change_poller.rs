@@ -1,5 +1,5 @@
-//! Looks whether a ring was lost: compares what is listened to on this node with the store, in a few large
-//! reads and not one for each listener. Needed wherever somebody else writes to the same store.
+//! Polls the store for changes that no ring announced: compares what somebody on this node listens to with the store, in
+//! a few large reads and not one for each listener. Needed wherever another process writes to the same store.
 
 use std::{
     collections::HashMap,
@@ -10,21 +10,22 @@ use std::{
 use countersign_wire::id::TenantId;
 
 use crate::{
-    Error, Gateway,
-    doorbell::Ring,
+    error::Error,
+    gateway::Gateway,
+    notify::Ring,
     store::{Key, MailboxKey},
 };
 
-/// Looked at in one read.
+/// Mailboxes or records that one read compares.
 const CHUNK: usize = 500;
 
-/// So many are woken at once, and then others after a pause: each of them will read something.
-const WOKEN: usize = 50;
-const PAUSE: Duration = Duration::from_millis(1);
+/// Listeners are woken in groups of this size, with a pause between them: each of them will read something.
+const WAKE_BATCH: usize = 50;
+const WAKE_PAUSE: Duration = Duration::from_millis(1);
 
-/// What was seen on the last round, by the hash of what is listened to: there may be many, and this is kept for good.
+/// What the last round saw, by the hash of the ring: there may be many, and the map lives as long as the process.
 #[derive(Debug, Default)]
-pub struct Patrol {
+pub struct ChangePoller {
     hasher: RandomState,
     seen: HashMap<u64, Seen>,
     round: u64,
@@ -36,10 +37,10 @@ struct Seen {
     round: u64,
 }
 
-impl Patrol {
+impl ChangePoller {
     /// Whether this has changed since the last round, or is new: then it may have changed between its listener's first
-    /// look and now.
-    fn is_news(&mut self, ring: &Ring, number: u64) -> bool {
+    /// read and now.
+    fn has_changed(&mut self, ring: &Ring, number: u64) -> bool {
         let seen = Seen { number, round: self.round };
         let known = self.seen.insert(self.hasher.hash_one(ring), seen);
         known.is_none_or(|known| known.number != number)
@@ -47,9 +48,9 @@ impl Patrol {
 }
 
 impl Gateway {
-    /// One round: rings for everything that has changed since the last one, and for what is new to it.
-    pub async fn patrol(&self, patrol: &mut Patrol) -> Result<usize, Error> {
-        patrol.round += 1;
+    /// One round: rings for everything that has changed since the last one, and for what is new to it. Returns how many.
+    pub async fn poll_changes(&self, poller: &mut ChangePoller) -> Result<usize, Error> {
+        poller.round += 1;
         let mut mailboxes: Vec<MailboxKey> = Vec::new();
         let mut records: HashMap<TenantId, Vec<Key>> = HashMap::new();
         for ring in self.doorbell.listened_to() {
@@ -62,28 +63,32 @@ impl Gateway {
         for chunk in mailboxes.chunks(CHUNK) {
             let heads = self.store.heads(chunk).await?;
             let rings = chunk.iter().cloned().map(Ring::Mailbox).zip(heads);
-            changed += self.ring_for_news(patrol, rings).await;
+            changed += self.ring_for_changed(poller, rings).await;
         }
         for (tenant, keys) in records {
             for chunk in keys.chunks(CHUNK) {
                 let loaded = self.store.load(&tenant, chunk).await?;
                 let versions = loaded.records.iter().map(|record| record.as_ref().map_or(0, |it| it.version));
                 let rings = chunk.iter().map(|key| Ring::Record(tenant.clone(), key.clone())).zip(versions);
-                changed += self.ring_for_news(patrol, rings).await;
+                changed += self.ring_for_changed(poller, rings).await;
             }
         }
-        let round = patrol.round;
-        patrol.seen.retain(|_, seen| seen.round == round);
+        let round = poller.round;
+        poller.seen.retain(|_, seen| seen.round == round);
         Ok(changed)
     }
 
-    async fn ring_for_news(&self, patrol: &mut Patrol, rings: impl Iterator<Item = (Ring, u64)>) -> usize {
-        let news: Vec<Ring> =
-            rings.filter(|(ring, number)| patrol.is_news(ring, *number)).map(|(ring, _)| ring).collect();
-        for some in news.chunks(WOKEN) {
-            self.doorbell.ring(some);
-            tokio::time::sleep(PAUSE).await;
+    async fn ring_for_changed(
+        &self,
+        poller: &mut ChangePoller,
+        rings: impl Iterator<Item = (Ring, u64)>,
+    ) -> usize {
+        let changed: Vec<Ring> =
+            rings.filter(|(ring, number)| poller.has_changed(ring, *number)).map(|(ring, _)| ring).collect();
+        for group in changed.chunks(WAKE_BATCH) {
+            self.doorbell.ring(group);
+            tokio::time::sleep(WAKE_PAUSE).await;
         }
-        news.len()
+        changed.len()
     }
 }

@@ -1,4 +1,4 @@
-//! Randomness, handed in: the operating system's in the gateway, a seed in tests.
+//! Randomness is an argument: the operating system's in the gateway, a seeded source in tests.
 
 use countersign_wire::{
     hash::Sha256Hex,
@@ -9,45 +9,41 @@ use countersign_wire::{
 use crate::store::PayloadId;
 
 /// A source of unpredictable bytes.
-pub trait Chance: Send + Sync + 'static {
-    /// Fills the buffer.
+pub trait RandomSource: Send + Sync + 'static {
     fn fill(&self, buffer: &mut [u8]);
 }
 
-impl dyn Chance {
+impl dyn RandomSource {
     fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);
         bytes
     }
 
-    /// A ULID: sorted by time, unique by chance.
+    /// A ULID: sorted by time, unique by its random part.
     pub fn ulid(&self, now: Timestamp) -> ulid::Ulid {
         let millis = u64::try_from(now.unix_micros() / 1_000).unwrap_or_default();
         ulid::Ulid::from_parts(millis, u128::from_be_bytes(self.bytes()))
     }
 
-    /// The name of a new message.
     pub fn msg_id(&self, now: Timestamp) -> MsgId {
         id(&self.ulid(now).to_string())
     }
 
-    /// The name of a new payload.
     pub fn payload_id(&self, now: Timestamp) -> PayloadId {
         PayloadId(self.ulid(now).into())
     }
 
-    /// A secret that nobody guesses.
-    pub fn token(&self) -> RoutingToken {
+    /// 256 random bits as a routing token.
+    pub fn routing_token(&self) -> RoutingToken {
         id(&self.secret())
     }
 
-    /// 256 bits in hex.
+    /// 256 random bits in hex.
     pub fn secret(&self) -> String {
         Sha256Hex::from_bytes(self.bytes()).to_string()
     }
 
-    /// One byte.
     pub fn byte(&self) -> u8 {
         let [byte] = self.bytes();
         byte

@@ -1,52 +1,65 @@
-//! Which channels an enforcer has open, on whatever node, and which of them is to be told. Pure.
+//! Which channels an enforcer has open, on any node, and which of them gets messages. Pure.
 //!
 //! Channels are numbered by the store in the order in which they connected. A channel is live while its node's
 //! lease is; a node that dies stops renewing, and after that its channels count for nothing.
 
 use std::time::Duration;
 
-use countersign_wire::presence::Transport;
+use countersign_wire::{presence::Transport, timestamp::Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::store::{Kind, Stored};
 
 /// A node renews its lease this often.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// A node that has not renewed its lease for this long is taken for dead.
+/// A node that has not renewed its lease for this long counts as dead.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// An enforcer has at most so many channels; when one more opens, the oldest is forgotten.
-pub const MOST_OPEN: usize = 32;
+/// When an enforcer opens one more channel than this, its oldest is dropped.
+pub const MAX_OPEN_CHANNELS: usize = 32;
 
 /// One run of one gateway process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub String);
 
-/// Names a channel among those of its enforcer. A higher one connected later.
+/// Numbers the channels of an enforcer. A higher one connected later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ChannelNumber(pub u64);
 
 /// One open channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
-    /// Its number.
     pub number: ChannelNumber,
-    /// Where it is.
     pub node: NodeId,
-    /// What it is.
     pub transport: Transport,
 }
 
 /// All open channels of one enforcer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channels {
-    /// The last number that was given.
+    /// The last number that was assigned.
     pub last: u64,
-    /// Those that are open, oldest first.
+    /// Open channels, oldest first.
     pub open: Vec<Channel>,
 }
 
+impl Stored for Channels {
+    const KIND: Kind = Kind::Channels;
+}
+
+/// A node counts as alive until this time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub until: Timestamp,
+}
+
+impl Stored for Lease {
+    const KIND: Kind = Kind::Lease;
+}
+
 impl Channels {
-    /// Adds a channel, which becomes the newest, and forgets those of dead nodes and those that are too many.
+    /// Adds a channel, which becomes the newest, and drops those of dead nodes and the oldest beyond the limit.
     pub fn open(
         &mut self,
         node: &NodeId,
@@ -57,19 +70,19 @@ impl Channels {
         self.last += 1;
         let number = ChannelNumber(self.last);
         self.open.push(Channel { number, node: node.clone(), transport });
-        let too_many = self.open.len().saturating_sub(MOST_OPEN);
-        self.open.drain(..too_many);
+        let excess = self.open.len().saturating_sub(MAX_OPEN_CHANNELS);
+        self.open.drain(..excess);
         number
     }
 
-    /// Takes a channel out. Says whether it was there.
+    /// Removes a channel. Returns whether it was there.
     pub fn close(&mut self, number: ChannelNumber) -> bool {
         let before = self.open.len();
         self.open.retain(|channel| channel.number != number);
         self.open.len() < before
     }
 
-    /// The newest live channel that carries a message: decisions go over any, everything else over WebSockets.
+    /// The newest live channel for a message: decisions use any channel, other messages WebSockets only.
     pub fn newest(&self, is_decision: bool, is_live: impl Fn(&NodeId) -> bool) -> Option<ChannelNumber> {
         self.open
             .iter()
@@ -89,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_live_channel_is_told_and_the_next_one_when_it_closes() {
+    fn the_newest_live_channel_gets_messages_and_the_next_one_when_it_closes() {
         let mut channels = Channels::default();
         let (a, b) = (node("a"), node("b"));
         let first = channels.open(&a, Transport::Websocket, |_| true);
@@ -105,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_channels_the_oldest_are_forgotten() {
+    fn of_too_many_channels_the_oldest_are_dropped() {
         let mut channels = Channels::default();
         let numbers: Vec<ChannelNumber> =
             (0..100).map(|_| channels.open(&node("a"), Transport::Sse, |_| true)).collect();
@@ -114,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_never_given_twice_and_channels_of_dead_nodes_are_forgotten() {
+    fn numbers_are_never_assigned_twice_and_channels_of_dead_nodes_are_dropped() {
         let mut channels = Channels::default();
         let first = channels.open(&node("dead"), Transport::Websocket, |_| true);
         let second = channels.open(&node("new"), Transport::Websocket, |_| false);

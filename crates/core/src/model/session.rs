@@ -1,4 +1,4 @@
-//! Sessions of agents, told by their events, which may come in any order before the end. Pure.
+//! Agents' sessions, built from their events, which may arrive in any order before the end. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,65 +11,79 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::store::PayloadId;
+use crate::store::{Kind, PayloadId, Stored};
 
 /// One session as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Whose agent it is.
+    /// The enforcer that reports it.
     pub enforcer: EnforcerId,
     /// The program that the agent runs in.
     pub agent_host: Option<String>,
-    /// What it works on.
     pub repo_ref: Option<String>,
-    /// What it is doing.
+    /// `None` until the first `session.status`.
     pub activity: Option<Activity>,
-    /// When it began, by its own word.
+    /// When it started, by the enforcer's clock; `None` until `session.start`.
     pub created_at: Option<Timestamp>,
-    /// When it last told of its activity, by its own word.
+    /// The time of the newest `session.status`, by the enforcer's clock.
     pub updated_at: Option<Timestamp>,
-    /// How it ended.
+    /// `None` until `session.end`.
     pub end: Option<End>,
-    /// Until when it is kept: some time after its last event.
+    /// When it may be deleted: retention after its last event.
     pub kept_until: Option<Timestamp>,
     /// The latest snapshot of each type.
     pub snapshots: BTreeMap<SnapshotType, Snapshot>,
 }
 
+impl Stored for Session {
+    const KIND: Kind = Kind::Session;
+}
+
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// When, by its own word.
+    /// By the enforcer's clock.
     pub at: Timestamp,
-    /// Why.
     pub reason: EndReason,
 }
 
-/// One snapshot.
+/// The latest snapshot of its type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Which one.
     pub id: SnapshotId,
-    /// What it says.
     pub hash: Sha256Hex,
-    /// When, by its own word.
+    /// By the enforcer's clock.
     pub created_at: Timestamp,
     /// The event as it was sent.
     pub event: PayloadId,
 }
 
-/// Why an event is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The session is over.
+/// An event that was recorded, so that it is recorded once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedEvent {
+    /// SHA-256 of its canonical form; of a snapshot, its own hash.
+    pub digest: Sha256Hex,
+    /// The event as it was sent.
+    pub event: PayloadId,
+}
+
+impl Stored for RecordedEvent {
+    const KIND: Kind = Kind::SessionEvent;
+}
+
+/// Why an event is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    #[error("the session has ended")]
     Closed,
-    /// The snapshot id belongs to another snapshot.
+    #[error("the snapshot id belongs to another snapshot")]
     DuplicateSnapshot,
     /// The session is another enforcer's.
+    #[error("not found")]
     NotFound,
 }
 
-impl Refusal {
+impl SessionError {
     /// What the client is told.
     pub fn failure(self) -> Failure {
         match self {
@@ -81,7 +95,7 @@ impl Refusal {
 }
 
 impl Session {
-    /// A session of which nothing is known yet.
+    /// A session without events.
     pub fn new(enforcer: EnforcerId) -> Self {
         Self {
             enforcer,
@@ -96,10 +110,10 @@ impl Session {
         }
     }
 
-    /// Takes in a new event. What is older than what is known does not undo it.
-    pub fn apply(&mut self, event: &SessionEvent<'_>, stored_as: PayloadId) -> Result<(), Refusal> {
+    /// Applies a new event. An older event does not overwrite a newer one.
+    pub fn apply(&mut self, event: &SessionEvent<'_>, stored_as: PayloadId) -> Result<(), SessionError> {
         if self.end.is_some() {
-            return Err(Refusal::Closed);
+            return Err(SessionError::Closed);
         }
         match event {
             SessionEvent::Start(start) => {

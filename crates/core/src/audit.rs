@@ -1,0 +1,62 @@
+//! Rows of the audit log: who did what, without bodies and secrets.
+
+use countersign_wire::exchange::State as WireState;
+use serde::Serialize;
+
+use crate::{
+    model::exchange::Exchange,
+    store::{AuditRow, Key, StoreError},
+};
+
+/// Who did something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Actor<'a> {
+    Enforcer(&'a str),
+    Approver(&'a str),
+    Operator,
+    /// Nobody: a time has passed.
+    Clock,
+}
+
+/// A transition of an exchange to the state in `next`.
+pub(crate) fn transition(
+    subject: Key,
+    actor: Actor<'_>,
+    from: Option<WireState>,
+    next: &Exchange,
+) -> Result<AuditRow, StoreError> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Event<'e> {
+        actor: Actor<'e>,
+        from: Option<WireState>,
+        to: WireState,
+        artifact_hash: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        decision_digest: Option<String>,
+    }
+    let event = Event {
+        actor,
+        from,
+        to: next.state.to_wire(),
+        artifact_hash: next.artifact_hash.to_string(),
+        decision_digest: next.state.decided().map(|decided| decided.digest.to_string()),
+    };
+    row(subject, &event)
+}
+
+/// Anything that is no transition of an exchange.
+pub(crate) fn action(subject: Key, actor: Actor<'_>, did: &'static str) -> Result<AuditRow, StoreError> {
+    #[derive(Serialize)]
+    struct Event<'e> {
+        actor: Actor<'e>,
+        did: &'static str,
+    }
+    row(subject, &Event { actor, did })
+}
+
+fn row(subject: Key, event: &impl Serialize) -> Result<AuditRow, StoreError> {
+    let event = serde_json::to_vec(event).map_err(StoreError::corrupt)?;
+    Ok(AuditRow { subject, event: event.into() })
+}

@@ -1,0 +1,13 @@
+//! What is stored, one file for each type, with its record kind and its pure rules beside it.
+
+pub mod channels;
+pub mod credential;
+pub mod exchange;
+pub mod idempotency;
+pub mod pairing;
+pub mod policy;
+pub mod presence;
+pub mod prompt;
+pub mod session;
+pub mod ticket;
+pub mod viewer;

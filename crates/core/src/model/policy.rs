@@ -1,0 +1,28 @@
+//! What a tenant's policy restricts. The default restricts nothing.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::{Kind, Stored};
+
+/// What a tenant's operator restricts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Policy {
+    /// Reject artifacts in the clear.
+    pub require_sealed: bool,
+    /// Reject decisions of approvers without a registered signing key.
+    pub require_registered_signer: bool,
+    /// Reject submissions without an `Idempotency-Key`.
+    pub require_idempotency_key: bool,
+    /// The longest time from submission to expiry; `None` means no limit.
+    pub max_life: Option<Duration>,
+}
+
+/// The id of the one policy record of a tenant.
+pub(crate) const POLICY_ID: &str = "policy";
+
+impl Stored for Policy {
+    const KIND: Kind = Kind::Policy;
+}

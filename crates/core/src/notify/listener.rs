@@ -1,0 +1,114 @@
+//! Listeners of one process, and how they are woken.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use tokio::sync::Notify;
+
+use super::ring::Ring;
+
+/// One listener's flags, one bit for each ring that it listens to. Not a queue: however often something rings,
+/// and however slow the listener is, the memory is the same.
+#[derive(Debug, Default)]
+struct Flags {
+    rung: AtomicU8,
+    wake: Notify,
+}
+
+#[derive(Debug)]
+struct Registration {
+    flags: Arc<Flags>,
+    bit: u8,
+}
+
+type Registrations = HashMap<Ring, Vec<Registration>>;
+
+/// All listeners of this process. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Listeners {
+    registrations: Arc<Mutex<Registrations>>,
+}
+
+impl Listeners {
+    fn registrations(&self) -> MutexGuard<'_, Registrations> {
+        // Nothing panics while holding the lock.
+        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the listeners to any of these.
+    pub fn wake(&self, rings: &[Ring]) {
+        let registrations = self.registrations();
+        for registration in rings.iter().filter_map(|ring| registrations.get(ring)).flatten() {
+            registration.flags.rung.fetch_or(registration.bit, Ordering::AcqRel);
+            registration.flags.wake.notify_one();
+        }
+    }
+
+    /// Registers a listener to these, at most eight.
+    pub fn add(&self, rings: Vec<Ring>) -> Listener {
+        debug_assert!(rings.len() <= 8, "a listener has eight bits");
+        let flags = Arc::new(Flags::default());
+        let mut registrations = self.registrations();
+        for (index, ring) in rings.iter().enumerate() {
+            let registration = Registration { flags: Arc::clone(&flags), bit: 1 << index };
+            registrations.entry(ring.clone()).or_default().push(registration);
+        }
+        drop(registrations);
+        Listener { flags, rings: rings.into(), listeners: self.clone() }
+    }
+
+    /// Everything that somebody listens to.
+    pub fn rings(&self) -> Vec<Ring> {
+        self.registrations().keys().cloned().collect()
+    }
+}
+
+/// Listens until it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    flags: Arc<Flags>,
+    rings: Box<[Ring]>,
+    listeners: Listeners,
+}
+
+/// Which of a listener's rings have rung, by their index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rung(u8);
+
+impl Rung {
+    /// Whether the ring at this index did.
+    pub fn at(self, index: usize) -> bool {
+        self.0 & (1 << index) != 0
+    }
+}
+
+impl Listener {
+    /// Returns when any has rung since the last call, or since listening began.
+    pub async fn rung(&self) -> Rung {
+        loop {
+            match self.flags.rung.swap(0, Ordering::AcqRel) {
+                0 => self.flags.wake.notified().await,
+                rung => return Rung(rung),
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut registrations = self.listeners.registrations();
+        for ring in &self.rings {
+            if let Some(registered) = registrations.get_mut(ring) {
+                registered.retain(|registration| !Arc::ptr_eq(&registration.flags, &self.flags));
+                if registered.is_empty() {
+                    registrations.remove(ring);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! How long things are kept.
+
+use std::time::Duration;
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Everything of an exchange, after its end; prompts and sessions likewise.
+    pub after_end: Duration,
+    /// The tombstone, which keeps a request id taken, after the end.
+    pub tombstone: Duration,
+    /// What an `Idempotency-Key` was used for.
+    pub idempotency: Duration,
+    /// A large body whose commit never came.
+    pub orphan: Duration,
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { after_end: 30 * DAY, tombstone: 90 * DAY, idempotency: DAY, orphan: DAY / 24 }
+    }
+}

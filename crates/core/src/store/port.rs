@@ -1,0 +1,110 @@
+//! The port itself: what every store can do.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+
+use super::{
+    change::Change,
+    delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey},
+    error::StoreError,
+    key::{Key, Kind, PayloadId},
+};
+
+/// Keeps records, payloads and deliveries, durably and in order. See [`Change`] for what a commit is.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// The records behind `keys`, in their order, and the store's time.
+    async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError>;
+
+    /// Makes all of `change` durable, or none of it. The caller may wait for as long as the store does:
+    /// dropping the future does not take a commit back.
+    async fn commit(&self, change: Change) -> Result<Outcome, StoreError>;
+
+    /// The payloads behind `ids`, in their order.
+    async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError>;
+
+    /// Deliveries of one mailbox, ascending by number, and the store's time.
+    async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError>;
+
+    /// Every delivery whose subject has this id, whatever its kind, in any order.
+    async fn deliveries_by_subject(
+        &self,
+        tenant: &TenantId,
+        subject: &str,
+    ) -> Result<Vec<(Mailbox, Delivery)>, StoreError>;
+
+    /// The newest number of each mailbox, in their order; zero where there has been no delivery.
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError>;
+
+    /// Records of one kind in the order of their ids, after the id `after`.
+    async fn scan(
+        &self,
+        tenant: &TenantId,
+        kind: Kind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Record>, StoreError>;
+
+    /// What is due now in any tenant, the longest due first, and the store's time.
+    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError>;
+
+    /// Removes payloads older than `before` that no record was ever committed for; says how many.
+    async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+
+    /// The store's time.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+}
+
+/// What [`Store::load`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// One for each key that was asked for; `None` where there is no such record.
+    pub records: Vec<Option<Record>>,
+    /// The store's time of the read.
+    pub now: Timestamp,
+}
+
+impl Loaded {
+    /// The record behind the first key.
+    pub fn first(&self) -> Option<&Record> {
+        self.records.first().and_then(Option::as_ref)
+    }
+}
+
+/// A record as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub key: Key,
+    /// One when it is new, one more with every write.
+    pub version: u64,
+    /// Opaque to the store.
+    pub content: Bytes,
+}
+
+/// A record whose due time has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    pub tenant: TenantId,
+    /// Since when it is due.
+    pub at: Timestamp,
+    pub key: Key,
+}
+
+/// What became of a [`Change`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it is durable.
+    Committed {
+        /// The store's time of the commit.
+        now: Timestamp,
+        /// The numbers of its deliveries, in their order.
+        numbers: Vec<u64>,
+    },
+    /// A guard did not hold, and nothing was written. What the guards met is durable too.
+    Conflict {
+        /// The record behind each key that a guard names, in the order of the guards.
+        current: Vec<Option<Record>>,
+        now: Timestamp,
+    },
+}
