@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use countersign_core::store::Store;
-use countersign_testkit::store_suite::{self, Bench};
+use countersign_testkit::store_suite::{self, StoreHarness};
 use countersign_wire::timestamp::Timestamp;
 
 #[path = "../src/memory_mailboxes.rs"]
@@ -20,7 +20,7 @@ mod memory_store;
 
 use memory_store::{Data, MemoryStore};
 
-struct MemoryBench {
+struct MemoryHarness {
     now: Arc<AtomicI64>,
     data: Arc<Mutex<Data>>,
     store: Arc<dyn Store>,
@@ -33,7 +33,7 @@ fn open(data: &Arc<Mutex<Data>>, now: &Arc<AtomicI64>) -> Arc<dyn Store> {
 }
 
 #[async_trait]
-impl Bench for MemoryBench {
+impl StoreHarness for MemoryHarness {
     fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
     }
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
             let now = Arc::new(AtomicI64::new(store_suite::start().unix_micros()));
             let data = Arc::default();
             let store = open(&data, &now);
-            Box::new(MemoryBench { now, data, store }) as Box<dyn Bench>
+            Box::new(MemoryHarness { now, data, store }) as Box<dyn StoreHarness>
         })
     })
 }

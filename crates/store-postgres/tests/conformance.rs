@@ -9,12 +9,12 @@ use countersign_core::store::Store;
 use countersign_store_postgres::{Options, PostgresStore};
 use countersign_testkit::{
     postgres::Postgres,
-    store_suite::{self, Bench},
+    store_suite::{self, StoreHarness},
 };
 use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, NoTls};
 
-struct PostgresBench {
+struct PostgresHarness {
     server: Postgres,
     store: Arc<PostgresStore>,
     clock: Client,
@@ -30,7 +30,7 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-impl PostgresBench {
+impl PostgresHarness {
     async fn new() -> Self {
         let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
         let store = open(&server.url()).await;
@@ -43,14 +43,14 @@ impl PostgresBench {
             )
             .await
             .unwrap();
-        let bench = Self { server, store, clock };
-        bench.set_now(store_suite::start()).await;
-        bench
+        let harness = Self { server, store, clock };
+        harness.set_now(store_suite::start()).await;
+        harness
     }
 }
 
 #[async_trait]
-impl Bench for PostgresBench {
+impl StoreHarness for PostgresHarness {
     fn store(&self) -> Arc<dyn Store> {
         Arc::<PostgresStore>::clone(&self.store)
     }
@@ -73,5 +73,5 @@ impl Bench for PostgresBench {
 }
 
 fn main() -> ExitCode {
-    store_suite::run(|| Box::pin(async { Box::new(PostgresBench::new().await) as Box<dyn Bench> }))
+    store_suite::run(|| Box::pin(async { Box::new(PostgresHarness::new().await) as Box<dyn StoreHarness> }))
 }

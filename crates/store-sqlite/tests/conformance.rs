@@ -7,23 +7,23 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use async_trait::async_trait;
 use countersign_core::store::Store;
 use countersign_store_sqlite::{Clock, ManualClock, Options, SqliteStore};
-use countersign_testkit::store_suite::{self, Bench};
+use countersign_testkit::store_suite::{self, StoreHarness};
 use countersign_wire::timestamp::Timestamp;
 use tempfile::TempDir;
 
-struct SqliteBench {
+struct SqliteHarness {
     folder: TempDir,
     clock: ManualClock,
     /// Nothing only while it is opened anew.
     store: Option<Arc<SqliteStore>>,
 }
 
-impl SqliteBench {
+impl SqliteHarness {
     fn new() -> Self {
         let folder = TempDir::new().expect("a folder for the database");
-        let mut bench = Self { folder, clock: ManualClock::new(store_suite::start()), store: None };
-        bench.store = Some(bench.open());
-        bench
+        let mut harness = Self { folder, clock: ManualClock::new(store_suite::start()), store: None };
+        harness.store = Some(harness.open());
+        harness
     }
 
     fn path(&self) -> PathBuf {
@@ -37,7 +37,7 @@ impl SqliteBench {
 }
 
 #[async_trait]
-impl Bench for SqliteBench {
+impl StoreHarness for SqliteHarness {
     fn store(&self) -> Arc<dyn Store> {
         self.store.clone().expect("the store is open")
     }
@@ -59,5 +59,5 @@ impl Bench for SqliteBench {
 }
 
 fn main() -> ExitCode {
-    store_suite::run(|| Box::pin(async { Box::new(SqliteBench::new()) as Box<dyn Bench> }))
+    store_suite::run(|| Box::pin(async { Box::new(SqliteHarness::new()) as Box<dyn StoreHarness> }))
 }

@@ -17,7 +17,7 @@ use super::{
     cases,
     world::{World, approver, decide, decision, minutes, request, robot, status_of},
 };
-use crate::store_suite::Bench;
+use crate::store_suite::StoreHarness;
 
 cases! {
     a_submission_is_pending_until_it_is_decided,
@@ -44,8 +44,8 @@ cases! {
     a_refresh_reaches_the_enforcer_once_a_minute,
 }
 
-async fn a_submission_is_pending_until_it_is_decided(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_submission_is_pending_until_it_is_decided(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let submitted = world.submit(&request("r")).await.unwrap();
     assert_eq!((submitted.accepted.state, submitted.replayed), (State::PendingApproval, false));
     assert_eq!(world.status("r").await.unwrap().state, State::PendingApproval);
@@ -56,8 +56,8 @@ async fn a_submission_is_pending_until_it_is_decided(bench: Box<dyn Bench>) {
     assert!(world.inbox("ada").await.is_empty());
 }
 
-async fn the_same_submission_again_is_a_replay(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn the_same_submission_again_is_a_replay(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let first = world.submit(&request("r")).await.unwrap();
     for minute in [0, 5, 20] {
         world.at_minute(minute).await;
@@ -71,16 +71,16 @@ async fn the_same_submission_again_is_a_replay(bench: Box<dyn Bench>) {
     assert_eq!(world.status("r").await.unwrap().state, State::Expired);
 }
 
-async fn another_submission_under_the_same_id_conflicts(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn another_submission_under_the_same_id_conflicts(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     assert_eq!(status_of(&world.submit(&request("r").about("else")).await, 202), 409);
     assert_eq!(status_of(&world.submit(&request("r").by("stranger")).await, 202), 409);
     assert_eq!(world.inbox("ada").await, ["r"]);
 }
 
-async fn the_same_decision_again_is_a_replay_however_it_is_spelled(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn the_same_decision_again_is_a_replay_however_it_is_spelled(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
     let id: RequestId = "r".parse().unwrap();
@@ -89,8 +89,8 @@ async fn the_same_decision_again_is_a_replay_however_it_is_spelled(bench: Box<dy
     assert!(again.replayed);
 }
 
-async fn another_decision_conflicts_and_changes_nothing(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn another_decision_conflicts_and_changes_nothing(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "first").await.unwrap();
     let before = world.status("r").await.unwrap();
@@ -98,8 +98,8 @@ async fn another_decision_conflicts_and_changes_nothing(bench: Box<dyn Bench>) {
     assert_eq!(world.status("r").await.unwrap(), before);
 }
 
-async fn a_decision_is_kept_byte_for_byte(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_decision_is_kept_byte_for_byte(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     let id: RequestId = "r".parse().unwrap();
     let spelled = decision(&id, "r", "n", None).replace(',', " ,\r\n");
@@ -110,8 +110,8 @@ async fn a_decision_is_kept_byte_for_byte(bench: Box<dyn Bench>) {
     assert!(matches!(waited, WaitOutcome::Decided { decision, .. } if decision == spelled.as_bytes()));
 }
 
-async fn a_decision_on_a_withdrawn_exchange_is_not_found(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_decision_on_a_withdrawn_exchange_is_not_found(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await.unwrap();
     assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 404);
@@ -119,8 +119,8 @@ async fn a_decision_on_a_withdrawn_exchange_is_not_found(bench: Box<dyn Bench>) 
     assert_eq!(status_of(&again, 200), 409);
 }
 
-async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r").to("ada")).await.unwrap();
     let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
     let mut feed = world.gateway.feed(&world.tenant, &reader, &[]);
@@ -131,8 +131,8 @@ async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(bench:
     assert!(world.inbox("ada").await.is_empty());
 }
 
-async fn withdrawing_is_for_the_owner_only(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn withdrawing_is_for_the_owner_only(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     let id = "r".parse().unwrap();
     let stranger = world.gateway.withdraw(&world.tenant, &"stranger".parse().unwrap(), &id).await;
@@ -141,8 +141,8 @@ async fn withdrawing_is_for_the_owner_only(bench: Box<dyn Bench>) {
     assert_eq!(world.inbox("ada").await, ["r"]);
 }
 
-async fn an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.at_minute(10).await;
     // Readers take it as expired without writing.
@@ -155,14 +155,14 @@ async fn an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it(ben
     assert_eq!(world.expired("ada").await, ["r"]);
 }
 
-async fn a_submission_that_is_past_already_is_refused(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_submission_that_is_past_already_is_refused(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     assert_eq!(status_of(&world.submit(&request("r").for_minutes(0)).await, 202), 422);
     assert_eq!(status_of(&world.status("r").await, 200), 404);
 }
 
-async fn a_cancelled_exchange_can_be_cancelled_again_and_nothing_else(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_cancelled_exchange_can_be_cancelled_again_and_nothing_else(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     for _ in 0..2 {
@@ -174,8 +174,8 @@ async fn a_cancelled_exchange_can_be_cancelled_again_and_nothing_else(bench: Box
     assert!(world.inbox("ada").await.is_empty());
 }
 
-async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_acknowledged_decision_is_delivered_and_never_told_again(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
@@ -197,8 +197,8 @@ async fn an_acknowledged_decision_is_delivered_and_never_told_again(bench: Box<d
     assert!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().is_empty());
 }
 
-async fn acknowledging_another_message_does_not_deliver(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn acknowledging_another_message_does_not_deliver(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
@@ -210,8 +210,8 @@ async fn acknowledging_another_message_does_not_deliver(bench: Box<dyn Bench>) {
     assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
 }
 
-async fn an_approver_outside_the_exchange_sees_nothing(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_approver_outside_the_exchange_sees_nothing(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r").to("ada")).await.unwrap();
     assert_eq!(status_of(&world.decide("bob", "r", "n").await, 200), 404);
     let bob = approver("bob");
@@ -221,8 +221,8 @@ async fn an_approver_outside_the_exchange_sees_nothing(bench: Box<dyn Bench>) {
     world.decide("ada", "r", "n").await.unwrap();
 }
 
-async fn tenants_with_the_same_ids_do_not_meet(bench: Box<dyn Bench>) {
-    let mut world = World::new(bench);
+async fn tenants_with_the_same_ids_do_not_meet(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.tenant = "other".parse().unwrap();
     assert_eq!(status_of(&world.status("r").await, 200), 404);
@@ -232,8 +232,8 @@ async fn tenants_with_the_same_ids_do_not_meet(bench: Box<dyn Bench>) {
     assert_eq!(world.status("r").await.unwrap().artifact_hash, super::world::hash("r"));
 }
 
-async fn a_wait_is_answered_by_the_decision(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_wait_is_answered_by_the_decision(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     let (gateway, tenant) = (world.gateway.clone(), world.tenant.clone());
     let waiting = tokio::spawn(async move {
@@ -249,12 +249,12 @@ async fn a_wait_is_answered_by_the_decision(bench: Box<dyn Bench>) {
     assert!(world.doorbell.listened_to().is_empty(), "a wait that is over listens to nothing");
 }
 
-async fn a_ring_that_was_lost_is_found_on_patrol(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_ring_that_was_lost_is_found_on_patrol(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     // Another node whose doorbell is not connected with ours.
     let elsewhere = LocalDoorbell::default();
-    let node = super::world::gateway(world.bench.second_handle().await, &elsewhere, 2);
+    let node = super::world::gateway(world.harness.second_handle().await, &elsewhere, 2);
     let (gateway, tenant) = (node.clone(), world.tenant.clone());
     let waiting = tokio::spawn(async move {
         gateway
@@ -276,8 +276,8 @@ async fn a_ring_that_was_lost_is_found_on_patrol(bench: Box<dyn Bench>) {
     assert_eq!(reading.await.unwrap().unwrap().len(), 1);
 }
 
-async fn a_wait_on_what_ended_without_a_decision_gets_nothing(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_wait_on_what_ended_without_a_decision_gets_nothing(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     let id: RequestId = "r".parse().unwrap();
     let pending =
@@ -289,8 +289,8 @@ async fn a_wait_on_what_ended_without_a_decision_gets_nothing(bench: Box<dyn Ben
     assert_eq!(ended, WaitOutcome::NotDecided { state: State::Withdrawn });
 }
 
-async fn a_wait_on_nothing_is_not_found(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_wait_on_nothing_is_not_found(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let waited = world
         .gateway
         .wait(&world.tenant, Viewer::Enforcer(&robot()), &"r".parse().unwrap(), Duration::ZERO)
@@ -305,9 +305,9 @@ async fn a_wait_on_nothing_is_not_found(bench: Box<dyn Bench>) {
     assert_eq!(status_of(&waited, 200), 404);
 }
 
-async fn a_decision_of_another_node_is_confirmed_before_it_is_told(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
-    let recording = crate::recording::Recording::new(world.bench.store());
+async fn a_decision_of_another_node_is_confirmed_before_it_is_told(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let recording = crate::recording::Recording::new(world.harness.store());
     let other = super::world::gateway(recording.clone(), &world.doorbell, 2);
     let (enforcer, id): (_, RequestId) = (robot(), "r".parse().unwrap());
     world.submit(&request("r").to("ada")).await.unwrap();
@@ -339,8 +339,8 @@ async fn a_decision_of_another_node_is_confirmed_before_it_is_told(bench: Box<dy
     assert_eq!(confirms(), 1);
 }
 
-async fn a_refresh_reaches_the_enforcer_once_a_minute(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_refresh_reaches_the_enforcer_once_a_minute(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let (ada, id): (_, RequestId) = (approver("ada"), "r".parse().unwrap());
     world.submit(&request("r")).await.unwrap();
     let refresh = async || world.gateway.refresh(&world.tenant, &ada, &id, &RefreshBody::default()).await;

@@ -10,7 +10,7 @@ use super::{
     cases,
     world::{World, approver, request, status_of},
 };
-use crate::store_suite::Bench;
+use crate::store_suite::StoreHarness;
 
 cases! {
     own_and_shared_requests_are_merged_in_the_order_they_came,
@@ -28,8 +28,8 @@ cases! {
     a_page_does_not_wade_through_news,
 }
 
-async fn own_and_shared_requests_are_merged_in_the_order_they_came(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn own_and_shared_requests_are_merged_in_the_order_they_came(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for (minute, id) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
         world.at_minute(minute as u64).await;
         let request = request(id);
@@ -41,8 +41,8 @@ async fn own_and_shared_requests_are_merged_in_the_order_they_came(bench: Box<dy
     assert_eq!(world.list("ada", List::Active, 1).await.len(), 5);
 }
 
-async fn an_item_is_complete_and_byte_for_byte(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_item_is_complete_and_byte_for_byte(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let large = "x".repeat(2 << 20);
     for about in ["small", large.as_str()] {
         let request = request(&about[..1]).about(about);
@@ -55,16 +55,16 @@ async fn an_item_is_complete_and_byte_for_byte(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_request_for_nobody_is_seen_by_approvers_that_come_later(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_request_for_nobody_is_seen_by_approvers_that_come_later(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     for newcomer in ["one", "two", "three"] {
         assert_eq!(world.inbox(newcomer).await, ["r"]);
     }
 }
 
-async fn a_page_ends_where_its_limit_is_and_the_next_goes_on(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_page_ends_where_its_limit_is_and_the_next_goes_on(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for index in 0..7 {
         world.submit(&request(&format!("r{index}"))).await.unwrap();
     }
@@ -82,8 +82,8 @@ async fn a_page_ends_where_its_limit_is_and_the_next_goes_on(bench: Box<dyn Benc
     }
 }
 
-async fn a_walk_shows_what_is_pending_throughout_exactly_once(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_walk_shows_what_is_pending_throughout_exactly_once(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for index in 0..20 {
         let request = request(&format!("stays{index}"));
         let request = if index % 3 == 0 { request.to("ada") } else { request };
@@ -113,8 +113,8 @@ async fn a_walk_shows_what_is_pending_throughout_exactly_once(bench: Box<dyn Ben
     }
 }
 
-async fn a_page_ends_when_its_bodies_are_too_large(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_page_ends_when_its_bodies_are_too_large(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for id in ["a", "b", "c"] {
         world.submit(&request(id).about(&id.repeat(2 << 20))).await.unwrap();
     }
@@ -124,8 +124,8 @@ async fn a_page_ends_when_its_bodies_are_too_large(bench: Box<dyn Bench>) {
     assert_eq!(world.inbox("ada").await, ["a", "b", "c"]);
 }
 
-async fn hiding_is_for_one_approver_and_only_once(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn hiding_is_for_one_approver_and_only_once(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     let hide = async |who| world.gateway.hide(&world.tenant, &approver(who), &id).await;
@@ -137,15 +137,15 @@ async fn hiding_is_for_one_approver_and_only_once(bench: Box<dyn Bench>) {
     assert_eq!(status_of(&unknown, 200), 404);
 }
 
-async fn a_hidden_request_can_still_be_decided(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_hidden_request_can_still_be_decided(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r").to("ada")).await.unwrap();
     world.gateway.hide(&world.tenant, &approver("ada"), &"r".parse().unwrap()).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
 }
 
-async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let (ada, bob) = (approver("ada"), approver("bob"));
     world.submit(&request("own").to("ada")).await.unwrap();
     world.submit(&request("shared")).await.unwrap();
@@ -164,8 +164,8 @@ async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(benc
     assert_eq!(read(&bob).await, ["shared", "next"]);
 }
 
-async fn what_expires_moves_to_the_expired_list(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn what_expires_moves_to_the_expired_list(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("own").to("ada").for_minutes(5)).await.unwrap();
     world.submit(&request("shared").for_minutes(5)).await.unwrap();
     world.submit(&request("later")).await.unwrap();
@@ -178,8 +178,8 @@ async fn what_expires_moves_to_the_expired_list(bench: Box<dyn Bench>) {
     assert_eq!(world.expired("bob").await, ["shared"]);
 }
 
-async fn an_expired_request_can_be_hidden_from_its_list(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_expired_request_can_be_hidden_from_its_list(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     world.at_minute(10).await;
@@ -190,8 +190,8 @@ async fn an_expired_request_can_be_hidden_from_its_list(bench: Box<dyn Bench>) {
     assert_eq!(status_of(&again, 200), 404);
 }
 
-async fn decided_withdrawn_and_cancelled_requests_are_on_no_list(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn decided_withdrawn_and_cancelled_requests_are_on_no_list(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for id in ["decided", "withdrawn", "cancelled"] {
         world.submit(&request(id)).await.unwrap();
     }
@@ -211,8 +211,8 @@ async fn decided_withdrawn_and_cancelled_requests_are_on_no_list(bench: Box<dyn 
     }
 }
 
-async fn a_page_does_not_wade_through_news(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_page_does_not_wade_through_news(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for index in 0..30 {
         let id = format!("r{index}");
         world.submit(&request(&id).to("ada")).await.unwrap();

@@ -13,7 +13,7 @@ use crate::store_suite::Case;
 macro_rules! cases {
     ($($name:ident,)+) => {
         pub(super) const CASES: &[crate::store_suite::Case] = &[
-            $(crate::store_suite::Case { name: stringify!($name), run: |bench| Box::pin($name(bench)) },)+
+            $(crate::store_suite::Case { name: stringify!($name), run: |harness| Box::pin($name(harness)) },)+
         ];
     };
 }

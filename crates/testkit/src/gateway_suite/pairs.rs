@@ -30,7 +30,7 @@ use super::{
     cases,
     world::{World, approver, decide, decision, request, robot, status_of},
 };
-use crate::store_suite::Bench;
+use crate::store_suite::StoreHarness;
 
 cases! {
     a_code_leads_to_a_pair,
@@ -96,8 +96,8 @@ async fn pair(world: &World, who: &str, seed: u8) -> CompleteResponse {
     complete(world, &begun, who, seed).await.unwrap()
 }
 
-async fn a_code_leads_to_a_pair(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_code_leads_to_a_pair(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let begun = initiate(&world).await;
     let status = async || {
         world
@@ -123,8 +123,8 @@ async fn a_code_leads_to_a_pair(bench: Box<dyn Bench>) {
     assert_eq!(world.gateway.paired_enforcers(&world.tenant, &approver("ada")).await.unwrap(), [robot()]);
 }
 
-async fn a_code_is_bound_to_the_first_who_resolves_it(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_code_is_bound_to_the_first_who_resolves_it(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let begun = initiate(&world).await;
     let resolve = async |who| {
         world
@@ -140,8 +140,8 @@ async fn a_code_is_bound_to_the_first_who_resolves_it(bench: Box<dyn Bench>) {
     assert_eq!(status_of(&complete(&world, &begun, "ada", 2).await, 200), 409);
 }
 
-async fn a_code_is_good_for_ten_minutes_and_once(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_code_is_good_for_ten_minutes_and_once(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let ada = approver("ada");
     let used = initiate(&world).await;
     complete(&world, &used, "ada", 2).await.unwrap();
@@ -158,8 +158,8 @@ async fn a_code_is_good_for_ten_minutes_and_once(bench: Box<dyn Bench>) {
     assert_eq!(status.unwrap().progress, Progress::Expired);
 }
 
-async fn the_sixth_guess_at_a_code_must_wait_even_if_it_is_right(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn the_sixth_guess_at_a_code_must_wait_even_if_it_is_right(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let ada = approver("ada");
     let begun = initiate(&world).await;
     let resolve = async |gateway: &countersign_core::Gateway, principal: &str, code| {
@@ -178,8 +178,8 @@ async fn the_sixth_guess_at_a_code_must_wait_even_if_it_is_right(bench: Box<dyn 
     assert_eq!(status_of(&resolve(&world.gateway, "phone", next.code).await, 200), 200);
 }
 
-async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let role = Role::Enforcer(Some(robot()));
     let made = world.gateway.create_key(&world.tenant, role.clone()).await.unwrap();
     let good = async |key: &ApiKey| world.gateway.authenticate(key).await.unwrap();
@@ -198,8 +198,8 @@ async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(bench: Box<dyn
     assert_eq!(good(&made.key).await, None);
 }
 
-async fn a_code_is_not_in_the_store(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_code_is_not_in_the_store(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let code = initiate(&world).await.code;
     let (shown, letters) = (code.to_string(), String::from_utf8(code.letters().to_vec()).unwrap());
     for kind in [Kind::Pairing, Kind::PairingCode] {
@@ -210,8 +210,8 @@ async fn a_code_is_not_in_the_store(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_pairing_is_seen_by_its_two_parties_only(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_pairing_is_seen_by_its_two_parties_only(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let begun = initiate(&world).await;
     complete(&world, &begun, "ada", 2).await.unwrap();
     let (ada, eve, stranger) = (approver("ada"), approver("eve"), "stranger".parse().unwrap());
@@ -223,8 +223,8 @@ async fn a_pairing_is_seen_by_its_two_parties_only(bench: Box<dyn Bench>) {
     }
 }
 
-async fn requests_of_a_paired_enforcer_go_to_its_approvers(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn requests_of_a_paired_enforcer_go_to_its_approvers(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     pair(&world, "ada", 2).await;
     pair(&world, "bob", 3).await;
     world.submit(&request("paired")).await.unwrap();
@@ -238,8 +238,8 @@ async fn requests_of_a_paired_enforcer_go_to_its_approvers(bench: Box<dyn Bench>
     assert_eq!(world.inbox("eve").await, ["other", "addressed"]);
 }
 
-async fn a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let ada = pair(&world, "ada", 2).await;
     pair(&world, "bob", 3).await;
     let trace = |token: &str| format!(r#"{{"routingToken":"{token}","keep":1}}"#);
@@ -265,8 +265,8 @@ async fn a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere(bench:
     assert_eq!(items[0].trace.as_deref(), Some(br#"{"keep":1}"#.as_slice()), "approvers never see the token");
 }
 
-async fn a_registered_key_makes_the_gateway_check_signatures(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_registered_key_makes_the_gateway_check_signatures(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     pair(&world, "ada", 2).await;
     world.submit(&request("r").to("ada")).await.unwrap();
     let id: RequestId = "r".parse().unwrap();
@@ -281,8 +281,8 @@ async fn a_registered_key_makes_the_gateway_check_signatures(bench: Box<dyn Benc
     decide(&world.gateway, &world.tenant, &approver("ada"), &id, &good).await.unwrap();
 }
 
-async fn two_completions_of_one_pairing_make_one_pair(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn two_completions_of_one_pairing_make_one_pair(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let begun = initiate(&world).await;
     let (one, two) = tokio::join!(complete(&world, &begun, "ada", 2), complete(&world, &begun, "bob", 3));
     let mut statuses = [status_of(&one, 200), status_of(&two, 200)];
@@ -315,8 +315,8 @@ async fn send_prompt(world: &World, id: &str, text: &str) -> Result<AckStatus, E
     world.gateway.send_prompt(submission).await.map(|standing| standing.status)
 }
 
-async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     assert_eq!(status_of(&send_prompt(&world, "p", "hi").await, 202), 422, "nobody to send it to");
     pair(&world, "ada", 2).await;
     assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued);
@@ -346,8 +346,8 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(bench:
     assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "prompt.ack"), "it never goes back");
 }
 
-async fn guesses_at_a_code_that_come_at_once_are_no_more_than_five(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn guesses_at_a_code_that_come_at_once_are_no_more_than_five(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let guesses = (0..40_u8).map(|number| {
         let code = PairingCode::draw(|| number);
         let (gateway, tenant) = (world.gateway.clone(), world.tenant.clone());
@@ -361,8 +361,8 @@ async fn guesses_at_a_code_that_come_at_once_are_no_more_than_five(bench: Box<dy
     assert!(statuses.iter().all(|status| [404, 429].contains(status)), "{statuses:?}");
 }
 
-async fn one_key_on_both_sides_is_no_pair_whatever_proof_comes_with_it(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn one_key_on_both_sides_is_no_pair_whatever_proof_comes_with_it(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let begun = initiate(&world).await;
     let PublicKey::Bundle(own) = bundle(1) else { unreachable!() };
     let PublicKey::Bundle(other) = bundle(2) else { unreachable!() };
@@ -382,8 +382,8 @@ async fn one_key_on_both_sides_is_no_pair_whatever_proof_comes_with_it(bench: Bo
     }
 }
 
-async fn an_approver_registers_no_more_keys_than_it_has_devices(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_approver_registers_no_more_keys_than_it_has_devices(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for seed in 2..18 {
         pair(&world, "ada", seed).await;
     }
@@ -392,8 +392,8 @@ async fn an_approver_registers_no_more_keys_than_it_has_devices(bench: Box<dyn B
     complete(&world, &begun, "ada", 17).await.unwrap();
 }
 
-async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let start =
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     let event = parse::<SessionEvent<'_>>(start.as_bytes()).unwrap();
@@ -420,8 +420,8 @@ async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(bench: 
     assert_eq!(send("t", "s", false).await, 202);
 }
 
-async fn whoever_listens_to_a_key_hears_that_it_is_revoked(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn whoever_listens_to_a_key_hears_that_it_is_revoked(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
     let key_id = made.key.key_id().clone();
     let listener = world.gateway.listen_to_key(&world.tenant, key_id.as_str());
@@ -432,15 +432,15 @@ async fn whoever_listens_to_a_key_hears_that_it_is_revoked(bench: Box<dyn Bench>
     assert!(!world.gateway.key_is_active(&world.tenant, key_id.as_str()).await.unwrap());
 }
 
-async fn a_prompt_with_another_hash_conflicts(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_prompt_with_another_hash_conflicts(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     pair(&world, "ada", 2).await;
     send_prompt(&world, "p", "hi").await.unwrap();
     assert_eq!(status_of(&send_prompt(&world, "p", "ho").await, 202), 409);
 }
 
-async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn session_events_are_taken_once_and_not_after_the_end(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     pair(&world, "ada", 2).await;
     let report = async |event: &str| {
         let event = parse::<SessionEvent<'_>>(event.as_bytes()).unwrap();
@@ -486,8 +486,8 @@ async fn session_events_are_taken_once_and_not_after_the_end(bench: Box<dyn Benc
     assert!(world.inbox("ada").await.is_empty(), "news is not in the inbox");
 }
 
-async fn presence_is_online_for_ten_minutes_after_a_call(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn presence_is_online_for_ten_minutes_after_a_call(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let says =
         SelfDescription { enforcer_label: Some("Robot".parse().unwrap()), ..SelfDescription::default() };
     world.gateway.record_presence(&world.tenant, &robot(), Transport::Websocket, says).await.unwrap();
@@ -509,9 +509,9 @@ async fn presence_is_online_for_ten_minutes_after_a_call(bench: Box<dyn Bench>) 
     assert_eq!(status_of(&unknown, 200), 404);
 }
 
-async fn everything_that_happens_is_in_the_audit(bench: Box<dyn Bench>) {
-    let mut world = World::new(bench);
-    let recording = crate::recording::Recording::new(world.bench.store());
+async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let recording = crate::recording::Recording::new(world.harness.store());
     world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
     let (ada, robot) = (approver("ada"), robot());
     let id = |text: &str| text.parse::<RequestId>().unwrap();

@@ -14,7 +14,7 @@ use super::{
     cases,
     world::{Request, World, approver, decide, decision, minutes, request, robot, status_of, submit},
 };
-use crate::store_suite::Bench;
+use crate::store_suite::StoreHarness;
 
 cases! {
     two_decisions_race,
@@ -48,8 +48,8 @@ async fn decide_as(
     decide(&gateway, &tenant, &approver(who), &id, &decision).await
 }
 
-async fn two_decisions_race(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn two_decisions_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let second = world.second_gateway().await;
     for round in 0..rounds() {
         let name = format!("r{round}");
@@ -73,8 +73,8 @@ async fn two_decisions_race(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_decision_and_a_withdrawal_race(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_decision_and_a_withdrawal_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let second = world.second_gateway().await;
     for round in 0..rounds() {
         let name = format!("r{round}");
@@ -95,8 +95,8 @@ async fn a_decision_and_a_withdrawal_race(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_decision_and_expiry_race(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_decision_and_expiry_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let second = world.second_gateway().await;
     for round in 0..rounds() {
         let name = format!("r{round}");
@@ -104,7 +104,7 @@ async fn a_decision_and_expiry_race(bench: Box<dyn Bench>) {
         world.submit(&request(&name)).await.unwrap();
         let decide = decide_as(world.gateway.clone(), world.tenant.clone(), "ada", name.parse().unwrap());
         let decide = tokio::spawn(decide);
-        world.bench.set_now(minutes(10)).await;
+        world.harness.set_now(minutes(10)).await;
         second.sweep().await.unwrap();
         let decided = decide.await.unwrap();
         let state = world.status(&name).await.unwrap().state;
@@ -116,8 +116,12 @@ async fn a_decision_and_expiry_race(bench: Box<dyn Bench>) {
     }
 }
 
-async fn submissions(bench: Box<dyn Bench>, other: impl Fn(&str) -> Request, expected: [(u16, bool); 2]) {
-    let world = World::new(bench);
+async fn submissions(
+    harness: Box<dyn StoreHarness>,
+    other: impl Fn(&str) -> Request,
+    expected: [(u16, bool); 2],
+) {
+    let world = World::new(harness);
     let second = world.second_gateway().await;
     for round in 0..rounds() {
         let name = format!("r{round}");
@@ -138,16 +142,16 @@ async fn submissions(bench: Box<dyn Bench>, other: impl Fn(&str) -> Request, exp
     assert_eq!(world.inbox("ada").await.len(), rounds());
 }
 
-async fn two_equal_submissions_race(bench: Box<dyn Bench>) {
-    submissions(bench, request, [(202, false), (202, true)]).await;
+async fn two_equal_submissions_race(harness: Box<dyn StoreHarness>) {
+    submissions(harness, request, [(202, false), (202, true)]).await;
 }
 
-async fn two_different_submissions_race(bench: Box<dyn Bench>) {
-    submissions(bench, |name| request(name).about("else"), [(202, false), (409, false)]).await;
+async fn two_different_submissions_race(harness: Box<dyn StoreHarness>) {
+    submissions(harness, |name| request(name).about("else"), [(202, false), (409, false)]).await;
 }
 
-async fn two_completions_race(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn two_completions_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let second = world.second_gateway().await;
     let codes = countersign_core::model::pairing::CodeKey([7; 32]);
     for round in 0..rounds() {

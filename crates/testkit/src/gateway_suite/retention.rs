@@ -13,7 +13,7 @@ use super::{
     cases,
     world::{World, approver, request, robot, status_of},
 };
-use crate::store_suite::{Bench, start};
+use crate::store_suite::{StoreHarness, start};
 
 cases! {
     bodies_go_thirty_days_after_the_end,
@@ -28,7 +28,7 @@ cases! {
 }
 
 async fn at_day(world: &World, days: u64) {
-    world.bench.set_now(start().plus(Duration::from_hours(24 * days))).await;
+    world.harness.set_now(start().plus(Duration::from_hours(24 * days))).await;
 }
 
 /// Ends one exchange in each way there is, all on the first day.
@@ -46,13 +46,13 @@ async fn ended(world: &World) -> Vec<&'static str> {
     vec!["withdrawn", "cancelled", "expired", "delivered"]
 }
 
-async fn bodies_go_thirty_days_after_the_end(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn bodies_go_thirty_days_after_the_end(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let ids = ended(&world).await;
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
     at_day(&world, 30).await;
-    world.bench.set_now(start().plus(Duration::from_hours(24 * 30)).minus(Duration::from_secs(1))).await;
+    world.harness.set_now(start().plus(Duration::from_hours(24 * 30)).minus(Duration::from_secs(1))).await;
     world.gateway.sweep().await.unwrap();
     for id in &ids {
         world.status(id).await.unwrap();
@@ -68,9 +68,9 @@ async fn bodies_go_thirty_days_after_the_end(bench: Box<dyn Bench>) {
     }
 }
 
-async fn no_body_outlives_what_it_belongs_to(bench: Box<dyn Bench>) {
-    let mut world = World::new(bench);
-    let recording = crate::recording::Recording::new(world.bench.store());
+async fn no_body_outlives_what_it_belongs_to(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let recording = crate::recording::Recording::new(world.harness.store());
     world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
     let (gateway, tenant, ada) = (&world.gateway, &world.tenant, approver("ada"));
     ended(&world).await;
@@ -112,8 +112,8 @@ async fn no_body_outlives_what_it_belongs_to(bench: Box<dyn Bench>) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-async fn one_record_that_cant_be_swept_does_not_hold_up_the_others(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn one_record_that_cant_be_swept_does_not_hold_up_the_others(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     // Due before anything else, and unreadable.
     let broken = Key::new(Kind::Exchange, "broken");
     let mut change = Change::new(world.tenant.clone());
@@ -131,8 +131,8 @@ async fn one_record_that_cant_be_swept_does_not_hold_up_the_others(bench: Box<dy
     assert_eq!(world.expired("ada").await, ["r"]);
 }
 
-async fn an_id_is_taken_for_ninety_days_after_the_end(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_id_is_taken_for_ninety_days_after_the_end(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let ids = ended(&world).await;
     at_day(&world, 1).await;
     world.gateway.sweep().await.unwrap();
@@ -151,21 +151,21 @@ async fn an_id_is_taken_for_ninety_days_after_the_end(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_decision_that_nobody_fetched_is_kept_seven_days_longer(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_decision_that_nobody_fetched_is_kept_seven_days_longer(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
     // The decision itself is good until 2030; only 37 days after that it is gone.
-    world.bench.set_now("2030-02-06T00:00:00Z".parse().unwrap()).await;
+    world.harness.set_now("2030-02-06T00:00:00Z".parse().unwrap()).await;
     world.gateway.sweep().await.unwrap();
     assert!(world.status("r").await.unwrap().decision.is_some());
-    world.bench.set_now("2030-02-10T00:00:00Z".parse().unwrap()).await;
+    world.harness.set_now("2030-02-10T00:00:00Z".parse().unwrap()).await;
     world.gateway.sweep().await.unwrap();
     assert_eq!(status_of(&world.status("r").await, 200), 404);
 }
 
-async fn an_idempotency_key_is_remembered_for_a_day(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn an_idempotency_key_is_remembered_for_a_day(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let submit = async |scope: &str, id: &str| {
         let request = request(id).for_minutes(60 * 24 * 2);
         let body = request.body();
@@ -192,8 +192,8 @@ async fn an_idempotency_key_is_remembered_for_a_day(bench: Box<dyn Bench>) {
     assert_eq!(submit("robot POST", "four").await, 409, "the sweeper leaves what was used again");
 }
 
-async fn a_session_is_kept_for_thirty_days_after_its_last_event(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn a_session_is_kept_for_thirty_days_after_its_last_event(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     let report = async |state: &str| {
         let event = format!(
             r#"{{"sessionId":"s","eventType":"session.status","state":"{state}","updatedAt":"2026-11-15T12:00:00Z"}}"#
@@ -214,8 +214,8 @@ async fn a_session_is_kept_for_thirty_days_after_its_last_event(bench: Box<dyn B
     assert!(!known().await);
 }
 
-async fn sweeping_twice_does_nothing_more(bench: Box<dyn Bench>) {
-    let world = World::new(bench);
+async fn sweeping_twice_does_nothing_more(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
     for index in 0..450 {
         world.submit(&request(&format!("r{index}"))).await.unwrap();
     }
@@ -228,14 +228,14 @@ async fn sweeping_twice_does_nothing_more(bench: Box<dyn Bench>) {
     assert_eq!(world.expired("ada").await.len(), 450);
 }
 
-async fn everything_survives_a_restart(bench: Box<dyn Bench>) {
-    let mut world = World::new(bench);
+async fn everything_survives_a_restart(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
     ended(&world).await;
     world.submit(&request("pending")).await.unwrap();
     let before = world.inbox("ada").await;
     let standing = world.status("delivered").await.unwrap();
-    world.bench.reopen().await;
-    world.gateway = super::world::gateway(world.bench.store(), &world.doorbell, 3);
+    world.harness.reopen().await;
+    world.gateway = super::world::gateway(world.harness.store(), &world.doorbell, 3);
     assert_eq!(world.inbox("ada").await, before);
     assert_eq!(world.status("delivered").await.unwrap(), standing);
     world.decide("ada", "pending", "n").await.unwrap();

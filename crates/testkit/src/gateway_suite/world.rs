@@ -27,7 +27,7 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use crate::store_suite::{Bench, start};
+use crate::store_suite::{StoreHarness, start};
 
 /// Chance from a seed: tests repeat.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub fn gateway(store: Arc<dyn Store>, doorbell: &LocalDoorbell, seed: u64) -> Ga
 /// One tenant on one gateway.
 pub struct World {
     /// The store under test.
-    pub bench: Box<dyn Bench>,
+    pub harness: Box<dyn StoreHarness>,
     /// What others can listen to.
     pub doorbell: LocalDoorbell,
     /// The gateway.
@@ -201,20 +201,20 @@ pub async fn decide(
 
 impl World {
     /// A tenant `acme` on an empty store.
-    pub fn new(bench: Box<dyn Bench>) -> Self {
+    pub fn new(harness: Box<dyn StoreHarness>) -> Self {
         let doorbell = LocalDoorbell::default();
-        let gateway = gateway(bench.store(), &doorbell, 1);
-        Self { bench, doorbell, gateway, tenant: "acme".parse().unwrap() }
+        let gateway = gateway(harness.store(), &doorbell, 1);
+        Self { harness, doorbell, gateway, tenant: "acme".parse().unwrap() }
     }
 
     /// Another gateway on the same data, as another node has it.
     pub async fn second_gateway(&self) -> Gateway {
-        gateway(self.bench.second_handle().await, &self.doorbell, 2)
+        gateway(self.harness.second_handle().await, &self.doorbell, 2)
     }
 
     /// Moves the clock to so many minutes after the start.
     pub async fn at_minute(&self, count: u64) {
-        self.bench.set_now(minutes(count)).await;
+        self.harness.set_now(minutes(count)).await;
     }
 
     /// Submits.

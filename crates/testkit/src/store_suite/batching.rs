@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use countersign_core::store::{Change, Outcome, PayloadId};
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     changes_that_arrive_together_are_all_committed,
@@ -37,8 +37,8 @@ fn committed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Committed { .. })
 }
 
-async fn changes_that_arrive_together_are_all_committed(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn changes_that_arrive_together_are_all_committed(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     let key_of = |at| exchange(&format!("key {at}"));
     let changes = (0..TOGETHER).map(|at| change().if_absent(&key_of(at)).put(&key_of(at), at.to_string()));
     assert!(commit_together(&store, changes).await.iter().all(committed));
@@ -47,8 +47,8 @@ async fn changes_that_arrive_together_are_all_committed(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_failing_change_does_not_disturb_its_neighbours(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn a_failing_change_does_not_disturb_its_neighbours(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     let key_of = |at| exchange(&format!("key {at}"));
     let id_of = |at: u64| PayloadId(at.into());
     let changes = (0..TOGETHER).map(|at| {
@@ -75,8 +75,8 @@ async fn a_failing_change_does_not_disturb_its_neighbours(bench: Box<dyn Bench>)
     assert_eq!(due(&store, 1000).await.len(), count);
 }
 
-async fn of_many_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn of_many_first_submits_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let changes = (0..TOGETHER).map(|at| change().if_absent(&ours).put(&ours, at.to_string()));
     let outcomes = commit_together(&store, changes).await;
     let won: Vec<_> = (0..outcomes.len()).filter(|at| committed(&outcomes[*at])).collect();
@@ -88,16 +88,16 @@ async fn of_many_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
     assert_eq!(load(&store, &ours).await, Some(winner));
 }
 
-async fn puts_that_arrive_together_count_every_version(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn puts_that_arrive_together_count_every_version(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let changes = (0..TOGETHER).map(|_| change().put(&ours, "x"));
     assert!(commit_together(&store, changes).await.iter().all(committed));
     assert_eq!(load(&store, &ours).await, Some(record(&ours, TOGETHER, "x")));
 }
 
 /// All count on one record and mend what they lost from what they met: not one count may be missing.
-async fn changes_that_arrive_together_see_each_others_writes(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn changes_that_arrive_together_see_each_others_writes(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let mut counters = JoinSet::new();
     for _ in 0..16 {
         let (store, ours) = (Arc::clone(&store), ours.clone());
@@ -123,8 +123,8 @@ async fn changes_that_arrive_together_see_each_others_writes(bench: Box<dyn Benc
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 16, "16")));
 }
 
-async fn deliveries_that_arrive_together_are_numbered_without_gaps(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn deliveries_that_arrive_together_are_numbered_without_gaps(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     let changes = (0..TOGETHER).map(|at| {
         let subject = exchange(&format!("key {at}"));
         change().deliver(delivery(&ann, &format!("{at} a"), &subject)).deliver(delivery(
@@ -147,8 +147,8 @@ async fn deliveries_that_arrive_together_are_numbered_without_gaps(bench: Box<dy
     }
 }
 
-async fn large_and_small_payloads_arrive_together(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn large_and_small_payloads_arrive_together(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let size_of = |at: u64| if at.is_multiple_of(8) { 1 << 20 } else { 100 };
     let changes =
         (1..=TOGETHER).map(|at| change().put(&ours, "x").keep(PayloadId(at.into()), bytes_of(size_of(at))));
@@ -158,8 +158,8 @@ async fn large_and_small_payloads_arrive_together(bench: Box<dyn Bench>) {
     }
 }
 
-async fn tenants_that_arrive_together_do_not_meet(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn tenants_that_arrive_together_do_not_meet(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let tenant_of = |at| tenant_named(&format!("tenant {at}"));
     let changes = (0..TOGETHER).map(|at| {
         Change::new(tenant_of(at))
@@ -175,8 +175,8 @@ async fn tenants_that_arrive_together_do_not_meet(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_commit_whose_caller_went_away_is_whole_or_nothing(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn a_commit_whose_caller_went_away_is_whole_or_nothing(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..50 {
         let (ours, mailbox) = (exchange(&format!("round {round}")), inbox(&format!("round {round}")));
         let written = change().put(&ours, "x").deliver(delivery(&mailbox, "m", &ours));

@@ -4,7 +4,7 @@ use std::slice;
 
 use countersign_wire::timestamp::Timestamp;
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     a_new_store_stands_at_the_start,
@@ -17,22 +17,22 @@ cases![
     before_the_end_of_time_always_holds,
 ];
 
-async fn a_new_store_stands_at_the_start(bench: Box<dyn Bench>) {
-    assert_eq!(bench.store().now().await, Ok(start()));
+async fn a_new_store_stands_at_the_start(harness: Box<dyn StoreHarness>) {
+    assert_eq!(harness.store().now().await, Ok(start()));
 }
 
-async fn the_clock_stands_still_by_itself(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn the_clock_stands_still_by_itself(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for _ in 0..20 {
         assert_eq!(commit_ok(&store, change().put(&ours, "x")).await.0, start());
     }
     assert_eq!(store.now().await, Ok(start()));
 }
 
-async fn every_answer_tells_the_stores_time(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn every_answer_tells_the_stores_time(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for now in [later(1), later(2), later(86_400)] {
-        bench.set_now(now).await;
+        harness.set_now(now).await;
         assert_eq!(store.now().await, Ok(now));
         assert_eq!(store.load(&tenant(), slice::from_ref(&ours)).await.unwrap().now, now);
         assert_eq!(store.deliveries(&tenant(), all_of(&inbox("ann"))).await.unwrap().now, now);
@@ -43,53 +43,53 @@ async fn every_answer_tells_the_stores_time(bench: Box<dyn Bench>) {
     }
 }
 
-async fn the_clock_is_exact_to_the_microsecond(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn the_clock_is_exact_to_the_microsecond(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let now: Timestamp = "2026-11-15T12:34:56.789012Z".parse().unwrap();
-    bench.set_now(now).await;
+    harness.set_now(now).await;
     let (told, _) = commit_ok(&store, change().deliver(delivery(&ann, "m", &ours)).due_at(now, &ours)).await;
     assert_eq!(told, now);
     assert_eq!(read(&store, all_of(&ann)).await[0].at, now);
     assert_eq!(due(&store, 10).await, [(now, ours)]);
 }
 
-async fn two_handles_share_the_clock(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn two_handles_share_the_clock(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     assert_eq!(other.now().await, Ok(start()));
-    bench.set_now(later(30)).await;
+    harness.set_now(later(30)).await;
     assert_eq!(store.now().await, Ok(later(30)));
     assert_eq!(other.now().await, Ok(later(30)));
     assert_eq!(commit_ok(&other, change()).await.0, later(30));
     // One that is opened later has it too.
-    assert_eq!(bench.second_handle().await.now().await, Ok(later(30)));
+    assert_eq!(harness.second_handle().await.now().await, Ok(later(30)));
 }
 
-async fn before_goes_by_the_clock_of_the_commit(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn before_goes_by_the_clock_of_the_commit(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let write = || change().if_before(later(10)).put(&ours, "x");
     let loaded = store.load(&tenant(), slice::from_ref(&ours)).await.unwrap();
     assert!(loaded.now < later(10));
-    bench.set_now(later(10)).await;
+    harness.set_now(later(10)).await;
     let (_, now) = commit_lost(&store, write()).await;
     assert_eq!(now, later(10));
-    bench.set_now(later(9)).await;
+    harness.set_now(later(9)).await;
     commit_ok(&store, write()).await;
 }
 
-async fn before_does_not_care_for_the_clock_of_the_handle(bench: Box<dyn Bench>) {
-    let (store, other, ours) = (bench.store(), bench.second_handle().await, exchange("ours"));
+async fn before_does_not_care_for_the_clock_of_the_handle(harness: Box<dyn StoreHarness>) {
+    let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
     for handle in [&store, &other] {
         commit_ok(handle, change().if_before(later(10)).put(&ours, "x")).await;
     }
-    bench.set_now(later(10)).await;
+    harness.set_now(later(10)).await;
     for handle in [&store, &other] {
         commit_lost(handle, change().if_before(later(10)).put(&ours, "x")).await;
     }
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 2, "x")));
 }
 
-async fn before_the_end_of_time_always_holds(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn before_the_end_of_time_always_holds(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().if_before(Timestamp::MAX).put(&ours, "x")).await;
     commit_lost(&store, change().if_before(Timestamp::MIN).put(&ours, "x")).await;
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use countersign_core::store::{Change, DeliveryQuery, Kind, Mailbox, MarkKind, PayloadId};
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     contents_of_every_byte_come_back,
@@ -64,8 +64,8 @@ fn odd_names() -> Vec<String> {
     plain.into_iter().map(str::to_owned).chain(long).collect()
 }
 
-async fn contents_of_every_byte_come_back(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn contents_of_every_byte_come_back(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let all: Bytes = (0..=255).collect();
     commit_ok(&store, change().put(&ours, all.clone())).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, all)));
@@ -77,8 +77,8 @@ async fn contents_of_every_byte_come_back(bench: Box<dyn Bench>) {
     }
 }
 
-async fn contents_of_every_size_come_back(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn contents_of_every_size_come_back(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for size in [0, 1, 2000, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 2 << 20, 5 << 20] {
         commit_ok(&store, change().put(&ours, bytes_of(size))).await;
         assert!(load(&store, &ours).await.unwrap().content == bytes_of(size), "{size} bytes");
@@ -87,16 +87,16 @@ async fn contents_of_every_size_come_back(bench: Box<dyn Bench>) {
     }
 }
 
-async fn an_empty_content_is_a_record(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn an_empty_content_is_a_record(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().put(&ours, "").keep(PayloadId(1), "")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "")));
     commit_lost(&store, change().if_absent(&ours)).await;
     assert_eq!(payload(&store, PayloadId(1)).await, Some(Bytes::new()));
 }
 
-async fn payloads_of_every_byte_come_back(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn payloads_of_every_byte_come_back(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let all: Bytes = (0..=255).collect();
     let text = "{\"a\":  1.0,\r\n\t\"é\": \"\\u00e9 \0\"}";
     commit_ok(&store, change().put(&ours, "x").keep(PayloadId(1), all.clone()).keep(PayloadId(2), text))
@@ -105,8 +105,8 @@ async fn payloads_of_every_byte_come_back(bench: Box<dyn Bench>) {
     assert_eq!(payload(&store, PayloadId(2)).await, Some(text.into()));
 }
 
-async fn names_of_records_come_back(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn names_of_records_come_back(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     for id in odd_names() {
         let ours = exchange(&id);
         commit_ok(&store, change().if_absent(&ours).put(&ours, id.clone())).await;
@@ -120,8 +120,8 @@ async fn names_of_records_come_back(bench: Box<dyn Bench>) {
     assert_eq!(scan(&store, Kind::Exchange, None, 1000).await, sorted);
 }
 
-async fn names_that_look_alike_are_others(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn names_that_look_alike_are_others(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     let alike = ["a", "A", "a ", " a", "á", "a\u{301}", "ａ", "а", "ss", "ß", "SS", "i", "I", "İ", "ı"];
     for id in alike {
         commit_ok(&store, change().if_absent(&exchange(id)).put(&exchange(id), id)).await;
@@ -131,8 +131,8 @@ async fn names_that_look_alike_are_others(bench: Box<dyn Bench>) {
     }
 }
 
-async fn names_of_mailboxes_come_back(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn names_of_mailboxes_come_back(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let mut mailboxes = vec![Mailbox::Shared, Mailbox::ExpiredShared];
     for id in odd_names() {
         mailboxes.push(inbox(&id));
@@ -149,8 +149,8 @@ async fn names_of_mailboxes_come_back(bench: Box<dyn Bench>) {
     assert_eq!(found, mailboxes);
 }
 
-async fn names_of_messages_and_subjects_come_back(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn names_of_messages_and_subjects_come_back(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     let all =
         odd_names().into_iter().fold(change(), |all, id| all.deliver(delivery(&ann, &id, &exchange(&id))));
     commit_ok(&store, all).await;
@@ -159,8 +159,8 @@ async fn names_of_messages_and_subjects_come_back(bench: Box<dyn Bench>) {
     assert!(found.iter().map(|found| found.subject.clone()).eq(odd_names().iter().map(|id| exchange(id))));
 }
 
-async fn names_of_readers_are_exact(bench: Box<dyn Bench>) {
-    let (store, ours, shared) = (bench.store(), exchange("ours"), Mailbox::Shared);
+async fn names_of_readers_are_exact(harness: Box<dyn StoreHarness>) {
+    let (store, ours, shared) = (harness.store(), exchange("ours"), Mailbox::Shared);
     let readers = odd_names();
     let all = readers.iter().fold(change(), |all, _| all.deliver(delivery(&shared, "m", &ours)));
     commit_ok(&store, all).await;
@@ -176,8 +176,8 @@ async fn names_of_readers_are_exact(bench: Box<dyn Bench>) {
     }
 }
 
-async fn names_in_what_is_due_come_back(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn names_in_what_is_due_come_back(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     for name in odd_names() {
         commit_ok(&store, Change::new(tenant_named(&name)).due_at(start(), &exchange(&name))).await;
     }
@@ -190,8 +190,8 @@ async fn names_in_what_is_due_come_back(bench: Box<dyn Bench>) {
 }
 
 /// An `Idempotency-Key` is named by principal, path and key; a session's event by session and digest.
-async fn names_longer_than_an_id_are_kept(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn names_longer_than_an_id_are_kept(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     // Digits that do not repeat, or a store that compresses its keys would have it easy.
     let long: String = (1000_u64..1200).map(|at| (at * at).to_string()).collect();
     assert!(long.len() > 1024);

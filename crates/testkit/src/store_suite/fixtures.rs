@@ -48,7 +48,7 @@ pub(super) fn exchange(id: &str) -> Key {
     key(Kind::Exchange, id)
 }
 
-/// So many seconds after the clock of a new bench.
+/// `seconds` after the clock of a new harness.
 pub(super) fn later(seconds: u64) -> Timestamp {
     start().plus(Duration::from_secs(seconds))
 }

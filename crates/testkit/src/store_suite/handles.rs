@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign_core::store::{Change, DeliveryQuery, Mailbox, Outcome, Record};
 use tokio::task::JoinSet;
 
-use super::{Bench, cases, fixtures::*};
+use super::{StoreHarness, cases, fixtures::*};
 
 cases![
     what_one_handle_committed_the_other_sees,
@@ -23,8 +23,8 @@ cases![
 
 const ROUNDS: usize = 50;
 
-async fn what_one_handle_committed_the_other_sees(bench: Box<dyn Bench>) {
-    let (store, other, ann) = (bench.store(), bench.second_handle().await, inbox("ann"));
+async fn what_one_handle_committed_the_other_sees(harness: Box<dyn StoreHarness>) {
+    let (store, other, ann) = (harness.store(), harness.second_handle().await, inbox("ann"));
     for round in 1..=20 {
         let ours = exchange(&format!("round {round}"));
         let (writer, reader) = if round % 2 == 0 { (&store, &other) } else { (&other, &store) };
@@ -34,8 +34,8 @@ async fn what_one_handle_committed_the_other_sees(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_guard_sees_what_the_other_handle_committed(bench: Box<dyn Bench>) {
-    let (store, other, ours) = (bench.store(), bench.second_handle().await, exchange("ours"));
+async fn a_guard_sees_what_the_other_handle_committed(harness: Box<dyn StoreHarness>) {
+    let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
     commit_ok(&store, change().if_absent(&ours).put(&ours, "1")).await;
     commit_ok(&other, change().if_version(&ours, 1).put(&ours, "2")).await;
     let (met, _) = commit_lost(&store, change().if_version(&ours, 1).put(&ours, "3")).await;
@@ -53,8 +53,8 @@ async fn race(handles: [&Handle; 2], changes: [Change; 2]) -> (usize, Vec<Option
     }
 }
 
-async fn of_two_changes_of_one_version_exactly_one_wins(bench: Box<dyn Bench>) {
-    let (store, other, ours) = (bench.store(), bench.second_handle().await, exchange("ours"));
+async fn of_two_changes_of_one_version_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+    let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
     commit_ok(&store, change().put(&ours, "start")).await;
     for version in 1..=ROUNDS as u64 {
         let contents = [format!("one, {version}"), format!("other, {version}")];
@@ -66,8 +66,8 @@ async fn of_two_changes_of_one_version_exactly_one_wins(bench: Box<dyn Bench>) {
     }
 }
 
-async fn of_two_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
-    let (store, other, ann) = (bench.store(), bench.second_handle().await, inbox("ann"));
+async fn of_two_first_submits_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+    let (store, other, ann) = (harness.store(), harness.second_handle().await, inbox("ann"));
     for round in 0..ROUNDS {
         let ours = exchange(&format!("round {round}"));
         let submit = |content: &'static str| {
@@ -81,8 +81,8 @@ async fn of_two_first_submits_exactly_one_wins(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&ann)).await, (1..=ROUNDS as u64).collect::<Vec<_>>());
 }
 
-async fn of_a_change_and_a_deletion_exactly_one_wins(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn of_a_change_and_a_deletion_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let ours = exchange(&format!("round {round}"));
         commit_ok(&store, change().put(&ours, "1")).await;
@@ -96,8 +96,8 @@ async fn of_a_change_and_a_deletion_exactly_one_wins(bench: Box<dyn Bench>) {
 }
 
 /// Each reads what the other writes: if both held, each would have missed the other.
-async fn absent_guards_that_cross_do_not_both_hold(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn absent_guards_that_cross_do_not_both_hold(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
         let changes = [change().if_absent(&b).put(&a, "x"), change().if_absent(&a).put(&b, "x")];
@@ -108,8 +108,8 @@ async fn absent_guards_that_cross_do_not_both_hold(bench: Box<dyn Bench>) {
 }
 
 /// The same with records that are there.
-async fn version_guards_that_cross_do_not_both_hold(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn version_guards_that_cross_do_not_both_hold(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
         commit_ok(&store, change().put(&a, "1").put(&b, "1")).await;
@@ -137,8 +137,8 @@ async fn write_at_once(handles: [&Handle; 2], count: usize, make: fn(usize) -> C
     writers.join_all().await.concat()
 }
 
-async fn two_handles_number_one_mailbox_without_gaps(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn two_handles_number_one_mailbox_without_gaps(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     let make = |_| change().deliver(delivery(&Mailbox::Shared, "m", &exchange("ours")));
     let mut told = write_at_once([&store, &other], 50, make).await.concat();
     told.sort_unstable();
@@ -146,8 +146,8 @@ async fn two_handles_number_one_mailbox_without_gaps(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&Mailbox::Shared)).await, told);
 }
 
-async fn two_handles_number_mailboxes_of_their_own_from_one(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn two_handles_number_mailboxes_of_their_own_from_one(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     let make = |at: usize| change().deliver(delivery(&inbox(["ann", "bob"][at]), "m", &exchange("ours")));
     write_at_once([&store, &other], 25, make).await;
     for owner in ["ann", "bob"] {
@@ -162,8 +162,8 @@ fn to_both(at: usize) -> Change {
     change().deliver(delivery(&inbox(first), "m", &subject)).deliver(delivery(&inbox(second), "m", &subject))
 }
 
-async fn mailboxes_written_in_opposite_order_do_not_block(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn mailboxes_written_in_opposite_order_do_not_block(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     write_at_once([&store, &other], 50, to_both).await;
     for owner in ["ann", "bob"] {
         assert_eq!(numbers(&store, all_of(&inbox(owner))).await, (1..=400).collect::<Vec<_>>(), "{owner}");
@@ -181,8 +181,8 @@ async fn follow(store: Handle, mailbox: Mailbox, count: usize) -> Vec<u64> {
     seen
 }
 
-async fn a_reader_that_follows_misses_no_number(bench: Box<dyn Bench>) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn a_reader_that_follows_misses_no_number(harness: Box<dyn StoreHarness>) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     let mut readers = JoinSet::new();
     for handle in [&store, &other] {
         for owner in ["ann", "bob"] {

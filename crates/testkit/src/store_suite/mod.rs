@@ -1,6 +1,6 @@
 //! What every store must do, as one table of cases.
 //!
-//! A store's `tests/conformance.rs` implements [`Bench`] and calls [`run`]; that is all it has to say.
+//! A store's `tests/conformance.rs` implements [`StoreHarness`] and calls [`run`]; that is all it has to say.
 
 // In test builds Clippy does not mind them.
 #![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "the fixtures are the words of every case"))]
@@ -31,7 +31,7 @@ use countersign_wire::timestamp::Timestamp;
 
 pub use run::run;
 
-/// Where the clock of a new [`Bench`] stands.
+/// Where the clock of a new [`StoreHarness`] stands.
 pub const START: &str = "2026-11-15T12:00:00Z";
 
 /// [`START`] as a point in time.
@@ -39,9 +39,9 @@ pub fn start() -> Timestamp {
     START.parse().expect("START is a point in time")
 }
 
-/// One empty database under test.
+/// A store under test: one empty database, its handles and its clock.
 #[async_trait]
-pub trait Bench: Send + Sync + 'static {
+pub trait StoreHarness: Send + Sync + 'static {
     /// The first handle.
     fn store(&self) -> Arc<dyn Store>;
 
@@ -63,7 +63,7 @@ pub trait Bench: Send + Sync + 'static {
 }
 
 /// Makes an empty database whose clock stands at [`START`].
-pub type MakeBench = fn() -> Pin<Box<dyn Future<Output = Box<dyn Bench>> + Send>>;
+pub type MakeHarness = fn() -> Pin<Box<dyn Future<Output = Box<dyn StoreHarness>> + Send>>;
 
 /// A case under way.
 pub type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -74,14 +74,14 @@ pub struct Case {
     /// The claim.
     pub name: &'static str,
     /// Panics where the claim does not hold.
-    pub run: fn(Box<dyn Bench>) -> Run,
+    pub run: fn(Box<dyn StoreHarness>) -> Run,
 }
 
 /// Turns the async fns of a file into its table: one that is not in the list is dead code, and so told.
 macro_rules! cases {
     ($($name:ident,)+) => {
         pub(super) const CASES: &[super::Case] = &[
-            $(super::Case { name: stringify!($name), run: |bench| Box::pin($name(bench)) },)+
+            $(super::Case { name: stringify!($name), run: |harness| Box::pin($name(harness)) },)+
         ];
     };
 }

@@ -3,7 +3,7 @@
 use countersign_core::store::{Delivery, Mailbox, MailboxKey, NewDelivery, PayloadId};
 use countersign_wire::{msg_type::MsgType, timestamp::Timestamp};
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     a_mailbox_counts_from_one,
@@ -33,8 +33,8 @@ fn five_of_one_name() -> [Mailbox; 5] {
     ]
 }
 
-async fn a_mailbox_counts_from_one(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn a_mailbox_counts_from_one(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     assert_eq!(head(&store, &ann).await, 0);
     assert_eq!(read(&store, all_of(&ann)).await, []);
     for number in 1..=10 {
@@ -45,8 +45,9 @@ async fn a_mailbox_counts_from_one(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&ann)).await, (1..=10).collect::<Vec<_>>());
 }
 
-async fn a_delivery_comes_back_whole(bench: Box<dyn Bench>) {
-    let (store, ours, ann, body) = (bench.store(), exchange("ours"), inbox("ann"), PayloadId(u128::MAX - 1));
+async fn a_delivery_comes_back_whole(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann, body) =
+        (harness.store(), exchange("ours"), inbox("ann"), PayloadId(u128::MAX - 1));
     let with_body = NewDelivery { payload: Some(body), ..delivery(&ann, "with body", &ours) };
     let without = NewDelivery { until: later(7), ..delivery(&ann, "without", &ours) };
     commit_ok(&store, change().keep(body, "body").deliver(with_body).deliver(without)).await;
@@ -69,11 +70,11 @@ async fn a_delivery_comes_back_whole(bench: Box<dyn Bench>) {
     assert_eq!(read(&store, all_of(&ann)).await, [first, second]);
 }
 
-async fn a_delivery_bears_the_time_of_its_commit(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn a_delivery_bears_the_time_of_its_commit(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let mut times = Vec::new();
     for at in [start(), just_after(start()), later(86_400)] {
-        bench.set_now(at).await;
+        harness.set_now(at).await;
         let (now, _) = commit_ok(&store, change().deliver(delivery(&ann, "m", &ours))).await;
         assert_eq!(now, at);
         times.push(at);
@@ -82,8 +83,8 @@ async fn a_delivery_bears_the_time_of_its_commit(bench: Box<dyn Bench>) {
     assert_eq!(found, times);
 }
 
-async fn every_message_type_comes_back(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn every_message_type_comes_back(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let unknown = [MsgType::Other("x.unknown".into()), MsgType::Other("It's \"new\" 😀".into())];
     let types: Vec<_> = MsgType::KNOWN.iter().cloned().chain(unknown).collect();
     let written = types.iter().fold(change(), |change, msg_type| {
@@ -94,8 +95,8 @@ async fn every_message_type_comes_back(bench: Box<dyn Bench>) {
     assert_eq!(found, types);
 }
 
-async fn every_point_in_time_comes_back(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn every_point_in_time_comes_back(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let before_1970 = Timestamp::from_unix_micros(-1);
     let times = [Timestamp::MIN, before_1970, just_after(start()), Timestamp::MAX];
     let written = times.iter().fold(change(), |change, until| {
@@ -106,8 +107,8 @@ async fn every_point_in_time_comes_back(bench: Box<dyn Bench>) {
     assert_eq!(found, times);
 }
 
-async fn deliveries_of_one_change_keep_their_order(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn deliveries_of_one_change_keep_their_order(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     // An order that neither the alphabet nor the reverse would give.
     let messages = ["m", "z", "a", "q", "b", "zz", "0"];
     let deliver = || messages.iter().fold(change(), |all, msg_id| all.deliver(delivery(&ann, msg_id, &ours)));
@@ -118,24 +119,24 @@ async fn deliveries_of_one_change_keep_their_order(bench: Box<dyn Bench>) {
     assert_eq!(found, [messages, messages].concat());
 }
 
-async fn numbers_are_told_in_the_order_of_the_deliveries(bench: Box<dyn Bench>) {
-    let (store, ours, ann, bob) = (bench.store(), exchange("ours"), inbox("ann"), inbox("bob"));
+async fn numbers_are_told_in_the_order_of_the_deliveries(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann, bob) = (harness.store(), exchange("ours"), inbox("ann"), inbox("bob"));
     commit_ok(&store, change().deliver(delivery(&bob, "before", &ours))).await;
     let mixed = [&bob, &ann, &Mailbox::Shared, &bob, &ann, &bob];
     let written = mixed.iter().fold(change(), |all, mailbox| all.deliver(delivery(mailbox, "m", &ours)));
     assert_eq!(commit_ok(&store, written).await.1, [2, 1, 1, 3, 2, 4]);
 }
 
-async fn each_mailbox_counts_by_itself(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn each_mailbox_counts_by_itself(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for (owner, expected) in [("ann", 1), ("bob", 1), ("ann", 2), ("ann", 3), ("bob", 2), ("cyd", 1)] {
         let (_, told) = commit_ok(&store, change().deliver(delivery(&inbox(owner), "m", &ours))).await;
         assert_eq!(told, [expected], "{owner}");
     }
 }
 
-async fn kinds_of_mailboxes_of_the_same_name_are_others(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn kinds_of_mailboxes_of_the_same_name_are_others(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for mailbox in five_of_one_name() {
         let (_, told) = commit_ok(&store, change().deliver(delivery(&mailbox, "m", &ours))).await;
         assert_eq!(told, [1], "{mailbox}");
@@ -147,8 +148,8 @@ async fn kinds_of_mailboxes_of_the_same_name_are_others(bench: Box<dyn Bench>) {
     }
 }
 
-async fn one_message_may_lie_in_several_mailboxes(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn one_message_may_lie_in_several_mailboxes(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let all = five_of_one_name();
     let written = all.iter().fold(change(), |all, mailbox| all.deliver(delivery(mailbox, "same", &ours)));
     commit_ok(&store, written).await;
@@ -157,16 +158,16 @@ async fn one_message_may_lie_in_several_mailboxes(bench: Box<dyn Bench>) {
     }
 }
 
-async fn one_message_may_lie_in_a_mailbox_twice(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn one_message_may_lie_in_a_mailbox_twice(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     for number in [1, 2] {
         let (_, told) = commit_ok(&store, change().deliver(delivery(&ann, "same", &ours))).await;
         assert_eq!(told, [number]);
     }
 }
 
-async fn heads_come_in_the_order_of_their_mailboxes(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn heads_come_in_the_order_of_their_mailboxes(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for owner in ["bob", "ann", "bob"] {
         commit_ok(&store, change().deliver(delivery(&inbox(owner), "m", &ours))).await;
     }
@@ -175,12 +176,12 @@ async fn heads_come_in_the_order_of_their_mailboxes(bench: Box<dyn Bench>) {
     assert_eq!(store.heads(&asked).await, Ok(vec![1, 0, 2, 1]));
 }
 
-async fn heads_of_no_mailboxes_are_none(bench: Box<dyn Bench>) {
-    assert_eq!(bench.store().heads(&[]).await, Ok(vec![]));
+async fn heads_of_no_mailboxes_are_none(harness: Box<dyn StoreHarness>) {
+    assert_eq!(harness.store().heads(&[]).await, Ok(vec![]));
 }
 
-async fn a_head_stays_when_its_delivery_is_removed(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn a_head_stays_when_its_delivery_is_removed(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     for _ in 0..3 {
         commit_ok(&store, change().deliver(delivery(&ann, "m", &ours))).await;
     }
@@ -190,8 +191,8 @@ async fn a_head_stays_when_its_delivery_is_removed(bench: Box<dyn Bench>) {
     assert_eq!(head(&store, &ann).await, 3);
 }
 
-async fn numbers_are_never_used_again(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn numbers_are_never_used_again(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     for number in 1..=5 {
         let (_, told) = commit_ok(&store, change().deliver(delivery(&ann, "m", &ours))).await;
         assert_eq!(told, [number]);

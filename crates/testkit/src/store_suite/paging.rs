@@ -2,7 +2,7 @@
 
 use countersign_core::store::{DeliveryQuery, NewDelivery};
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     only_numbers_above_after_are_read,
@@ -29,8 +29,8 @@ fn page(after: u64, limit: u32) -> DeliveryQuery {
     DeliveryQuery { after, limit, ..all_of(&inbox("ann")) }
 }
 
-async fn only_numbers_above_after_are_read(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn only_numbers_above_after_are_read(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     fill(&store, 5).await;
     assert_eq!(numbers(&store, page(0, 100)).await, [1, 2, 3, 4, 5]);
     assert_eq!(numbers(&store, page(1, 100)).await, [2, 3, 4, 5]);
@@ -41,8 +41,8 @@ async fn only_numbers_above_after_are_read(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, page(u64::MAX, 100)).await, NO_NUMBERS);
 }
 
-async fn a_page_has_at_most_its_limit(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_page_has_at_most_its_limit(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     fill(&store, 10).await;
     assert_eq!(numbers(&store, page(0, 1)).await, [1]);
     assert_eq!(numbers(&store, page(0, 3)).await, [1, 2, 3]);
@@ -51,8 +51,8 @@ async fn a_page_has_at_most_its_limit(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, page(0, 0)).await, NO_NUMBERS);
 }
 
-async fn a_limit_of_what_is_there_reads_all_of_it(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_limit_of_what_is_there_reads_all_of_it(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     fill(&store, 200).await;
     for limit in [200, 201, u32::MAX] {
         assert_eq!(numbers(&store, page(0, limit)).await, (1..=200).collect::<Vec<_>>(), "{limit}");
@@ -61,25 +61,25 @@ async fn a_limit_of_what_is_there_reads_all_of_it(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, page(200, 200)).await, NO_NUMBERS);
 }
 
-async fn a_page_of_nothing_is_empty(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_page_of_nothing_is_empty(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     assert_eq!(read(&store, page(0, 10)).await, []);
     fill(&store, 1).await;
     assert_eq!(read(&store, all_of(&inbox("bob"))).await, []);
 }
 
-async fn a_limit_counts_only_what_the_page_shows(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn a_limit_counts_only_what_the_page_shows(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     fill(&store, 10).await;
     commit_ok(&store, change().remove(one(&ann, 1)).remove(one(&ann, 3)).remove(one(&ann, 4))).await;
     assert_eq!(numbers(&store, page(0, 3)).await, [2, 5, 6]);
     assert_eq!(numbers(&store, page(6, 3)).await, [7, 8, 9]);
 }
 
-async fn a_page_tells_the_time(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_page_tells_the_time(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     assert_eq!(store.deliveries(&tenant(), page(0, 1)).await.unwrap().now, start());
-    bench.set_now(later(5)).await;
+    harness.set_now(later(5)).await;
     assert_eq!(store.deliveries(&tenant(), page(0, 1)).await.unwrap().now, later(5));
 }
 
@@ -92,45 +92,45 @@ async fn needed_until_10_20_30(store: &Handle) {
     }
 }
 
-async fn what_nobody_needs_any_more_is_left_out_when_asked(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn what_nobody_needs_any_more_is_left_out_when_asked(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     needed_until_10_20_30(&store).await;
     let relevant = |limit| DeliveryQuery { only_relevant: true, ..page(0, limit) };
     assert_eq!(numbers(&store, relevant(10)).await, [1, 2, 3]);
-    bench.set_now(later(15)).await;
+    harness.set_now(later(15)).await;
     assert_eq!(numbers(&store, relevant(10)).await, [2, 3]);
     assert_eq!(numbers(&store, relevant(1)).await, [2]);
-    bench.set_now(later(100)).await;
+    harness.set_now(later(100)).await;
     assert_eq!(numbers(&store, relevant(10)).await, NO_NUMBERS);
     assert_eq!(numbers(&store, page(0, 10)).await, [1, 2, 3]);
 }
 
-async fn what_is_needed_until_now_is_not_needed_any_more(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn what_is_needed_until_now_is_not_needed_any_more(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     needed_until_10_20_30(&store).await;
     let relevant = || DeliveryQuery { only_relevant: true, ..page(0, 10) };
-    bench.set_now(later(20).minus(std::time::Duration::from_micros(1))).await;
+    harness.set_now(later(20).minus(std::time::Duration::from_micros(1))).await;
     assert_eq!(numbers(&store, relevant()).await, [2, 3]);
-    bench.set_now(later(20)).await;
+    harness.set_now(later(20)).await;
     assert_eq!(numbers(&store, relevant()).await, [3]);
 }
 
-async fn a_walk_by_ones_sees_once_what_stays(bench: Box<dyn Bench>) {
-    walk_while_others_come_and_go(bench, 1).await;
+async fn a_walk_by_ones_sees_once_what_stays(harness: Box<dyn StoreHarness>) {
+    walk_while_others_come_and_go(harness, 1).await;
 }
 
-async fn a_walk_by_sevens_sees_once_what_stays(bench: Box<dyn Bench>) {
-    walk_while_others_come_and_go(bench, 7).await;
+async fn a_walk_by_sevens_sees_once_what_stays(harness: Box<dyn StoreHarness>) {
+    walk_while_others_come_and_go(harness, 7).await;
 }
 
-async fn a_walk_by_two_hundreds_sees_once_what_stays(bench: Box<dyn Bench>) {
-    walk_while_others_come_and_go(bench, 200).await;
+async fn a_walk_by_two_hundreds_sees_once_what_stays(harness: Box<dyn StoreHarness>) {
+    walk_while_others_come_and_go(harness, 200).await;
 }
 
 /// The even ones of 1 to 60 stay. After each page an odd one goes, by turns behind the reader and before
 /// it, and another comes.
-async fn walk_while_others_come_and_go(bench: Box<dyn Bench>, limit: u32) {
-    let (store, other) = (bench.store(), bench.second_handle().await);
+async fn walk_while_others_come_and_go(harness: Box<dyn StoreHarness>, limit: u32) {
+    let (store, other) = (harness.store(), harness.second_handle().await);
     let (ours, ann) = (exchange("ours"), inbox("ann"));
     fill(&store, 60).await;
     let mut going = (0..15).flat_map(|at| [2 * at + 1, 59 - 2 * at]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_core::store::PayloadId;
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     a_payload_comes_back_as_it_was,
@@ -30,16 +30,16 @@ fn of_all_sizes() -> impl Iterator<Item = (PayloadId, usize)> {
     (1..).map(PayloadId).zip(SIZES)
 }
 
-async fn a_payload_comes_back_as_it_was(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_payload_comes_back_as_it_was(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
         commit_ok(&store, change().put(&ours, "x").keep(id, bytes_of(size))).await;
         assert!(payload(&store, id).await == Some(bytes_of(size)), "{size} bytes");
     }
 }
 
-async fn payloads_come_in_the_order_of_their_ids(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn payloads_come_in_the_order_of_their_ids(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let (a, b, large, unknown) = (PayloadId(1), PayloadId(2), PayloadId(3), PayloadId(4));
     let kept = change().put(&ours, "x").keep(a, "A").keep(large, bytes_of(2 << 20)).keep(b, "B");
     commit_ok(&store, kept).await;
@@ -48,16 +48,16 @@ async fn payloads_come_in_the_order_of_their_ids(bench: Box<dyn Bench>) {
     assert!(found == expected);
 }
 
-async fn a_payload_that_nobody_kept_is_not_found(bench: Box<dyn Bench>) {
-    assert_eq!(payload(&bench.store(), PayloadId(1)).await, None);
+async fn a_payload_that_nobody_kept_is_not_found(harness: Box<dyn StoreHarness>) {
+    assert_eq!(payload(&harness.store(), PayloadId(1)).await, None);
 }
 
-async fn payloads_of_no_ids_are_none(bench: Box<dyn Bench>) {
-    assert!(bench.store().payloads(&tenant(), &[]).await.unwrap().is_empty());
+async fn payloads_of_no_ids_are_none(harness: Box<dyn StoreHarness>) {
+    assert!(harness.store().payloads(&tenant(), &[]).await.unwrap().is_empty());
 }
 
-async fn one_change_keeps_several_payloads_of_any_size(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn one_change_keeps_several_payloads_of_any_size(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let kept = of_all_sizes().fold(change(), |change, (id, size)| change.keep(id, bytes_of(size)));
     commit_ok(&store, kept.put(&ours, "x")).await;
     for (id, size) in of_all_sizes() {
@@ -65,8 +65,8 @@ async fn one_change_keeps_several_payloads_of_any_size(bench: Box<dyn Bench>) {
     }
 }
 
-async fn the_ends_of_the_range_of_payload_ids_are_kept(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn the_ends_of_the_range_of_payload_ids_are_kept(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let ids = [0, 1, u64::MAX.into(), 1 << 64, 1 << 127, u128::MAX].map(PayloadId);
     for id in ids {
         commit_ok(&store, change().put(&ours, "x").keep(id, id.0.to_string())).await;
@@ -76,8 +76,8 @@ async fn the_ends_of_the_range_of_payload_ids_are_kept(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_dropped_payload_is_gone_and_its_neighbours_stay(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_dropped_payload_is_gone_and_its_neighbours_stay(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
         let neighbour = PayloadId(id.0 + 100);
         let kept = change().put(&ours, "x").keep(id, bytes_of(size)).keep(neighbour, bytes_of(size));
@@ -88,22 +88,22 @@ async fn a_dropped_payload_is_gone_and_its_neighbours_stay(bench: Box<dyn Bench>
     }
 }
 
-async fn dropping_what_is_not_there_is_no_fault(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn dropping_what_is_not_there_is_no_fault(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().put(&ours, "x").drop_payload(PayloadId(1))).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "x")));
 }
 
-async fn a_payload_of_a_lost_change_is_not_found(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_payload_of_a_lost_change_is_not_found(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     for (id, size) in of_all_sizes() {
         commit_lost(&store, change().if_before(start()).keep(id, bytes_of(size))).await;
         assert!(payload(&store, id).await.is_none(), "{size} bytes");
     }
 }
 
-async fn a_payload_of_a_lost_change_can_be_committed_by_the_next(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_payload_of_a_lost_change_can_be_committed_by_the_next(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
         let kept = || change().put(&ours, "x").keep(id, bytes_of(size));
         commit_lost(&store, kept().if_before(start())).await;
@@ -112,48 +112,48 @@ async fn a_payload_of_a_lost_change_can_be_committed_by_the_next(bench: Box<dyn 
     }
 }
 
-async fn committed_payloads_are_never_swept(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn committed_payloads_are_never_swept(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
         commit_ok(&store, change().put(&ours, "x").keep(id, bytes_of(size))).await;
     }
     // What the record says later, or that it is gone, does not make an orphan of what it was committed with.
     commit_ok(&store, change().delete(&ours)).await;
     let tomorrow = start().plus(Duration::from_hours(24));
-    bench.set_now(tomorrow).await;
+    harness.set_now(tomorrow).await;
     assert_eq!(store.sweep_orphans(tomorrow, 1000).await, Ok(0));
     for (id, size) in of_all_sizes() {
         assert!(payload(&store, id).await == Some(bytes_of(size)), "{size} bytes");
     }
 }
 
-async fn a_payload_that_was_lost_before_it_was_committed_is_never_swept(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_payload_that_was_lost_before_it_was_committed_is_never_swept(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
         let kept = || change().put(&ours, "x").keep(id, bytes_of(size));
         commit_lost(&store, kept().if_before(start())).await;
         commit_ok(&store, kept()).await;
     }
     let tomorrow = start().plus(Duration::from_hours(24));
-    bench.set_now(tomorrow).await;
+    harness.set_now(tomorrow).await;
     store.sweep_orphans(tomorrow, 1000).await.unwrap();
     for (id, size) in of_all_sizes() {
         assert!(payload(&store, id).await == Some(bytes_of(size)), "{size} bytes");
     }
 }
 
-async fn a_sweep_leaves_nothing_for_the_next(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_sweep_leaves_nothing_for_the_next(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     for (id, size) in of_all_sizes() {
         commit_lost(&store, change().if_before(start()).keep(id, bytes_of(size))).await;
     }
     let tomorrow = start().plus(Duration::from_hours(24));
-    bench.set_now(tomorrow).await;
+    harness.set_now(tomorrow).await;
     // How many there are is the store's affair: it need not write what it then loses.
     store.sweep_orphans(tomorrow, 1000).await.unwrap();
     assert_eq!(store.sweep_orphans(tomorrow, 1000).await, Ok(0));
 }
 
-async fn sweeping_an_empty_store_removes_nothing(bench: Box<dyn Bench>) {
-    assert_eq!(bench.store().sweep_orphans(later(3600), 1000).await, Ok(0));
+async fn sweeping_an_empty_store_removes_nothing(harness: Box<dyn StoreHarness>) {
+    assert_eq!(harness.store().sweep_orphans(later(3600), 1000).await, Ok(0));
 }

@@ -2,7 +2,7 @@
 
 use countersign_core::store::{AuditRow, Kind, PayloadId};
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     a_new_record_has_version_one,
@@ -24,15 +24,15 @@ cases![
     a_change_of_everything_commits_all_of_it,
 ];
 
-async fn a_new_record_has_version_one(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_new_record_has_version_one(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     assert_eq!(load(&store, &ours).await, None);
     commit_ok(&store, change().put(&ours, "new")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "new")));
 }
 
-async fn every_put_adds_exactly_one_to_the_version(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn every_put_adds_exactly_one_to_the_version(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     for version in 1..=20 {
         commit_ok(&store, change().put(&ours, format!("content {version}"))).await;
         let expected = record(&ours, version, format!("content {version}"));
@@ -40,15 +40,15 @@ async fn every_put_adds_exactly_one_to_the_version(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_put_replaces_the_content(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_put_replaces_the_content(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().put(&ours, "a long content to begin with")).await;
     commit_ok(&store, change().put(&ours, "short")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 2, "short")));
 }
 
-async fn puts_of_one_change_count_versions_by_themselves(bench: Box<dyn Bench>) {
-    let (store, old, new) = (bench.store(), exchange("old"), exchange("new"));
+async fn puts_of_one_change_count_versions_by_themselves(harness: Box<dyn StoreHarness>) {
+    let (store, old, new) = (harness.store(), exchange("old"), exchange("new"));
     commit_ok(&store, change().put(&old, "1")).await;
     commit_ok(&store, change().put(&old, "2")).await;
     commit_ok(&store, change().put(&old, "3").put(&new, "1")).await;
@@ -56,29 +56,29 @@ async fn puts_of_one_change_count_versions_by_themselves(bench: Box<dyn Bench>) 
     assert_eq!(load(&store, &new).await, Some(record(&new, 1, "1")));
 }
 
-async fn a_put_without_guard_writes_over_what_is_there(bench: Box<dyn Bench>) {
-    let (store, other, ours) = (bench.store(), bench.second_handle().await, exchange("ours"));
+async fn a_put_without_guard_writes_over_what_is_there(harness: Box<dyn StoreHarness>) {
+    let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
     commit_ok(&store, change().put(&ours, "from one")).await;
     commit_ok(&other, change().put(&ours, "from the other")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 2, "from the other")));
 }
 
-async fn a_deleted_record_is_gone(bench: Box<dyn Bench>) {
-    let (store, ours, neighbour) = (bench.store(), exchange("ours"), exchange("ours too"));
+async fn a_deleted_record_is_gone(harness: Box<dyn StoreHarness>) {
+    let (store, ours, neighbour) = (harness.store(), exchange("ours"), exchange("ours too"));
     commit_ok(&store, change().put(&ours, "x").put(&neighbour, "y")).await;
     commit_ok(&store, change().delete(&ours)).await;
     assert_eq!(load(&store, &ours).await, None);
     assert_eq!(load(&store, &neighbour).await, Some(record(&neighbour, 1, "y")));
 }
 
-async fn deleting_what_is_not_there_is_no_fault(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn deleting_what_is_not_there_is_no_fault(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().delete(&exchange("never there")).put(&ours, "x")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "x")));
 }
 
-async fn a_record_put_anew_after_its_deletion_starts_at_version_one(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_record_put_anew_after_its_deletion_starts_at_version_one(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().put(&ours, "1")).await;
     commit_ok(&store, change().put(&ours, "2")).await;
     commit_ok(&store, change().delete(&ours)).await;
@@ -86,8 +86,8 @@ async fn a_record_put_anew_after_its_deletion_starts_at_version_one(bench: Box<d
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "new")));
 }
 
-async fn deleting_a_record_leaves_what_tells_of_it(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn deleting_a_record_leaves_what_tells_of_it(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let written = change().put(&ours, "x").deliver(delivery(&ann, "m", &ours)).due_at(start(), &ours);
     commit_ok(&store, written).await;
     commit_ok(&store, change().delete(&ours)).await;
@@ -95,16 +95,16 @@ async fn deleting_a_record_leaves_what_tells_of_it(bench: Box<dyn Bench>) {
     assert_eq!(due(&store, 10).await, [(start(), ours)]);
 }
 
-async fn records_of_the_same_id_and_another_kind_are_others(bench: Box<dyn Bench>) {
-    let (store, exchange, prompt) = (bench.store(), key(Kind::Exchange, "x"), key(Kind::Prompt, "x"));
+async fn records_of_the_same_id_and_another_kind_are_others(harness: Box<dyn StoreHarness>) {
+    let (store, exchange, prompt) = (harness.store(), key(Kind::Exchange, "x"), key(Kind::Prompt, "x"));
     commit_ok(&store, change().put(&exchange, "an exchange")).await;
     commit_ok(&store, change().if_absent(&prompt).put(&prompt, "a prompt")).await;
     commit_ok(&store, change().delete(&exchange)).await;
     assert_eq!(load(&store, &prompt).await, Some(record(&prompt, 1, "a prompt")));
 }
 
-async fn every_kind_can_be_kept(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn every_kind_can_be_kept(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     for kind in Kind::ALL {
         commit_ok(&store, change().put(&key(*kind, "x"), format!("{kind:?}"))).await;
     }
@@ -114,8 +114,8 @@ async fn every_kind_can_be_kept(bench: Box<dyn Bench>) {
     }
 }
 
-async fn load_keeps_the_order_of_its_keys(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn load_keeps_the_order_of_its_keys(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     let (a, b, c) = (exchange("a"), exchange("b"), key(Kind::Session, "a"));
     commit_ok(&store, change().put(&a, "A").put(&b, "B").put(&c, "C")).await;
     let asked = [c.clone(), exchange("unknown"), b.clone(), a.clone()];
@@ -124,22 +124,22 @@ async fn load_keeps_the_order_of_its_keys(bench: Box<dyn Bench>) {
     assert_eq!(loaded.records, expected);
 }
 
-async fn load_of_a_key_twice_finds_it_twice(bench: Box<dyn Bench>) {
-    let (store, a, unknown) = (bench.store(), exchange("a"), exchange("unknown"));
+async fn load_of_a_key_twice_finds_it_twice(harness: Box<dyn StoreHarness>) {
+    let (store, a, unknown) = (harness.store(), exchange("a"), exchange("unknown"));
     commit_ok(&store, change().put(&a, "A")).await;
     let asked = [a.clone(), unknown.clone(), a.clone(), unknown];
     let loaded = store.load(&tenant(), &asked).await.unwrap();
     assert_eq!(loaded.records, [Some(record(&a, 1, "A")), None, Some(record(&a, 1, "A")), None]);
 }
 
-async fn load_of_no_keys_finds_nothing_and_tells_the_time(bench: Box<dyn Bench>) {
-    let loaded = bench.store().load(&tenant(), &[]).await.unwrap();
+async fn load_of_no_keys_finds_nothing_and_tells_the_time(harness: Box<dyn StoreHarness>) {
+    let loaded = harness.store().load(&tenant(), &[]).await.unwrap();
     assert_eq!(loaded.records, []);
     assert_eq!(loaded.now, start());
 }
 
-async fn load_of_many_keys_finds_each(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn load_of_many_keys_finds_each(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     let keys: Vec<_> = (0..1000).map(|at| exchange(&format!("id {at}"))).collect();
     let written = keys.iter().step_by(2).fold(change(), |change, key| change.put(key, key.id.clone()));
     commit_ok(&store, written).await;
@@ -151,12 +151,12 @@ async fn load_of_many_keys_finds_each(bench: Box<dyn Bench>) {
     }
 }
 
-async fn an_empty_change_commits(bench: Box<dyn Bench>) {
-    assert_eq!(commit_ok(&bench.store(), change()).await, (start(), vec![]));
+async fn an_empty_change_commits(harness: Box<dyn StoreHarness>) {
+    assert_eq!(commit_ok(&harness.store(), change()).await, (start(), vec![]));
 }
 
-async fn a_change_of_everything_commits_all_of_it(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn a_change_of_everything_commits_all_of_it(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     let (old, new) = (exchange("old"), exchange("new"));
     let (old_body, new_body) = (PayloadId(1), PayloadId(2));
     let before = change().put(&old, "old").keep(old_body, "old body").due_at(start(), &old);

@@ -3,7 +3,7 @@
 use countersign_core::store::{Key, Kind, Mailbox, MarkKind, NewDelivery};
 use countersign_wire::msg_type::MsgType;
 
-use super::{Bench, cases, fixtures::*};
+use super::{StoreHarness, cases, fixtures::*};
 
 cases![
     one_removal_takes_one_delivery,
@@ -33,8 +33,8 @@ async fn found_about(store: &Handle, subject: &str) -> Vec<(String, u64)> {
     found
 }
 
-async fn one_removal_takes_one_delivery(bench: Box<dyn Bench>) {
-    let (store, ours, ann, bob) = (bench.store(), exchange("ours"), inbox("ann"), inbox("bob"));
+async fn one_removal_takes_one_delivery(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann, bob) = (harness.store(), exchange("ours"), inbox("ann"), inbox("bob"));
     for mailbox in [&ann, &ann, &ann, &bob, &bob] {
         commit_ok(&store, change().deliver(delivery(mailbox, "m", &ours))).await;
     }
@@ -43,8 +43,8 @@ async fn one_removal_takes_one_delivery(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&bob)).await, [1, 2]);
 }
 
-async fn removing_what_is_not_there_is_no_fault(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn removing_what_is_not_there_is_no_fault(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     commit_ok(&store, change().deliver(delivery(&ann, "m", &ours))).await;
     let removals = change().remove(one(&ann, 2)).remove(one(&ann, 0)).remove(one(&inbox("bob"), 1));
     commit_ok(&store, removals.remove(about(&exchange("unknown"), &[]))).await;
@@ -52,8 +52,8 @@ async fn removing_what_is_not_there_is_no_fault(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&ann)).await, NO_NUMBERS);
 }
 
-async fn a_removal_about_a_record_takes_all_in_every_mailbox(bench: Box<dyn Bench>) {
-    let (store, ours) = (bench.store(), exchange("ours"));
+async fn a_removal_about_a_record_takes_all_in_every_mailbox(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
     let mailboxes = [
         inbox("ann"),
         Mailbox::Enforcer("agent".parse().unwrap()),
@@ -71,8 +71,8 @@ async fn a_removal_about_a_record_takes_all_in_every_mailbox(bench: Box<dyn Benc
     }
 }
 
-async fn a_removal_about_a_record_leaves_other_records(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn a_removal_about_a_record_leaves_other_records(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     for id in ["ours", "theirs", "our", "ours ", "Ours", "%"] {
         commit_ok(&store, change().deliver(delivery(&ann, "m", &exchange(id)))).await;
     }
@@ -82,8 +82,8 @@ async fn a_removal_about_a_record_leaves_other_records(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&ann)).await, [2, 3, 4, 5]);
 }
 
-async fn a_removal_about_a_record_leaves_the_same_id_of_another_kind(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn a_removal_about_a_record_leaves_the_same_id_of_another_kind(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     for kind in [Kind::Exchange, Kind::Prompt, Kind::Session] {
         commit_ok(&store, change().deliver(delivery(&ann, "m", &key(kind, "x")))).await;
     }
@@ -94,8 +94,8 @@ async fn a_removal_about_a_record_leaves_the_same_id_of_another_kind(bench: Box<
     assert_eq!(numbers(&store, all_of(&ann)).await, [1]);
 }
 
-async fn a_removal_with_types_takes_only_those(bench: Box<dyn Bench>) {
-    let (store, ours, ann, bob) = (bench.store(), exchange("ours"), inbox("ann"), inbox("bob"));
+async fn a_removal_with_types_takes_only_those(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann, bob) = (harness.store(), exchange("ours"), inbox("ann"), inbox("bob"));
     let odd = MsgType::Other("x.odd".into());
     let types = [MsgType::ApprovalRequest, MsgType::ExchangeWithdrawn, MsgType::DecisionDeliver, odd.clone()];
     for mailbox in [&ann, &bob] {
@@ -111,8 +111,8 @@ async fn a_removal_with_types_takes_only_those(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&ann)).await, [2]);
 }
 
-async fn removals_are_done_before_deliveries(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn removals_are_done_before_deliveries(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     commit_ok(&store, change().deliver(delivery(&ann, "old", &ours))).await;
     let replaced = change().deliver(delivery(&ann, "new", &ours)).remove(about(&ours, &[]));
     assert_eq!(commit_ok(&store, replaced).await.1, [2]);
@@ -123,8 +123,8 @@ async fn removals_are_done_before_deliveries(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&ann)).await, [2, 3]);
 }
 
-async fn several_removals_of_one_change_are_all_done(bench: Box<dyn Bench>) {
-    let (store, ann, bob) = (bench.store(), inbox("ann"), inbox("bob"));
+async fn several_removals_of_one_change_are_all_done(harness: Box<dyn StoreHarness>) {
+    let (store, ann, bob) = (harness.store(), inbox("ann"), inbox("bob"));
     for (mailbox, id) in [(&ann, "a"), (&ann, "b"), (&ann, "c"), (&bob, "a"), (&bob, "b")] {
         commit_ok(&store, change().deliver(delivery(mailbox, "m", &exchange(id)))).await;
     }
@@ -134,8 +134,8 @@ async fn several_removals_of_one_change_are_all_done(bench: Box<dyn Bench>) {
     assert_eq!(numbers(&store, all_of(&bob)).await, NO_NUMBERS);
 }
 
-async fn a_later_delivery_inherits_no_marks_of_a_removed_one(bench: Box<dyn Bench>) {
-    let (store, ours, shared) = (bench.store(), exchange("ours"), Mailbox::Shared);
+async fn a_later_delivery_inherits_no_marks_of_a_removed_one(harness: Box<dyn StoreHarness>) {
+    let (store, ours, shared) = (harness.store(), exchange("ours"), Mailbox::Shared);
     for _ in 0..2 {
         commit_ok(&store, change().deliver(delivery(&shared, "m", &ours))).await;
     }
@@ -149,8 +149,8 @@ async fn a_later_delivery_inherits_no_marks_of_a_removed_one(bench: Box<dyn Benc
     assert_eq!(numbers(&store, unmarked(&shared, "ann", MarkKind::Hidden)).await, [3]);
 }
 
-async fn deliveries_about_finds_all_kinds_in_all_mailboxes(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn deliveries_about_finds_all_kinds_in_all_mailboxes(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     commit_ok(&store, change().deliver(delivery(&ann, "m", &exchange("other")))).await;
     let mut all = change().deliver(delivery(&ann, "m", &key(Kind::Exchange, "x")));
     all = all.deliver(delivery(&Mailbox::Shared, "m", &key(Kind::Prompt, "x")));
@@ -166,8 +166,8 @@ async fn deliveries_about_finds_all_kinds_in_all_mailboxes(bench: Box<dyn Bench>
     }
 }
 
-async fn deliveries_about_takes_its_subject_literally(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn deliveries_about_takes_its_subject_literally(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     for id in ["x", "X", "x ", "xx", "%", "_"] {
         commit_ok(&store, change().deliver(delivery(&ann, "m", &exchange(id)))).await;
     }
@@ -177,8 +177,8 @@ async fn deliveries_about_takes_its_subject_literally(bench: Box<dyn Bench>) {
     assert_eq!(found_about(&store, "unknown").await, []);
 }
 
-async fn deliveries_about_shows_no_removed_one(bench: Box<dyn Bench>) {
-    let (store, ours, ann) = (bench.store(), exchange("ours"), inbox("ann"));
+async fn deliveries_about_shows_no_removed_one(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     for _ in 0..3 {
         commit_ok(&store, change().deliver(delivery(&ann, "m", &ours))).await;
     }

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime, time::timeout};
 
-use super::{Case, MakeBench, SUBJECTS};
+use super::{Case, MakeHarness, SUBJECTS};
 use crate::gateway_suite;
 
 /// A case that takes this long waits for something that never comes. Long runs by hand set
@@ -20,7 +20,7 @@ fn patience() -> Duration {
 /// Runs every case, each on an empty database of its own. This is the `main` of a store's conformance test:
 /// in its manifest the test has `harness = false`.
 #[must_use]
-pub fn run(make: MakeBench) -> ExitCode {
+pub fn run(make: MakeHarness) -> ExitCode {
     let subjects = SUBJECTS.iter().chain(gateway_suite::SUBJECTS);
     let trials = subjects.flat_map(|(subject, cases)| {
         cases
@@ -30,12 +30,12 @@ pub fn run(make: MakeBench) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
-fn run_case(make: MakeBench, case: &Case) -> Result<(), Failed> {
+fn run_case(make: MakeHarness, case: &Case) -> Result<(), Failed> {
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let finished = runtime.block_on(async {
         timeout(patience(), async {
-            let bench = make().await;
-            (case.run)(bench).await;
+            let harness = make().await;
+            (case.run)(harness).await;
         })
         .await
     });

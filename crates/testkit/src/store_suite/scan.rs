@@ -2,7 +2,7 @@
 
 use countersign_core::store::Kind;
 
-use super::{Bench, cases, fixtures::*};
+use super::{StoreHarness, cases, fixtures::*};
 
 cases![
     a_scan_of_nothing_is_empty,
@@ -19,12 +19,12 @@ async fn put_all(store: &Handle, kind: Kind, ids: &[&str]) {
     commit_ok(store, all).await;
 }
 
-async fn a_scan_of_nothing_is_empty(bench: Box<dyn Bench>) {
-    assert_eq!(scan(&bench.store(), Kind::Exchange, None, 10).await, NO_IDS);
+async fn a_scan_of_nothing_is_empty(harness: Box<dyn StoreHarness>) {
+    assert_eq!(scan(&harness.store(), Kind::Exchange, None, 10).await, NO_IDS);
 }
 
-async fn a_scan_goes_in_the_order_of_the_ids_bytes(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_scan_goes_in_the_order_of_the_ids_bytes(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     // No language would sort them so, nor would UTF-16: there the last two change places.
     let sorted = [" x", "10", "9", "A", "B", "_", "a", "a b", "aa", "b", "e\u{301}", "é", "\u{ffee}", "😀"];
     assert!(sorted.is_sorted());
@@ -36,8 +36,8 @@ async fn a_scan_goes_in_the_order_of_the_ids_bytes(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_scan_starts_after_an_id(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_scan_starts_after_an_id(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     put_all(&store, Kind::Session, &["a", "c", "e"]).await;
     assert_eq!(scan(&store, Kind::Session, Some("a"), 10).await, ["c", "e"]);
     // It need not be one that is there.
@@ -46,8 +46,8 @@ async fn a_scan_starts_after_an_id(bench: Box<dyn Bench>) {
     assert_eq!(scan(&store, Kind::Session, Some("e"), 10).await, NO_IDS);
 }
 
-async fn a_scan_has_at_most_its_limit(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_scan_has_at_most_its_limit(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     put_all(&store, Kind::Session, &["a", "b", "c"]).await;
     assert_eq!(scan(&store, Kind::Session, None, 0).await, NO_IDS);
     assert_eq!(scan(&store, Kind::Session, None, 2).await, ["a", "b"]);
@@ -55,8 +55,8 @@ async fn a_scan_has_at_most_its_limit(bench: Box<dyn Bench>) {
     assert_eq!(scan(&store, Kind::Session, Some("a"), 1).await, ["b"]);
 }
 
-async fn a_scan_finds_only_its_kind(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_scan_finds_only_its_kind(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     for kind in Kind::ALL {
         put_all(&store, *kind, &["same", &format!("{kind:?}")]).await;
     }
@@ -67,16 +67,16 @@ async fn a_scan_finds_only_its_kind(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_scan_tells_records_as_they_are(bench: Box<dyn Bench>) {
-    let (store, a, b) = (bench.store(), exchange("a"), exchange("b"));
+async fn a_scan_tells_records_as_they_are(harness: Box<dyn StoreHarness>) {
+    let (store, a, b) = (harness.store(), exchange("a"), exchange("b"));
     commit_ok(&store, change().put(&a, "A1").put(&b, bytes_of(70_000)).put(&exchange("c"), "C")).await;
     commit_ok(&store, change().put(&a, "A2").delete(&exchange("c"))).await;
     let found = store.scan(&tenant(), Kind::Exchange, None, 10).await.unwrap();
     assert!(found == [record(&a, 2, "A2"), record(&b, 1, bytes_of(70_000))]);
 }
 
-async fn a_scan_by_pages_finds_each_once(bench: Box<dyn Bench>) {
-    let store = bench.store();
+async fn a_scan_by_pages_finds_each_once(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
     let ids: Vec<_> = (0..250).map(|at| format!("id {at:03}")).collect();
     put_all(&store, Kind::Route, &ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
     for limit in [1, 7, 100] {

@@ -3,7 +3,7 @@
 use countersign_core::store::{Change, Kind, Mailbox, MailboxKey, MarkKind, PayloadId};
 use countersign_wire::id::TenantId;
 
-use super::{Bench, cases, fixtures::*, start};
+use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     records_of_two_tenants_are_others,
@@ -41,8 +41,8 @@ async fn deliver_to_both(store: &Handle, mailbox: &Mailbox) {
     }
 }
 
-async fn records_of_two_tenants_are_others(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn records_of_two_tenants_are_others(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     commit_ok(&store, Change::new(us()).put(&same, "ours")).await;
     assert_eq!(load_in(&store, &them(), &same).await, None);
     commit_ok(&store, Change::new(them()).put(&same, "theirs")).await;
@@ -51,8 +51,8 @@ async fn records_of_two_tenants_are_others(bench: Box<dyn Bench>) {
     assert_eq!(load_in(&store, &them(), &same).await, Some(record(&same, 2, "theirs, again")));
 }
 
-async fn guards_look_at_their_own_tenant(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn guards_look_at_their_own_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     commit_ok(&store, Change::new(us()).if_absent(&same).put(&same, "ours")).await;
     let (met, _) = commit_lost(&store, Change::new(them()).if_version(&same, 1)).await;
     assert_eq!(met, [None]);
@@ -61,15 +61,15 @@ async fn guards_look_at_their_own_tenant(bench: Box<dyn Bench>) {
     assert_eq!(met, [Some(record(&same, 1, "theirs"))]);
 }
 
-async fn deletions_stay_in_their_tenant(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn deletions_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     commit_ok(&store, Change::new(us()).put(&same, "ours")).await;
     commit_ok(&store, Change::new(them()).delete(&same)).await;
     assert_eq!(load_in(&store, &us(), &same).await, Some(record(&same, 1, "ours")));
 }
 
-async fn a_payload_of_another_tenant_is_not_found(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn a_payload_of_another_tenant_is_not_found(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     for (id, size) in [(PayloadId(1), 5), (PayloadId(2), 2 << 20)] {
         commit_ok(&store, Change::new(us()).put(&same, "x").keep(id, bytes_of(size))).await;
         assert!(payload_in(&store, &us(), id).await == Some(bytes_of(size)));
@@ -77,8 +77,8 @@ async fn a_payload_of_another_tenant_is_not_found(bench: Box<dyn Bench>) {
     }
 }
 
-async fn a_payload_of_another_tenant_can_not_be_dropped(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn a_payload_of_another_tenant_can_not_be_dropped(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     for (id, size) in [(PayloadId(1), 5), (PayloadId(2), 2 << 20)] {
         commit_ok(&store, Change::new(us()).put(&same, "x").keep(id, bytes_of(size))).await;
         commit_ok(&store, Change::new(them()).drop_payload(id)).await;
@@ -86,8 +86,8 @@ async fn a_payload_of_another_tenant_can_not_be_dropped(bench: Box<dyn Bench>) {
     }
 }
 
-async fn mailboxes_of_two_tenants_count_by_themselves(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn mailboxes_of_two_tenants_count_by_themselves(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     deliver_to_both(&store, &ann).await;
     let more = Change::new(them()).deliver(delivery(&ann, "m", &exchange("same")));
     assert_eq!(commit_ok(&store, more).await.1, [2]);
@@ -98,8 +98,8 @@ async fn mailboxes_of_two_tenants_count_by_themselves(bench: Box<dyn Bench>) {
     assert_eq!(store.heads(&asked).await, Ok(vec![2, 0, 1]));
 }
 
-async fn removals_stay_in_their_tenant(bench: Box<dyn Bench>) {
-    let (store, ann, bob) = (bench.store(), inbox("ann"), inbox("bob"));
+async fn removals_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, ann, bob) = (harness.store(), inbox("ann"), inbox("bob"));
     deliver_to_both(&store, &ann).await;
     deliver_to_both(&store, &bob).await;
     let removals = Change::new(them()).remove(one(&ann, 1)).remove(about(&exchange("same"), &[]));
@@ -110,8 +110,8 @@ async fn removals_stay_in_their_tenant(bench: Box<dyn Bench>) {
     }
 }
 
-async fn marks_stay_in_their_tenant(bench: Box<dyn Bench>) {
-    let (store, shared) = (bench.store(), Mailbox::Shared);
+async fn marks_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, shared) = (harness.store(), Mailbox::Shared);
     deliver_to_both(&store, &shared).await;
     commit_ok(&store, Change::new(them()).mark(&shared, 1, "ann", MarkKind::Hidden)).await;
     for (tenant, count) in [(us(), 1), (them(), 0)] {
@@ -120,31 +120,31 @@ async fn marks_stay_in_their_tenant(bench: Box<dyn Bench>) {
     }
 }
 
-async fn deliveries_about_stays_in_its_tenant(bench: Box<dyn Bench>) {
-    let (store, ann) = (bench.store(), inbox("ann"));
+async fn deliveries_about_stays_in_its_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
     let ours = Change::new(us()).deliver(delivery(&ann, "ours", &exchange("same")));
     commit_ok(&store, ours).await;
     assert_eq!(store.deliveries_by_subject(&them(), "same").await, Ok(vec![]));
     assert_eq!(store.deliveries_by_subject(&us(), "same").await.unwrap().len(), 1);
 }
 
-async fn scans_stay_in_their_tenant(bench: Box<dyn Bench>) {
-    let (store, ours, theirs) = (bench.store(), exchange("ours"), exchange("theirs"));
+async fn scans_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, ours, theirs) = (harness.store(), exchange("ours"), exchange("theirs"));
     commit_ok(&store, Change::new(us()).put(&ours, "x")).await;
     commit_ok(&store, Change::new(them()).put(&theirs, "y")).await;
     let found = store.scan(&us(), Kind::Exchange, None, 10).await;
     assert_eq!(found, Ok(vec![record(&ours, 1, "x")]));
 }
 
-async fn no_longer_due_stays_in_its_tenant(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn no_longer_due_stays_in_its_tenant(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     commit_ok(&store, Change::new(us()).due_at(start(), &same)).await;
     commit_ok(&store, Change::new(them()).no_longer_due_at(start(), &same)).await;
     assert_eq!(due(&store, 10).await, [(start(), same)]);
 }
 
-async fn names_of_tenants_are_exact(bench: Box<dyn Bench>) {
-    let (store, same) = (bench.store(), exchange("same"));
+async fn names_of_tenants_are_exact(harness: Box<dyn StoreHarness>) {
+    let (store, same) = (harness.store(), exchange("same"));
     let names = ["acme", "Acme", "acme ", " acme", "acm", "%", "_", "acme'--", "😀"];
     for name in names {
         commit_ok(&store, Change::new(tenant_named(name)).if_absent(&same).put(&same, name)).await;

@@ -32,7 +32,7 @@ use super::{
     cases,
     world::{Request, World, approver, decide, status_of},
 };
-use crate::store_suite::{Bench, start};
+use crate::store_suite::{StoreHarness, start};
 
 cases! {
     random_commands_are_answered_as_by_the_model,
@@ -89,7 +89,7 @@ async fn perform(world: &World, op: &Op) -> u16 {
         Op::Hide { id: index, by: who } => status_of(&gateway.hide(tenant, &by(who), &id(index)).await, 200),
         Op::Pass { minutes } => {
             let now = gateway.store().now().await.unwrap();
-            world.bench.set_now(now.plus(Duration::from_mins(*minutes))).await;
+            world.harness.set_now(now.plus(Duration::from_mins(*minutes))).await;
             200
         }
         Op::Sweep => status_of(&gateway.sweep().await, 200),
@@ -97,7 +97,7 @@ async fn perform(world: &World, op: &Op) -> u16 {
 }
 
 async fn play(world: &World, ops: &[Op], hit: &Mutex<BTreeSet<(&'static str, &'static str)>>) {
-    world.bench.set_now(start()).await;
+    world.harness.set_now(start()).await;
     register_carol(world).await;
     let mut model = Model::default();
     for (step, op) in ops.iter().enumerate() {
@@ -166,10 +166,11 @@ async fn register_carol(world: &World) {
     world.gateway.complete_pairing(&world.tenant, &complete).await.unwrap();
 }
 
-async fn random_commands_are_answered_as_by_the_model(bench: Box<dyn Bench>) {
-    let steps = std::env::var("MODEL_STEPS").ok().map_or(bench.model_steps(), |steps| steps.parse().unwrap());
+async fn random_commands_are_answered_as_by_the_model(harness: Box<dyn StoreHarness>) {
+    let steps =
+        std::env::var("MODEL_STEPS").ok().map_or(harness.model_steps(), |steps| steps.parse().unwrap());
     let sequences = u32::try_from(steps.div_ceil(SEQUENCE)).unwrap();
-    let mut world = World::new(bench);
+    let mut world = World::new(harness);
     let handle = tokio::runtime::Handle::current();
     let play_all = move || {
         let config = Config { cases: sequences, failure_persistence: None, ..Config::default() };
