@@ -1,11 +1,18 @@
 //! What a gateway does on every store: the use cases as cases of the suite, the model, the races.
 
+mod audit;
+mod credentials;
 mod exchanges;
 mod inboxes;
 pub mod model;
-mod pairs;
+mod paired;
+mod pairing;
+mod pairing_fixtures;
+mod presence;
+mod prompts;
 pub mod races;
 mod retention;
+mod sessions;
 pub mod world;
 
 use crate::store_suite::Case;
@@ -23,7 +30,13 @@ use cases;
 pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("exchanges", exchanges::CASES),
     ("inboxes", inboxes::CASES),
-    ("pairs", pairs::CASES),
+    ("pairing", pairing::CASES),
+    ("paired", paired::CASES),
+    ("prompts", prompts::CASES),
+    ("sessions", sessions::CASES),
+    ("presence", presence::CASES),
+    ("credentials", credentials::CASES),
+    ("audit", audit::CASES),
     ("retention", retention::CASES),
     ("races", races::CASES),
     ("model", model::CASES),

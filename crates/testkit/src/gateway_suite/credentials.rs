@@ -1,0 +1,50 @@
+//! API keys: authentication, tenant isolation, revocation and its notification.
+
+use std::time::Duration;
+
+use countersign_core::model::credential::Role;
+use countersign_wire::api_key::ApiKey;
+use tokio::time::timeout;
+
+use super::{
+    cases,
+    world::{World, robot, status_of},
+};
+use crate::store_suite::StoreHarness;
+
+cases! {
+    a_key_is_good_until_it_is_revoked_and_only_in_its_tenant,
+    whoever_listens_to_a_key_hears_that_it_is_revoked,
+}
+
+async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let role = Role::Enforcer(Some(robot()));
+    let made = world.gateway.create_key(&world.tenant, role.clone()).await.unwrap();
+    let good = async |key: &ApiKey| world.gateway.authenticate(key).await.unwrap();
+    assert_eq!(good(&made.key).await, Some(role));
+    let id = made.key.key_id().clone();
+    let guessed = ApiKey::new(world.tenant.clone(), id.clone(), [0; 32]).unwrap();
+    assert_eq!(good(&guessed).await, None);
+    let text = made.key.expose();
+    assert!(
+        !format!("{:?}", world.gateway.keys(&world.tenant).await.unwrap()).contains(&text[text.len() - 72..])
+    );
+    assert!(world.gateway.keys(&"other".parse().unwrap()).await.unwrap().is_empty());
+    assert_eq!(status_of(&world.gateway.revoke_key(&"other".parse().unwrap(), &id).await, 200), 404);
+    let at = world.gateway.revoke_key(&world.tenant, &id).await.unwrap();
+    assert_eq!(world.gateway.revoke_key(&world.tenant, &id).await.unwrap(), at);
+    assert_eq!(good(&made.key).await, None);
+}
+
+async fn whoever_listens_to_a_key_hears_that_it_is_revoked(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
+    let key_id = made.key.key_id().clone();
+    let listener = world.gateway.listen_to_key(&world.tenant, key_id.as_str());
+    assert!(world.gateway.key_is_active(&world.tenant, key_id.as_str()).await.unwrap());
+    assert!(timeout(Duration::from_millis(50), listener.rung()).await.is_err());
+    world.gateway.revoke_key(&world.tenant, &key_id).await.unwrap();
+    timeout(Duration::from_secs(5), listener.rung()).await.unwrap();
+    assert!(!world.gateway.key_is_active(&world.tenant, key_id.as_str()).await.unwrap());
+}

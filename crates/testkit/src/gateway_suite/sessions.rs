@@ -1,0 +1,62 @@
+//! Session events: duplicates, conflicts, order, the end, and who can read a session.
+
+use countersign_core::{model::viewer::Viewer, use_cases::session::Reported};
+use countersign_wire::{hash::Sha256Hex, parse, session::SessionEvent};
+
+use super::{
+    cases,
+    pairing_fixtures::pair,
+    world::{World, approver, robot, status_of},
+};
+use crate::store_suite::StoreHarness;
+
+cases! {
+    session_events_are_taken_once_and_not_after_the_end,
+}
+
+async fn session_events_are_taken_once_and_not_after_the_end(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    pair(&world, "ada", 2).await;
+    let report = async |event: &str| {
+        let event = parse::<SessionEvent<'_>>(event.as_bytes()).unwrap();
+        world.gateway.report_session(&world.tenant, &robot(), &event).await
+    };
+    let start =
+        r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
+    let status = r#"{"sessionId":"s","eventType":"session.status","state":"planning","updatedAt":"2026-11-15T12:00:01Z"}"#;
+    let older =
+        r#"{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"2026-11-15T12:00:00Z"}"#;
+    let snapshot = |hash: &str| {
+        format!(
+            r#"{{"sessionId":"s","eventType":"session.snapshot","snapshotId":"i","snapshotType":"plan","createdAt":"2026-11-15T12:00:00Z","payload":{{"ciphertext":"c"}},"snapshotHashAlg":"SHA-256","snapshotHash":"{}"}}"#,
+            Sha256Hex::digest(hash.as_bytes())
+        )
+    };
+    let end =
+        r#"{"sessionId":"s","eventType":"session.end","endedAt":"2026-11-15T12:00:09Z","reason":"user_end"}"#;
+    assert_eq!(report(status).await.unwrap(), Reported::New, "before the start is fine");
+    assert_eq!(report(start).await.unwrap(), Reported::New);
+    assert_eq!(report(start).await.unwrap(), Reported::Duplicate);
+    assert_eq!(report(older).await.unwrap(), Reported::New);
+    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::New);
+    assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Duplicate);
+    assert_eq!(status_of(&report(&snapshot("two")).await, 202), 409);
+    let sealed_anew = snapshot("one").replace(r#""ciphertext":"c""#, r#""ciphertext":"d""#);
+    assert_eq!(report(&sealed_anew).await.unwrap(), Reported::Duplicate, "the same snapshot, sealed anew");
+    let older_start = start.replace("12:00:00Z", "11:00:00Z").replace(r#""h""#, r#""g""#);
+    assert_eq!(report(&older_start).await.unwrap(), Reported::New);
+    assert_eq!(report(end).await.unwrap(), Reported::New);
+    assert_eq!(report(end).await.unwrap(), Reported::Duplicate);
+    let late = status.replace("planning", "editing");
+    assert_eq!(status_of(&report(&late).await, 202), 409);
+
+    let (ada, eve, id) = (approver("ada"), approver("eve"), "s".parse().unwrap());
+    let session = world.gateway.session(&world.tenant, Viewer::Approver(&ada), &id).await.unwrap();
+    assert_eq!(session.activity.unwrap().as_str(), "planning", "what is older does not undo what is newer");
+    assert_eq!(session.agent_host.as_deref(), Some("h"), "so it is with the start");
+    assert!(session.end.is_some() && session.snapshots.len() == 1);
+    assert_eq!(status_of(&world.gateway.session(&world.tenant, Viewer::Approver(&eve), &id).await, 200), 404);
+    let reader = countersign_core::delivery::feed::Reader::Approver(ada.clone());
+    assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 6);
+    assert!(world.inbox("ada").await.is_empty(), "news is not in the inbox");
+}
