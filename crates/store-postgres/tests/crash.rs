@@ -10,7 +10,7 @@ use std::{
 
 use countersign_store_postgres::{Options, PostgresStore};
 use countersign_testkit::{
-    crash::{self, Child, CommitReport, Ledger},
+    crash::{self, ChildTask, CommitReport, CrashLog},
     postgres::Postgres,
 };
 use tokio::runtime::Runtime;
@@ -71,19 +71,19 @@ fn kill_all_at_once(server: &mut Postgres) {
 #[test]
 fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
     let runtime = Runtime::new().unwrap();
-    if let Some(Child { database, from }) = crash::child() {
+    if let Some(ChildTask { database, from }) = crash::child_task() {
         let url = database.into_string().unwrap();
         return runtime.block_on(async { crash::write_until_killed(open(&url).await, from).await });
     }
     let server = Postgres::start();
     let url = server.url();
-    let mut ledger = Ledger::default();
+    let mut ledger = CrashLog::default();
     for round in 0..crash::rounds(20) {
-        let acked = crash::acknowledged_until_killed(
+        let acked = crash::run_child_and_kill(
             "what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there",
             &url,
             crash::first_id(round),
-            crash::enough(round),
+            crash::acks_before_kill(round),
         );
         let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         runtime.block_on(async {
@@ -103,7 +103,7 @@ fn what_was_acknowledged_outlives_a_killed_server_and_nothing_is_half_there() {
     let runtime = Runtime::new().unwrap();
     let mut server = Postgres::start();
     let url = server.url();
-    let mut ledger = Ledger::default();
+    let mut ledger = CrashLog::default();
     let (mut unknown, mut refused) = (0, 0);
     for round in 0..crash::rounds(20) {
         let store = runtime.block_on(open(&url));
@@ -111,7 +111,7 @@ fn what_was_acknowledged_outlives_a_killed_server_and_nothing_is_half_there() {
         let writing = runtime.spawn(crash::write_until_errors(store, crash::first_id(round), move |told| {
             tell.send(told).unwrap();
         }));
-        let mut told: Vec<CommitReport> = receive.iter().take(crash::enough(round)).collect();
+        let mut told: Vec<CommitReport> = receive.iter().take(crash::acks_before_kill(round)).collect();
         let is_acked = |told: &CommitReport| matches!(told, CommitReport::Acked(_));
         assert!(told.iter().all(is_acked), "before anything was killed: {told:?}");
         match round % 2 {

@@ -5,7 +5,7 @@
 use std::{path::Path, sync::Arc};
 
 use countersign_store_sqlite::{Options, SqliteStore};
-use countersign_testkit::crash::{self, Child, CommitReport, Ledger};
+use countersign_testkit::crash::{self, ChildTask, CommitReport, CrashLog};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -29,19 +29,19 @@ fn assert_nothing_is_left_over(path: &Path, changes: u64) {
 #[test]
 fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
     let runtime = Runtime::new().unwrap();
-    if let Some(Child { database, from }) = crash::child() {
+    if let Some(ChildTask { database, from }) = crash::child_task() {
         let store = Arc::new(open(database));
         return runtime.block_on(crash::write_until_killed(store, from));
     }
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("countersign.db");
-    let mut ledger = Ledger::default();
+    let mut ledger = CrashLog::default();
     for round in 0..crash::rounds(100) {
-        let acked = crash::acknowledged_until_killed(
+        let acked = crash::run_child_and_kill(
             "what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there",
             &path,
             crash::first_id(round),
-            crash::enough(round),
+            crash::acks_before_kill(round),
         );
         let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         let store = open(&path);

@@ -11,5 +11,5 @@
 pub mod crash;
 pub mod gateway_suite;
 pub mod postgres;
-pub mod recording;
+pub mod recording_store;
 pub mod store_suite;

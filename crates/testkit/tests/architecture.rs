@@ -1,11 +1,11 @@
-//! The arrows between our crates, kept: they all point towards meaning.
+//! The allowed dependencies between our crates: outer layers depend on inner ones, never the reverse.
 
 use std::{collections::BTreeMap, process::Command};
 
 use serde_json::Value;
 
-/// What each crate may depend on, and what its tests may use besides.
-const ARROWS: &[(&str, &[&str], &[&str])] = &[
+/// Each crate, its allowed dependencies, and those that only its tests may use.
+const ALLOWED: &[(&str, &[&str], &[&str])] = &[
     ("wire", &[], &[]),
     ("core", &["wire"], &[]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),
@@ -23,11 +23,12 @@ fn crates_depend_only_on_what_the_architecture_allows() {
         .output()
         .unwrap();
     let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
-    let arrows: BTreeMap<&str, (&[&str], &[&str])> =
-        ARROWS.iter().map(|(name, uses, in_tests)| (*name, (*uses, *in_tests))).collect();
+    let allowed_by_crate: BTreeMap<&str, (&[&str], &[&str])> =
+        ALLOWED.iter().map(|(name, uses, in_tests)| (*name, (*uses, *in_tests))).collect();
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap().strip_prefix("countersign-").unwrap();
-        let (uses, in_tests) = arrows.get(name).unwrap_or_else(|| unreachable!("{name} is not in ARROWS"));
+        let (uses, in_tests) =
+            allowed_by_crate.get(name).unwrap_or_else(|| unreachable!("{name} is not in ALLOWED"));
         for dependency in package["dependencies"].as_array().unwrap() {
             let Some(ours) = dependency["name"].as_str().unwrap().strip_prefix("countersign-") else {
                 continue;
@@ -36,5 +37,5 @@ fn crates_depend_only_on_what_the_architecture_allows() {
             assert!(allowed, "{name} must not depend on {ours}");
         }
     }
-    assert_eq!(metadata["packages"].as_array().unwrap().len(), ARROWS.len(), "a crate is missing");
+    assert_eq!(metadata["packages"].as_array().unwrap().len(), ALLOWED.len(), "a crate is missing");
 }

@@ -12,7 +12,7 @@ use std::{
 use countersign_testkit::postgres::Postgres;
 use tokio::time::{sleep, timeout};
 
-/// What libpq asks first of every server, and what one without TLS answers.
+/// The first message of libpq to every server; one without TLS responds with [`NO_SSL`].
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 const NO_SSL: u8 = b'N';
 
@@ -25,7 +25,7 @@ fn answers(port: u16) -> bool {
 }
 
 fn runs(pid: u32) -> bool {
-    // A process that has ended, but that nobody has waited for yet, has no command line any more.
+    // A zombie process has an empty command line.
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| !command_line.is_empty())
 }
 
@@ -48,7 +48,7 @@ fn a_dropped_server_is_gone_and_so_is_its_port() {
 }
 
 #[test]
-fn two_servers_do_not_meet() {
+fn two_servers_are_independent() {
     let (one, other) = (Postgres::start(), Postgres::start());
     assert_ne!(one.port(), other.port());
     drop(one);
@@ -85,7 +85,7 @@ fn a_server_outlives_the_thread_that_started_it() {
     assert!(answers(postgres.port()));
 }
 
-/// Set in the process that is to be killed.
+/// Environment variable, set in the process that the test kills.
 const TO_BE_KILLED: &str = "COUNTERSIGN_TO_BE_KILLED";
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_killed_test_process_leaves_no_server_behind() {
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         return;
     }
-    // Nobody is left to remove the server's folder, so it lies in one of ours, which any user may enter.
+    // The killed process can't remove the server's folder, so it is in one of ours, which any user may enter.
     let everybody = fs::Permissions::from_mode(0o755);
     let folder = tempfile::Builder::new().permissions(everybody).tempdir().unwrap();
     let mut test = Command::new(env::current_exe().unwrap())

@@ -1,4 +1,4 @@
-//! The process that is killed: this test program once more, writing until it is dead.
+//! The process that is killed: this test program, run again as a child that writes until it is killed.
 
 use std::{
     env,
@@ -10,39 +10,34 @@ use std::{
 
 use super::Acked;
 
-/// Where a child is to write, in the words of its store.
-const WHERE: &str = "COUNTERSIGN_CRASH_CHILD";
-/// The first id that it gives.
+/// Environment variable: the database that a child writes to, as its store names it (a path or a URL).
+const DATABASE: &str = "COUNTERSIGN_CRASH_CHILD";
+/// Environment variable: the first id that a child uses.
 const FROM: &str = "COUNTERSIGN_CRASH_FROM";
 const SIGKILL: i32 = 9;
 
-/// What a child is asked to do.
+/// The task of a child process.
 #[derive(Debug)]
-pub struct Child {
-    /// The database, in the words of its store.
+pub struct ChildTask {
+    /// The database as its store names it: a path or a URL.
     pub database: OsString,
-    /// The first id to give.
+    /// The first id to use; the child counts up from here.
     pub from: u64,
 }
 
-/// What to do if this process is a child: every test that kills asks this first.
-pub fn child() -> Option<Child> {
-    let database = env::var_os(WHERE)?;
-    let from = env::var(FROM).expect("a child is told its first id").parse().expect("a number");
-    Some(Child { database, from })
+/// The task of this process if it is a child, else `None`. Every crash test calls this first.
+pub fn child_task() -> Option<ChildTask> {
+    let database = env::var_os(DATABASE)?;
+    let from = env::var(FROM).expect("a child gets its first id").parse().expect("a number");
+    Some(ChildTask { database, from })
 }
 
-/// Runs this program again as a child of the test named `test`, kills it with `kill -9` after `enough`
-/// acknowledgements, and returns all that it gave before it was dead.
-pub fn acknowledged_until_killed(
-    test: &str,
-    database: impl AsRef<OsStr>,
-    from: u64,
-    enough: usize,
-) -> Vec<Acked> {
+/// Runs this program again as a child of the test named `test`, kills it with `SIGKILL` after `min_acks`
+/// acknowledgements, and returns all that it printed before it died.
+pub fn run_child_and_kill(test: &str, database: impl AsRef<OsStr>, from: u64, min_acks: usize) -> Vec<Acked> {
     let mut child = Command::new(env::current_exe().expect("the test is a program"))
         .args(["--exact", test, "--nocapture"])
-        .env(WHERE, database)
+        .env(DATABASE, database)
         .env(FROM, from.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -50,14 +45,14 @@ pub fn acknowledged_until_killed(
         .expect("a child");
     let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
     let mut acked = Vec::new();
-    while acked.len() < enough {
+    while acked.len() < min_acks {
         match next_line(&mut output) {
             Some(line) => acked.extend(parse(&line)),
             None => panic!("the child has ended by itself: {:?}", child.wait()),
         }
     }
     child.kill().expect("the child can be killed");
-    // What it printed before it was dead counts.
+    // Acknowledgements that it printed before the kill count as well.
     while let Some(line) = next_line(&mut output) {
         acked.extend(parse(&line));
     }
@@ -66,14 +61,14 @@ pub fn acknowledged_until_killed(
     acked
 }
 
-/// A whole line: half a line at the end is no acknowledgement.
+/// The next complete line; an incomplete one at the end is no acknowledgement.
 fn next_line(output: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     output.read_line(&mut line).expect("a line of text");
     line.ends_with('\n').then_some(line)
 }
 
-/// None where the test harness says something.
+/// `None` for output of the test harness.
 fn parse(line: &str) -> Option<Acked> {
     let mut numbers = line.strip_prefix("acked ")?.split_whitespace().map(str::parse);
     match (numbers.next(), numbers.next()) {

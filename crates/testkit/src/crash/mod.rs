@@ -1,10 +1,10 @@
-//! Crashes: writers that are killed while they commit, and what must be there afterwards.
+//! Crash tests: processes that are killed while they commit, and what the database must contain afterwards.
 //!
-//! A test runs itself again as a child that writes ([`child`], [`write_until_killed`]), kills it in the middle
-//! ([`acknowledged_until_killed`]) and asks a [`Ledger`] whether the database kept every promise.
+//! A test runs itself again as a child process that writes ([`child_task`], [`write_until_killed`]), kills the child
+//! ([`run_child_and_kill`]) and checks with a [`CrashLog`] that every acknowledged change is in the database.
 
 mod child;
-mod ledger;
+mod crash_log;
 
 use std::{
     env,
@@ -27,33 +27,33 @@ use countersign_wire::{
 };
 use tokio::task::JoinSet;
 
-pub use child::{Child, acknowledged_until_killed, child};
-pub use ledger::{Ledger, verify};
+pub use child::{ChildTask, child_task, run_child_and_kill};
+pub use crash_log::{CrashLog, verify};
 
-/// More rounds, or fewer, than a test does by itself.
+/// Environment variable that overrides a test's number of rounds.
 const ROUNDS: &str = "CRASH_ROUNDS";
 
-/// Far more than a round comes to.
-const IDS_OF_A_ROUND: u64 = 1_000_000;
+/// More ids than a round can use.
+const IDS_PER_ROUND: u64 = 1_000_000;
 const WRITERS: u64 = 16;
 
-/// A change that the store said is durable.
+/// A change that the store has acknowledged as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acked {
-    /// Which one.
+    /// The id of the change, see [`first_id`].
     pub id: u64,
-    /// The number of its delivery.
+    /// The number that the store returned for its only delivery.
     pub number: u64,
 }
 
-/// What the store said of a change.
+/// The result that the store returned for a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitReport {
-    /// It is durable.
+    /// The store acknowledged the change as durable.
     Acked(Acked),
-    /// It may be there, all of it, or not.
+    /// The outcome is unknown: either all of the change is there, or nothing.
     Unknown(u64),
-    /// Nothing of it was written.
+    /// The store rejected the change without writing anything.
     Refused(u64),
 }
 
@@ -66,23 +66,22 @@ impl CommitReport {
     }
 }
 
-/// How many rounds to do: what the environment says, else `by_default`.
-pub fn rounds(by_default: u64) -> u64 {
-    env::var(ROUNDS).map_or(by_default, |rounds| rounds.parse().expect("CRASH_ROUNDS is a number"))
+/// How many rounds to run: `CRASH_ROUNDS`, else `default`.
+pub fn rounds(default: u64) -> u64 {
+    env::var(ROUNDS).map_or(default, |rounds| rounds.parse().expect("CRASH_ROUNDS is a number"))
 }
 
-/// The first id of a round. Rounds share a database, and no id is given twice.
+/// The first id of a round. Rounds use the same database, and no id is used twice.
 pub fn first_id(round: u64) -> u64 {
-    round * IDS_OF_A_ROUND
+    round * IDS_PER_ROUND
 }
 
-/// How many acknowledgements a round waits for before it kills: sometimes few, sometimes so many that the
-/// store has tidied up meanwhile.
-pub fn enough(round: u64) -> usize {
+/// How many acknowledgements a round waits for before it kills: sometimes few, sometimes so many that the store
+/// has cleaned up (for example with a checkpoint) in between.
+pub fn acks_before_kill(round: u64) -> usize {
     usize::try_from(20 + (round * 37) % 400).expect("a small number")
 }
 
-/// The tenant of every change.
 fn tenant() -> TenantId {
     "crash".parse().expect("an id")
 }
@@ -91,13 +90,13 @@ fn mailboxes() -> [Mailbox; 2] {
     [Mailbox::Shared, Mailbox::Approver("approver".parse().expect("an id"))]
 }
 
-/// Everything of it follows from the id, so that what is found can be compared with what was written.
+/// A change that is determined by its id, so that stored data can be compared with what was written.
 fn change(id: u64) -> Change {
     let key = Key::new(Kind::Exchange, format_args!("{id:012}"));
     let payload = PayloadId(id.into());
-    // PostgreSQL's store writes what is over 64 KB before the commit that needs it.
+    // The PostgreSQL store writes payloads over 64 KB before the commit that needs them.
     let payload_length = if id.is_multiple_of(10) { 100_000 } else { 300 };
-    // The newest are due the longest, so that a round gets its own without those of all rounds before.
+    // The newest are due first, so that a round reads its own without those of earlier rounds.
     let due_at = Timestamp::from_unix_micros(1_600_000_000_000_000 - i64::try_from(id).expect("a small id"));
     let [shared, own] = mailboxes();
     let mut change = Change::new(tenant());
@@ -117,7 +116,7 @@ fn change(id: u64) -> Change {
     change
 }
 
-/// Bytes that no other seed gives and that don't repeat (`SplitMix64`).
+/// Pseudo-random bytes (`SplitMix64`), different for every seed.
 fn bytes_of(seed: u64, length: usize) -> Bytes {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(length + 8);
@@ -131,32 +130,32 @@ fn bytes_of(seed: u64, length: usize) -> Bytes {
 }
 
 fn id_of(key: &Key) -> u64 {
-    key.id.parse().unwrap_or_else(|_| panic!("nobody wrote {key:?}"))
+    key.id.parse().unwrap_or_else(|_| panic!("not a key of this test: {key:?}"))
 }
 
-/// Commits changes, several at a time, and tells of each what the store said. A writer ends with its first
-/// error, and this with the last writer.
+/// Commits changes from several concurrent writers and reports the result of each. A writer ends at its first
+/// error; returns when all writers have ended.
 pub async fn write_until_errors(
     store: Arc<dyn Store>,
     from: u64,
-    tell: impl Fn(CommitReport) + Clone + Send + 'static,
+    report: impl Fn(CommitReport) + Clone + Send + 'static,
 ) {
     let next_id = Arc::new(AtomicU64::new(from));
     let mut writers = JoinSet::new();
     for _ in 0..WRITERS {
-        let (store, next_id, tell) = (Arc::clone(&store), Arc::clone(&next_id), tell.clone());
+        let (store, next_id, report) = (Arc::clone(&store), Arc::clone(&next_id), report.clone());
         writers.spawn(async move {
             loop {
                 let id = next_id.fetch_add(1, Ordering::Relaxed);
                 match store.commit(change(id)).await {
                     Ok(Outcome::Committed { numbers, .. }) => {
-                        tell(CommitReport::Acked(Acked { id, number: numbers[0] }));
+                        report(CommitReport::Acked(Acked { id, number: numbers[0] }));
                     }
-                    Err(StoreError::OutcomeUnknown) => return tell(CommitReport::Unknown(id)),
+                    Err(StoreError::OutcomeUnknown) => return report(CommitReport::Unknown(id)),
                     Err(StoreError::Overloaded | StoreError::Unavailable(_)) => {
-                        return tell(CommitReport::Refused(id));
+                        return report(CommitReport::Refused(id));
                     }
-                    strange => panic!("change {id} is new and right, but: {strange:?}"),
+                    unexpected => panic!("change {id} is new and valid, but: {unexpected:?}"),
                 }
             }
         });
@@ -172,27 +171,29 @@ pub async fn write(store: &dyn Store, ids: Range<u64>) -> Vec<Acked> {
     for id in ids {
         match store.commit(change(id)).await {
             Ok(Outcome::Committed { numbers, .. }) => acked.push(Acked { id, number: numbers[0] }),
-            other => panic!("change {id} is new and right, but: {other:?}"),
+            other => panic!("change {id} is new and valid, but: {other:?}"),
         }
     }
     acked
 }
 
-/// The child's work: writes for as long as it lives, and says on its standard output what is acknowledged.
+/// The child's task: writes until it is killed, and prints each acknowledgement to standard output.
 ///
 /// # Panics
 ///
-/// When the store refuses anything, since nobody but the child has been harmed; and when nobody listens any
-/// more, so that no child outlives its test.
+/// If the store returns any error, since only the child is killed, not the store; and if its output is closed, so
+/// that no child outlives its test.
 pub async fn write_until_killed(store: Arc<dyn Store>, from: u64) {
-    // The test harness may have begun a line of its own.
-    io::stdout().write_all(b"\n").expect("somebody listens");
-    let print = |told: CommitReport| match told {
-        // Standard output is buffered by lines: this is one write, and over when it returns.
+    // The test harness may have printed part of a line.
+    io::stdout().write_all(b"\n").expect("the test reads our output");
+    let print = |report: CommitReport| match report {
+        // Standard output is line-buffered: this is one write, complete when it returns.
         CommitReport::Acked(Acked { id, number }) => {
-            io::stdout().write_all(format!("acked {id} {number}\n").as_bytes()).expect("somebody listens");
+            io::stdout()
+                .write_all(format!("acked {id} {number}\n").as_bytes())
+                .expect("the test reads our output");
         }
-        other => panic!("nothing is wrong with the store, but: {other:?}"),
+        other => panic!("the store runs, but returned: {other:?}"),
     };
     write_until_errors(store, from, print).await;
 }

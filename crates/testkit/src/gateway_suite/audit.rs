@@ -17,7 +17,7 @@ cases! {
 
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
     let mut world = World::new(harness);
-    let recording = crate::recording::Recording::new(world.harness.store());
+    let recording = crate::recording_store::RecordingStore::new(world.harness.store());
     world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
     let (ada, robot) = (approver("ada"), robot());
     let id = |text: &str| text.parse::<RequestId>().unwrap();
@@ -46,16 +46,16 @@ async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>)
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
 
-    let committed = recording.take();
-    // That a code was tried is a counter and not an event; what came of it is one.
+    let committed = recording.take_committed();
+    // A failed code attempt is counted and not audited.
     let happened = |change: &&countersign_core::store::Change| {
         let put = change.puts.iter().any(|put| put.key.kind != Kind::FailedCodeAttempts);
         put || !change.marks.is_empty()
     };
     for change in committed.iter().filter(happened) {
-        assert!(!change.audit.is_empty(), "nothing is said of {:?}", change.puts);
+        assert!(!change.audit.is_empty(), "no audit row for {:?}", change.puts);
     }
-    let told: Vec<String> = committed
+    let events: Vec<String> = committed
         .iter()
         .flat_map(|change| &change.audit)
         .map(|row| String::from_utf8(row.event.to_vec()).unwrap())
@@ -75,10 +75,10 @@ async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>)
         "prompt.sent",
         "session.start",
     ] {
-        assert!(told.iter().any(|line| line.contains(word)), "{word} is not in the audit: {told:#?}");
+        assert!(events.iter().any(|line| line.contains(word)), "{word} is not in the audit: {events:#?}");
     }
     assert!(
-        !told.iter().any(|line| line.contains("ciphertext") || line.contains("unchecked")),
+        !events.iter().any(|line| line.contains("ciphertext") || line.contains("unchecked")),
         "bodies in the audit"
     );
 }

@@ -14,7 +14,7 @@ use crate::store_suite::StoreHarness;
 
 cases! {
     a_key_is_good_until_it_is_revoked_and_only_in_its_tenant,
-    whoever_listens_to_a_key_hears_that_it_is_revoked,
+    listeners_of_a_key_are_notified_of_its_revocation,
 }
 
 async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(harness: Box<dyn StoreHarness>) {
@@ -37,7 +37,7 @@ async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(harness: Box<d
     assert_eq!(good(&made.key).await, None);
 }
 
-async fn whoever_listens_to_a_key_hears_that_it_is_revoked(harness: Box<dyn StoreHarness>) {
+async fn listeners_of_a_key_are_notified_of_its_revocation(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
     let key_id = made.key.key_id().clone();

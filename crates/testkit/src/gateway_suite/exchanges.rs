@@ -1,4 +1,4 @@
-//! Submitting, deciding, withdrawing, cancelling: edges, replays and refusals on a real store.
+//! Submit, decide, withdraw, cancel: transitions, replays and rejections on a real store.
 
 use std::time::Duration;
 
@@ -27,20 +27,20 @@ cases! {
     another_decision_conflicts_and_changes_nothing,
     a_decision_is_kept_byte_for_byte,
     a_decision_on_a_withdrawn_exchange_is_not_found,
-    a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told,
+    a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_notified,
     withdrawing_is_for_the_owner_only,
-    an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it,
-    a_submission_that_is_past_already_is_refused,
+    an_exchange_past_its_time_is_stored_as_expired_by_the_next_writer,
+    a_submission_that_has_already_expired_is_rejected,
     a_cancelled_exchange_can_be_cancelled_again_and_nothing_else,
-    an_acknowledged_decision_is_delivered_and_never_told_again,
+    an_acknowledged_decision_is_delivered_and_not_sent_again,
     acknowledging_another_message_does_not_deliver,
     an_approver_outside_the_exchange_sees_nothing,
-    tenants_with_the_same_ids_do_not_meet,
+    tenants_with_the_same_ids_are_isolated,
     a_wait_is_answered_by_the_decision,
-    a_ring_that_was_lost_is_found_on_patrol,
-    a_wait_on_what_ended_without_a_decision_gets_nothing,
-    a_wait_on_nothing_is_not_found,
-    a_decision_of_another_node_is_confirmed_before_it_is_told,
+    the_change_poller_makes_up_for_a_missed_ring,
+    a_wait_on_an_exchange_that_ended_undecided_gets_no_decision,
+    a_wait_on_an_unknown_exchange_is_not_found,
+    a_decision_of_another_node_is_confirmed_before_it_is_sent,
     a_refresh_reaches_the_enforcer_once_a_minute,
 }
 
@@ -51,8 +51,8 @@ async fn a_submission_is_pending_until_it_is_decided(harness: Box<dyn StoreHarne
     assert_eq!(world.status("r").await.unwrap().state, State::PendingApproval);
     let decided = world.decide("ada", "r", "n").await.unwrap();
     assert_eq!((decided.accepted.state, decided.replayed), (State::Decided, false));
-    let standing = world.status("r").await.unwrap();
-    assert_eq!((standing.state, standing.created_at), (State::Decided, minutes(0)));
+    let snapshot = world.status("r").await.unwrap();
+    assert_eq!((snapshot.state, snapshot.created_at), (State::Decided, minutes(0)));
     assert!(world.inbox("ada").await.is_empty());
 }
 
@@ -119,15 +119,17 @@ async fn a_decision_on_a_withdrawn_exchange_is_not_found(harness: Box<dyn StoreH
     assert_eq!(status_of(&again, 200), 409);
 }
 
-async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_told(harness: Box<dyn StoreHarness>) {
+async fn a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_notified(
+    harness: Box<dyn StoreHarness>,
+) {
     let world = World::new(harness);
     world.submit(&request("r").to("ada")).await.unwrap();
     let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
     let mut feed = world.gateway.feed(&world.tenant, &reader, &[]);
     assert_eq!(feed.next().await.unwrap()[0].delivery.msg_type.as_str(), "approval.request");
     world.gateway.withdraw(&world.tenant, &robot(), &"r".parse().unwrap()).await.unwrap();
-    let told = feed.next().await.unwrap();
-    assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "exchange.withdrawn"));
+    let items = feed.next().await.unwrap();
+    assert_eq!((items.len(), items[0].delivery.msg_type.as_str()), (1, "exchange.withdrawn"));
     assert!(world.inbox("ada").await.is_empty());
 }
 
@@ -141,21 +143,21 @@ async fn withdrawing_is_for_the_owner_only(harness: Box<dyn StoreHarness>) {
     assert_eq!(world.inbox("ada").await, ["r"]);
 }
 
-async fn an_exchange_past_its_time_is_written_as_expired_by_whoever_meets_it(harness: Box<dyn StoreHarness>) {
+async fn an_exchange_past_its_time_is_stored_as_expired_by_the_next_writer(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.at_minute(10).await;
-    // Readers take it as expired without writing.
+    // Reads treat it as expired without writing.
     assert_eq!(world.status("r").await.unwrap().state, State::Expired);
     assert!(world.inbox("ada").await.is_empty());
     assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 409);
-    // The clock going back does not revive what was written.
+    // A clock that goes back does not revert the stored state.
     world.at_minute(5).await;
     assert_eq!(world.status("r").await.unwrap().state, State::Expired);
     assert_eq!(world.expired("ada").await, ["r"]);
 }
 
-async fn a_submission_that_is_past_already_is_refused(harness: Box<dyn StoreHarness>) {
+async fn a_submission_that_has_already_expired_is_rejected(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     assert_eq!(status_of(&world.submit(&request("r").for_minutes(0)).await, 202), 422);
     assert_eq!(status_of(&world.status("r").await, 200), 404);
@@ -174,16 +176,16 @@ async fn a_cancelled_exchange_can_be_cancelled_again_and_nothing_else(harness: B
     assert!(world.inbox("ada").await.is_empty());
 }
 
-async fn an_acknowledged_decision_is_delivered_and_never_told_again(harness: Box<dyn StoreHarness>) {
+async fn an_acknowledged_decision_is_delivered_and_not_sent_again(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let id: RequestId = "r".parse().unwrap();
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
     let reader = countersign_core::delivery::feed::Reader::Enforcer(robot());
-    let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!(told[0].delivery.msg_type.as_str(), "decision.deliver");
+    let items = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(items[0].delivery.msg_type.as_str(), "decision.deliver");
     let again = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!(again, told, "unacknowledged, it is told anew with the same id");
+    assert_eq!(again, items, "redelivered with the same id until it is acknowledged");
 
     let by = Acknowledger::Enforcer(&"stranger".parse().unwrap());
     assert_eq!(status_of(&world.gateway.acknowledge(&world.tenant, by, &id, None).await, 200), 404);
@@ -191,9 +193,9 @@ async fn an_acknowledged_decision_is_delivered_and_never_told_again(harness: Box
 
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].delivery.msg_id)).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&items[0].delivery.msg_id)).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&told[0].delivery.msg_id)).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, Some(&items[0].delivery.msg_id)).await.unwrap();
     assert!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().is_empty());
 }
 
@@ -221,7 +223,7 @@ async fn an_approver_outside_the_exchange_sees_nothing(harness: Box<dyn StoreHar
     world.decide("ada", "r", "n").await.unwrap();
 }
 
-async fn tenants_with_the_same_ids_do_not_meet(harness: Box<dyn StoreHarness>) {
+async fn tenants_with_the_same_ids_are_isolated(harness: Box<dyn StoreHarness>) {
     let mut world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.tenant = "other".parse().unwrap();
@@ -246,13 +248,13 @@ async fn a_wait_is_answered_by_the_decision(harness: Box<dyn StoreHarness>) {
     }
     world.decide("ada", "r", "n").await.unwrap();
     assert!(matches!(waiting.await.unwrap().unwrap(), WaitOutcome::Decided { .. }));
-    assert!(world.doorbell.listened_to().is_empty(), "a wait that is over listens to nothing");
+    assert!(world.doorbell.listened_to().is_empty(), "a finished wait has no listeners");
 }
 
-async fn a_ring_that_was_lost_is_found_on_patrol(harness: Box<dyn StoreHarness>) {
+async fn the_change_poller_makes_up_for_a_missed_ring(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
-    // Another node whose doorbell is not connected with ours.
+    // Another node, whose doorbell is not connected to ours.
     let elsewhere = LocalDoorbell::default();
     let node = super::world::gateway(world.harness.second_handle().await, &elsewhere, 2);
     let (gateway, tenant) = (node.clone(), world.tenant.clone());
@@ -268,15 +270,15 @@ async fn a_ring_that_was_lost_is_found_on_patrol(harness: Box<dyn StoreHarness>)
     while elsewhere.listened_to().len() < 2 {
         tokio::task::yield_now().await;
     }
-    let mut patrol = ChangePoller::default();
-    while node.poll_changes(&mut patrol).await.unwrap() > 0 {}
+    let mut poller = ChangePoller::default();
+    while node.poll_changes(&mut poller).await.unwrap() > 0 {}
     world.decide("ada", "r", "n").await.unwrap();
-    assert_eq!(node.poll_changes(&mut patrol).await.unwrap(), 2, "the exchange and the mailbox");
+    assert_eq!(node.poll_changes(&mut poller).await.unwrap(), 2, "the exchange and the mailbox");
     assert!(matches!(waiting.await.unwrap().unwrap(), WaitOutcome::Decided { .. }));
     assert_eq!(reading.await.unwrap().unwrap().len(), 1);
 }
 
-async fn a_wait_on_what_ended_without_a_decision_gets_nothing(harness: Box<dyn StoreHarness>) {
+async fn a_wait_on_an_exchange_that_ended_undecided_gets_no_decision(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     let id: RequestId = "r".parse().unwrap();
@@ -289,7 +291,7 @@ async fn a_wait_on_what_ended_without_a_decision_gets_nothing(harness: Box<dyn S
     assert_eq!(ended, WaitOutcome::NotDecided { state: State::Withdrawn });
 }
 
-async fn a_wait_on_nothing_is_not_found(harness: Box<dyn StoreHarness>) {
+async fn a_wait_on_an_unknown_exchange_is_not_found(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let waited = world
         .gateway
@@ -305,9 +307,9 @@ async fn a_wait_on_nothing_is_not_found(harness: Box<dyn StoreHarness>) {
     assert_eq!(status_of(&waited, 200), 404);
 }
 
-async fn a_decision_of_another_node_is_confirmed_before_it_is_told(harness: Box<dyn StoreHarness>) {
+async fn a_decision_of_another_node_is_confirmed_before_it_is_sent(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
-    let recording = crate::recording::Recording::new(world.harness.store());
+    let recording = crate::recording_store::RecordingStore::new(world.harness.store());
     let other = super::world::gateway(recording.clone(), &world.doorbell, 2);
     let (enforcer, id): (_, RequestId) = (robot(), "r".parse().unwrap());
     world.submit(&request("r").to("ada")).await.unwrap();
@@ -316,23 +318,23 @@ async fn a_decision_of_another_node_is_confirmed_before_it_is_told(harness: Box<
         gateway.wait(&world.tenant, Viewer::Enforcer(&enforcer), &id, Duration::ZERO).await.unwrap()
     };
     let confirms = || {
-        let changes = recording.take();
+        let changes = recording.take_committed();
         assert!(changes.iter().all(|change| change.puts.is_empty() && change.guards.len() == 1));
         changes.len()
     };
-    // The node that took it in knows.
+    // The node that accepted the decision knows that it is durable.
     assert!(matches!(wait(&world.gateway).await, WaitOutcome::Decided { .. }));
-    // Another one asks the store once, however often and over whatever it tells.
+    // Another node confirms with the store once, however often and over whichever route it sends the decision.
     assert!(matches!(wait(&other).await, WaitOutcome::Decided { .. }));
     assert_eq!(confirms(), 1);
     assert!(matches!(wait(&other).await, WaitOutcome::Decided { .. }));
     other.status(&world.tenant, Viewer::Enforcer(&enforcer), &id).await.unwrap();
     let reader = countersign_core::delivery::feed::Reader::Enforcer(enforcer.clone());
-    let told = other.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    other.message(&world.tenant, &told[0].delivery).await.unwrap().unwrap();
+    let items = other.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    other.message(&world.tenant, &items[0].delivery).await.unwrap().unwrap();
     assert_eq!(confirms(), 0);
     let third = super::world::gateway(recording.clone(), &world.doorbell, 3);
-    third.message(&world.tenant, &told[0].delivery).await.unwrap().unwrap();
+    third.message(&world.tenant, &items[0].delivery).await.unwrap().unwrap();
     assert_eq!(confirms(), 1);
     let fourth = super::world::gateway(recording.clone(), &world.doorbell, 4);
     fourth.status(&world.tenant, Viewer::Enforcer(&enforcer), &id).await.unwrap();
@@ -344,15 +346,15 @@ async fn a_refresh_reaches_the_enforcer_once_a_minute(harness: Box<dyn StoreHarn
     let (ada, id): (_, RequestId) = (approver("ada"), "r".parse().unwrap());
     world.submit(&request("r")).await.unwrap();
     let refresh = async || world.gateway.refresh(&world.tenant, &ada, &id, &RefreshBody::default()).await;
-    let told =
+    let refreshes =
         async || world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().len() - 1;
     refresh().await.unwrap();
     refresh().await.unwrap();
-    assert_eq!(told().await, 1);
+    assert_eq!(refreshes().await, 1);
     let first = world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap();
     world.at_minute(1).await;
     refresh().await.unwrap();
-    assert_eq!(told().await, 1, "what was not heard yet is said anew, not twice");
+    assert_eq!(refreshes().await, 1, "a refresh that is not acknowledged yet is replaced, not added");
     assert_ne!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap(), first);
     let unknown =
         world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;

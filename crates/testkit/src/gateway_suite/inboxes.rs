@@ -1,4 +1,4 @@
-//! Inboxes: own and shared merged, hidden and expired, walked while things come and go.
+//! Inboxes: own and shared requests merged, hidden and expired ones, paging during concurrent changes.
 
 use countersign_core::use_cases::{
     acknowledge::Acknowledger,
@@ -25,7 +25,7 @@ cases! {
     what_expires_moves_to_the_expired_list,
     an_expired_request_can_be_hidden_from_its_list,
     decided_withdrawn_and_cancelled_requests_are_on_no_list,
-    a_page_does_not_wade_through_news,
+    a_page_skips_deliveries_that_are_no_requests,
 }
 
 async fn own_and_shared_requests_are_merged_in_the_order_they_came(harness: Box<dyn StoreHarness>) {
@@ -99,7 +99,7 @@ async fn a_walk_shows_what_is_pending_throughout_exactly_once(harness: Box<dyn S
             let page = world.gateway.inbox(&world.tenant, &ada, List::Active, from, limit).await.unwrap();
             seen.extend(page.items.into_iter().map(|item| item.request_id.to_string()));
             position = page.next;
-            // Meanwhile some leave and others come.
+            // Some requests are decided and others are submitted between the pages.
             if step < 20 {
                 drop(world.decide("bob", &format!("goes{step}"), "n").await);
                 world.submit(&request(&format!("comes{limit}-{step}"))).await.unwrap();
@@ -158,7 +158,7 @@ async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(harn
     let read = async |who: &countersign_wire::id::ApproverId| {
         let reader = countersign_core::delivery::feed::Reader::Approver(who.clone());
         let news = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-        news.into_iter().map(|told| told.delivery.subject.id).collect::<Vec<_>>()
+        news.into_iter().map(|item| item.delivery.subject.id).collect::<Vec<_>>()
     };
     assert_eq!(read(&ada).await, ["next"]);
     assert_eq!(read(&bob).await, ["shared", "next"]);
@@ -211,7 +211,7 @@ async fn decided_withdrawn_and_cancelled_requests_are_on_no_list(harness: Box<dy
     }
 }
 
-async fn a_page_does_not_wade_through_news(harness: Box<dyn StoreHarness>) {
+async fn a_page_skips_deliveries_that_are_no_requests(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     for index in 0..30 {
         let id = format!("r{index}");

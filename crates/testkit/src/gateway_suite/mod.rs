@@ -1,4 +1,4 @@
-//! What a gateway does on every store: the use cases as cases of the suite, the model, the races.
+//! The use cases of a gateway, run on every store: single cases, random commands against a model, and races.
 
 mod audit;
 mod credentials;
@@ -26,7 +26,7 @@ macro_rules! cases {
 }
 use cases;
 
-/// Every case, by subject.
+/// Every case on a gateway, by subject.
 pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("exchanges", exchanges::CASES),
     ("inboxes", inboxes::CASES),

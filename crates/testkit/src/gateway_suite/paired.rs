@@ -11,7 +11,7 @@ use crate::store_suite::StoreHarness;
 
 cases! {
     requests_of_a_paired_enforcer_go_to_its_approvers,
-    a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere,
+    a_routing_token_routes_to_its_approver_and_an_unknown_one_is_rejected,
     a_registered_key_makes_the_gateway_check_signatures,
 }
 
@@ -30,7 +30,9 @@ async fn requests_of_a_paired_enforcer_go_to_its_approvers(harness: Box<dyn Stor
     assert_eq!(world.inbox("eve").await, ["other", "addressed"]);
 }
 
-async fn a_routing_token_leads_to_its_approver_and_an_unknown_one_nowhere(harness: Box<dyn StoreHarness>) {
+async fn a_routing_token_routes_to_its_approver_and_an_unknown_one_is_rejected(
+    harness: Box<dyn StoreHarness>,
+) {
     let world = World::new(harness);
     let ada = pair(&world, "ada", 2).await;
     pair(&world, "bob", 3).await;

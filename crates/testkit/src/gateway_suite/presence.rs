@@ -15,9 +15,9 @@ cases! {
 
 async fn presence_is_online_for_ten_minutes_after_a_call(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
-    let says =
+    let description =
         SelfDescription { enforcer_label: Some("Robot".parse().unwrap()), ..SelfDescription::default() };
-    world.gateway.record_presence(&world.tenant, &robot(), Transport::Websocket, says).await.unwrap();
+    world.gateway.record_presence(&world.tenant, &robot(), Transport::Websocket, description).await.unwrap();
     world
         .gateway
         .record_presence(&world.tenant, &robot(), Transport::Poll, SelfDescription::default())
@@ -26,7 +26,7 @@ async fn presence_is_online_for_ten_minutes_after_a_call(harness: Box<dyn StoreH
     let seen = world.gateway.presence_of(&world.tenant, &robot()).await.unwrap();
     assert_eq!((seen.status, seen.transport), (Status::Online, Transport::Poll));
     assert_eq!(seen.enforcer_label, Some("Robot".parse().unwrap()));
-    // A call within a minute of one that was noted is not noted, and counts for ten minutes all the same.
+    // A call within a minute of a recorded one is not recorded, but still counts for ten minutes.
     world.at_minute(10).await;
     assert_eq!(world.gateway.presence_of(&world.tenant, &robot()).await.unwrap().status, Status::Online);
     world.at_minute(11).await;

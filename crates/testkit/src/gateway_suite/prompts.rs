@@ -13,7 +13,7 @@ use crate::store_suite::StoreHarness;
 cases! {
     a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back,
     a_prompt_with_another_hash_conflicts,
-    a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere,
+    a_session_that_an_approver_may_not_see_routes_no_prompt,
 }
 
 fn prompt(id: &str, text: &str) -> String {
@@ -36,19 +36,19 @@ pub(super) async fn send_prompt(world: &World, id: &str, text: &str) -> Result<A
         recipient: None,
         idempotency_key: None,
     };
-    world.gateway.send_prompt(submission).await.map(|standing| standing.status)
+    world.gateway.send_prompt(submission).await.map(|snapshot| snapshot.status)
 }
 
 async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
-    assert_eq!(status_of(&send_prompt(&world, "p", "hi").await, 202), 422, "nobody to send it to");
+    assert_eq!(status_of(&send_prompt(&world, "p", "hi").await, 202), 422, "no enforcer to send it to");
     pair(&world, "ada", 2).await;
     assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued);
     let reader = countersign_core::delivery::feed::Reader::Enforcer(robot());
-    let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!(told[0].delivery.msg_type.as_str(), "prompt.send");
+    let items = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(items[0].delivery.msg_type.as_str(), "prompt.send");
     let body =
-        world.gateway.store().payloads(&world.tenant, &[told[0].delivery.payload.unwrap()]).await.unwrap();
+        world.gateway.store().payloads(&world.tenant, &[items[0].delivery.payload.unwrap()]).await.unwrap();
     assert_eq!(body[0].as_deref(), Some(prompt("p", "hi").as_bytes()));
 
     let hash: serde_json::Value = serde_json::from_str(&prompt("p", "hi")).unwrap();
@@ -64,10 +64,18 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(harnes
     };
     acknowledge("delivered").await.unwrap();
     acknowledge("error").await.unwrap();
-    assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued, "the answer that was given");
+    assert_eq!(
+        send_prompt(&world, "p", "hi").await.unwrap(),
+        AckStatus::Queued,
+        "a replay gets the first response"
+    );
     let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
-    let told = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
-    assert_eq!((told.len(), told[0].delivery.msg_type.as_str()), (1, "prompt.ack"), "it never goes back");
+    let items = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(
+        (items.len(), items[0].delivery.msg_type.as_str()),
+        (1, "prompt.ack"),
+        "the status never goes back"
+    );
 }
 
 async fn a_prompt_with_another_hash_conflicts(harness: Box<dyn StoreHarness>) {
@@ -77,7 +85,7 @@ async fn a_prompt_with_another_hash_conflicts(harness: Box<dyn StoreHarness>) {
     assert_eq!(status_of(&send_prompt(&world, "p", "ho").await, 202), 409);
 }
 
-async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(harness: Box<dyn StoreHarness>) {
+async fn a_session_that_an_approver_may_not_see_routes_no_prompt(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let start =
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
@@ -100,7 +108,7 @@ async fn a_session_that_an_approver_may_not_see_leads_no_prompt_anywhere(harness
         status_of(&world.gateway.send_prompt(submission).await, 202)
     };
     assert_eq!(send("p", "s", false).await, send("q", "nowhere", false).await);
-    assert_eq!(send("r", "s", true).await, 202, "who may act as any approver sees them all");
+    assert_eq!(send("r", "s", true).await, 202, "an approver with access to all sessions");
     pair(&world, "ada", 2).await;
     assert_eq!(send("t", "s", false).await, 202);
 }

@@ -1,4 +1,4 @@
-//! Races through two handles: exactly one wins, and the loser is told what won.
+//! Races through two handles: exactly one succeeds, and the other gets a response that fits.
 //!
 //! `RACE_ROUNDS` sets the rounds of each race; 200 by default.
 
@@ -29,7 +29,7 @@ fn rounds() -> usize {
     std::env::var("RACE_ROUNDS").ok().map_or(200, |rounds| rounds.parse().expect("RACE_ROUNDS is a number"))
 }
 
-/// Starts both at once, each on a worker of its own.
+/// Spawns both, so that they can run on different workers.
 async fn race<A: Send + 'static, B: Send + 'static>(
     one: impl Future<Output = A> + Send + 'static,
     two: impl Future<Output = B> + Send + 'static,

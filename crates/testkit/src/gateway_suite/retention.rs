@@ -1,4 +1,4 @@
-//! What time takes away: first the bodies, then the memory of the id.
+//! Retention: first the bodies are deleted, later the reservation of the id.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::{
 use crate::store_suite::{StoreHarness, start};
 
 cases! {
-    bodies_go_thirty_days_after_the_end,
-    an_id_is_taken_for_ninety_days_after_the_end,
+    bodies_are_deleted_thirty_days_after_the_end,
+    an_id_stays_reserved_for_ninety_days_after_the_end,
     a_decision_that_nobody_fetched_is_kept_seven_days_longer,
-    an_idempotency_key_is_remembered_for_a_day,
+    an_idempotency_key_is_kept_for_a_day,
     a_session_is_kept_for_thirty_days_after_its_last_event,
     no_body_outlives_what_it_belongs_to,
-    one_record_that_cant_be_swept_does_not_hold_up_the_others,
+    one_record_that_cant_be_swept_does_not_block_the_others,
     sweeping_twice_does_nothing_more,
     everything_survives_a_restart,
 }
@@ -46,7 +46,7 @@ async fn ended(world: &World) -> Vec<&'static str> {
     vec!["withdrawn", "cancelled", "expired", "delivered"]
 }
 
-async fn bodies_go_thirty_days_after_the_end(harness: Box<dyn StoreHarness>) {
+async fn bodies_are_deleted_thirty_days_after_the_end(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let ids = ended(&world).await;
     world.at_minute(10).await;
@@ -70,15 +70,15 @@ async fn bodies_go_thirty_days_after_the_end(harness: Box<dyn StoreHarness>) {
 
 async fn no_body_outlives_what_it_belongs_to(harness: Box<dyn StoreHarness>) {
     let mut world = World::new(harness);
-    let recording = crate::recording::Recording::new(world.harness.store());
+    let recording = crate::recording_store::RecordingStore::new(world.harness.store());
     world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
     let (gateway, tenant, ada) = (&world.gateway, &world.tenant, approver("ada"));
     ended(&world).await;
-    world.submit(&request("asked")).await.unwrap();
-    let asked: RequestId = "asked".parse().unwrap();
+    world.submit(&request("refreshed")).await.unwrap();
+    let refreshed: RequestId = "refreshed".parse().unwrap();
     for minute in [1, 3] {
         world.at_minute(minute).await;
-        gateway.refresh(tenant, &ada, &asked, &RefreshBody { reason: Some("why".into()) }).await.unwrap();
+        gateway.refresh(tenant, &ada, &refreshed, &RefreshBody { reason: Some("why".into()) }).await.unwrap();
     }
     let event =
         r#"{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"2026-11-15T12:00:00Z"}"#;
@@ -101,7 +101,7 @@ async fn no_body_outlives_what_it_belongs_to(harness: Box<dyn StoreHarness>) {
     );
     gateway.acknowledge_prompt(tenant, &robot(), &parse(ack.as_bytes()).unwrap()).await.unwrap();
     let written: Vec<PayloadId> =
-        recording.take().into_iter().flat_map(|change| change.payloads).map(|(id, _)| id).collect();
+        recording.take_committed().into_iter().flat_map(|change| change.payloads).map(|(id, _)| id).collect();
     assert!(written.len() >= 10, "{}", written.len());
     at_day(&world, 400).await;
     gateway.sweep().await.unwrap();
@@ -112,7 +112,7 @@ async fn no_body_outlives_what_it_belongs_to(harness: Box<dyn StoreHarness>) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-async fn one_record_that_cant_be_swept_does_not_hold_up_the_others(harness: Box<dyn StoreHarness>) {
+async fn one_record_that_cant_be_swept_does_not_block_the_others(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     // Due before anything else, and unreadable.
     let broken = Key::new(Kind::Exchange, "broken");
@@ -123,15 +123,11 @@ async fn one_record_that_cant_be_swept_does_not_hold_up_the_others(harness: Box<
     world.submit(&request("r").to("ada")).await.unwrap();
     world.at_minute(60).await;
     world.gateway.sweep().await.unwrap();
-    assert_eq!(
-        world.gateway.store().due(10).await.unwrap().0,
-        [],
-        "it is tried again later, and not at once"
-    );
+    assert_eq!(world.gateway.store().due(10).await.unwrap().0, [], "it is retried later, and not at once");
     assert_eq!(world.expired("ada").await, ["r"]);
 }
 
-async fn an_id_is_taken_for_ninety_days_after_the_end(harness: Box<dyn StoreHarness>) {
+async fn an_id_stays_reserved_for_ninety_days_after_the_end(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let ids = ended(&world).await;
     at_day(&world, 1).await;
@@ -155,7 +151,7 @@ async fn a_decision_that_nobody_fetched_is_kept_seven_days_longer(harness: Box<d
     let world = World::new(harness);
     world.submit(&request("r")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
-    // The decision itself is good until 2030; only 37 days after that it is gone.
+    // The decision itself is valid until 2030; it is deleted 37 days after that.
     world.harness.set_now("2030-02-06T00:00:00Z".parse().unwrap()).await;
     world.gateway.sweep().await.unwrap();
     assert!(world.status("r").await.unwrap().decision.is_some());
@@ -164,7 +160,7 @@ async fn a_decision_that_nobody_fetched_is_kept_seven_days_longer(harness: Box<d
     assert_eq!(status_of(&world.status("r").await, 200), 404);
 }
 
-async fn an_idempotency_key_is_remembered_for_a_day(harness: Box<dyn StoreHarness>) {
+async fn an_idempotency_key_is_kept_for_a_day(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let submit = async |scope: &str, id: &str| {
         let request = request(id).for_minutes(60 * 24 * 2);
@@ -184,12 +180,12 @@ async fn an_idempotency_key_is_remembered_for_a_day(harness: Box<dyn StoreHarnes
     assert_eq!(submit("robot POST", "one").await, 202);
     assert_eq!(submit("robot POST", "one").await, 202, "a replay");
     assert_eq!(submit("robot POST", "two").await, 409);
-    assert_eq!(status_of(&world.status("two").await, 200), 404, "what was refused left nothing");
+    assert_eq!(status_of(&world.status("two").await, 200), 404, "a rejected request leaves nothing");
     assert_eq!(submit("other POST", "three").await, 202);
     at_day(&world, 1).await;
     assert_eq!(submit("robot POST", "two").await, 202);
     world.gateway.sweep().await.unwrap();
-    assert_eq!(submit("robot POST", "four").await, 409, "the sweeper leaves what was used again");
+    assert_eq!(submit("robot POST", "four").await, 409, "the sweeper leaves a key that was reused");
 }
 
 async fn a_session_is_kept_for_thirty_days_after_its_last_event(harness: Box<dyn StoreHarness>) {
@@ -233,10 +229,10 @@ async fn everything_survives_a_restart(harness: Box<dyn StoreHarness>) {
     ended(&world).await;
     world.submit(&request("pending")).await.unwrap();
     let before = world.inbox("ada").await;
-    let standing = world.status("delivered").await.unwrap();
+    let snapshot = world.status("delivered").await.unwrap();
     world.harness.reopen().await;
     world.gateway = super::world::gateway(world.harness.store(), &world.doorbell, 3);
     assert_eq!(world.inbox("ada").await, before);
-    assert_eq!(world.status("delivered").await.unwrap(), standing);
+    assert_eq!(world.status("delivered").await.unwrap(), snapshot);
     world.decide("ada", "pending", "n").await.unwrap();
 }

@@ -11,10 +11,10 @@ use super::{
 use crate::store_suite::StoreHarness;
 
 cases! {
-    session_events_are_taken_once_and_not_after_the_end,
+    session_events_are_accepted_once_and_not_after_the_end,
 }
 
-async fn session_events_are_taken_once_and_not_after_the_end(harness: Box<dyn StoreHarness>) {
+async fn session_events_are_accepted_once_and_not_after_the_end(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     pair(&world, "ada", 2).await;
     let report = async |event: &str| {
@@ -34,15 +34,15 @@ async fn session_events_are_taken_once_and_not_after_the_end(harness: Box<dyn St
     };
     let end =
         r#"{"sessionId":"s","eventType":"session.end","endedAt":"2026-11-15T12:00:09Z","reason":"user_end"}"#;
-    assert_eq!(report(status).await.unwrap(), Reported::New, "before the start is fine");
+    assert_eq!(report(status).await.unwrap(), Reported::New, "before the start is allowed");
     assert_eq!(report(start).await.unwrap(), Reported::New);
     assert_eq!(report(start).await.unwrap(), Reported::Duplicate);
     assert_eq!(report(older).await.unwrap(), Reported::New);
     assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::New);
     assert_eq!(report(&snapshot("one")).await.unwrap(), Reported::Duplicate);
     assert_eq!(status_of(&report(&snapshot("two")).await, 202), 409);
-    let sealed_anew = snapshot("one").replace(r#""ciphertext":"c""#, r#""ciphertext":"d""#);
-    assert_eq!(report(&sealed_anew).await.unwrap(), Reported::Duplicate, "the same snapshot, sealed anew");
+    let resealed = snapshot("one").replace(r#""ciphertext":"c""#, r#""ciphertext":"d""#);
+    assert_eq!(report(&resealed).await.unwrap(), Reported::Duplicate, "the same snapshot, encrypted again");
     let older_start = start.replace("12:00:00Z", "11:00:00Z").replace(r#""h""#, r#""g""#);
     assert_eq!(report(&older_start).await.unwrap(), Reported::New);
     assert_eq!(report(end).await.unwrap(), Reported::New);
@@ -52,11 +52,15 @@ async fn session_events_are_taken_once_and_not_after_the_end(harness: Box<dyn St
 
     let (ada, eve, id) = (approver("ada"), approver("eve"), "s".parse().unwrap());
     let session = world.gateway.session(&world.tenant, Viewer::Approver(&ada), &id).await.unwrap();
-    assert_eq!(session.activity.unwrap().as_str(), "planning", "what is older does not undo what is newer");
-    assert_eq!(session.agent_host.as_deref(), Some("h"), "so it is with the start");
+    assert_eq!(
+        session.activity.unwrap().as_str(),
+        "planning",
+        "an older event does not overwrite a newer one"
+    );
+    assert_eq!(session.agent_host.as_deref(), Some("h"), "nor does an older start");
     assert!(session.end.is_some() && session.snapshots.len() == 1);
     assert_eq!(status_of(&world.gateway.session(&world.tenant, Viewer::Approver(&eve), &id).await, 200), 404);
     let reader = countersign_core::delivery::feed::Reader::Approver(ada.clone());
     assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 6);
-    assert!(world.inbox("ada").await.is_empty(), "news is not in the inbox");
+    assert!(world.inbox("ada").await.is_empty(), "session events are not in the inbox");
 }

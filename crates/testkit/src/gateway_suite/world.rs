@@ -1,4 +1,4 @@
-//! A gateway on a store under test, and short words for what clients do.
+//! A gateway on a store under test, and helpers for what clients do.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,12 +29,12 @@ use countersign_wire::{
 
 use crate::store_suite::{StoreHarness, start};
 
-/// Chance from a seed: tests repeat.
+/// A random source with a seed, so that tests are reproducible.
 #[derive(Debug)]
 pub struct Seeded(Mutex<u64>);
 
 impl Seeded {
-    /// Each seed gives other ids.
+    /// Different seeds give different ids.
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(seed)))
     }
@@ -63,30 +63,26 @@ pub fn gateway(store: Arc<dyn Store>, doorbell: &LocalDoorbell, seed: u64) -> Ga
 pub struct World {
     /// The store under test.
     pub harness: Box<dyn StoreHarness>,
-    /// What others can listen to.
+    /// Shared by all gateways of the world.
     pub doorbell: LocalDoorbell,
-    /// The gateway.
     pub gateway: Gateway,
-    /// The tenant.
+    /// Used by all helpers; a case may switch to another tenant.
     pub tenant: TenantId,
 }
 
 /// A request to be submitted.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Under which id.
     pub id: RequestId,
-    /// By whom.
     pub enforcer: EnforcerId,
-    /// What it is about; its hash is the artifact's.
+    /// The artifact's content; its hash is the artifact hash.
     pub about: String,
-    /// To whom, if to anybody.
+    /// The only approver who may decide; `None` for all.
     pub to: Option<ApproverId>,
-    /// Until when.
     pub expires_at: Timestamp,
 }
 
-/// A request of `robot` about `id`, for nobody in particular, for ten minutes.
+/// A request of `robot` about `id`, for all approvers, valid for ten minutes.
 pub fn request(id: &str) -> Request {
     Request {
         id: id.parse().unwrap(),
@@ -98,31 +94,28 @@ pub fn request(id: &str) -> Request {
 }
 
 impl Request {
-    /// To this approver.
     #[must_use]
     pub fn to(self, approver: &str) -> Self {
         Self { to: Some(approver.parse().unwrap()), ..self }
     }
 
-    /// Until so many minutes after the start.
+    /// Valid until `count` minutes after the start.
     #[must_use]
     pub fn for_minutes(self, count: u64) -> Self {
         Self { expires_at: minutes(count), ..self }
     }
 
-    /// By this enforcer.
     #[must_use]
     pub fn by(self, enforcer: &str) -> Self {
         Self { enforcer: enforcer.parse().unwrap(), ..self }
     }
 
-    /// About something else.
     #[must_use]
     pub fn about(self, about: &str) -> Self {
         Self { about: about.to_owned(), ..self }
     }
 
-    /// The body, sealed.
+    /// The body with its spacing, which the gateway must keep byte for byte.
     pub fn body(&self) -> String {
         format!(
             r#"{{ "ciphertext":"{}", "artifactType":"command.review","artifactHash":"{}" , "expiresAt":"{}"}}"#,
@@ -133,17 +126,16 @@ impl Request {
     }
 }
 
-/// The enforcer of most cases.
+/// The enforcer that most cases submit as.
 pub fn robot() -> EnforcerId {
     "robot".parse().unwrap()
 }
 
-/// An approver.
 pub fn approver(name: &str) -> ApproverId {
     name.parse().unwrap()
 }
 
-/// So many minutes after the start.
+/// `count` minutes after the start.
 pub fn minutes(count: u64) -> Timestamp {
     start().plus(Duration::from_mins(count))
 }
@@ -153,7 +145,7 @@ pub fn hash(about: &str) -> Sha256Hex {
     Sha256Hex::digest(about.as_bytes())
 }
 
-/// A decision about `about`, told apart from others by its nonce, signed if there is a key.
+/// A decision on `about`, distinguished from others by its nonce, signed if there is a key.
 pub fn decision(id: &RequestId, about: &str, nonce: &str, key: Option<&SigningKey>) -> String {
     let unsigned = format!(
         r#"{{"requestId":"{id}","artifactHashAlg":"SHA-256","artifactHash":"{}","repoRef":"repo","decision":"approve","scope":"once","expiresAt":"2030-01-01T00:00:00Z","nonce":"{nonce}","sigAlg":"Ed25519","signerKeyId":"k","signature":"unchecked"}}"#,
@@ -164,7 +156,6 @@ pub fn decision(id: &RequestId, about: &str, nonce: &str, key: Option<&SigningKe
     serde_json::to_string(&signed.into_view().sign(key).unwrap()).unwrap()
 }
 
-/// Submits through `gateway`.
 pub async fn submit(gateway: &Gateway, tenant: &TenantId, request: &Request) -> Result<Submitted, Error> {
     let body = request.body();
     let submission = Submission {
@@ -180,7 +171,6 @@ pub async fn submit(gateway: &Gateway, tenant: &TenantId, request: &Request) -> 
     gateway.submit(submission).await
 }
 
-/// Decides through `gateway`.
 pub async fn decide(
     gateway: &Gateway,
     tenant: &TenantId,
@@ -207,34 +197,33 @@ impl World {
         Self { harness, doorbell, gateway, tenant: "acme".parse().unwrap() }
     }
 
-    /// Another gateway on the same data, as another node has it.
+    /// Another gateway on the same data, as on another node.
     pub async fn second_gateway(&self) -> Gateway {
         gateway(self.harness.second_handle().await, &self.doorbell, 2)
     }
 
-    /// Moves the clock to so many minutes after the start.
+    /// Sets the clock to `count` minutes after the start.
     pub async fn at_minute(&self, count: u64) {
         self.harness.set_now(minutes(count)).await;
     }
 
-    /// Submits.
     pub async fn submit(&self, request: &Request) -> Result<Submitted, Error> {
         submit(&self.gateway, &self.tenant, request).await
     }
 
-    /// Decides on a request about its own id.
+    /// Approves a request whose content is its id.
     pub async fn decide(&self, by: &str, id: &str, nonce: &str) -> Result<Submitted, Error> {
         let id: RequestId = id.parse().unwrap();
         let decision = decision(&id, id.as_str(), nonce, None);
         decide(&self.gateway, &self.tenant, &approver(by), &id, &decision).await
     }
 
-    /// How an exchange stands, to the operator.
+    /// The status of an exchange as the operator sees it.
     pub async fn status(&self, id: &str) -> Result<ExchangeSnapshot, Error> {
         self.gateway.status(&self.tenant, Viewer::Operator, &id.parse().unwrap()).await
     }
 
-    /// A whole list of an approver, page by page.
+    /// All pages of an approver's list.
     pub async fn list(&self, who: &str, list: List, limit: u32) -> Vec<Item> {
         let mut items = Vec::new();
         let mut position = Some(Position::default());

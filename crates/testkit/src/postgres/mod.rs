@@ -1,5 +1,5 @@
-//! A PostgreSQL server of a test's own, from Debian's packages: on a free port of the loopback, in a
-//! temporary folder, gone with its owner.
+//! A private PostgreSQL server per test, from Debian's packages: on a free loopback port, in a temporary folder,
+//! stopped when its owner is dropped.
 
 mod programs;
 mod server;
@@ -12,8 +12,7 @@ use tempfile::TempDir;
 use programs::Programs;
 use server::{NotStarted, Server};
 
-/// How often another port is tried: between finding a free one and the server's taking it, somebody else
-/// may.
+/// How many ports to try: another process may take a free port before the server binds it.
 const PORTS_TO_TRY: u32 = 5;
 
 /// A private server with one empty database. When dropped it stops at once and its folder is removed.
@@ -34,19 +33,19 @@ impl Postgres {
     pub fn start() -> Self {
         let programs = Programs::find();
         let folder = template::copy(&programs);
-        let mut told = String::new();
+        let mut last_log = String::new();
         for _ in 0..PORTS_TO_TRY {
             let port = free_port();
             match Server::start(&programs, folder.path(), port) {
                 Ok(server) => return Self { programs, folder, port, server: Some(server) },
-                Err(NotStarted::PortIsTaken(log)) => told = log,
+                Err(NotStarted::PortIsTaken(log)) => last_log = log,
                 Err(NotStarted::Refused(log)) => panic!("PostgreSQL does not start:\n{log}"),
             }
         }
-        panic!("PostgreSQL found no free port:\n{told}");
+        panic!("PostgreSQL found no free port:\n{last_log}");
     }
 
-    /// How to reach its database as its superuser, in the words of libpq.
+    /// The libpq connection string of its database, as superuser.
     pub fn url(&self) -> String {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.port)
     }
@@ -65,8 +64,8 @@ impl Postgres {
         self.server.as_ref().expect("the server runs").pid()
     }
 
-    /// Stops it as an operator would: open transactions are rolled back, connections closed. No fault when
-    /// it does not run.
+    /// Stops it as an operator would: open transactions are rolled back, connections closed. Does nothing if
+    /// the server does not run.
     pub fn stop(&mut self) {
         if let Some(server) = self.server.take() {
             server.end("INT");
@@ -74,7 +73,7 @@ impl Postgres {
     }
 
     /// Kills the postmaster as a crash would, and returns when its children are gone too, so that it can be
-    /// started again. No fault when it does not run.
+    /// restarted. Does nothing if it does not run.
     pub fn kill(&mut self) {
         if let Some(server) = self.server.take() {
             server.end("KILL");

@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are and as whom they run.
+//! The location of PostgreSQL's programs, and the user that they run as.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 /// PostgreSQL refuses to run as root; Debian's package brings this user for it.
 const USER: &str = "postgres";
 
-/// The programs of one version.
+/// The programs of one installed PostgreSQL version.
 #[derive(Debug)]
 pub(super) struct Programs {
     folder: PathBuf,
@@ -32,15 +32,15 @@ impl Programs {
         Self { folder, as_root }
     }
 
-    /// For example `17.6`.
+    /// The installed version, for example `17.6`.
     pub(super) fn version(&self) -> String {
-        let told = output(Command::new(self.folder.join("postgres")).arg("--version"));
+        let version = output(Command::new(self.folder.join("postgres")).arg("--version"));
         // postgres (PostgreSQL) 17.6 (Debian 17.6-0+deb13u1)
-        told.split_whitespace().nth(2).unwrap_or_else(|| panic!("not a version: {told}")).to_owned()
+        version.split_whitespace().nth(2).unwrap_or_else(|| panic!("not a version: {version}")).to_owned()
     }
 
-    /// A program, to be run in `folder` by a user that PostgreSQL agrees to. It gets the signal `QUIT` when
-    /// the thread that starts it ends, which stops a server at once and leaves nothing behind.
+    /// A command that runs `program` in `folder`, as a user that PostgreSQL accepts. It gets the signal `QUIT` when
+    /// the thread that starts it ends; this stops a server at once and leaves nothing behind.
     pub(super) fn command(&self, program: &str, folder: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "QUIT"]);
@@ -52,7 +52,7 @@ impl Programs {
         command
     }
 
-    /// Lets the user that the programs run as have this folder.
+    /// Makes the user that the programs run as the owner of this folder.
     pub(super) fn hand_over(&self, folder: &Path) {
         if self.as_root {
             output(Command::new("chown").arg(format!("{USER}:{USER}")).arg(folder));
@@ -60,7 +60,7 @@ impl Programs {
     }
 }
 
-/// Runs a command to its end; what it wrote to its standard output.
+/// Runs a command to its end and returns its standard output.
 pub(super) fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));

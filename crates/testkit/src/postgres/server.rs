@@ -11,8 +11,8 @@ use std::{
 
 use super::programs::{Programs, output};
 
-/// A server that has written nothing to its log for so long won't start any more.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// A server that has written nothing to its log for this long won't start.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
@@ -30,7 +30,7 @@ pub(super) struct Server {
     log_reader: JoinHandle<()>,
 }
 
-/// Why there is no server, with its log.
+/// Why the server did not start, with its log.
 #[derive(Debug)]
 pub(super) enum NotStarted {
     PortIsTaken(String),
@@ -45,25 +45,25 @@ impl Server {
             command.args(["-c", setting]);
         }
         command.stderr(Stdio::piped()).env("LC_ALL", "C");
-        let mut postmaster = start_from_lasting_thread(command);
+        let mut postmaster = spawn_from_permanent_thread(command);
         let (lines, log) = mpsc::channel();
         let stderr = postmaster.stderr.take().expect("the log is piped");
         let log_reader = thread::spawn(move || read_log(stderr, &lines));
 
         let server = Self { postmaster, log_reader };
-        let mut told = String::new();
-        while let Ok(line) = log.recv_timeout(PATIENCE) {
-            told.push_str(&line);
-            told.push('\n');
+        let mut log_so_far = String::new();
+        while let Ok(line) = log.recv_timeout(START_TIMEOUT) {
+            log_so_far.push_str(&line);
+            log_so_far.push('\n');
             if line.ends_with("database system is ready to accept connections") {
                 return Ok(server);
             }
         }
         server.end("KILL");
-        if told.contains("Address already in use") {
-            Err(NotStarted::PortIsTaken(told))
+        if log_so_far.contains("Address already in use") {
+            Err(NotStarted::PortIsTaken(log_so_far))
         } else {
-            Err(NotStarted::Refused(told))
+            Err(NotStarted::Refused(log_so_far))
         }
     }
 
@@ -73,42 +73,41 @@ impl Server {
 
     /// Sends the postmaster this signal and returns when it and all its children are gone.
     pub(super) fn end(mut self, signal: &str) {
-        // One that has ended by itself is still ours until we wait for it, so the pid can't be another's.
+        // A child that has exited keeps its pid until we wait for it, so the pid can't belong to another process.
         output(Command::new("kill").args(["-s", signal]).arg(self.pid().to_string()));
         self.postmaster.wait().expect("the postmaster is our child");
-        // Its children inherited the log, and let go of it after the shared memory that would keep a new
-        // server from starting.
+        // Its children inherited the log and close it after the shared memory that would keep a new server from
+        // starting.
         self.log_reader.join().expect("reading the log does not panic");
     }
 }
 
-/// Reads to the end even when nobody listens: a full pipe would stop the server.
+/// Reads to the end even if the receiver is gone: a full pipe would block the server.
 fn read_log(stderr: ChildStderr, lines: &mpsc::Sender<String>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         lines.send(String::from_utf8_lossy(&line).into_owned()).ok();
     }
 }
 
-struct Order {
+struct SpawnRequest {
     command: Command,
     started: mpsc::Sender<std::io::Result<Child>>,
 }
 
-/// The signal that `setpriv --pdeathsig` asks for comes when the *thread* that started the child ends, not
-/// its process. Threads of tests and runtimes end before their server should; this one ends with the
-/// process, however that ends.
-fn start_from_lasting_thread(command: Command) -> Child {
-    static ORDERS: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
-    let orders = ORDERS.get_or_init(|| {
-        let (orders, received) = mpsc::channel::<Order>();
+/// The kernel sends the signal of `setpriv --pdeathsig` when the *thread* that started the child ends, not its
+/// process. Threads of tests and runtimes end before their server should; this thread ends with the process.
+fn spawn_from_permanent_thread(command: Command) -> Child {
+    static REQUESTS: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
+    let requests = REQUESTS.get_or_init(|| {
+        let (requests, received) = mpsc::channel::<SpawnRequest>();
         thread::spawn(move || {
-            for mut order in received {
-                order.started.send(order.command.spawn()).ok();
+            for mut request in received {
+                request.started.send(request.command.spawn()).ok();
             }
         });
-        orders
+        requests
     });
     let (started, child) = mpsc::channel();
-    orders.send(Order { command, started }).expect("the thread never ends");
+    requests.send(SpawnRequest { command, started }).expect("the thread never ends");
     child.recv().expect("the thread answers").expect("setpriv is there")
 }

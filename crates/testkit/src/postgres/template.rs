@@ -14,7 +14,7 @@ use super::programs::{Programs, output};
 
 /// A data folder for one server, owned by the user that the server runs as.
 ///
-/// It lies in the folder for temporary files because that user can't get into a cache below `/root`.
+/// It is in the folder for temporary files because that user can't enter a cache below `/root`.
 pub(super) fn copy(programs: &Programs) -> TempDir {
     let template = find_or_make(programs);
     let folder = temporary_folder();
@@ -30,8 +30,8 @@ fn find_or_make(programs: &Programs) -> PathBuf {
         return template;
     }
     fs::create_dir_all(cache()).expect("a folder for the cache");
-    // The lock spares the others the work; the renaming at the end makes sure that a process which is
-    // killed half-way leaves no half a template.
+    // The lock saves the other processes the work; the rename at the end makes sure that a killed process leaves
+    // no incomplete template.
     let lock = File::create(cache().join(format!("{name}.lock"))).expect("a lock file");
     lock.lock().expect("the lock");
     if !template.is_dir() {

@@ -1,4 +1,4 @@
-//! Changes that arrive together: a store may write them together, but each stands for itself.
+//! Changes that arrive together: a store may write them together, but each succeeds or fails on its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,18 +10,18 @@ use super::{StoreHarness, cases, fixtures::*, start};
 cases![
     changes_that_arrive_together_are_all_committed,
     a_failing_change_does_not_disturb_its_neighbours,
-    of_many_first_submits_exactly_one_wins,
+    of_many_first_submits_exactly_one_is_committed,
     puts_that_arrive_together_count_every_version,
     changes_that_arrive_together_see_each_others_writes,
     deliveries_that_arrive_together_are_numbered_without_gaps,
     large_and_small_payloads_arrive_together,
-    tenants_that_arrive_together_do_not_meet,
-    a_commit_whose_caller_went_away_is_whole_or_nothing,
+    tenants_that_arrive_together_are_isolated,
+    a_cancelled_commit_is_all_or_nothing,
 ];
 
 const TOGETHER: u64 = 64;
 
-/// Commits them all at once through one handle; what became of each, in their order.
+/// Commits all changes concurrently through one handle; returns their outcomes in the order of `changes`.
 async fn commit_together(store: &Handle, changes: impl Iterator<Item = Change>) -> Vec<Outcome> {
     let mut commits = JoinSet::new();
     for (at, change) in changes.enumerate() {
@@ -52,9 +52,10 @@ async fn a_failing_change_does_not_disturb_its_neighbours(harness: Box<dyn Store
     let key_of = |at| exchange(&format!("key {at}"));
     let id_of = |at: u64| PayloadId(at.into());
     let changes = (0..TOGETHER).map(|at| {
-        let written = change().put(&key_of(at), "x").keep(id_of(at), "body").due_at(start(), &key_of(at));
+        let written =
+            change().put(&key_of(at), "x").add_payload(id_of(at), "body").due_at(start(), &key_of(at));
         let written = written.deliver(delivery(&ann, &at.to_string(), &key_of(at)));
-        // Of three, one fails by the clock and one by a record.
+        // Of every three changes, one fails on time and one on a version.
         match at % 3 {
             0 => written.if_before(start()),
             1 => written.if_version(&key_of(at), 5),
@@ -63,10 +64,10 @@ async fn a_failing_change_does_not_disturb_its_neighbours(harness: Box<dyn Store
     });
     let outcomes = commit_together(&store, changes).await;
     for (at, outcome) in (0..TOGETHER).zip(&outcomes) {
-        let holds = at % 3 == 2;
-        assert_eq!(committed(outcome), holds, "change {at}");
-        assert_eq!(load(&store, &key_of(at)).await.is_some(), holds, "record {at}");
-        assert_eq!(payload(&store, id_of(at)).await.is_some(), holds, "payload {at}");
+        let passes = at % 3 == 2;
+        assert_eq!(committed(outcome), passes, "change {at}");
+        assert_eq!(load(&store, &key_of(at)).await.is_some(), passes, "record {at}");
+        assert_eq!(payload(&store, id_of(at)).await.is_some(), passes, "payload {at}");
     }
     let count = (0..TOGETHER).filter(|at| at % 3 == 2).count();
     let delivered = read(&store, all_of(&ann)).await;
@@ -75,7 +76,7 @@ async fn a_failing_change_does_not_disturb_its_neighbours(harness: Box<dyn Store
     assert_eq!(due(&store, 1000).await.len(), count);
 }
 
-async fn of_many_first_submits_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+async fn of_many_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let changes = (0..TOGETHER).map(|at| change().if_absent(&ours).put(&ours, at.to_string()));
     let outcomes = commit_together(&store, changes).await;
@@ -95,24 +96,24 @@ async fn puts_that_arrive_together_count_every_version(harness: Box<dyn StoreHar
     assert_eq!(load(&store, &ours).await, Some(record(&ours, TOGETHER, "x")));
 }
 
-/// All count on one record and mend what they lost from what they met: not one count may be missing.
+/// All tasks increment one record and retry with the version that a conflict returns: no increment may be lost.
 async fn changes_that_arrive_together_see_each_others_writes(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let mut counters = JoinSet::new();
     for _ in 0..16 {
         let (store, ours) = (Arc::clone(&store), ours.clone());
         counters.spawn(async move {
-            let mut met = None;
+            let mut version = None;
             loop {
-                let next = match &met {
+                let next = match &version {
                     None => change().if_absent(&ours).put(&ours, "1"),
                     Some(version) => {
                         change().if_version(&ours, *version).put(&ours, (version + 1).to_string())
                     }
                 };
                 match store.commit(next).await.unwrap() {
-                    Outcome::Committed { .. } => return met.unwrap_or(0) + 1,
-                    Outcome::Conflict { current, .. } => met = Some(current[0].as_ref().unwrap().version),
+                    Outcome::Committed { .. } => return version.unwrap_or(0) + 1,
+                    Outcome::Conflict { current, .. } => version = Some(current[0].as_ref().unwrap().version),
                 }
             }
         });
@@ -143,22 +144,22 @@ async fn deliveries_that_arrive_together_are_numbered_without_gaps(harness: Box<
             found.iter().map(|found| found.msg_id.to_string()).eq([format!("{at} a"), format!("{at} b")])
         );
         let numbers = found.iter().map(|found| found.number).collect();
-        assert_eq!(*outcome, Outcome::Committed { now: start(), numbers }, "told what is there");
+        assert_eq!(*outcome, Outcome::Committed { now: start(), numbers }, "the numbers in the mailbox");
     }
 }
 
 async fn large_and_small_payloads_arrive_together(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let size_of = |at: u64| if at.is_multiple_of(8) { 1 << 20 } else { 100 };
-    let changes =
-        (1..=TOGETHER).map(|at| change().put(&ours, "x").keep(PayloadId(at.into()), bytes_of(size_of(at))));
+    let changes = (1..=TOGETHER)
+        .map(|at| change().put(&ours, "x").add_payload(PayloadId(at.into()), bytes_of(size_of(at))));
     assert!(commit_together(&store, changes).await.iter().all(committed));
     for at in 1..=TOGETHER {
         assert!(payload(&store, PayloadId(at.into())).await == Some(bytes_of(size_of(at))), "payload {at}");
     }
 }
 
-async fn tenants_that_arrive_together_do_not_meet(harness: Box<dyn StoreHarness>) {
+async fn tenants_that_arrive_together_are_isolated(harness: Box<dyn StoreHarness>) {
     let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
     let tenant_of = |at| tenant_named(&format!("tenant {at}"));
     let changes = (0..TOGETHER).map(|at| {
@@ -175,12 +176,12 @@ async fn tenants_that_arrive_together_do_not_meet(harness: Box<dyn StoreHarness>
     }
 }
 
-async fn a_commit_whose_caller_went_away_is_whole_or_nothing(harness: Box<dyn StoreHarness>) {
+async fn a_cancelled_commit_is_all_or_nothing(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..50 {
         let (ours, mailbox) = (exchange(&format!("round {round}")), inbox(&format!("round {round}")));
         let written = change().put(&ours, "x").deliver(delivery(&mailbox, "m", &ours));
-        // Looked at once, which may have put it into the store's queue, and then given up.
+        // Polled once, which may have queued the change in the store, and then dropped.
         timeout(Duration::ZERO, store.commit(written)).await.ok();
         if load(&other, &ours).await.is_some() {
             assert_eq!(head(&other, &mailbox).await, 1);

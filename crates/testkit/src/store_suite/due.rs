@@ -1,4 +1,4 @@
-//! What is due: by the store's clock, the longest due first, in any tenant.
+//! What is due: by the store's clock, the earliest time first, in all tenants.
 
 use countersign_core::store::{Change, Due, Kind};
 use countersign_wire::timestamp::Timestamp;
@@ -10,14 +10,14 @@ cases![
     what_is_due_exactly_now_is_due,
     the_longest_due_comes_first,
     a_limit_cuts_off_the_latest,
-    what_is_due_stays_until_it_is_told_otherwise,
-    no_longer_due_takes_exactly_that,
-    no_longer_due_of_what_is_not_there_is_no_fault,
-    noting_the_same_twice_is_no_fault,
+    what_is_due_stays_until_it_is_removed,
+    no_longer_due_removes_exactly_that,
+    no_longer_due_of_what_is_not_there_is_no_error,
+    adding_the_same_twice_is_no_error,
     a_record_can_be_due_at_several_times,
-    what_is_due_can_be_put_off_in_one_change,
-    due_tells_its_tenant_and_the_time,
-    due_goes_across_tenants_in_one_order,
+    what_is_due_can_be_postponed_in_one_change,
+    due_returns_its_tenant_and_the_time,
+    due_orders_across_tenants,
 ];
 
 async fn nothing_is_due_before_its_time(harness: Box<dyn StoreHarness>) {
@@ -57,7 +57,7 @@ async fn a_limit_cuts_off_the_latest(harness: Box<dyn StoreHarness>) {
     assert_eq!(due(&store, 0).await, []);
 }
 
-async fn what_is_due_stays_until_it_is_told_otherwise(harness: Box<dyn StoreHarness>) {
+async fn what_is_due_stays_until_it_is_removed(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().put(&ours, "1").due_at(start(), &ours)).await;
     for _ in 0..3 {
@@ -66,7 +66,7 @@ async fn what_is_due_stays_until_it_is_told_otherwise(harness: Box<dyn StoreHarn
     }
 }
 
-async fn no_longer_due_takes_exactly_that(harness: Box<dyn StoreHarness>) {
+async fn no_longer_due_removes_exactly_that(harness: Box<dyn StoreHarness>) {
     let (store, ours, other, prompt) =
         (harness.store(), exchange("ours"), exchange("other"), key(Kind::Prompt, "ours"));
     let mut all = change().due_at(later(1), &ours).due_at(later(2), &ours);
@@ -79,13 +79,13 @@ async fn no_longer_due_takes_exactly_that(harness: Box<dyn StoreHarness>) {
     assert_eq!(left, [(later(1), other), (later(1), prompt), (later(2), ours)]);
 }
 
-async fn no_longer_due_of_what_is_not_there_is_no_fault(harness: Box<dyn StoreHarness>) {
+async fn no_longer_due_of_what_is_not_there_is_no_error(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().no_longer_due_at(start(), &ours).put(&ours, "x")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "x")));
 }
 
-async fn noting_the_same_twice_is_no_fault(harness: Box<dyn StoreHarness>) {
+async fn adding_the_same_twice_is_no_error(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().due_at(start(), &ours).due_at(start(), &ours)).await;
     commit_ok(&store, change().due_at(start(), &ours)).await;
@@ -101,7 +101,7 @@ async fn a_record_can_be_due_at_several_times(harness: Box<dyn StoreHarness>) {
     assert_eq!(due(&store, 10).await, [(later(1), ours.clone()), (later(2), ours)]);
 }
 
-async fn what_is_due_can_be_put_off_in_one_change(harness: Box<dyn StoreHarness>) {
+async fn what_is_due_can_be_postponed_in_one_change(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().due_at(start(), &ours)).await;
     commit_ok(&store, change().no_longer_due_at(start(), &ours).due_at(later(60), &ours)).await;
@@ -110,7 +110,7 @@ async fn what_is_due_can_be_put_off_in_one_change(harness: Box<dyn StoreHarness>
     assert_eq!(due(&store, 10).await, [(later(60), ours)]);
 }
 
-async fn due_tells_its_tenant_and_the_time(harness: Box<dyn StoreHarness>) {
+async fn due_returns_its_tenant_and_the_time(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().due_at(later(1), &ours)).await;
     assert_eq!(store.due(10).await, Ok((vec![], start())));
@@ -119,7 +119,7 @@ async fn due_tells_its_tenant_and_the_time(harness: Box<dyn StoreHarness>) {
     assert_eq!(store.due(10).await, Ok((vec![expected], later(2))));
 }
 
-async fn due_goes_across_tenants_in_one_order(harness: Box<dyn StoreHarness>) {
+async fn due_orders_across_tenants(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let mut expected = Vec::new();
     for (name, seconds) in [("b", 1), ("a", 2), ("c", 3), ("a", 4), ("b", 5)] {

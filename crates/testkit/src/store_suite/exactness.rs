@@ -11,15 +11,15 @@ cases![
     an_empty_content_is_a_record,
     payloads_of_every_byte_come_back,
     names_of_records_come_back,
-    names_that_look_alike_are_others,
+    names_that_look_alike_are_distinct,
     names_of_mailboxes_come_back,
     names_of_messages_and_subjects_come_back,
     names_of_readers_are_exact,
     names_in_what_is_due_come_back,
-    names_longer_than_an_id_are_kept,
+    names_longer_than_an_id_are_stored,
 ];
 
-/// Names that a careless store would change, mistake for syntax, or cut.
+/// Names that a careless store would normalise, mistake for syntax, or truncate.
 fn odd_names() -> Vec<String> {
     let plain = [
         " ",
@@ -82,16 +82,19 @@ async fn contents_of_every_size_come_back(harness: Box<dyn StoreHarness>) {
     for size in [0, 1, 2000, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 2 << 20, 5 << 20] {
         commit_ok(&store, change().put(&ours, bytes_of(size))).await;
         assert!(load(&store, &ours).await.unwrap().content == bytes_of(size), "{size} bytes");
-        let (met, _) = commit_lost(&store, change().if_absent(&ours)).await;
-        assert!(met[0].as_ref().unwrap().content == bytes_of(size), "{size} bytes, met by a guard");
+        let (current, _) = commit_conflict(&store, change().if_absent(&ours)).await;
+        assert!(
+            current[0].as_ref().unwrap().content == bytes_of(size),
+            "{size} bytes, returned by a conflict"
+        );
     }
 }
 
 async fn an_empty_content_is_a_record(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
-    commit_ok(&store, change().put(&ours, "").keep(PayloadId(1), "")).await;
+    commit_ok(&store, change().put(&ours, "").add_payload(PayloadId(1), "")).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "")));
-    commit_lost(&store, change().if_absent(&ours)).await;
+    commit_conflict(&store, change().if_absent(&ours)).await;
     assert_eq!(payload(&store, PayloadId(1)).await, Some(Bytes::new()));
 }
 
@@ -99,8 +102,11 @@ async fn payloads_of_every_byte_come_back(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let all: Bytes = (0..=255).collect();
     let text = "{\"a\":  1.0,\r\n\t\"é\": \"\\u00e9 \0\"}";
-    commit_ok(&store, change().put(&ours, "x").keep(PayloadId(1), all.clone()).keep(PayloadId(2), text))
-        .await;
+    commit_ok(
+        &store,
+        change().put(&ours, "x").add_payload(PayloadId(1), all.clone()).add_payload(PayloadId(2), text),
+    )
+    .await;
     assert_eq!(payload(&store, PayloadId(1)).await, Some(all));
     assert_eq!(payload(&store, PayloadId(2)).await, Some(text.into()));
 }
@@ -120,7 +126,7 @@ async fn names_of_records_come_back(harness: Box<dyn StoreHarness>) {
     assert_eq!(scan(&store, Kind::Exchange, None, 1000).await, sorted);
 }
 
-async fn names_that_look_alike_are_others(harness: Box<dyn StoreHarness>) {
+async fn names_that_look_alike_are_distinct(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     let alike = ["a", "A", "a ", " a", "á", "a\u{301}", "ａ", "а", "ss", "ß", "SS", "i", "I", "İ", "ı"];
     for id in alike {
@@ -140,8 +146,8 @@ async fn names_of_mailboxes_come_back(harness: Box<dyn StoreHarness>) {
         mailboxes.push(Mailbox::ExpiredOfApprover(approver(&id)));
     }
     let all = mailboxes.iter().fold(change(), |all, mailbox| all.deliver(delivery(mailbox, "m", &ours)));
-    let (_, told) = commit_ok(&store, all).await;
-    assert_eq!(told, vec![1; mailboxes.len()]);
+    let (_, assigned) = commit_ok(&store, all).await;
+    assert_eq!(assigned, vec![1; mailboxes.len()]);
     let found = store.deliveries_by_subject(&tenant(), "ours").await.unwrap();
     let mut found: Vec<_> = found.into_iter().map(|(mailbox, _)| mailbox).collect();
     found.sort();
@@ -164,7 +170,7 @@ async fn names_of_readers_are_exact(harness: Box<dyn StoreHarness>) {
     let readers = odd_names();
     let all = readers.iter().fold(change(), |all, _| all.deliver(delivery(&shared, "m", &ours)));
     commit_ok(&store, all).await;
-    // Each reader hides one of its own.
+    // Each reader hides a different delivery.
     for (number, reader) in (1..).zip(&readers) {
         commit_ok(&store, change().mark(&shared, number, reader, MarkKind::Hidden)).await;
     }
@@ -190,9 +196,9 @@ async fn names_in_what_is_due_come_back(harness: Box<dyn StoreHarness>) {
 }
 
 /// An `Idempotency-Key` is named by principal, path and key; a session's event by session and digest.
-async fn names_longer_than_an_id_are_kept(harness: Box<dyn StoreHarness>) {
+async fn names_longer_than_an_id_are_stored(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
-    // Digits that do not repeat, or a store that compresses its keys would have it easy.
+    // Digits that do not repeat, so that a store that compresses its keys still has a long one.
     let long: String = (1000_u64..1200).map(|at| (at * at).to_string()).collect();
     assert!(long.len() > 1024);
     for (at, last) in ["x", "y"].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Short words for the cases: names, changes, and asking a store while failing on any error.
+//! Helpers for the cases: names, changes, and store calls that panic on any error.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,10 +15,10 @@ use countersign_wire::{
 
 use super::start;
 
-/// What [`numbers`] finds where there is nothing.
+/// The result of [`numbers`] for an empty mailbox.
 pub(super) const NO_NUMBERS: [u64; 0] = [];
 
-/// What [`scan`] finds where there is nothing.
+/// The result of [`scan`] where no record matches.
 pub(super) const NO_IDS: [&str; 0] = [];
 
 pub(super) type Handle = Arc<dyn Store>;
@@ -53,12 +53,12 @@ pub(super) fn later(seconds: u64) -> Timestamp {
     start().plus(Duration::from_secs(seconds))
 }
 
-/// The first point in time after `at`.
+/// One microsecond after `at`, the smallest step of a [`Timestamp`].
 pub(super) fn just_after(at: Timestamp) -> Timestamp {
     at.plus(Duration::from_micros(1))
 }
 
-/// So many bytes, in which every value occurs and no two neighbouring kilobytes are the same.
+/// `length` bytes in which every value occurs and no two neighbouring kilobytes are the same.
 pub(super) fn bytes_of(length: usize) -> Bytes {
     let mut kilobyte: [u8; 1024] = std::array::from_fn(|at| at.to_le_bytes()[0]);
     let mut bytes = Vec::with_capacity(length + kilobyte.len());
@@ -70,7 +70,7 @@ pub(super) fn bytes_of(length: usize) -> Bytes {
     bytes.into()
 }
 
-/// An `approval.request` that is relevant for an hour.
+/// An `approval.request` without a payload that is relevant for an hour.
 pub(super) fn delivery(mailbox: &Mailbox, msg_id: &str, subject: &Key) -> NewDelivery {
     NewDelivery {
         mailbox: mailbox.clone(),
@@ -86,11 +86,11 @@ pub(super) fn one(mailbox: &Mailbox, number: u64) -> Removal {
     Removal::ByNumber { mailbox: mailbox.clone(), number }
 }
 
-pub(super) fn about(subject: &Key, msg_types: &[MsgType]) -> Removal {
+pub(super) fn by_subject(subject: &Key, msg_types: &[MsgType]) -> Removal {
     Removal::BySubject { subject: subject.clone(), msg_types: msg_types.to_vec() }
 }
 
-/// Everything in the mailbox.
+/// A query for everything in the mailbox.
 pub(super) fn all_of(mailbox: &Mailbox) -> DeliveryQuery {
     DeliveryQuery {
         mailbox: mailbox.clone(),
@@ -101,17 +101,17 @@ pub(super) fn all_of(mailbox: &Mailbox) -> DeliveryQuery {
     }
 }
 
-/// Everything in the mailbox that the reader has not marked so.
+/// A query for everything in the mailbox that the reader has not marked with `mark`.
 pub(super) fn unmarked(mailbox: &Mailbox, reader: &str, mark: MarkKind) -> DeliveryQuery {
     DeliveryQuery { unless_marked: Some((approver(reader), mark)), ..all_of(mailbox) }
 }
 
-/// A change in [`tenant`] that does nothing yet; [`Building`] says what it does.
+/// An empty change in [`tenant`], to be extended with [`ChangeBuilder`].
 pub(super) fn change() -> Change {
     Change::new(tenant())
 }
 
-pub(super) trait Building: Sized {
+pub(super) trait ChangeBuilder: Sized {
     fn change(&mut self) -> &mut Change;
 
     fn if_absent(mut self, key: &Key) -> Self {
@@ -139,7 +139,7 @@ pub(super) trait Building: Sized {
         self
     }
 
-    fn keep(mut self, id: PayloadId, bytes: impl Into<Bytes>) -> Self {
+    fn add_payload(mut self, id: PayloadId, bytes: impl Into<Bytes>) -> Self {
         self.change().payloads.push((id, bytes.into()));
         self
     }
@@ -176,29 +176,30 @@ pub(super) trait Building: Sized {
     }
 }
 
-impl Building for Change {
+impl ChangeBuilder for Change {
     fn change(&mut self) -> &mut Change {
         self
     }
 }
 
-/// Commits; its time and the numbers of its deliveries.
+/// Expects a commit; returns its time and the numbers of its deliveries.
 pub(super) async fn commit_ok(store: &Handle, change: Change) -> (Timestamp, Vec<u64>) {
     match store.commit(change).await.expect("the store answers") {
         Outcome::Committed { now, numbers } => (now, numbers),
         Outcome::Conflict { current, now } => {
-            // Without their contents, which may be megabytes.
-            let met: Vec<_> = current.iter().flatten().map(|met| (&met.key, met.version)).collect();
-            panic!("should have been committed at {now}, but met {met:?} and nothing else")
+            // Without the contents, which may be megabytes.
+            let records: Vec<_> =
+                current.iter().flatten().map(|record| (&record.key, record.version)).collect();
+            panic!("should have been committed at {now}, but conflicts with {records:?}")
         }
     }
 }
 
-/// Tries to commit and loses; what the guards met and the store's time.
-pub(super) async fn commit_lost(store: &Handle, change: Change) -> (Vec<Option<Record>>, Timestamp) {
+/// Expects a conflict; returns the current records of the keyed guards and the store's time.
+pub(super) async fn commit_conflict(store: &Handle, change: Change) -> (Vec<Option<Record>>, Timestamp) {
     match store.commit(change).await.expect("the store answers") {
         Outcome::Conflict { current, now } => (current, now),
-        committed @ Outcome::Committed { .. } => panic!("should have been lost: {committed:?}"),
+        committed @ Outcome::Committed { .. } => panic!("should have conflicted: {committed:?}"),
     }
 }
 
@@ -239,13 +240,12 @@ pub(super) async fn head(store: &Handle, mailbox: &Mailbox) -> u64 {
     heads.expect("the store answers")[0]
 }
 
-/// What is due, without its tenant.
+/// What is due in all tenants, without the tenant ids.
 pub(super) async fn due(store: &Handle, limit: u32) -> Vec<(Timestamp, Key)> {
     let (due, _) = store.due(limit).await.expect("the store answers");
     due.into_iter().map(|due| (due.at, due.key)).collect()
 }
 
-/// The ids of a scan.
 pub(super) async fn scan(store: &Handle, kind: Kind, after: Option<&str>, limit: u32) -> Vec<String> {
     let found = store.scan(&tenant(), kind, after, limit).await.expect("the store answers");
     found.into_iter().map(|record| record.key.id).collect()

@@ -10,14 +10,14 @@ use super::{StoreHarness, cases, fixtures::*};
 cases![
     what_one_handle_committed_the_other_sees,
     a_guard_sees_what_the_other_handle_committed,
-    of_two_changes_of_one_version_exactly_one_wins,
-    of_two_first_submits_exactly_one_wins,
-    of_a_change_and_a_deletion_exactly_one_wins,
-    absent_guards_that_cross_do_not_both_hold,
-    version_guards_that_cross_do_not_both_hold,
+    of_two_changes_of_one_version_exactly_one_is_committed,
+    of_two_first_submits_exactly_one_is_committed,
+    of_a_change_and_a_deletion_exactly_one_is_committed,
+    absent_guards_that_cross_do_not_both_pass,
+    version_guards_that_cross_do_not_both_pass,
     two_handles_number_one_mailbox_without_gaps,
     two_handles_number_mailboxes_of_their_own_from_one,
-    mailboxes_written_in_opposite_order_do_not_block,
+    mailboxes_written_in_opposite_order_do_not_deadlock,
     a_reader_that_follows_misses_no_number,
 ];
 
@@ -38,11 +38,12 @@ async fn a_guard_sees_what_the_other_handle_committed(harness: Box<dyn StoreHarn
     let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
     commit_ok(&store, change().if_absent(&ours).put(&ours, "1")).await;
     commit_ok(&other, change().if_version(&ours, 1).put(&ours, "2")).await;
-    let (met, _) = commit_lost(&store, change().if_version(&ours, 1).put(&ours, "3")).await;
-    assert_eq!(met, [Some(record(&ours, 2, "2"))]);
+    let (current, _) = commit_conflict(&store, change().if_version(&ours, 1).put(&ours, "3")).await;
+    assert_eq!(current, [Some(record(&ours, 2, "2"))]);
 }
 
-/// Commits both at once, one through each handle. One wins; what the other met instead.
+/// Commits both at once, one through each handle. Returns the index of the committed one and the records that the
+/// other one conflicted with.
 async fn race(handles: [&Handle; 2], changes: [Change; 2]) -> (usize, Vec<Option<Record>>) {
     let [first, second] = changes;
     let outcomes = tokio::join!(handles[0].commit(first), handles[1].commit(second));
@@ -53,50 +54,50 @@ async fn race(handles: [&Handle; 2], changes: [Change; 2]) -> (usize, Vec<Option
     }
 }
 
-async fn of_two_changes_of_one_version_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+async fn of_two_changes_of_one_version_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {
     let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
     commit_ok(&store, change().put(&ours, "start")).await;
     for version in 1..=ROUNDS as u64 {
         let contents = [format!("one, {version}"), format!("other, {version}")];
         let changes = contents.clone().map(|content| change().if_version(&ours, version).put(&ours, content));
-        let (winner, met) = race([&store, &other], changes).await;
+        let (winner, current) = race([&store, &other], changes).await;
         let won = Some(record(&ours, version + 1, contents[winner].clone()));
-        assert_eq!(met, std::slice::from_ref(&won), "the loser meets the winner's record");
+        assert_eq!(current, std::slice::from_ref(&won), "the conflict returns the winner's record");
         assert_eq!(load(&store, &ours).await, won);
     }
 }
 
-async fn of_two_first_submits_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+async fn of_two_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {
     let (store, other, ann) = (harness.store(), harness.second_handle().await, inbox("ann"));
     for round in 0..ROUNDS {
         let ours = exchange(&format!("round {round}"));
         let submit = |content: &'static str| {
             change().if_absent(&ours).put(&ours, content).deliver(delivery(&ann, "m", &ours))
         };
-        let (winner, met) = race([&store, &other], [submit("one"), submit("other")]).await;
+        let (winner, current) = race([&store, &other], [submit("one"), submit("other")]).await;
         let won = Some(record(&ours, 1, ["one", "other"][winner]));
-        assert_eq!(met, std::slice::from_ref(&won), "the loser meets the winner's record");
+        assert_eq!(current, std::slice::from_ref(&won), "the conflict returns the winner's record");
         assert_eq!(load(&other, &ours).await, won);
     }
     assert_eq!(numbers(&store, all_of(&ann)).await, (1..=ROUNDS as u64).collect::<Vec<_>>());
 }
 
-async fn of_a_change_and_a_deletion_exactly_one_wins(harness: Box<dyn StoreHarness>) {
+async fn of_a_change_and_a_deletion_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let ours = exchange(&format!("round {round}"));
         commit_ok(&store, change().put(&ours, "1")).await;
         let changes =
             [change().if_version(&ours, 1).put(&ours, "2"), change().if_version(&ours, 1).delete(&ours)];
-        let (winner, met) = race([&store, &other], changes).await;
+        let (winner, current) = race([&store, &other], changes).await;
         let won = (winner == 0).then(|| record(&ours, 2, "2"));
-        assert_eq!(met, std::slice::from_ref(&won), "the loser meets what the winner left");
+        assert_eq!(current, std::slice::from_ref(&won), "the conflict returns what the winner left");
         assert_eq!(load(&store, &ours).await, won);
     }
 }
 
-/// Each reads what the other writes: if both held, each would have missed the other.
-async fn absent_guards_that_cross_do_not_both_hold(harness: Box<dyn StoreHarness>) {
+/// Each change reads what the other writes: if both were committed, neither would have seen the other (write skew).
+async fn absent_guards_that_cross_do_not_both_pass(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
@@ -107,30 +108,30 @@ async fn absent_guards_that_cross_do_not_both_hold(harness: Box<dyn StoreHarness
     }
 }
 
-/// The same with records that are there.
-async fn version_guards_that_cross_do_not_both_hold(harness: Box<dyn StoreHarness>) {
+/// Write skew again, with records that exist.
+async fn version_guards_that_cross_do_not_both_pass(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
         commit_ok(&store, change().put(&a, "1").put(&b, "1")).await;
         let changes = [change().if_version(&b, 1).put(&a, "2"), change().if_version(&a, 1).put(&b, "2")];
-        let (winner, met) = race([&store, &other], changes).await;
-        assert_eq!(met, [Some(record([&a, &b][winner], 2, "2"))]);
+        let (winner, current) = race([&store, &other], changes).await;
+        assert_eq!(current, [Some(record([&a, &b][winner], 2, "2"))]);
     }
 }
 
-/// Each of the handles commits `count` times from each of four tasks at once; all numbers that were told.
+/// Commits `count` times from each of four concurrent tasks per handle; returns all assigned numbers.
 async fn write_at_once(handles: [&Handle; 2], count: usize, make: fn(usize) -> Change) -> Vec<Vec<u64>> {
     let mut writers = JoinSet::new();
     for (at, handle) in handles.into_iter().enumerate() {
         for _ in 0..4 {
             let handle = Arc::clone(handle);
             writers.spawn(async move {
-                let mut told = Vec::new();
+                let mut assigned = Vec::new();
                 for _ in 0..count {
-                    told.push(commit_ok(&handle, make(at)).await.1);
+                    assigned.push(commit_ok(&handle, make(at)).await.1);
                 }
-                told
+                assigned
             });
         }
     }
@@ -140,10 +141,10 @@ async fn write_at_once(handles: [&Handle; 2], count: usize, make: fn(usize) -> C
 async fn two_handles_number_one_mailbox_without_gaps(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     let make = |_| change().deliver(delivery(&Mailbox::Shared, "m", &exchange("ours")));
-    let mut told = write_at_once([&store, &other], 50, make).await.concat();
-    told.sort_unstable();
-    assert_eq!(told, (1..=400).collect::<Vec<_>>());
-    assert_eq!(numbers(&store, all_of(&Mailbox::Shared)).await, told);
+    let mut assigned = write_at_once([&store, &other], 50, make).await.concat();
+    assigned.sort_unstable();
+    assert_eq!(assigned, (1..=400).collect::<Vec<_>>());
+    assert_eq!(numbers(&store, all_of(&Mailbox::Shared)).await, assigned);
 }
 
 async fn two_handles_number_mailboxes_of_their_own_from_one(harness: Box<dyn StoreHarness>) {
@@ -155,14 +156,14 @@ async fn two_handles_number_mailboxes_of_their_own_from_one(harness: Box<dyn Sto
     }
 }
 
-/// To ann and bob: the one handle to ann first, the other to bob.
+/// Delivers to ann and bob: the first handle to ann first, the second one to bob first.
 fn to_both(at: usize) -> Change {
     let (first, second) = if at == 0 { ("ann", "bob") } else { ("bob", "ann") };
     let subject = exchange("ours");
     change().deliver(delivery(&inbox(first), "m", &subject)).deliver(delivery(&inbox(second), "m", &subject))
 }
 
-async fn mailboxes_written_in_opposite_order_do_not_block(harness: Box<dyn StoreHarness>) {
+async fn mailboxes_written_in_opposite_order_do_not_deadlock(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     write_at_once([&store, &other], 50, to_both).await;
     for owner in ["ann", "bob"] {
@@ -170,7 +171,7 @@ async fn mailboxes_written_in_opposite_order_do_not_block(harness: Box<dyn Store
     }
 }
 
-/// Reads after what it has seen until it has seen `count`, as a client at its inbox does.
+/// Polls after the last number seen until it has seen `count`, as a client does with its inbox.
 async fn follow(store: Handle, mailbox: Mailbox, count: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     while seen.len() < count {

@@ -1,4 +1,4 @@
-//! Marks of readers on deliveries that others still need.
+//! Marks of single readers on deliveries that other readers still need.
 
 use MarkKind::{Acknowledged, Hidden};
 use countersign_core::store::{DeliveryQuery, Mailbox, MarkKind};
@@ -10,7 +10,7 @@ cases![
     marks_are_of_one_reader,
     hidden_and_acknowledged_are_independent,
     a_query_that_names_no_reader_shows_marked_ones,
-    marking_twice_is_no_fault,
+    marking_twice_is_no_error,
     a_mark_on_what_is_not_there_is_dropped,
     a_mark_ahead_of_its_delivery_is_dropped,
     marks_are_of_one_mailbox,
@@ -49,7 +49,7 @@ async fn hidden_and_acknowledged_are_independent(harness: Box<dyn StoreHarness>)
     commit_ok(&store, marks).await;
     assert_eq!(numbers(&store, unmarked(&Mailbox::Shared, "ann", Hidden)).await, [2, 3]);
     assert_eq!(numbers(&store, unmarked(&Mailbox::Shared, "ann", Acknowledged)).await, [1, 3]);
-    // Both on one delivery, the second in a change of its own.
+    // Both marks on one delivery, the second in a separate change.
     commit_ok(&store, change().mark(&Mailbox::Shared, 1, "ann", Acknowledged)).await;
     assert_eq!(numbers(&store, unmarked(&Mailbox::Shared, "ann", Hidden)).await, [2, 3]);
     assert_eq!(numbers(&store, unmarked(&Mailbox::Shared, "ann", Acknowledged)).await, [3]);
@@ -61,7 +61,7 @@ async fn a_query_that_names_no_reader_shows_marked_ones(harness: Box<dyn StoreHa
     assert_eq!(numbers(&store, all_of(&Mailbox::Shared)).await, [1, 2, 3]);
 }
 
-async fn marking_twice_is_no_fault(harness: Box<dyn StoreHarness>) {
+async fn marking_twice_is_no_error(harness: Box<dyn StoreHarness>) {
     let store = three_shared(&*harness).await;
     let mark = || change().mark(&Mailbox::Shared, 1, "ann", Hidden);
     commit_ok(&store, mark()).await;

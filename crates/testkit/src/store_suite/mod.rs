@@ -1,9 +1,9 @@
 //! What every store must do, as one table of cases.
 //!
-//! A store's `tests/conformance.rs` implements [`StoreHarness`] and calls [`run`]; that is all it has to say.
+//! A store's `tests/conformance.rs` implements [`StoreHarness`] and calls [`run()`]; it needs nothing else.
 
-// In test builds Clippy does not mind them.
-#![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "the fixtures are the words of every case"))]
+// Clippy does not report them in test builds.
+#![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "every case uses the fixtures"))]
 
 mod batching;
 mod clock;
@@ -31,10 +31,10 @@ use countersign_wire::timestamp::Timestamp;
 
 pub use run::run;
 
-/// Where the clock of a new [`StoreHarness`] stands.
+/// The time of a new [`StoreHarness`]'s clock.
 pub const START: &str = "2026-11-15T12:00:00Z";
 
-/// [`START`] as a point in time.
+/// [`START`] as a [`Timestamp`].
 pub fn start() -> Timestamp {
     START.parse().expect("START is a point in time")
 }
@@ -42,42 +42,41 @@ pub fn start() -> Timestamp {
 /// A store under test: one empty database, its handles and its clock.
 #[async_trait]
 pub trait StoreHarness: Send + Sync + 'static {
-    /// The first handle.
+    /// The handle that most cases use; stays the same until [`StoreHarness::reopen`].
     fn store(&self) -> Arc<dyn Store>;
 
-    /// Another handle on the same data, as another node of a cluster would have it: own connections, own
-    /// writers.
+    /// Another handle on the same data with its own connections and writers, as on another node of a cluster.
     async fn second_handle(&self) -> Arc<dyn Store>;
 
-    /// Closes every handle and opens the data anew, as after a restart. Nobody uses a handle from before
-    /// any more; the clock stays where it was.
+    /// Closes every handle and reopens the data, as a restart does. Handles from before must not be used
+    /// afterwards; the clock keeps its time.
     async fn reopen(&mut self);
 
-    /// Moves the store's clock, which stands still otherwise.
+    /// Sets the store's clock, which does not advance by itself.
     async fn set_now(&self, now: Timestamp);
 
-    /// How many random commands the model plays on this store.
+    /// How many random commands `gateway_suite::model` runs on this store; fewer for a slow one.
     fn model_steps(&self) -> usize {
         20_000
     }
 }
 
-/// Makes an empty database whose clock stands at [`START`].
+/// Makes an empty database whose clock is at [`START`].
 pub type MakeHarness = fn() -> Pin<Box<dyn Future<Output = Box<dyn StoreHarness>> + Send>>;
 
-/// A case under way.
+/// The future of a running case.
 pub type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// One claim about stores.
+/// One claim about stores, with the code that checks it.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// The claim.
+    /// The claim, as a function name; the test's name is `<subject>::<name>`.
     pub name: &'static str,
-    /// Panics where the claim does not hold.
+    /// Panics if the store violates the claim.
     pub run: fn(Box<dyn StoreHarness>) -> Run,
 }
 
-/// Turns the async fns of a file into its table: one that is not in the list is dead code, and so told.
+/// Builds the table of a file's cases. The compiler reports a case that is not listed as dead code.
 macro_rules! cases {
     ($($name:ident,)+) => {
         pub(super) const CASES: &[super::Case] = &[
@@ -87,7 +86,7 @@ macro_rules! cases {
 }
 use cases;
 
-/// Every case, by subject.
+/// Every case on a bare store, by subject.
 pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("records", records::CASES),
     ("guards", guards::CASES),

@@ -8,17 +8,17 @@ cases![
     only_numbers_above_after_are_read,
     a_page_has_at_most_its_limit,
     a_limit_of_what_is_there_reads_all_of_it,
-    a_page_of_nothing_is_empty,
+    a_page_of_an_empty_mailbox_is_empty,
     a_limit_counts_only_what_the_page_shows,
-    a_page_tells_the_time,
-    what_nobody_needs_any_more_is_left_out_when_asked,
-    what_is_needed_until_now_is_not_needed_any_more,
+    a_page_has_the_time,
+    irrelevant_deliveries_are_left_out_on_request,
+    a_delivery_is_irrelevant_from_its_until_time_on,
     a_walk_by_ones_sees_once_what_stays,
     a_walk_by_sevens_sees_once_what_stays,
     a_walk_by_two_hundreds_sees_once_what_stays,
 ];
 
-/// Fills the mailbox of ann with so many deliveries in one change.
+/// Fills the mailbox of ann with `count` deliveries in one change.
 async fn fill(store: &Handle, count: u64) {
     let (ours, ann) = (exchange("ours"), inbox("ann"));
     let all = (1..=count).fold(change(), |all, at| all.deliver(delivery(&ann, &format!("m{at}"), &ours)));
@@ -36,7 +36,7 @@ async fn only_numbers_above_after_are_read(harness: Box<dyn StoreHarness>) {
     assert_eq!(numbers(&store, page(1, 100)).await, [2, 3, 4, 5]);
     assert_eq!(numbers(&store, page(4, 100)).await, [5]);
     assert_eq!(numbers(&store, page(5, 100)).await, NO_NUMBERS);
-    // No number of a mailbox gets as high, but a client's cursor may say so.
+    // No mailbox reaches such numbers, but a client's cursor may contain them.
     assert_eq!(numbers(&store, page(i64::MAX.unsigned_abs(), 100)).await, NO_NUMBERS);
     assert_eq!(numbers(&store, page(u64::MAX, 100)).await, NO_NUMBERS);
 }
@@ -61,7 +61,7 @@ async fn a_limit_of_what_is_there_reads_all_of_it(harness: Box<dyn StoreHarness>
     assert_eq!(numbers(&store, page(200, 200)).await, NO_NUMBERS);
 }
 
-async fn a_page_of_nothing_is_empty(harness: Box<dyn StoreHarness>) {
+async fn a_page_of_an_empty_mailbox_is_empty(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     assert_eq!(read(&store, page(0, 10)).await, []);
     fill(&store, 1).await;
@@ -76,14 +76,14 @@ async fn a_limit_counts_only_what_the_page_shows(harness: Box<dyn StoreHarness>)
     assert_eq!(numbers(&store, page(6, 3)).await, [7, 8, 9]);
 }
 
-async fn a_page_tells_the_time(harness: Box<dyn StoreHarness>) {
+async fn a_page_has_the_time(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     assert_eq!(store.deliveries(&tenant(), page(0, 1)).await.unwrap().now, start());
     harness.set_now(later(5)).await;
     assert_eq!(store.deliveries(&tenant(), page(0, 1)).await.unwrap().now, later(5));
 }
 
-/// Deliveries that are needed until 10, 20 and 30 seconds from the start.
+/// Deliveries that are relevant until 10, 20 and 30 seconds after the start.
 async fn needed_until_10_20_30(store: &Handle) {
     let (ours, ann) = (exchange("ours"), inbox("ann"));
     for seconds in [10, 20, 30] {
@@ -92,7 +92,7 @@ async fn needed_until_10_20_30(store: &Handle) {
     }
 }
 
-async fn what_nobody_needs_any_more_is_left_out_when_asked(harness: Box<dyn StoreHarness>) {
+async fn irrelevant_deliveries_are_left_out_on_request(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     needed_until_10_20_30(&store).await;
     let relevant = |limit| DeliveryQuery { only_relevant: true, ..page(0, limit) };
@@ -105,7 +105,7 @@ async fn what_nobody_needs_any_more_is_left_out_when_asked(harness: Box<dyn Stor
     assert_eq!(numbers(&store, page(0, 10)).await, [1, 2, 3]);
 }
 
-async fn what_is_needed_until_now_is_not_needed_any_more(harness: Box<dyn StoreHarness>) {
+async fn a_delivery_is_irrelevant_from_its_until_time_on(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     needed_until_10_20_30(&store).await;
     let relevant = || DeliveryQuery { only_relevant: true, ..page(0, 10) };
@@ -127,8 +127,8 @@ async fn a_walk_by_two_hundreds_sees_once_what_stays(harness: Box<dyn StoreHarne
     walk_while_others_come_and_go(harness, 200).await;
 }
 
-/// The even ones of 1 to 60 stay. After each page an odd one goes, by turns behind the reader and before
-/// it, and another comes.
+/// Of the numbers 1 to 60, the even ones stay. After each page one odd number is removed, alternately behind and
+/// ahead of the reader, and a new delivery arrives.
 async fn walk_while_others_come_and_go(harness: Box<dyn StoreHarness>, limit: u32) {
     let (store, other) = (harness.store(), harness.second_handle().await);
     let (ours, ann) = (exchange("ours"), inbox("ann"));

@@ -1,4 +1,4 @@
-//! Payloads: kept whole whatever their size, forgotten when told, never swept when committed.
+//! Payloads: stored complete at every size, deleted on request, never swept once committed.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use super::{StoreHarness, cases, fixtures::*, start};
 cases![
     a_payload_comes_back_as_it_was,
     payloads_come_in_the_order_of_their_ids,
-    a_payload_that_nobody_kept_is_not_found,
+    a_payload_that_was_never_stored_is_not_found,
     payloads_of_no_ids_are_none,
-    one_change_keeps_several_payloads_of_any_size,
-    the_ends_of_the_range_of_payload_ids_are_kept,
+    one_change_stores_several_payloads_of_any_size,
+    the_smallest_and_largest_payload_ids_are_stored,
     a_dropped_payload_is_gone_and_its_neighbours_stay,
-    dropping_what_is_not_there_is_no_fault,
-    a_payload_of_a_lost_change_is_not_found,
-    a_payload_of_a_lost_change_can_be_committed_by_the_next,
+    dropping_what_is_not_there_is_no_error,
+    a_payload_of_a_conflicting_change_is_not_found,
+    a_payload_of_a_conflicting_change_can_be_committed_by_the_next,
     committed_payloads_are_never_swept,
-    a_payload_that_was_lost_before_it_was_committed_is_never_swept,
+    a_payload_committed_after_a_conflict_is_never_swept,
     a_sweep_leaves_nothing_for_the_next,
     sweeping_an_empty_store_removes_nothing,
 ];
 
-/// Around the size where a store may keep a payload elsewhere, and as large as they get.
+/// Sizes around the limit where a store may keep a payload elsewhere, and the largest allowed.
 const SIZES: [usize; 7] = [0, 1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 2 << 20, 5 << 20];
 
 fn of_all_sizes() -> impl Iterator<Item = (PayloadId, usize)> {
@@ -33,7 +33,7 @@ fn of_all_sizes() -> impl Iterator<Item = (PayloadId, usize)> {
 async fn a_payload_comes_back_as_it_was(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
-        commit_ok(&store, change().put(&ours, "x").keep(id, bytes_of(size))).await;
+        commit_ok(&store, change().put(&ours, "x").add_payload(id, bytes_of(size))).await;
         assert!(payload(&store, id).await == Some(bytes_of(size)), "{size} bytes");
     }
 }
@@ -41,14 +41,18 @@ async fn a_payload_comes_back_as_it_was(harness: Box<dyn StoreHarness>) {
 async fn payloads_come_in_the_order_of_their_ids(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let (a, b, large, unknown) = (PayloadId(1), PayloadId(2), PayloadId(3), PayloadId(4));
-    let kept = change().put(&ours, "x").keep(a, "A").keep(large, bytes_of(2 << 20)).keep(b, "B");
+    let kept = change()
+        .put(&ours, "x")
+        .add_payload(a, "A")
+        .add_payload(large, bytes_of(2 << 20))
+        .add_payload(b, "B");
     commit_ok(&store, kept).await;
     let found = store.payloads(&tenant(), &[large, unknown, b, a, b]).await.unwrap();
     let expected = [Some(bytes_of(2 << 20)), None, Some("B".into()), Some("A".into()), Some("B".into())];
     assert!(found == expected);
 }
 
-async fn a_payload_that_nobody_kept_is_not_found(harness: Box<dyn StoreHarness>) {
+async fn a_payload_that_was_never_stored_is_not_found(harness: Box<dyn StoreHarness>) {
     assert_eq!(payload(&harness.store(), PayloadId(1)).await, None);
 }
 
@@ -56,20 +60,20 @@ async fn payloads_of_no_ids_are_none(harness: Box<dyn StoreHarness>) {
     assert!(harness.store().payloads(&tenant(), &[]).await.unwrap().is_empty());
 }
 
-async fn one_change_keeps_several_payloads_of_any_size(harness: Box<dyn StoreHarness>) {
+async fn one_change_stores_several_payloads_of_any_size(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
-    let kept = of_all_sizes().fold(change(), |change, (id, size)| change.keep(id, bytes_of(size)));
+    let kept = of_all_sizes().fold(change(), |change, (id, size)| change.add_payload(id, bytes_of(size)));
     commit_ok(&store, kept.put(&ours, "x")).await;
     for (id, size) in of_all_sizes() {
         assert!(payload(&store, id).await == Some(bytes_of(size)), "{size} bytes");
     }
 }
 
-async fn the_ends_of_the_range_of_payload_ids_are_kept(harness: Box<dyn StoreHarness>) {
+async fn the_smallest_and_largest_payload_ids_are_stored(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let ids = [0, 1, u64::MAX.into(), 1 << 64, 1 << 127, u128::MAX].map(PayloadId);
     for id in ids {
-        commit_ok(&store, change().put(&ours, "x").keep(id, id.0.to_string())).await;
+        commit_ok(&store, change().put(&ours, "x").add_payload(id, id.0.to_string())).await;
     }
     for id in ids {
         assert_eq!(payload(&store, id).await, Some(id.0.to_string().into()));
@@ -80,7 +84,8 @@ async fn a_dropped_payload_is_gone_and_its_neighbours_stay(harness: Box<dyn Stor
     let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
         let neighbour = PayloadId(id.0 + 100);
-        let kept = change().put(&ours, "x").keep(id, bytes_of(size)).keep(neighbour, bytes_of(size));
+        let kept =
+            change().put(&ours, "x").add_payload(id, bytes_of(size)).add_payload(neighbour, bytes_of(size));
         commit_ok(&store, kept).await;
         commit_ok(&store, change().drop_payload(id)).await;
         assert!(payload(&store, id).await.is_none(), "{size} bytes");
@@ -88,25 +93,25 @@ async fn a_dropped_payload_is_gone_and_its_neighbours_stay(harness: Box<dyn Stor
     }
 }
 
-async fn dropping_what_is_not_there_is_no_fault(harness: Box<dyn StoreHarness>) {
+async fn dropping_what_is_not_there_is_no_error(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().put(&ours, "x").drop_payload(PayloadId(1))).await;
     assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "x")));
 }
 
-async fn a_payload_of_a_lost_change_is_not_found(harness: Box<dyn StoreHarness>) {
+async fn a_payload_of_a_conflicting_change_is_not_found(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     for (id, size) in of_all_sizes() {
-        commit_lost(&store, change().if_before(start()).keep(id, bytes_of(size))).await;
+        commit_conflict(&store, change().if_before(start()).add_payload(id, bytes_of(size))).await;
         assert!(payload(&store, id).await.is_none(), "{size} bytes");
     }
 }
 
-async fn a_payload_of_a_lost_change_can_be_committed_by_the_next(harness: Box<dyn StoreHarness>) {
+async fn a_payload_of_a_conflicting_change_can_be_committed_by_the_next(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
-        let kept = || change().put(&ours, "x").keep(id, bytes_of(size));
-        commit_lost(&store, kept().if_before(start())).await;
+        let kept = || change().put(&ours, "x").add_payload(id, bytes_of(size));
+        commit_conflict(&store, kept().if_before(start())).await;
         commit_ok(&store, kept()).await;
         assert!(payload(&store, id).await == Some(bytes_of(size)), "{size} bytes");
     }
@@ -115,9 +120,9 @@ async fn a_payload_of_a_lost_change_can_be_committed_by_the_next(harness: Box<dy
 async fn committed_payloads_are_never_swept(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
-        commit_ok(&store, change().put(&ours, "x").keep(id, bytes_of(size))).await;
+        commit_ok(&store, change().put(&ours, "x").add_payload(id, bytes_of(size))).await;
     }
-    // What the record says later, or that it is gone, does not make an orphan of what it was committed with.
+    // A later version of the record, or its deletion, does not make its committed payload an orphan.
     commit_ok(&store, change().delete(&ours)).await;
     let tomorrow = start().plus(Duration::from_hours(24));
     harness.set_now(tomorrow).await;
@@ -127,11 +132,11 @@ async fn committed_payloads_are_never_swept(harness: Box<dyn StoreHarness>) {
     }
 }
 
-async fn a_payload_that_was_lost_before_it_was_committed_is_never_swept(harness: Box<dyn StoreHarness>) {
+async fn a_payload_committed_after_a_conflict_is_never_swept(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     for (id, size) in of_all_sizes() {
-        let kept = || change().put(&ours, "x").keep(id, bytes_of(size));
-        commit_lost(&store, kept().if_before(start())).await;
+        let kept = || change().put(&ours, "x").add_payload(id, bytes_of(size));
+        commit_conflict(&store, kept().if_before(start())).await;
         commit_ok(&store, kept()).await;
     }
     let tomorrow = start().plus(Duration::from_hours(24));
@@ -145,11 +150,11 @@ async fn a_payload_that_was_lost_before_it_was_committed_is_never_swept(harness:
 async fn a_sweep_leaves_nothing_for_the_next(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     for (id, size) in of_all_sizes() {
-        commit_lost(&store, change().if_before(start()).keep(id, bytes_of(size))).await;
+        commit_conflict(&store, change().if_before(start()).add_payload(id, bytes_of(size))).await;
     }
     let tomorrow = start().plus(Duration::from_hours(24));
     harness.set_now(tomorrow).await;
-    // How many there are is the store's affair: it need not write what it then loses.
+    // The count depends on the store: it need not write the payload of a change that conflicts.
     store.sweep_orphans(tomorrow, 1000).await.unwrap();
     assert_eq!(store.sweep_orphans(tomorrow, 1000).await, Ok(0));
 }

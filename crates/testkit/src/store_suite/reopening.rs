@@ -7,13 +7,13 @@ use super::{StoreHarness, cases, fixtures::*, start};
 cases![
     records_and_their_versions_survive,
     payloads_of_every_size_survive,
-    deliveries_survive_whole,
+    deliveries_survive_complete,
     numbering_continues,
     numbering_continues_after_what_was_removed,
     marks_survive,
     what_is_due_survives,
-    what_was_forgotten_stays_forgotten,
-    what_was_lost_stays_lost,
+    what_was_deleted_stays_deleted,
+    a_conflicting_change_stays_unwritten,
     many_commits_at_once_survive,
     a_store_that_is_reopened_at_once_is_empty,
     reopening_twice_changes_nothing,
@@ -35,7 +35,7 @@ async fn records_and_their_versions_survive(mut harness: Box<dyn StoreHarness>) 
 async fn payloads_of_every_size_survive(mut harness: Box<dyn StoreHarness>) {
     let sizes = [0, 1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 2 << 20, 5 << 20];
     for (id, size) in (1..).zip(sizes) {
-        let kept = change().put(&exchange("ours"), "x").keep(PayloadId(id), bytes_of(size));
+        let kept = change().put(&exchange("ours"), "x").add_payload(PayloadId(id), bytes_of(size));
         commit_ok(&harness.store(), kept).await;
     }
     harness.reopen().await;
@@ -44,7 +44,7 @@ async fn payloads_of_every_size_survive(mut harness: Box<dyn StoreHarness>) {
     }
 }
 
-async fn deliveries_survive_whole(mut harness: Box<dyn StoreHarness>) {
+async fn deliveries_survive_complete(mut harness: Box<dyn StoreHarness>) {
     let (ours, ann) = (exchange("ours"), inbox("ann"));
     for message in ["one", "two", "three"] {
         commit_ok(&harness.store(), change().deliver(delivery(&ann, message, &ours))).await;
@@ -73,7 +73,7 @@ async fn numbering_continues_after_what_was_removed(mut harness: Box<dyn StoreHa
     let (ours, ann) = (exchange("ours"), inbox("ann"));
     let three = (0..3).fold(change(), |all, _| all.deliver(delivery(&ann, "m", &ours)));
     commit_ok(&harness.store(), three).await;
-    commit_ok(&harness.store(), change().remove(about(&ours, &[]))).await;
+    commit_ok(&harness.store(), change().remove(by_subject(&ours, &[]))).await;
     harness.reopen().await;
     assert_eq!(head(&harness.store(), &ann).await, 3);
     assert_eq!(commit_ok(&harness.store(), change().deliver(delivery(&ann, "m", &ours))).await.1, [4]);
@@ -98,9 +98,9 @@ async fn what_is_due_survives(mut harness: Box<dyn StoreHarness>) {
     assert_eq!(due(&harness.store(), 10).await, [(later(1), other), (later(5), ours)]);
 }
 
-async fn what_was_forgotten_stays_forgotten(mut harness: Box<dyn StoreHarness>) {
+async fn what_was_deleted_stays_deleted(mut harness: Box<dyn StoreHarness>) {
     let (ours, ann, body) = (exchange("ours"), inbox("ann"), PayloadId(1));
-    let written = change().put(&ours, "x").keep(body, bytes_of(2 << 20)).due_at(start(), &ours);
+    let written = change().put(&ours, "x").add_payload(body, bytes_of(2 << 20)).due_at(start(), &ours);
     commit_ok(&harness.store(), written.deliver(delivery(&ann, "m", &ours))).await;
     let forgotten = change().delete(&ours).drop_payload(body).no_longer_due_at(start(), &ours);
     commit_ok(&harness.store(), forgotten.remove(one(&ann, 1))).await;
@@ -113,10 +113,10 @@ async fn what_was_forgotten_stays_forgotten(mut harness: Box<dyn StoreHarness>) 
     commit_ok(&store, change().if_absent(&ours)).await;
 }
 
-async fn what_was_lost_stays_lost(mut harness: Box<dyn StoreHarness>) {
+async fn a_conflicting_change_stays_unwritten(mut harness: Box<dyn StoreHarness>) {
     let (ours, ann, body) = (exchange("ours"), inbox("ann"), PayloadId(1));
-    let lost = change().if_before(start()).put(&ours, "x").keep(body, bytes_of(2 << 20));
-    commit_lost(&harness.store(), lost.deliver(delivery(&ann, "m", &ours))).await;
+    let conflicting = change().if_before(start()).put(&ours, "x").add_payload(body, bytes_of(2 << 20));
+    commit_conflict(&harness.store(), conflicting.deliver(delivery(&ann, "m", &ours))).await;
     harness.reopen().await;
     let store = harness.store();
     assert_eq!(load(&store, &ours).await, None);

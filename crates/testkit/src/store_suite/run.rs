@@ -8,16 +8,15 @@ use tokio::{runtime, time::timeout};
 use super::{Case, MakeHarness, SUBJECTS};
 use crate::gateway_suite;
 
-/// A case that takes this long waits for something that never comes. Long runs by hand set
-/// `SUITE_PATIENCE`, in seconds.
-fn patience() -> Duration {
+/// The timeout of a case. `SUITE_PATIENCE` overrides it, in seconds, for long runs by hand.
+fn case_timeout() -> Duration {
     let seconds = std::env::var("SUITE_PATIENCE").ok();
     seconds.map_or(Duration::from_mins(4), |seconds| {
         Duration::from_secs(seconds.parse().expect("SUITE_PATIENCE is a number of seconds"))
     })
 }
 
-/// Runs every case, each on an empty database of its own. This is the `main` of a store's conformance test:
+/// Runs every case, each on its own empty database. This is the `main` of a store's conformance test:
 /// in its manifest the test has `harness = false`.
 #[must_use]
 pub fn run(make: MakeHarness) -> ExitCode {
@@ -33,13 +32,13 @@ pub fn run(make: MakeHarness) -> ExitCode {
 fn run_case(make: MakeHarness, case: &Case) -> Result<(), Failed> {
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let finished = runtime.block_on(async {
-        timeout(patience(), async {
+        timeout(case_timeout(), async {
             let harness = make().await;
             (case.run)(harness).await;
         })
         .await
     });
-    // A thread that hangs with the case would otherwise keep the verdict from being told.
+    // Otherwise a thread that hangs with the case would block the report of the timeout.
     runtime.shutdown_background();
-    finished.map_err(|_| Failed::from(format!("no end after {} s", patience().as_secs())))
+    finished.map_err(|_| Failed::from(format!("timed out after {} s", case_timeout().as_secs())))
 }

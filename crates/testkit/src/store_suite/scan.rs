@@ -10,7 +10,7 @@ cases![
     a_scan_starts_after_an_id,
     a_scan_has_at_most_its_limit,
     a_scan_finds_only_its_kind,
-    a_scan_tells_records_as_they_are,
+    a_scan_returns_complete_records,
     a_scan_by_pages_finds_each_once,
 ];
 
@@ -25,7 +25,7 @@ async fn a_scan_of_nothing_is_empty(harness: Box<dyn StoreHarness>) {
 
 async fn a_scan_goes_in_the_order_of_the_ids_bytes(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
-    // No language would sort them so, nor would UTF-16: there the last two change places.
+    // No collation of a language gives this order, and UTF-16 would swap the last two.
     let sorted = [" x", "10", "9", "A", "B", "_", "a", "a b", "aa", "b", "e\u{301}", "é", "\u{ffee}", "😀"];
     assert!(sorted.is_sorted());
     let shuffled: Vec<_> = (0..sorted.len()).map(|at| sorted[at * 5 % sorted.len()]).collect();
@@ -40,7 +40,7 @@ async fn a_scan_starts_after_an_id(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     put_all(&store, Kind::Session, &["a", "c", "e"]).await;
     assert_eq!(scan(&store, Kind::Session, Some("a"), 10).await, ["c", "e"]);
-    // It need not be one that is there.
+    // The id need not exist.
     assert_eq!(scan(&store, Kind::Session, Some("b"), 10).await, ["c", "e"]);
     assert_eq!(scan(&store, Kind::Session, Some("A"), 10).await, ["a", "c", "e"]);
     assert_eq!(scan(&store, Kind::Session, Some("e"), 10).await, NO_IDS);
@@ -67,7 +67,7 @@ async fn a_scan_finds_only_its_kind(harness: Box<dyn StoreHarness>) {
     }
 }
 
-async fn a_scan_tells_records_as_they_are(harness: Box<dyn StoreHarness>) {
+async fn a_scan_returns_complete_records(harness: Box<dyn StoreHarness>) {
     let (store, a, b) = (harness.store(), exchange("a"), exchange("b"));
     commit_ok(&store, change().put(&a, "A1").put(&b, bytes_of(70_000)).put(&exchange("c"), "C")).await;
     commit_ok(&store, change().put(&a, "A2").delete(&exchange("c"))).await;

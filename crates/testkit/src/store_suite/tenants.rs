@@ -1,4 +1,4 @@
-//! Tenants never meet, even where everything of theirs has the same name.
+//! Tenants are isolated, even if all their records and mailboxes have the same names.
 
 use countersign_core::store::{Change, Kind, Mailbox, MailboxKey, MarkKind, PayloadId};
 use countersign_wire::id::TenantId;
@@ -6,15 +6,15 @@ use countersign_wire::id::TenantId;
 use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
-    records_of_two_tenants_are_others,
-    guards_look_at_their_own_tenant,
+    records_of_two_tenants_are_distinct,
+    guards_check_their_own_tenant,
     deletions_stay_in_their_tenant,
     a_payload_of_another_tenant_is_not_found,
     a_payload_of_another_tenant_can_not_be_dropped,
     mailboxes_of_two_tenants_count_by_themselves,
     removals_stay_in_their_tenant,
     marks_stay_in_their_tenant,
-    deliveries_about_stays_in_its_tenant,
+    deliveries_by_subject_stays_in_its_tenant,
     scans_stay_in_their_tenant,
     no_longer_due_stays_in_its_tenant,
     names_of_tenants_are_exact,
@@ -33,7 +33,7 @@ async fn delivered(store: &Handle, tenant: &TenantId, mailbox: &Mailbox) -> Vec<
     found.into_iter().map(|delivery| delivery.number).collect()
 }
 
-/// The same delivery to the same mailbox in both.
+/// Delivers the same message to the same mailbox in both tenants.
 async fn deliver_to_both(store: &Handle, mailbox: &Mailbox) {
     for tenant in [us(), them()] {
         let new = Change::new(tenant).deliver(delivery(mailbox, "m", &exchange("same")));
@@ -41,7 +41,7 @@ async fn deliver_to_both(store: &Handle, mailbox: &Mailbox) {
     }
 }
 
-async fn records_of_two_tenants_are_others(harness: Box<dyn StoreHarness>) {
+async fn records_of_two_tenants_are_distinct(harness: Box<dyn StoreHarness>) {
     let (store, same) = (harness.store(), exchange("same"));
     commit_ok(&store, Change::new(us()).put(&same, "ours")).await;
     assert_eq!(load_in(&store, &them(), &same).await, None);
@@ -51,14 +51,14 @@ async fn records_of_two_tenants_are_others(harness: Box<dyn StoreHarness>) {
     assert_eq!(load_in(&store, &them(), &same).await, Some(record(&same, 2, "theirs, again")));
 }
 
-async fn guards_look_at_their_own_tenant(harness: Box<dyn StoreHarness>) {
+async fn guards_check_their_own_tenant(harness: Box<dyn StoreHarness>) {
     let (store, same) = (harness.store(), exchange("same"));
     commit_ok(&store, Change::new(us()).if_absent(&same).put(&same, "ours")).await;
-    let (met, _) = commit_lost(&store, Change::new(them()).if_version(&same, 1)).await;
-    assert_eq!(met, [None]);
+    let (current, _) = commit_conflict(&store, Change::new(them()).if_version(&same, 1)).await;
+    assert_eq!(current, [None]);
     commit_ok(&store, Change::new(them()).if_absent(&same).put(&same, "theirs")).await;
-    let (met, _) = commit_lost(&store, Change::new(them()).if_absent(&same)).await;
-    assert_eq!(met, [Some(record(&same, 1, "theirs"))]);
+    let (current, _) = commit_conflict(&store, Change::new(them()).if_absent(&same)).await;
+    assert_eq!(current, [Some(record(&same, 1, "theirs"))]);
 }
 
 async fn deletions_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
@@ -71,7 +71,7 @@ async fn deletions_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
 async fn a_payload_of_another_tenant_is_not_found(harness: Box<dyn StoreHarness>) {
     let (store, same) = (harness.store(), exchange("same"));
     for (id, size) in [(PayloadId(1), 5), (PayloadId(2), 2 << 20)] {
-        commit_ok(&store, Change::new(us()).put(&same, "x").keep(id, bytes_of(size))).await;
+        commit_ok(&store, Change::new(us()).put(&same, "x").add_payload(id, bytes_of(size))).await;
         assert!(payload_in(&store, &us(), id).await == Some(bytes_of(size)));
         assert!(payload_in(&store, &them(), id).await.is_none(), "{size} bytes");
     }
@@ -80,7 +80,7 @@ async fn a_payload_of_another_tenant_is_not_found(harness: Box<dyn StoreHarness>
 async fn a_payload_of_another_tenant_can_not_be_dropped(harness: Box<dyn StoreHarness>) {
     let (store, same) = (harness.store(), exchange("same"));
     for (id, size) in [(PayloadId(1), 5), (PayloadId(2), 2 << 20)] {
-        commit_ok(&store, Change::new(us()).put(&same, "x").keep(id, bytes_of(size))).await;
+        commit_ok(&store, Change::new(us()).put(&same, "x").add_payload(id, bytes_of(size))).await;
         commit_ok(&store, Change::new(them()).drop_payload(id)).await;
         assert!(payload_in(&store, &us(), id).await == Some(bytes_of(size)), "{size} bytes");
     }
@@ -94,15 +94,15 @@ async fn mailboxes_of_two_tenants_count_by_themselves(harness: Box<dyn StoreHarn
     assert_eq!(delivered(&store, &us(), &ann).await, [1]);
     assert_eq!(delivered(&store, &them(), &ann).await, [1, 2]);
     let nobody = tenant_named("nobody");
-    let asked = [them(), nobody, us()].map(|tenant| MailboxKey { tenant, mailbox: ann.clone() });
-    assert_eq!(store.heads(&asked).await, Ok(vec![2, 0, 1]));
+    let query = [them(), nobody, us()].map(|tenant| MailboxKey { tenant, mailbox: ann.clone() });
+    assert_eq!(store.heads(&query).await, Ok(vec![2, 0, 1]));
 }
 
 async fn removals_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
     let (store, ann, bob) = (harness.store(), inbox("ann"), inbox("bob"));
     deliver_to_both(&store, &ann).await;
     deliver_to_both(&store, &bob).await;
-    let removals = Change::new(them()).remove(one(&ann, 1)).remove(about(&exchange("same"), &[]));
+    let removals = Change::new(them()).remove(one(&ann, 1)).remove(by_subject(&exchange("same"), &[]));
     commit_ok(&store, removals).await;
     for mailbox in [&ann, &bob] {
         assert_eq!(delivered(&store, &us(), mailbox).await, [1]);
@@ -120,7 +120,7 @@ async fn marks_stay_in_their_tenant(harness: Box<dyn StoreHarness>) {
     }
 }
 
-async fn deliveries_about_stays_in_its_tenant(harness: Box<dyn StoreHarness>) {
+async fn deliveries_by_subject_stays_in_its_tenant(harness: Box<dyn StoreHarness>) {
     let (store, ann) = (harness.store(), inbox("ann"));
     let ours = Change::new(us()).deliver(delivery(&ann, "ours", &exchange("same")));
     commit_ok(&store, ours).await;

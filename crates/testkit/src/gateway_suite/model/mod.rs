@@ -1,7 +1,7 @@
-//! Random commands against the gateway and against a model that fits on a page: they must agree on every
-//! answer, every state and every list.
+//! Random commands run against the gateway and against a small model: both must agree on every response, every
+//! state and every list.
 //!
-//! `MODEL_STEPS` sets how many commands are played; each store has its own default.
+//! `MODEL_STEPS` sets how many commands to run; each store has its own default.
 
 mod ops;
 mod reference;
@@ -35,13 +35,13 @@ use super::{
 use crate::store_suite::{StoreHarness, start};
 
 cases! {
-    random_commands_are_answered_as_by_the_model,
+    random_commands_get_the_responses_of_the_model,
 }
 
-/// Commands of one sequence, all on one tenant.
+/// How many commands a sequence has; each sequence runs in its own tenant.
 const SEQUENCE: usize = 200;
 
-/// What the gateway answers.
+/// Runs a command on the gateway; returns the HTTP status of the result.
 async fn perform(world: &World, op: &Op) -> u16 {
     let (gateway, tenant) = (&world.gateway, &world.tenant);
     let id = |id: &usize| format!("r{id}").parse::<RequestId>().unwrap();
@@ -136,9 +136,9 @@ async fn compare_lists(world: &World, model: &mut Model) {
         assert_eq!(expired, expected, "expired list of {name}");
     }
     for (id, exchange) in &model.exchanges {
-        let standing = world.status(&format!("r{id}")).await.unwrap();
-        assert_eq!(standing.state, exchange.state_at(model.now()), "r{id}");
-        let stored = standing.decision.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+        let snapshot = world.status(&format!("r{id}")).await.unwrap();
+        assert_eq!(snapshot.state, exchange.state_at(model.now()), "r{id}");
+        let stored = snapshot.decision.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
         assert_eq!(stored, exchange.decision, "decision of r{id}");
     }
 }
@@ -166,7 +166,7 @@ async fn register_carol(world: &World) {
     world.gateway.complete_pairing(&world.tenant, &complete).await.unwrap();
 }
 
-async fn random_commands_are_answered_as_by_the_model(harness: Box<dyn StoreHarness>) {
+async fn random_commands_get_the_responses_of_the_model(harness: Box<dyn StoreHarness>) {
     let steps =
         std::env::var("MODEL_STEPS").ok().map_or(harness.model_steps(), |steps| steps.parse().unwrap());
     let sequences = u32::try_from(steps.div_ceil(SEQUENCE)).unwrap();
@@ -183,7 +183,7 @@ async fn random_commands_are_answered_as_by_the_model(harness: Box<dyn StoreHarn
         let played = runner.run(&prop::collection::vec(op(), SEQUENCE), |ops| {
             let mut locked = world.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let (world, sequence) = &mut *locked;
-            // A tenant of its own for every sequence: as good as an empty database.
+            // A separate tenant for every sequence is equivalent to an empty database.
             **sequence += 1;
             world.tenant = format!("tenant{sequence}").parse().unwrap();
             handle.block_on(play(world, &ops, &hit));

@@ -1,4 +1,4 @@
-//! The model: what must be answered, on a page.
+//! The model: which response each command must get in each state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use countersign_wire::{exchange::State, timestamp::Timestamp};
 use super::ops::{APPROVERS, Op, decision_text};
 use crate::gateway_suite::world::minutes;
 
-/// One exchange, as little of it as the answers need.
+/// One exchange, with only the fields that responses depend on.
 #[derive(Debug, Clone)]
-pub(super) struct Modelled {
+pub(super) struct ModelExchange {
     pub(super) enforcer: usize,
     pub(super) about: usize,
     pub(super) to: Option<usize>,
@@ -23,11 +23,11 @@ pub(super) struct Modelled {
 
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    pub(super) exchanges: BTreeMap<usize, Modelled>,
+    pub(super) exchanges: BTreeMap<usize, ModelExchange>,
     pub(super) now: u64,
 }
 
-impl Modelled {
+impl ModelExchange {
     pub(super) fn has_lapsed(&self, now: Timestamp) -> bool {
         self.state == State::PendingApproval && now >= self.expires_at
     }
@@ -36,8 +36,8 @@ impl Modelled {
         if self.has_lapsed(now) { State::Expired } else { self.state }
     }
 
-    /// Whoever writes meets what has lapsed first.
-    pub(super) fn met_by_a_writer(&mut self, now: Timestamp) {
+    /// Every writing command first stores the expiry of an exchange past its time.
+    pub(super) fn expire_if_due(&mut self, now: Timestamp) {
         if self.has_lapsed(now) {
             self.state = State::Expired;
             self.hidden.clear();
@@ -69,16 +69,16 @@ impl Model {
         }
     }
 
-    pub(super) fn of_enforcer(&mut self, id: usize, enforcer: usize) -> Option<&mut Modelled> {
+    pub(super) fn of_enforcer(&mut self, id: usize, enforcer: usize) -> Option<&mut ModelExchange> {
         self.exchanges.get_mut(&id).filter(|exchange| exchange.enforcer == enforcer)
     }
 
-    pub(super) fn seen(&mut self, id: usize, by: usize) -> Option<&mut Modelled> {
+    pub(super) fn seen(&mut self, id: usize, by: usize) -> Option<&mut ModelExchange> {
         self.exchanges.get_mut(&id).filter(|exchange| exchange.seen_by(by))
     }
 
-    /// The answer that the gateway must give, and what changes.
-    #[expect(clippy::too_many_lines, reason = "the whole model on one page is the point of it")]
+    /// The HTTP status that the gateway must return; applies the command to the model.
+    #[expect(clippy::too_many_lines, reason = "a table: the model must be readable as a whole")]
     pub(super) fn answer(&mut self, op: &Op) -> u16 {
         let now = self.now();
         match *op {
@@ -87,7 +87,7 @@ impl Model {
                 let expires_at = minutes(self.now + life);
                 match self.exchanges.get_mut(&id) {
                     Some(known) => {
-                        known.met_by_a_writer(now);
+                        known.expire_if_due(now);
                         if known.enforcer == enforcer && known.about == about { 202 } else { 409 }
                     }
                     None if now >= expires_at => 422,
@@ -95,7 +95,7 @@ impl Model {
                         let to = (to < APPROVERS.len()).then_some(to);
                         let (state, hidden) = (State::PendingApproval, BTreeSet::new());
                         let created_at = now;
-                        let new = Modelled {
+                        let new = ModelExchange {
                             enforcer,
                             about,
                             to,
@@ -111,15 +111,15 @@ impl Model {
                     }
                 }
             }
-            Op::Decide { id, by, about, void, signed, .. } => {
+            Op::Decide { id, by, about, expired, signed, .. } => {
                 let text = decision_text(op);
                 let Some(known) = self.seen(id, by) else { return 404 };
-                known.met_by_a_writer(now);
+                known.expire_if_due(now);
                 match known.state {
                     State::Withdrawn => 404,
                     State::Decided | State::Delivered if known.decision == text => 200,
                     State::Decided | State::Delivered => 409,
-                    _ if about != known.about || void => 400,
+                    _ if about != known.about || expired => 400,
                     _ if APPROVERS[by] == "carol" && !signed => 403,
                     State::PendingApproval => {
                         known.state = State::Decided;
@@ -131,7 +131,7 @@ impl Model {
             }
             Op::Withdraw { id, enforcer } => {
                 let Some(known) = self.of_enforcer(id, enforcer) else { return 404 };
-                known.met_by_a_writer(now);
+                known.expire_if_due(now);
                 if known.state != State::PendingApproval {
                     return 409;
                 }
@@ -140,7 +140,7 @@ impl Model {
             }
             Op::Cancel { id } => {
                 let Some(known) = self.exchanges.get_mut(&id) else { return 404 };
-                known.met_by_a_writer(now);
+                known.expire_if_due(now);
                 match known.state {
                     State::PendingApproval | State::Cancelled => {
                         known.state = State::Cancelled;
@@ -151,7 +151,7 @@ impl Model {
             }
             Op::Acknowledge { id, enforcer } => {
                 let Some(known) = self.of_enforcer(id, enforcer) else { return 404 };
-                known.met_by_a_writer(now);
+                known.expire_if_due(now);
                 if known.state == State::Decided {
                     known.state = State::Delivered;
                 }
@@ -164,7 +164,7 @@ impl Model {
             },
             Op::Refresh { id, by } => {
                 let Some(known) = self.seen(id, by) else { return 404 };
-                known.met_by_a_writer(now);
+                known.expire_if_due(now);
                 202
             }
             Op::Status { id, by } => {
@@ -176,7 +176,7 @@ impl Model {
             }
             Op::Hide { id, by } => {
                 let Some(known) = self.seen(id, by) else { return 404 };
-                known.met_by_a_writer(now);
+                known.expire_if_due(now);
                 match known.state {
                     State::PendingApproval | State::Expired if known.hidden.insert(by) => 200,
                     _ => 404,
@@ -187,7 +187,7 @@ impl Model {
                 200
             }
             Op::Sweep => {
-                self.exchanges.values_mut().for_each(|exchange| exchange.met_by_a_writer(now));
+                self.exchanges.values_mut().for_each(|exchange| exchange.expire_if_due(now));
                 200
             }
         }
@@ -195,18 +195,18 @@ impl Model {
 
     pub(super) fn list(&self, by: usize, state: State) -> Vec<usize> {
         let now = self.now();
-        let listed = |exchange: &Modelled| {
+        let listed = |exchange: &ModelExchange| {
             exchange.state_at(now) == state && exchange.seen_by(by) && !exchange.hidden.contains(&by)
         };
-        let mut listed: Vec<(&usize, &Modelled)> =
+        let mut listed: Vec<(&usize, &ModelExchange)> =
             self.exchanges.iter().filter(|(_, exchange)| listed(exchange)).collect();
-        // Own before shared at the same time, otherwise as they came.
+        // By time of creation; at the same time own requests before shared ones, then by order of submission.
         listed.sort_by_key(|(_, exchange)| (exchange.created_at, exchange.to.is_none(), exchange.order));
         listed.into_iter().map(|(id, _)| *id).collect()
     }
 }
 
-/// The row of the state table that an operation is in.
+/// The row of the state table that a command belongs to; `None` for commands that are not in it.
 pub(super) fn row(op: &Op, model: &Model) -> Option<&'static str> {
     Some(match op {
         Op::Submit { id, enforcer, about, minutes, .. } => match model.exchanges.get(id) {
@@ -214,9 +214,9 @@ pub(super) fn row(op: &Op, model: &Model) -> Option<&'static str> {
             _ if *minutes == 0 => "submit, already past",
             _ => "submit",
         },
-        Op::Decide { id, by, about, void, signed, .. } => match model.exchanges.get(id) {
+        Op::Decide { id, by, about, expired, signed, .. } => match model.exchanges.get(id) {
             Some(known) if known.decision.is_some() && known.decision == decision_text(op) => "decide, again",
-            Some(known) if known.about != *about || *void => "decide, wrong",
+            Some(known) if known.about != *about || *expired => "decide, wrong",
             _ if APPROVERS[*by] == "carol" && !*signed => "decide, signature fails",
             _ => "decide",
         },

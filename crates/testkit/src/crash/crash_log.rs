@@ -1,4 +1,4 @@
-//! What must be there after a crash: all that was acknowledged, and nothing half.
+//! Checks the database after a crash: every acknowledged change is there, and every change completely or not at all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,37 +16,37 @@ use super::{Acked, CommitReport, WRITERS, change, first_id, id_of, mailboxes, te
 
 const PAGE: u32 = 1_000;
 
-/// What a test knows of its database, over all rounds.
+/// What a test knows about its database, over all rounds.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct CrashLog {
     acked: Vec<Acked>,
     heads: [u64; 2],
     rounds: u64,
     found: u64,
 }
 
-impl Ledger {
-    /// Looks at everything that was written in the next round, whether or not the store said so.
-    pub async fn verify_round(&mut self, store: &dyn Store, told: &[CommitReport]) {
+impl CrashLog {
+    /// Checks all changes of the next round, acknowledged or not.
+    pub async fn verify_round(&mut self, store: &dyn Store, reports: &[CommitReport]) {
         let first = first_id(self.rounds);
-        // Each writer may have had one more under way than it could tell of.
-        let last = told.iter().map(CommitReport::id).max().unwrap_or(first) + WRITERS;
-        let view = View::of(store, first, &self.heads).await;
-        self.found += view.check(store, told, Some(first..=last)).await;
-        self.heads = view.heads;
+        // Each writer may have had one more commit in flight than it could report.
+        let last = reports.iter().map(CommitReport::id).max().unwrap_or(first) + WRITERS;
+        let stored = StoredChanges::read(store, first, &self.heads).await;
+        self.found += stored.check(store, reports, Some(first..=last)).await;
+        self.heads = stored.heads;
         self.rounds += 1;
-        self.acked.extend(told.iter().filter_map(|told| match told {
+        self.acked.extend(reports.iter().filter_map(|report| match report {
             CommitReport::Acked(acked) => Some(acked),
             _ => None,
         }));
     }
 
-    /// Sweeps what was never committed, then looks at everything of all rounds again.
+    /// Sweeps orphans, then checks the changes of all rounds again.
     pub async fn verify_all(&self, store: &dyn Store) {
         let now = store.now().await.expect("the time");
         store.sweep_orphans(now, u32::MAX).await.expect("a sweep");
         let found = verify(store, &self.acked).await;
-        assert_eq!(found, self.found, "changes that were whole in their rounds");
+        assert_eq!(found, self.found, "changes that were complete in their rounds");
     }
 
     /// How many changes are in the database, acknowledged or not.
@@ -55,37 +55,37 @@ impl Ledger {
     }
 }
 
-impl fmt::Display for Ledger {
+impl fmt::Display for CrashLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { acked, rounds, found, .. } = self;
-        write!(f, "{rounds} rounds, {} changes acknowledged, {found} found whole", acked.len())
+        write!(f, "{rounds} rounds, {} changes acknowledged, {found} found complete", acked.len())
     }
 }
 
-/// Panics where something of `acked` is missing or not what was written, where anything at all is half there,
-/// and where numbers have gaps. Says how many changes there are.
+/// Panics if a change of `acked` is missing or differs from what was written, if any change is incomplete, or if
+/// numbers have gaps. Returns how many changes there are.
 pub async fn verify(store: &dyn Store, acked: &[Acked]) -> u64 {
-    let told: Vec<CommitReport> = acked.iter().copied().map(CommitReport::Acked).collect();
-    View::of(store, 0, &[0, 0]).await.check(store, &told, None).await
+    let reports: Vec<CommitReport> = acked.iter().copied().map(CommitReport::Acked).collect();
+    StoredChanges::read(store, 0, &[0, 0]).await.check(store, &reports, None).await
 }
 
-/// What the store has, from one id on.
-struct View {
+/// The store's contents from one id on.
+struct StoredChanges {
     first: u64,
     heads: [u64; 2],
     records: BTreeMap<u64, Record>,
     deliveries: BTreeMap<u64, Vec<(Mailbox, Delivery)>>,
 }
 
-impl View {
-    /// `heads` are the numbers before the first.
-    async fn of(store: &dyn Store, first: u64, heads: &[u64; 2]) -> Self {
-        let mut view = Self { first, heads: *heads, records: BTreeMap::new(), deliveries: BTreeMap::new() };
-        view.read_records(store).await;
+impl StoredChanges {
+    /// `heads` are the last numbers before the first change to read.
+    async fn read(store: &dyn Store, first: u64, heads: &[u64; 2]) -> Self {
+        let mut stored = Self { first, heads: *heads, records: BTreeMap::new(), deliveries: BTreeMap::new() };
+        stored.read_records(store).await;
         for (at, mailbox) in mailboxes().into_iter().enumerate() {
-            view.read_mailbox(store, at, &mailbox).await;
+            stored.read_mailbox(store, at, &mailbox).await;
         }
-        view
+        stored
     }
 
     async fn read_records(&mut self, store: &dyn Store) {
@@ -98,7 +98,7 @@ impl View {
         }
     }
 
-    /// The numbers go on from the head without a gap, to the new one.
+    /// Checks that the numbers continue from the head without a gap, up to the new head.
     async fn read_mailbox(&mut self, store: &dyn Store, at: usize, mailbox: &Mailbox) {
         loop {
             let query = DeliveryQuery {
@@ -124,16 +124,17 @@ impl View {
         assert_eq!(heads, [self.heads[at]], "the head of {mailbox} is its highest number");
     }
 
-    /// How many changes are there: all of each, or it panics.
+    /// Counts the changes that are there; panics if one is incomplete or contradicts its report.
     async fn check(
         &self,
         store: &dyn Store,
-        told: &[CommitReport],
+        reports: &[CommitReport],
         tried: Option<RangeInclusive<u64>>,
     ) -> u64 {
-        let told: BTreeMap<u64, &CommitReport> = told.iter().map(|told| (told.id(), told)).collect();
+        let reports: BTreeMap<u64, &CommitReport> =
+            reports.iter().map(|report| (report.id(), report)).collect();
         let mut ids: BTreeSet<u64> = tried.into_iter().flatten().collect();
-        ids.extend(told.keys());
+        ids.extend(reports.keys());
         ids.extend(self.records.keys());
         ids.extend(self.deliveries.keys());
         let due = self.due(store, ids.len()).await;
@@ -145,14 +146,19 @@ impl View {
             let payload_ids: Vec<PayloadId> = ids.iter().map(|id| PayloadId((*id).into())).collect();
             let payloads = store.payloads(&tenant(), &payload_ids).await.expect("payloads");
             for (id, payload) in ids.iter().zip(payloads) {
-                let number = self.number_if_whole(*id, payload.as_ref(), due.get(id));
-                match (told.get(id), number) {
-                    (Some(CommitReport::Acked(acked)), None) => panic!("acknowledged, but gone: {acked:?}"),
+                let number = self.number_if_complete(*id, payload.as_ref(), due.get(id));
+                match (reports.get(id), number) {
+                    (Some(CommitReport::Acked(acked)), None) => {
+                        panic!("acknowledged, but gone: {acked:?}")
+                    }
                     (Some(CommitReport::Acked(acked)), Some(number)) => {
-                        assert_eq!(number, acked.number, "change {id} has another number than it was told");
+                        assert_eq!(
+                            number, acked.number,
+                            "change {id} has another number than was acknowledged"
+                        );
                     }
                     (Some(CommitReport::Refused(id)), Some(_)) => {
-                        panic!("change {id} was refused, but is there")
+                        panic!("change {id} was rejected, but is there")
                     }
                     (Some(CommitReport::Refused(_)), None) | (Some(CommitReport::Unknown(_)) | None, _) => {}
                 }
@@ -162,21 +168,26 @@ impl View {
         found
     }
 
-    /// What is due, by id; at most `most` can be.
-    async fn due(&self, store: &dyn Store, most: usize) -> BTreeMap<u64, Vec<Timestamp>> {
-        let limit = u32::try_from(most + 1).expect("a small number");
+    /// What is due, by id; panics if there is more than `max_count`.
+    async fn due(&self, store: &dyn Store, max_count: usize) -> BTreeMap<u64, Vec<Timestamp>> {
+        let limit = u32::try_from(max_count + 1).expect("a small number");
         let (list, _) = store.due(limit).await.expect("what is due");
         let mut by_id = BTreeMap::<u64, Vec<Timestamp>>::new();
         for due in list.iter().filter(|due| id_of(&due.key) >= self.first) {
-            assert_eq!(due.tenant, tenant(), "there is but one tenant");
+            assert_eq!(due.tenant, tenant(), "there is only one tenant");
             by_id.entry(id_of(&due.key)).or_default().push(due.at);
         }
-        assert!(by_id.len() <= most, "more is due than was ever written");
+        assert!(by_id.len() <= max_count, "more is due than was ever written");
         by_id
     }
 
-    /// The number of a change whose parts are all there and as they were written; none where no part is there.
-    fn number_if_whole(&self, id: u64, payload: Option<&Bytes>, due: Option<&Vec<Timestamp>>) -> Option<u64> {
+    /// The number of a change whose parts are all there and unchanged; `None` if no part is there.
+    fn number_if_complete(
+        &self,
+        id: u64,
+        payload: Option<&Bytes>,
+        due: Option<&Vec<Timestamp>>,
+    ) -> Option<u64> {
         let written = change(id);
         let record = self.records.get(&id);
         let deliveries = self.deliveries.get(&id);
@@ -186,7 +197,7 @@ impl View {
         }
         let (Some(record), Some(payload), Some(deliveries), Some(due)) = (record, payload, deliveries, due)
         else {
-            panic!("change {id} is half there: [record, payload, delivery, due] is {parts:?}");
+            panic!("change {id} is incomplete: [record, payload, delivery, due] is {parts:?}");
         };
         let Put { key, content } = &written.puts[0];
         let new = Record { key: key.clone(), version: 1, content: content.clone() };

@@ -1,4 +1,4 @@
-//! A store that remembers what is committed through it.
+//! A store that records the changes committed through it.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,26 +10,25 @@ use countersign_core::store::{
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
-/// Passes everything on, and keeps a copy of each change that was committed.
-pub struct Recording {
+/// Forwards every call to `inner` and keeps a copy of each committed change.
+pub struct RecordingStore {
     inner: Arc<dyn Store>,
     committed: Mutex<Vec<Change>>,
 }
 
-impl Recording {
-    /// Records what goes to `inner`.
+impl RecordingStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self { inner, committed: Mutex::default() })
     }
 
-    /// What has been committed since the last call.
-    pub fn take(&self) -> Vec<Change> {
+    /// The changes committed since the last call.
+    pub fn take_committed(&self) -> Vec<Change> {
         std::mem::take(&mut self.committed.lock().unwrap())
     }
 }
 
 #[async_trait]
-impl Store for Recording {
+impl Store for RecordingStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
         self.inner.load(tenant, keys).await
     }
