@@ -1,4 +1,4 @@
-//! Commits with batching and without it: who takes part, and in which order they take turns.
+//! Commits with and without batching: the variants, and the order in which they are measured.
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
@@ -11,42 +11,27 @@ use tempfile::TempDir;
 
 use crate::{
     CommitsArgs, Failure,
-    cpu::{Shares, Ticks, to_f64},
+    args::Engine,
+    cpu::{CpuUsage, Ticks, to_f64},
     load::{self, Committed, Until},
-    tell,
+    report_progress,
     workload::{Requests, Workload},
 };
 
-/// Without batching a server is kept busy by more connections, so that is a baseline too.
+/// Without batching, more connections keep a server busier, so that is a second baseline.
 const MANY_WRITERS: usize = 8;
 
-/// How many times the requests that were submitted in a stretch can be decided in one of the same length.
+/// How many requests to prepare for a stretch of decisions, as a multiple of those submitted in a stretch.
 const DECISIONS_FOR_EACH_SUBMISSION: u64 = 2;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Kept {
-    Sqlite,
-    Postgres,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Batching {
     On,
-    /// With as many writers as with batching.
+    /// With the same number of writers as with batching.
     Off,
-    /// With [`MANY_WRITERS`].
+    /// With [`MANY_WRITERS`] writers on PostgreSQL.
     OffManyWriters,
-}
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Sqlite => "sqlite",
-            Self::Postgres => "postgres",
-        })
-    }
 }
 
 impl fmt::Display for Workload {
@@ -58,60 +43,60 @@ impl fmt::Display for Workload {
     }
 }
 
-/// One variant's turn in one round.
+/// The measurement of one variant in one round.
 #[derive(Debug, Serialize)]
 pub(crate) struct Stretch {
     pub(crate) round: u64,
-    pub(crate) store: Kept,
+    pub(crate) store: Engine,
     pub(crate) workload: Workload,
     pub(crate) batching: Batching,
     pub(crate) writers: usize,
     pub(crate) seconds: f64,
     pub(crate) commits: u64,
     pub(crate) commits_per_second: f64,
-    pub(crate) cpu: Shares,
+    pub(crate) cpu: CpuUsage,
     /// How long each commit took, ascending.
     #[serde(skip)]
     pub(crate) latencies: Vec<Duration>,
 }
 
-/// A store that is opened in one way.
+/// A store, opened with or without batching.
 struct Variant {
     batching: Batching,
     writers: usize,
     store: Arc<dyn Store>,
 }
 
-/// One set of data, opened in several ways: so all variants meet tables of the same size.
-struct Contest {
-    kept: Kept,
-    /// The first has batching on.
+/// The variants of one engine. All use the same database, so that their tables have the same size.
+struct EngineVariants {
+    engine: Engine,
+    /// The first one has batching on.
     variants: Vec<Variant>,
     requests: Arc<Requests>,
 }
 
-/// Runs every round on new data.
+/// Measures every variant in every round, on a new database.
 pub(crate) fn run(args: &CommitsArgs) -> Result<Vec<Stretch>, Failure> {
-    tell("starting a private PostgreSQL");
-    // Both outlive the runtime, and so all connections.
+    report_progress("starting a private PostgreSQL");
+    // Both outlive the runtime and its connections.
     let (folder, postgres) = (TempDir::new()?, Postgres::start());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(rounds(args, folder.path(), &postgres))
 }
 
 async fn rounds(args: &CommitsArgs, folder: &Path, postgres: &Postgres) -> Result<Vec<Stretch>, Failure> {
-    let contests = [
-        Contest::new(Kept::Sqlite, args, sqlite(&folder.join("bench.sqlite"))?).await?,
-        Contest::new(Kept::Postgres, args, postgres_stores(&postgres.url()).await?).await?,
+    let engines = [
+        EngineVariants::new(Engine::Sqlite, args, sqlite(&folder.join("bench.sqlite"))?).await?,
+        EngineVariants::new(Engine::Postgres, args, postgres_stores(&postgres.url()).await?).await?,
     ];
     let mut stretches = Vec::new();
     for round in 1..=args.rounds {
         for workload in [Workload::Submit, Workload::Decide] {
-            for contest in &contests {
-                for variant in &contest.variants {
-                    let stretch = contest.turn(args, round, workload, variant, postgres.pid()).await?;
+            for engine in &engines {
+                for variant in &engine.variants {
+                    let stretch = engine.measure(args, round, workload, variant, postgres.pid()).await?;
                     let Stretch { store, commits_per_second, cpu, .. } = &stretch;
-                    tell(&format!(
+                    report_progress(&format!(
                         "round {round} of {}: {store:8} {workload} batching {:14} {commits_per_second:7.0}/s, \
                          foreign CPU {:2.0} %",
                         args.rounds,
@@ -136,20 +121,20 @@ impl Variant {
     }
 }
 
-impl Contest {
-    async fn new(kept: Kept, args: &CommitsArgs, variants: Vec<Variant>) -> Result<Self, Failure> {
-        let [first, ..] = &variants[..] else { return Err("a contest without variants".into()) };
+impl EngineVariants {
+    async fn new(engine: Engine, args: &CommitsArgs, variants: Vec<Variant>) -> Result<Self, Failure> {
+        let [first, ..] = &variants[..] else { return Err("an engine needs variants".into()) };
         let began = first.store.now().await?;
         let requests = Arc::new(Requests::new(args.approvers, args.enforcers, began)?);
-        // Connections and statements are made by the first changes; nobody wants to time that.
+        // The first changes open connections and prepare statements, which must not be timed.
         for variant in &variants {
             let enough = Until::Undecided(requests.undecided_count() + args.in_flight.max(256));
             load::stretch(&variant.store, &requests, Workload::Submit, args.in_flight, enough).await?;
         }
-        Ok(Self { kept, variants, requests })
+        Ok(Self { engine, variants, requests })
     }
 
-    async fn turn(
+    async fn measure(
         &self,
         args: &CommitsArgs,
         round: u64,
@@ -168,7 +153,7 @@ impl Contest {
         }
         Ok(Stretch {
             round,
-            store: self.kept,
+            store: self.engine,
             workload,
             batching: variant.batching,
             writers: variant.writers,
@@ -180,7 +165,7 @@ impl Contest {
         })
     }
 
-    /// Submits, untimed, until there is enough to decide.
+    /// Submits, untimed, until `enough` requests can be decided.
     async fn prepare_decisions(&self, args: &CommitsArgs, enough: u64) -> Result<(), Failure> {
         let store = &self.variants[0].store;
         load::stretch(store, &self.requests, Workload::Submit, args.in_flight, Until::Undecided(enough))

@@ -1,16 +1,15 @@
-//! Who used the CPU: we, the servers that we started, interrupts, or others.
+//! CPU usage of this process, of the servers that it started, of interrupts, and of everything else.
 //!
 //! The kernel counts the ticks of the whole machine in `/proc/stat` and those of each process in
-//! `/proc/<pid>/stat`. What was busy and was none of the first three went to others. That includes the
-//! kernel's own threads, some of which write our data to disk, and what the hypervisor gave to other
-//! machines; so it says rather too much than too little. Interrupts are counted apart since that is where
-//! the kernel carries what goes over the loopback.
+//! `/proc/<pid>/stat`. Busy ticks of none of the first three are foreign. They include kernel threads,
+//! some of which write our data to disk, and time that the hypervisor gave to other machines; so the figure is an
+//! upper bound. Interrupts are counted separately because the kernel handles loopback traffic in them.
 
 use std::{fs, io};
 
 use serde::Serialize;
 
-/// What was counted since the machine started.
+/// Clock ticks since the machine started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
     all: u64,
@@ -20,9 +19,9 @@ pub(crate) struct Ticks {
     servers: u64,
 }
 
-/// Shares of all cores' time.
+/// CPU usage between two readings, each field as a fraction (0 to 1) of the time of all cores.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Shares {
+pub(crate) struct CpuUsage {
     pub(crate) own: f64,
     pub(crate) servers: f64,
     pub(crate) interrupts: f64,
@@ -30,7 +29,8 @@ pub(crate) struct Shares {
 }
 
 impl Ticks {
-    /// As they stand, where `servers` are the process ids of those that we started, without their children.
+    /// Reads the current counts. `servers` are the process ids of the servers that we started; their children are
+    /// added.
     pub(crate) fn read(servers: &[u32]) -> io::Result<Self> {
         let [all, busy, interrupts] = machine()?;
         let own = Process::parse(&fs::read_to_string("/proc/self/stat")?)?.ticks;
@@ -38,25 +38,25 @@ impl Ticks {
         Ok(Self { all, busy, interrupts, own, servers })
     }
 
-    pub(crate) fn since(self, earlier: Self) -> Shares {
+    pub(crate) fn since(self, earlier: Self) -> CpuUsage {
         let all = self.all.saturating_sub(earlier.all).max(1);
         let busy = self.busy.saturating_sub(earlier.busy);
         let interrupts = self.interrupts.saturating_sub(earlier.interrupts);
         let own = self.own.saturating_sub(earlier.own);
         let servers = self.servers.saturating_sub(earlier.servers);
-        // Ticks of processes are rounded apart from the machine's, so that ours can be a few more.
+        // The kernel rounds ticks of processes separately from the machine's, so ours can exceed the busy ticks slightly.
         let foreign = busy.saturating_sub(own).saturating_sub(servers).saturating_sub(interrupts);
-        let share = |ticks: u64| to_f64(ticks) / to_f64(all);
-        Shares {
-            own: share(own),
-            servers: share(servers),
-            interrupts: share(interrupts),
-            foreign: share(foreign),
+        let fraction = |ticks: u64| to_f64(ticks) / to_f64(all);
+        CpuUsage {
+            own: fraction(own),
+            servers: fraction(servers),
+            interrupts: fraction(interrupts),
+            foreign: fraction(foreign),
         }
     }
 }
 
-/// All ticks of all cores, those that were not idle, and those of interrupts among them.
+/// The ticks of all cores: all, those that were not idle, and of these those of interrupts.
 fn machine() -> io::Result<[u64; 3]> {
     let stat = fs::read_to_string("/proc/stat")?;
     // cpu user nice system idle iowait irq softirq steal guest guest_nice; guests are within user and nice.
@@ -76,14 +76,14 @@ fn machine() -> io::Result<[u64; 3]> {
     Ok([busy + idle + iowait, busy, irq + softirq])
 }
 
-/// A process, its children, and those of them that have ended, whose ticks it inherits.
+/// The ticks of a process, its running children, and its ended children.
 fn with_children(process: u32) -> io::Result<u64> {
     let main = Process::parse(&fs::read_to_string(format!("/proc/{process}/stat"))?)?;
     let children = children(process)?;
     Ok(main.ticks + main.ticks_of_ended_children + children.iter().map(|(_, child)| child.ticks).sum::<u64>())
 }
 
-/// The process ids of the children that run.
+/// The process ids of the running children.
 pub(crate) fn child_ids(process: u32) -> io::Result<Vec<u32>> {
     Ok(children(process)?.into_iter().map(|(id, _)| id).collect())
 }
@@ -93,7 +93,7 @@ fn children(parent: u32) -> io::Result<Vec<(u32, Process)>> {
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
         let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        // One that has no such file is not a process, or has just ended.
+        // An entry without this file is no process, or the process has just ended.
         if let Some(id) = id
             && let Ok(stat) = fs::read_to_string(entry.path().join("stat"))
             && let Ok(process) = Process::parse(&stat)
@@ -113,7 +113,7 @@ struct Process {
 }
 
 impl Process {
-    /// Reads `/proc/<pid>/stat`, where a name in parentheses, which may hold anything, comes before the rest.
+    /// Reads `/proc/<pid>/stat`, where a name in parentheses, which may contain any character, comes before the numbers.
     fn parse(stat: &str) -> io::Result<Self> {
         let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let number = |index: usize| {
@@ -151,7 +151,7 @@ mod tests {
     fn what_is_neither_ours_nor_a_servers_nor_an_interrupt_is_foreign() {
         let earlier = Ticks { all: 1_000, busy: 500, interrupts: 10, own: 10, servers: 20 };
         let later = Ticks { all: 1_400, busy: 800, interrupts: 35, own: 60, servers: 170 };
-        let Shares { own, servers, interrupts, foreign } = later.since(earlier);
+        let CpuUsage { own, servers, interrupts, foreign } = later.since(earlier);
         assert_eq!([own, servers, interrupts, foreign], [0.125, 0.375, 0.0625, 0.1875]);
     }
 }

@@ -1,8 +1,8 @@
-//! What many measurements come to.
+//! Median and percentile of measurements.
 
 use std::time::Duration;
 
-/// The one in the middle, or between the two in the middle.
+/// The middle value, or the mean of the two middle values; 0 without values.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     let upper = figures.len() / 2;
@@ -13,7 +13,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// The least of the ascending `latencies` that so many of a hundred do not exceed.
+/// The smallest of the ascending `latencies` that `percent` percent of them do not exceed; zero without values.
 pub(crate) fn percentile(latencies: &[Duration], percent: usize) -> Duration {
     let index = (latencies.len() * percent).div_ceil(100).saturating_sub(1);
     latencies.get(index).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! One stretch: as many callers as changes are in flight, each with one change at a time.
+//! One stretch of commits: `in_flight` concurrent callers, each with one change at a time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,28 +14,28 @@ use crate::{
 /// When a stretch ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Until {
-    /// After so long. Commits that are answered later do not count.
+    /// After this time. Commits that finish later do not count.
     Elapsed(Duration),
-    /// When so many requests wait for their decision.
+    /// When this many requests are undecided.
     Undecided(u64),
 }
 
-/// What was committed in a stretch.
+/// The commits of a stretch.
 #[derive(Debug)]
 pub(crate) struct Committed {
-    /// How long it took: what was asked for, or less where there was nothing left to decide.
+    /// The length of the stretch: shorter than requested if there was nothing left to decide.
     pub(crate) elapsed: Duration,
     /// How long each commit took, ascending.
     pub(crate) latencies: Vec<Duration>,
 }
 
-/// A commit that was answered.
-struct Answered {
+/// A commit that finished at `at`.
+struct Finished {
     at: Duration,
     latency: Duration,
 }
 
-/// Keeps `in_flight` changes waiting for their commit.
+/// Keeps `in_flight` commits running until the stretch ends.
 pub(crate) async fn stretch(
     store: &Arc<dyn Store>,
     requests: &Arc<Requests>,
@@ -48,44 +48,46 @@ pub(crate) async fn stretch(
     for _ in 0..in_flight {
         callers.spawn(call(Arc::clone(store), Arc::clone(requests), workload, until, watch));
     }
-    let mut answered = Vec::new();
+    let mut finished = Vec::new();
     let mut elapsed = Duration::MAX;
     while let Some(caller) = callers.join_next().await {
         let (commits, ended) = caller??;
-        answered.extend(commits);
+        finished.extend(commits);
         elapsed = elapsed.min(ended);
     }
     let mut latencies: Vec<Duration> =
-        answered.into_iter().filter(|commit| commit.at <= elapsed).map(|commit| commit.latency).collect();
+        finished.into_iter().filter(|commit| commit.at <= elapsed).map(|commit| commit.latency).collect();
     latencies.sort_unstable();
     Ok(Committed { elapsed, latencies })
 }
 
-/// One caller; also says when it found that the stretch was over.
+/// One caller; returns its commits and the time at which it saw the end of the stretch.
 async fn call(
     store: Arc<dyn Store>,
     requests: Arc<Requests>,
     workload: Workload,
     until: Until,
     watch: Stopwatch,
-) -> Result<(Vec<Answered>, Duration), Failure> {
-    let mut answered = Vec::new();
+) -> Result<(Vec<Finished>, Duration), Failure> {
+    let mut finished = Vec::new();
     loop {
-        let asked = watch.elapsed();
+        let started = watch.elapsed();
         match until {
-            Until::Elapsed(length) if asked >= length => return Ok((answered, length)),
-            Until::Undecided(enough) if requests.undecided_count() >= enough => return Ok((answered, asked)),
+            Until::Elapsed(length) if started >= length => return Ok((finished, length)),
+            Until::Undecided(enough) if requests.undecided_count() >= enough => {
+                return Ok((finished, started));
+            }
             _ => {}
         }
-        let Some(change) = requests.next(workload) else { return Ok((answered, asked)) };
+        let Some(change) = requests.next(workload) else { return Ok((finished, started)) };
         let (request, change) = change?;
         match store.commit(change).await? {
             Outcome::Committed { .. } => requests.committed(workload, request),
             Outcome::Conflict { .. } => {
-                return Err(format!("{workload:?} {request}: a guard did not hold").into());
+                return Err(format!("{workload:?} {request}: a guard failed").into());
             }
         }
         let at = watch.elapsed();
-        answered.push(Answered { at, latency: at.saturating_sub(asked) });
+        finished.push(Finished { at, latency: at.saturating_sub(started) });
     }
 }

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, HashMap};
 use countersign_core::store::{Delivery, DeliveryQuery, Mailbox, Mark, MarkKind, NewDelivery, Removal};
 use countersign_wire::{id::ApproverId, timestamp::Timestamp};
 
-/// All mailboxes, and where to find what tells of a record.
+/// All mailboxes, with an index of deliveries by subject.
 #[derive(Debug, Default)]
 pub(crate) struct Mailboxes {
-    by_name: HashMap<Mailbox, Numbered>,
-    /// By the id of the subject.
+    by_name: HashMap<Mailbox, NumberedMailbox>,
+    /// The places of deliveries, by the id of their subject.
     by_subject: HashMap<String, Vec<(Mailbox, u64)>>,
 }
 
-/// One mailbox. Its counter outlives the deliveries, so that no number is given twice.
+/// One mailbox. Its counter outlives the deliveries, so that no number is used twice.
 #[derive(Debug, Default)]
-struct Numbered {
+struct NumberedMailbox {
     counter: u64,
-    deliveries: BTreeMap<u64, Marked>,
+    deliveries: BTreeMap<u64, MarkedDelivery>,
 }
 
 #[derive(Debug)]
-struct Marked {
+struct MarkedDelivery {
     delivery: Delivery,
     marks: Vec<(ApproverId, MarkKind)>,
 }
@@ -32,7 +32,7 @@ impl Mailboxes {
             match removal {
                 Removal::ByNumber { mailbox, number } => self.remove_one(&mailbox, number),
                 Removal::BySubject { subject, msg_types } => {
-                    for (mailbox, delivery) in self.about(&subject.id) {
+                    for (mailbox, delivery) in self.by_subject(&subject.id) {
                         let named = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
                         if named && delivery.subject == subject {
                             self.remove_one(&mailbox, delivery.number);
@@ -45,7 +45,7 @@ impl Mailboxes {
 
     fn remove_one(&mut self, mailbox: &Mailbox, number: u64) {
         let found = self.by_name.get_mut(mailbox).and_then(|numbered| numbered.deliveries.remove(&number));
-        let Some(Marked { delivery, .. }) = found else { return };
+        let Some(MarkedDelivery { delivery, .. }) = found else { return };
         if let Some(places) = self.by_subject.get_mut(&delivery.subject.id) {
             places.retain(|(of, at)| of != mailbox || *at != number);
             if places.is_empty() {
@@ -63,7 +63,7 @@ impl Mailboxes {
         }
     }
 
-    /// The numbers of the deliveries, in their order.
+    /// Returns the numbers of the deliveries, in the order of `deliveries`.
     pub(crate) fn deliver(&mut self, deliveries: Vec<NewDelivery>, now: Timestamp) -> Vec<u64> {
         deliveries.into_iter().map(|delivery| self.deliver_one(delivery, now)).collect()
     }
@@ -75,14 +75,14 @@ impl Mailboxes {
         let number = numbered.counter;
         self.by_subject.entry(subject.id.clone()).or_default().push((mailbox, number));
         let delivery = Delivery { number, msg_id, msg_type, subject, payload, at: now, until };
-        numbered.deliveries.insert(number, Marked { delivery, marks: Vec::new() });
+        numbered.deliveries.insert(number, MarkedDelivery { delivery, marks: Vec::new() });
         number
     }
 
     pub(crate) fn read(&self, query: &DeliveryQuery, now: Timestamp) -> Vec<Delivery> {
         let Some(numbered) = self.by_name.get(&query.mailbox) else { return Vec::new() };
         let Some(first) = query.after.checked_add(1) else { return Vec::new() };
-        let wanted = |marked: &&Marked| {
+        let wanted = |marked: &&MarkedDelivery| {
             let is_marked = query.unless_marked.as_ref().is_some_and(|mark| marked.marks.contains(mark));
             !is_marked && (!query.only_relevant || marked.delivery.until > now)
         };
@@ -90,7 +90,7 @@ impl Mailboxes {
         found.take(query.limit as usize).map(|marked| marked.delivery.clone()).collect()
     }
 
-    pub(crate) fn about(&self, subject: &str) -> Vec<(Mailbox, Delivery)> {
+    pub(crate) fn by_subject(&self, subject: &str) -> Vec<(Mailbox, Delivery)> {
         let places = self.by_subject.get(subject).map(Vec::as_slice).unwrap_or_default();
         let delivery = |(mailbox, number): &(Mailbox, u64)| {
             let marked = self.by_name.get(mailbox)?.deliveries.get(number)?;

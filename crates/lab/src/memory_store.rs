@@ -1,4 +1,4 @@
-//! A store that keeps everything in memory and nothing for good: what is left of the gateway is its push path.
+//! A store in memory, without durability: it leaves only the push path of the gateway to measure.
 //!
 //! It passes the suite of every store (`tests/memory_store.rs`). Nothing reads audit rows, so it keeps none.
 
@@ -20,7 +20,7 @@ use crate::memory_mailboxes::Mailboxes;
 
 type Clock = dyn Fn() -> Timestamp + Send + Sync;
 
-/// Everything behind one lock.
+/// A handle on [`Data`], which is behind one lock.
 pub(crate) struct MemoryStore {
     clock: Box<Clock>,
     data: Arc<Mutex<Data>>,
@@ -40,19 +40,18 @@ pub(crate) struct Data {
 
 #[derive(Debug, Default)]
 struct Tenant {
-    records: HashMap<Key, Kept>,
+    records: HashMap<Key, StoredRecord>,
     payloads: HashMap<PayloadId, Bytes>,
     mailboxes: Mailboxes,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredRecord {
     version: u64,
     content: Bytes,
 }
 
 impl MemoryStore {
-    /// A store on `data`, by this clock.
     pub(crate) fn new(data: Arc<Mutex<Data>>, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { clock: Box::new(clock), data }
     }
@@ -61,27 +60,27 @@ impl MemoryStore {
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of<T: Default>(&self, tenant: &TenantId, read: impl FnOnce(&Tenant) -> T) -> T {
+    fn in_tenant<T: Default>(&self, tenant: &TenantId, read: impl FnOnce(&Tenant) -> T) -> T {
         self.data().tenants.get(tenant).map(read).unwrap_or_default()
     }
 }
 
 impl Tenant {
     fn record(&self, key: &Key) -> Option<Record> {
-        let Kept { version, content } = self.records.get(key)?;
+        let StoredRecord { version, content } = self.records.get(key)?;
         Some(Record { key: key.clone(), version: *version, content: content.clone() })
     }
 
-    /// The records behind the guards, if one of the guards does not hold.
-    fn broken_guards(&self, guards: &[Guard], now: Timestamp) -> Option<Vec<Option<Record>>> {
-        let version = |key| self.records.get(key).map(|kept| kept.version);
-        let all_hold = guards.iter().all(|guard| match guard {
+    /// The current records of the guards' keys, if one of the guards fails.
+    fn failed_guards(&self, guards: &[Guard], now: Timestamp) -> Option<Vec<Option<Record>>> {
+        let version = |key| self.records.get(key).map(|stored| stored.version);
+        let all_pass = guards.iter().all(|guard| match guard {
             Guard::Absent(key) => version(key).is_none(),
             Guard::Version(key, expected) => version(key) == Some(*expected),
             Guard::Before(end) => now < *end,
         });
         let current = || guards.iter().filter_map(Guard::key).map(|key| self.record(key)).collect();
-        (!all_hold).then(current)
+        (!all_pass).then(current)
     }
 
     fn write(&mut self, change: Change, now: Timestamp) -> Vec<u64> {
@@ -89,8 +88,9 @@ impl Tenant {
             self.records.remove(key);
         }
         for put in change.puts {
-            let kept = self.records.entry(put.key).or_insert(Kept { version: 0, content: Bytes::new() });
-            *kept = Kept { version: kept.version + 1, content: put.content };
+            let stored =
+                self.records.entry(put.key).or_insert(StoredRecord { version: 0, content: Bytes::new() });
+            *stored = StoredRecord { version: stored.version + 1, content: put.content };
         }
         self.payloads.extend(change.payloads);
         for id in &change.drop_payloads {
@@ -116,7 +116,7 @@ impl Store for MemoryStore {
         let Data { tenants, due } = &mut *data;
         let now = (self.clock)();
         let tenant = tenants.entry(change.tenant.clone()).or_default();
-        if let Some(current) = tenant.broken_guards(&change.guards, now) {
+        if let Some(current) = tenant.failed_guards(&change.guards, now) {
             return Ok(Outcome::Conflict { current, now });
         }
         for (at, key) in std::mem::take(&mut change.no_longer_due) {
@@ -136,7 +136,10 @@ impl Store for MemoryStore {
 
     async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
         let now = (self.clock)();
-        Ok(DeliveryPage { deliveries: self.of(tenant, |tenant| tenant.mailboxes.read(&query, now)), now })
+        Ok(DeliveryPage {
+            deliveries: self.in_tenant(tenant, |tenant| tenant.mailboxes.read(&query, now)),
+            now,
+        })
     }
 
     async fn deliveries_by_subject(
@@ -144,11 +147,11 @@ impl Store for MemoryStore {
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        Ok(self.of(tenant, |tenant| tenant.mailboxes.about(subject)))
+        Ok(self.in_tenant(tenant, |tenant| tenant.mailboxes.by_subject(subject)))
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
-        let head = |of: &MailboxKey| self.of(&of.tenant, |tenant| tenant.mailboxes.head(&of.mailbox));
+        let head = |of: &MailboxKey| self.in_tenant(&of.tenant, |tenant| tenant.mailboxes.head(&of.mailbox));
         Ok(mailboxes.iter().map(head).collect())
     }
 
@@ -160,7 +163,7 @@ impl Store for MemoryStore {
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
         let wanted = |key: &&Key| key.kind == kind && after.is_none_or(|after| key.id.as_str() > after);
-        Ok(self.of(tenant, |tenant| {
+        Ok(self.in_tenant(tenant, |tenant| {
             let mut keys: Vec<&Key> = tenant.records.keys().filter(wanted).collect();
             keys.sort_unstable();
             keys.into_iter().take(limit as usize).filter_map(|key| tenant.record(key)).collect()
@@ -175,7 +178,7 @@ impl Store for MemoryStore {
         Ok((due.collect(), now))
     }
 
-    /// None: a payload comes with its record.
+    /// There are no orphans: a payload is stored in the commit of its record.
     async fn sweep_orphans(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
         Ok(0)
     }

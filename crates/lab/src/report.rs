@@ -1,4 +1,4 @@
-//! What the stretches say: each way without batching beside the one with it.
+//! The report of `bench commits`: each variant without batching compared with the one with it.
 
 use std::time::Duration;
 
@@ -6,17 +6,18 @@ use serde::Serialize;
 
 use crate::{
     CommitsArgs,
-    commits::{Batching, Kept, Stretch},
+    args::Engine,
+    commits::{Batching, Stretch},
     figures::{median, milliseconds, percentile},
     workload::Workload,
 };
 
-/// Everything that was measured.
+/// All results, and the arguments that they were measured with.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// PostgreSQL's submissions, on divided by off, with as many writers.
+    /// Submissions a second on PostgreSQL with batching divided by those without it, with the same number of writers.
     pub(crate) ratio: f64,
-    /// The same against off with many writers.
+    /// The same, compared with many writers without batching.
     pub(crate) ratio_to_many_writers: f64,
     pub(crate) seconds: u64,
     pub(crate) in_flight: u64,
@@ -30,11 +31,11 @@ pub(crate) struct Report {
 /// One workload on one store, with batching and without it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
-    pub(crate) store: Kept,
+    pub(crate) store: Engine,
     pub(crate) workload: Workload,
     pub(crate) on: Summary,
     pub(crate) off: Summary,
-    /// On divided by off: the median of the rounds.
+    /// Commits a second with batching divided by those without it: the median of the rounds.
     pub(crate) ratio: f64,
     pub(crate) ratio_of_each_round: Vec<f64>,
 }
@@ -55,21 +56,21 @@ pub(crate) struct Summary {
 impl Report {
     pub(crate) fn new(args: &CommitsArgs, stretches: Vec<Stretch>) -> Self {
         let comparisons: Vec<Comparison> = [
-            (Kept::Sqlite, Batching::Off),
-            (Kept::Postgres, Batching::Off),
-            (Kept::Postgres, Batching::OffManyWriters),
+            (Engine::Sqlite, Batching::Off),
+            (Engine::Postgres, Batching::Off),
+            (Engine::Postgres, Batching::OffManyWriters),
         ]
         .into_iter()
         .flat_map(|(store, off)| [Workload::Submit, Workload::Decide].map(|workload| (store, workload, off)))
         .map(|(store, workload, off)| Comparison::new(&stretches, store, workload, off))
         .collect();
         let ratio = |batching| {
-            let asked = |comparison: &&Comparison| {
-                comparison.store == Kept::Postgres
+            let selected = |comparison: &&Comparison| {
+                comparison.store == Engine::Postgres
                     && comparison.workload == Workload::Submit
                     && comparison.off.batching == batching
             };
-            comparisons.iter().find(asked).map_or(0.0, |comparison| comparison.ratio)
+            comparisons.iter().find(selected).map_or(0.0, |comparison| comparison.ratio)
         };
         Self {
             ratio: ratio(Batching::Off),
@@ -86,12 +87,12 @@ impl Report {
 }
 
 impl Comparison {
-    fn new(stretches: &[Stretch], store: Kept, workload: Workload, off: Batching) -> Self {
+    fn new(stretches: &[Stretch], store: Engine, workload: Workload, off: Batching) -> Self {
         let of = |batching| -> Vec<&Stretch> {
-            let asked = |stretch: &&Stretch| {
+            let selected = |stretch: &&Stretch| {
                 stretch.store == store && stretch.workload == workload && stretch.batching == batching
             };
-            stretches.iter().filter(asked).collect()
+            stretches.iter().filter(selected).collect()
         };
         let (on, off) = (of(Batching::On), of(off));
         let ratio_of_each_round: Vec<f64> =

@@ -1,13 +1,12 @@
-//! The one file that reads the machine's time.
+//! The only file that reads the monotonic clock.
 
 use std::time::{Duration, Instant};
 
-/// Runs from its start on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[expect(clippy::disallowed_methods, reason = "this is a stop watch")]
+    #[expect(clippy::disallowed_methods, reason = "a stopwatch reads the clock")]
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }

@@ -1,4 +1,4 @@
-//! The report as a table for people.
+//! The report of `bench commits` as a table.
 
 use crate::report::{Comparison, Report, Summary};
 
@@ -19,8 +19,8 @@ const HEAD: [&str; 12] = [
 
 const WORDS: usize = 3;
 
-/// Rows of cells, one below the other; the first `words` columns hold words, those after them figures, which
-/// align to the right.
+/// Formats rows as aligned columns: the first `words` columns contain words, aligned left; the others figures,
+/// aligned right.
 pub(crate) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]], words: usize) -> Vec<String> {
     let mut widths = [0; COLUMNS];
     for row in rows {

@@ -1,4 +1,4 @@
-//! What is committed: changes like those of real submissions and decisions, on one store's data.
+//! The changes to commit: like those of real submissions and decisions, on the data of one store.
 
 use std::{
     collections::VecDeque,
@@ -26,26 +26,26 @@ const SUBMITTED_PAYLOAD_BYTES: usize = 600;
 const DECIDED_PAYLOAD_BYTES: usize = 500;
 const AUDIT_BYTES: usize = 150;
 
-/// Bytes to cut contents from, so that making a change costs next to nothing beside committing it.
+/// Size of a buffer that contents are sliced from, so that creating a change costs little compared to committing it.
 const FILLING_BYTES: usize = 64 * 1_024;
 
 const EXPIRES_AFTER: Duration = Duration::from_hours(24);
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
 
-/// Which kind of changes.
+/// The kind of changes to commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Workload {
-    /// An enforcer's request comes in, for one approver.
+    /// An enforcer submits a request to one approver.
     Submit,
-    /// An approver's decision on a request comes in, for its enforcer.
+    /// An approver decides on a request of an enforcer.
     Decide,
 }
 
-/// The number of a request; everything about it follows from that.
+/// The number of a request, which determines all its contents.
 pub(crate) type Request = u64;
 
-/// What has been and can be committed to one store.
+/// The requests of one store: those committed, and those that can be decided.
 #[derive(Debug)]
 pub(crate) struct Requests {
     tenant: TenantId,
@@ -58,7 +58,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// None yet; `began` is the store's time.
+    /// Without requests; `began` is the store's time.
     pub(crate) fn new(approvers: u64, enforcers: u64, began: Timestamp) -> Result<Self, Rule> {
         let approver = |n| Ok(Mailbox::Approver(ApproverId::new(format!("approver-{n}"))?));
         let enforcer = |n| Ok(Mailbox::Enforcer(EnforcerId::new(format!("enforcer-{n}"))?));
@@ -74,7 +74,7 @@ impl Requests {
         })
     }
 
-    /// The next change of its kind; none when there is nothing left to decide.
+    /// The next change of this kind; `None` if there is nothing left to decide.
     pub(crate) fn next(&self, workload: Workload) -> Option<Result<(Request, Change), Rule>> {
         let request = match workload {
             Workload::Submit => self.next.fetch_add(1, Ordering::Relaxed),
@@ -87,7 +87,7 @@ impl Requests {
         Some(change.map(|change| (request, change)))
     }
 
-    /// To be told of every commit, so that what was submitted can be decided.
+    /// Must be called after every commit, so that the submitted request can be decided.
     pub(crate) fn committed(&self, workload: Workload, request: Request) {
         if workload == Workload::Submit {
             self.undecided().push_back(request);
@@ -149,7 +149,7 @@ impl Requests {
         Ok(change)
     }
 
-    /// Later with every request, as real deadlines are.
+    /// A deadline that increases with every request, as real ones do.
     fn after(&self, duration: Duration, request: Request) -> Timestamp {
         self.began.plus(duration + Duration::from_micros(request))
     }
@@ -180,8 +180,7 @@ fn one_of(mailboxes: &[Mailbox], request: Request) -> &Mailbox {
     &mailboxes[usize::try_from(index).unwrap_or_default()]
 }
 
-/// `SplitMix64`: the same for the same number, and neighbours land far apart, so that an index is hit at
-/// random places.
+/// `SplitMix64`: a hash that maps neighbouring numbers far apart, so that writes hit an index at random places.
 fn scattered(number: u64) -> u64 {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

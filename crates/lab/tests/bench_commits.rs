@@ -1,4 +1,4 @@
-//! The bench runs to its end, on both stores.
+//! `bench commits` runs on both stores.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What is missing is said before anything is measured.
+//! A missing gateway is reported before anything is measured.
 
 use std::process::Command;
 
@@ -10,8 +10,11 @@ fn a_gateway_that_is_not_there_is_named_with_how_to_build_it() {
             .args(["--gateway", "/nowhere/countersign-gateway"])
             .output()
             .unwrap();
-        let said = String::from_utf8(run.stderr).unwrap();
+        let stderr = String::from_utf8(run.stderr).unwrap();
         assert!(!run.status.success());
-        assert!(said.contains("/nowhere/countersign-gateway") && said.contains("cargo build"), "{said}");
+        assert!(
+            stderr.contains("/nowhere/countersign-gateway") && stderr.contains("cargo build"),
+            "{stderr}"
+        );
     }
 }

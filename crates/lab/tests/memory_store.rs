@@ -1,4 +1,4 @@
-//! What every store must do, by the one that keeps everything in memory.
+//! Runs the conformance suite of stores on the store in memory.
 
 use std::{
     process::ExitCode,

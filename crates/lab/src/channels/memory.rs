@@ -1,11 +1,11 @@
-//! What an idle channel costs the server: resident bytes after they were opened less those before.
+//! Memory of an idle channel: the server's resident bytes after opening the channels minus those before.
 
 use std::{path::Path, time::Duration};
 
 use serde::Serialize;
 use tokio::{net::TcpStream, runtime::Runtime, time::sleep};
 
-use super::{Held, Side, our_request, peer_request};
+use super::{ChannelKind, Side, our_request, peer_request};
 use crate::{
     Failure,
     args::ChannelsArgs,
@@ -16,40 +16,41 @@ use crate::{
         subscribers::{self, Answer},
     },
     cpu::to_f64,
+    report_progress,
     servers::{Resident, gateway::Gateway, nchan::Nchan, resident},
     stopwatch::Stopwatch,
-    tell,
 };
 
-/// Between the last connection and the second look.
+/// The pause before each reading, so that the server's memory settles.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// One kind of channel on one server.
+/// The memory of one kind of channel on one server.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cost {
-    pub(crate) held: Held,
+    #[serde(rename = "held")]
+    pub(crate) kind: ChannelKind,
     pub(crate) side: Side,
-    /// Resident bytes for each channel; pages that processes share count for each of them.
+    /// Resident bytes per channel; shared pages count for each process.
     pub(crate) rss_per_channel: f64,
-    /// The same with shared pages by their share.
+    /// Proportional set size per channel: shared pages are divided among their processes.
     pub(crate) pss_per_channel: f64,
     pub(crate) rss_before: u64,
-    /// How long it took to open all.
+    /// How long it took to open all channels.
     pub(crate) opening_seconds: f64,
 }
 
 pub(crate) fn measure(args: &ChannelsArgs, gateway: &Path, runtime: &Runtime) -> Result<Vec<Cost>, Failure> {
     let mut costs = Vec::new();
-    for held in [Held::Sse, Held::WebSocket, Held::Wait] {
+    for kind in [ChannelKind::Sse, ChannelKind::WebSocket, ChannelKind::Wait] {
         for side in [Side::Ours, Side::Nchan] {
             let cost = match side {
-                Side::Ours => ours(args, gateway, runtime, held)?,
-                Side::Nchan => nchan(args, runtime, held)?,
+                Side::Ours => ours(args, gateway, runtime, kind)?,
+                Side::Nchan => nchan(args, runtime, kind)?,
             };
-            tell(&format!(
+            report_progress(&format!(
                 "memory: {} idle channels, {:9} {:5} {:6.0} B each, opened in {:.1} s",
                 args.channels,
-                held.name(),
+                kind.name(),
                 side.name(),
                 cost.rss_per_channel,
                 cost.opening_seconds
@@ -60,37 +61,37 @@ pub(crate) fn measure(args: &ChannelsArgs, gateway: &Path, runtime: &Runtime) ->
     Ok(costs)
 }
 
-fn ours(args: &ChannelsArgs, program: &Path, runtime: &Runtime, held: Held) -> Result<Cost, Failure> {
+fn ours(args: &ChannelsArgs, program: &Path, runtime: &Runtime, kind: ChannelKind) -> Result<Cost, Failure> {
     let folder = tempfile::tempdir()?;
-    if held == Held::Wait {
-        // By a process of its own, so that the one that is measured is fresh.
+    if kind == ChannelKind::Wait {
+        // In a separate process, so that the measured one is fresh.
         submit(&Gateway::on_sqlite(program, folder.path())?, args.channels)?;
     }
     let gateway = Gateway::on_sqlite(program, folder.path())?;
     let key = gateway.enforcer_key.clone();
-    let opening = subscribers::open(gateway.address, args.channels, answer(held), move |channel| {
-        our_request(held, &key, channel)
+    let opening = subscribers::open(gateway.address, args.channels, answer(kind), move |channel| {
+        our_request(kind, &key, channel)
     });
     let processes = [gateway.pid()];
-    look(runtime, &processes, held, opening)
-        .map(|(before, after, opened)| Cost::new(args, held, Side::Ours, before, after, opened))
+    read_memory(runtime, &processes, kind, opening)
+        .map(|(before, after, opened)| Cost::new(args, kind, Side::Ours, before, after, opened))
 }
 
-fn nchan(args: &ChannelsArgs, runtime: &Runtime, held: Held) -> Result<Cost, Failure> {
+fn nchan(args: &ChannelsArgs, runtime: &Runtime, kind: ChannelKind) -> Result<Cost, Failure> {
     let nchan = Nchan::start()?;
-    let opening = subscribers::open(nchan.address, args.channels, answer(held), move |channel| {
-        peer_request(held, channel)
+    let opening = subscribers::open(nchan.address, args.channels, answer(kind), move |channel| {
+        peer_request(kind, channel)
     });
     let workers = nchan.workers()?;
-    look(runtime, &workers, held, opening)
-        .map(|(before, after, opened)| Cost::new(args, held, Side::Nchan, before, after, opened))
+    read_memory(runtime, &workers, kind, opening)
+        .map(|(before, after, opened)| Cost::new(args, kind, Side::Nchan, before, after, opened))
 }
 
-fn answer(held: Held) -> Answer {
-    match held {
-        Held::Sse => Answer::Head(200),
-        Held::WebSocket => Answer::Head(101),
-        Held::Wait => Answer::Nothing,
+fn answer(kind: ChannelKind) -> Answer {
+    match kind {
+        ChannelKind::Sse => Answer::Head(200),
+        ChannelKind::WebSocket => Answer::Head(101),
+        ChannelKind::Wait => Answer::Nothing,
     }
 }
 
@@ -105,11 +106,11 @@ fn submit(gateway: &Gateway, count: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Looks before and after the channels are opened; they stay open in between.
-fn look(
+/// Reads the memory before and after opening the channels, which stay open until the second reading.
+fn read_memory(
     runtime: &Runtime,
     processes: &[u32],
-    held: Held,
+    kind: ChannelKind,
     opening: impl Future<Output = Result<Vec<TcpStream>, Failure>>,
 ) -> Result<(Resident, Resident, Duration), Failure> {
     runtime.block_on(async {
@@ -121,7 +122,9 @@ fn look(
         sleep(SETTLING).await;
         let after = resident(processes)?;
         match subscribers::answered(&streams) {
-            answered @ 1.. if held == Held::Wait => Err(format!("{answered} waits were not held").into()),
+            answered @ 1.. if kind == ChannelKind::Wait => {
+                Err(format!("{answered} waits were not held").into())
+            }
             _ => Ok((before, after, opened)),
         }
     })
@@ -130,7 +133,7 @@ fn look(
 impl Cost {
     fn new(
         args: &ChannelsArgs,
-        held: Held,
+        kind: ChannelKind,
         side: Side,
         before: Resident,
         after: Resident,
@@ -138,7 +141,7 @@ impl Cost {
     ) -> Self {
         let each = |before: u64, after: u64| to_f64(after.saturating_sub(before)) / to_f64(args.channels);
         Self {
-            held,
+            kind,
             side,
             rss_per_channel: each(before.rss, after.rss),
             pss_per_channel: each(before.pss, after.pss),

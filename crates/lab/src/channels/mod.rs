@@ -1,4 +1,4 @@
-//! Held channels, ours beside Nchan's: what one costs while nothing happens, and how fast messages go over them.
+//! Held channels, ours compared with Nchan's: memory of an idle channel, and throughput and latency of messages.
 
 mod memory;
 mod push;
@@ -12,23 +12,23 @@ use crate::{
     Failure,
     args::ChannelsArgs,
     clients::messages,
+    report_progress,
     servers::{gateway, nchan::Nchan},
-    tell,
 };
 
 pub(crate) use report::Report;
 
-/// How a client waits for messages.
+/// The transport that a client waits for messages on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Held {
+pub(crate) enum ChannelKind {
     Sse,
     WebSocket,
-    /// A wait of ours, a long poll of Nchan's.
+    /// Our `GET /v1/exchanges/{id}/wait`, Nchan's long poll.
     Wait,
 }
 
-/// Whose.
+/// The server under measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Side {
@@ -36,7 +36,7 @@ pub(crate) enum Side {
     Nchan,
 }
 
-impl Held {
+impl ChannelKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sse => "SSE",
@@ -55,10 +55,10 @@ impl Side {
     }
 }
 
-/// Measures everything.
+/// Runs `bench channels`: memory first, then messages.
 pub(crate) fn run(args: &ChannelsArgs) -> Result<Report, Failure> {
     let gateway = gateway::program(args.gateway.as_deref())?;
-    Nchan::is_installed()?;
+    Nchan::check_installed()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let memory = match args.only_push {
         true => Vec::new(),
@@ -68,39 +68,39 @@ pub(crate) fn run(args: &ChannelsArgs) -> Result<Report, Failure> {
         true => Vec::new(),
         false => push::measure(args, &runtime)?,
     };
-    tell("done");
+    report_progress("done");
     Ok(Report::new(args, &memory, push))
 }
 
-/// What opens the channel of this number on our gateway.
-pub(crate) fn our_request(held: Held, key: &str, channel: u64) -> String {
+/// The request that opens channel number `channel` on our gateway.
+pub(crate) fn our_request(kind: ChannelKind, key: &str, channel: u64) -> String {
     let enforcer = messages::enforcer(channel);
-    let path = match held {
-        Held::Sse => format!("/v1/sse/enforcers/{enforcer}"),
-        Held::WebSocket => format!("/v1/ws?role=enforcer&id={enforcer}"),
-        Held::Wait => format!("/v1/exchanges/{}/wait?timeout=60", messages::request_id(channel)),
+    let path = match kind {
+        ChannelKind::Sse => format!("/v1/sse/enforcers/{enforcer}"),
+        ChannelKind::WebSocket => format!("/v1/ws?role=enforcer&id={enforcer}"),
+        ChannelKind::Wait => format!("/v1/exchanges/{}/wait?timeout=60", messages::request_id(channel)),
     };
-    request(held, &path, &format!("authorization: Bearer {key}\r\n"))
+    request(kind, &path, &format!("authorization: Bearer {key}\r\n"))
 }
 
-/// What opens the channel of this number on the peer.
-fn peer_request(held: Held, channel: u64) -> String {
-    let folder = match held {
-        Held::Sse => "sse",
-        Held::WebSocket => "ws",
-        Held::Wait => "lp",
+/// The request that opens channel number `channel` on Nchan.
+fn peer_request(kind: ChannelKind, channel: u64) -> String {
+    let folder = match kind {
+        ChannelKind::Sse => "sse",
+        ChannelKind::WebSocket => "ws",
+        ChannelKind::Wait => "lp",
     };
-    request(held, &format!("/{folder}/{channel}"), "")
+    request(kind, &format!("/{folder}/{channel}"), "")
 }
 
-fn request(held: Held, path: &str, authorization: &str) -> String {
-    let kind = match held {
-        Held::Sse => "accept: text/event-stream\r\n",
-        Held::WebSocket => {
+fn request(kind: ChannelKind, path: &str, authorization: &str) -> String {
+    let headers = match kind {
+        ChannelKind::Sse => "accept: text/event-stream\r\n",
+        ChannelKind::WebSocket => {
             "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
              sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
         }
-        Held::Wait => "",
+        ChannelKind::Wait => "",
     };
-    format!("GET {path} HTTP/1.1\r\nhost: lab\r\n{authorization}{kind}\r\n")
+    format!("GET {path} HTTP/1.1\r\nhost: lab\r\n{authorization}{headers}\r\n")
 }

@@ -1,23 +1,23 @@
-//! The push path alone, ours and the peer's by turns: as fast as it goes, and at a rate that both hold.
+//! Pushed messages, alternating between our gateway and Nchan: at full speed, and at a rate that both sustain.
 
 use tokio::runtime::Runtime;
 
 use super::{
-    Held, Side,
+    ChannelKind, Side,
     stretch::{Plan, Stretch},
 };
-use crate::{Failure, args::ChannelsArgs, cpu::to_f64, tell};
+use crate::{Failure, args::ChannelsArgs, cpu::to_f64, report_progress};
 
-/// A rate that is not reached is taken down to this share of what is.
-const EASE: f64 = 0.8;
+/// If one server does not reach the requested rate, both get this fraction of what it reached.
+const REDUCED_RATE: f64 = 0.8;
 
 pub(crate) fn measure(args: &ChannelsArgs, runtime: &Runtime) -> Result<Vec<Stretch>, Failure> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for round in 1..=args.rounds {
-        for held in [Held::Sse, Held::WebSocket] {
+        for kind in [ChannelKind::Sse, ChannelKind::WebSocket] {
             let mut take = |side, paced_at| -> Result<f64, Failure> {
-                let stretch = Plan { round, held, side, paced_at }.run(args, runtime)?;
-                tell(&progress(args, &stretch));
+                let stretch = Plan { round, kind, side, paced_at }.run(args, runtime)?;
+                report_progress(&progress(args, &stretch));
                 let per_second = stretch.per_second;
                 stretches.push(stretch);
                 Ok(per_second)
@@ -33,17 +33,17 @@ pub(crate) fn measure(args: &ChannelsArgs, runtime: &Runtime) -> Result<Vec<Stre
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
 fn rate_for_both(wanted: u64, slower: f64) -> u64 {
-    if slower * EASE >= to_f64(wanted) { wanted } else { (slower * EASE) as u64 }
+    if slower * REDUCED_RATE >= to_f64(wanted) { wanted } else { (slower * REDUCED_RATE) as u64 }
 }
 
 fn progress(args: &ChannelsArgs, stretch: &Stretch) -> String {
-    let paced = stretch.paced_at.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate}/s"));
+    let paced = stretch.paced_at.map_or("at full speed".to_owned(), |rate| format!("at {rate}/s"));
     format!(
         "push: round {} of {}: {:9} {:5} {paced:18} {:6.0}/s, p50 {:.2} ms, p99 {:.2} ms, {:3.0} µs of the \
          server each, {} lost, foreign CPU {:2.0} %{}",
         stretch.round,
         args.rounds,
-        stretch.held.name(),
+        stretch.kind.name(),
         stretch.side.name(),
         stretch.per_second,
         stretch.p50_ms,

@@ -1,26 +1,26 @@
-//! What was measured, ours beside the peer's.
+//! The report of `bench channels`: ours compared with Nchan's.
 
 use serde::Serialize;
 
-use super::{Held, Side, memory::Cost, stretch::Stretch};
+use super::{ChannelKind, Side, memory::Cost, stretch::Stretch};
 use crate::{args::ChannelsArgs, clients::messages::PEER_BODY_BYTES, figures::median};
 
-/// Everything.
+/// All results, and the arguments that they were measured with.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// Resident bytes of an idle channel, ours divided by Nchan's: the worst kind. The goal is at most 0.65.
     pub(crate) ratio: f64,
     /// Messages a second, ours divided by Nchan's: the worst kind. The goal is at least 1.4.
     pub(crate) messages_ratio: f64,
-    /// p99 at a rate that both hold, ours divided by Nchan's: the worst kind. The goal is at most 1.
+    /// p99 at a rate that both sustain, ours divided by Nchan's: the worst kind. The goal is at most 1.
     pub(crate) p99_ratio: f64,
     pub(crate) channels: u64,
     pub(crate) subscribers: u64,
     pub(crate) rounds: u64,
     pub(crate) seconds: u64,
-    /// Whether each message was a whole decision, or the push path alone.
+    /// Whether each message was a complete decision, or only used the push path.
     pub(crate) whole_decisions: bool,
-    /// Exchanges that were submitted before each stretch that goes as fast as it can, outside of its time.
+    /// Exchanges that were submitted before each stretch at full speed, not included in its time.
     pub(crate) exchanges_prepared: u64,
     pub(crate) peer_body_bytes: usize,
     pub(crate) memory: Vec<MemoryOf>,
@@ -30,25 +30,27 @@ pub(crate) struct Report {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct MemoryOf {
-    pub(crate) held: Held,
+    #[serde(rename = "held")]
+    pub(crate) kind: ChannelKind,
     pub(crate) ours: Cost,
     pub(crate) nchan: Cost,
     pub(crate) ratio: f64,
-    /// With shared pages by their share.
+    /// The ratio of proportional set sizes.
     pub(crate) pss_ratio: f64,
 }
 
-/// The rounds of one kind, without those in which somebody was disturbed, unless all were. All figures are
-/// medians of the rounds, ratios those of the rounds' ratios.
+/// The rounds of one kind, without disturbed ones, unless all were disturbed. Figures are medians of the rounds,
+/// ratios are medians of the rounds' ratios.
 #[derive(Debug, Serialize)]
 pub(crate) struct PushOf {
-    pub(crate) held: Held,
+    #[serde(rename = "held")]
+    pub(crate) kind: ChannelKind,
     pub(crate) ours: Pushed,
     pub(crate) nchan: Pushed,
     pub(crate) messages_ratio: f64,
     pub(crate) p99_ratio: f64,
     pub(crate) paced_at: f64,
-    /// How many of the stretches had more than a tenth of the CPU go to others.
+    /// How many stretches had more than a tenth of the CPU used by other processes.
     pub(crate) disturbed: usize,
 }
 
@@ -65,9 +67,9 @@ pub(crate) struct Pushed {
 impl Report {
     pub(crate) fn new(args: &ChannelsArgs, costs: &[Cost], stretches: Vec<Stretch>) -> Self {
         let memory: Vec<MemoryOf> = costs.chunks_exact(2).map(MemoryOf::new).collect();
-        let push: Vec<PushOf> = [Held::Sse, Held::WebSocket]
+        let push: Vec<PushOf> = [ChannelKind::Sse, ChannelKind::WebSocket]
             .into_iter()
-            .filter_map(|held| PushOf::new(held, &stretches))
+            .filter_map(|kind| PushOf::new(kind, &stretches))
             .collect();
         Self {
             ratio: memory.iter().map(|of| of.ratio).fold(0.0, f64::max),
@@ -91,11 +93,11 @@ impl Report {
 }
 
 impl MemoryOf {
-    /// Costs come in pairs, ours first.
+    /// `pair` is our cost and then Nchan's.
     fn new(pair: &[Cost]) -> Self {
         let (ours, nchan) = (pair[0].clone(), pair[1].clone());
         Self {
-            held: ours.held,
+            kind: ours.kind,
             ratio: ours.rss_per_channel / nchan.rss_per_channel,
             pss_ratio: ours.pss_per_channel / nchan.pss_per_channel,
             ours,
@@ -105,13 +107,13 @@ impl MemoryOf {
 }
 
 impl PushOf {
-    fn new(held: Held, stretches: &[Stretch]) -> Option<Self> {
+    fn new(kind: ChannelKind, stretches: &[Stretch]) -> Option<Self> {
         let of = |paced: bool| -> Pairs<'_> {
             let of = |side| {
-                let asked = move |stretch: &&Stretch| {
-                    stretch.held == held && stretch.side == side && stretch.paced_at.is_some() == paced
+                let selected = move |stretch: &&Stretch| {
+                    stretch.kind == kind && stretch.side == side && stretch.paced_at.is_some() == paced
                 };
-                stretches.iter().filter(asked)
+                stretches.iter().filter(selected)
             };
             undisturbed(of(Side::Ours).zip(of(Side::Nchan)).collect())
         };
@@ -123,21 +125,21 @@ impl PushOf {
         let (our_fast, peers_fast): (Vec<_>, Vec<_>) = fast.iter().copied().unzip();
         let (our_paced, peers_paced): (Vec<_>, Vec<_>) = paced.iter().copied().unzip();
         Some(Self {
-            held,
+            kind,
             messages_ratio: ratio(&fast, |stretch| stretch.per_second),
             p99_ratio: ratio(&paced, |stretch| stretch.p99_ms),
             paced_at: median(our_paced.iter().map(|stretch| stretch.per_second).collect()),
-            disturbed: stretches.iter().filter(|stretch| stretch.held == held && stretch.disturbed).count(),
+            disturbed: stretches.iter().filter(|stretch| stretch.kind == kind && stretch.disturbed).count(),
             ours: Pushed::new(&our_fast, &our_paced),
             nchan: Pushed::new(&peers_fast, &peers_paced),
         })
     }
 }
 
-/// Ours and the peer's of the same round.
+/// Our stretch and Nchan's of the same round.
 type Pairs<'a> = Vec<(&'a Stretch, &'a Stretch)>;
 
-/// Those in which nobody was disturbed; all of them if there are none.
+/// The pairs in which neither was disturbed; all pairs if there are none.
 fn undisturbed(pairs: Pairs<'_>) -> Pairs<'_> {
     let calm: Pairs<'_> =
         pairs.iter().copied().filter(|(ours, nchan)| !ours.disturbed && !nchan.disturbed).collect();

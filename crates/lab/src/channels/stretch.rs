@@ -1,11 +1,11 @@
-//! One stretch of messages over one fresh server, with so many subscribers.
+//! One stretch of messages over a freshly started server.
 
 use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use tokio::{runtime::Runtime, time::sleep};
 
-use super::{Held, Side, our_request, peer_request};
+use super::{ChannelKind, Side, our_request, peer_request};
 use crate::{
     Failure,
     args::ChannelsArgs,
@@ -16,46 +16,47 @@ use crate::{
         publishers::{Pace, publish},
         subscribers::{self, Answer},
     },
-    cpu::{Shares, Ticks, to_f64},
+    cpu::{CpuUsage, Ticks, to_f64},
     figures::{milliseconds, percentile},
     servers::{gateway::Gateway, nchan::Nchan},
     stopwatch::Stopwatch,
 };
 
-/// Above this share of the CPU for others a stretch is marked.
-const DISTURBED: f64 = 0.1;
+/// A stretch counts as disturbed if other processes used more than this fraction of the CPU.
+const MAX_FOREIGN_CPU: f64 = 0.1;
 
-/// More messages a second than anybody publishes here.
-const MOST_PER_SECOND: u64 = 60_000;
+/// More messages a second than the publishers can reach.
+const MAX_PER_SECOND: u64 = 60_000;
 
-/// The last messages get so long to arrive.
-const LAST: Duration = Duration::from_secs(2);
+/// How long to wait for the last messages.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What came of a stretch.
+/// The results of a stretch.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Stretch {
     pub(crate) round: u64,
-    pub(crate) held: Held,
+    #[serde(rename = "held")]
+    pub(crate) kind: ChannelKind,
     pub(crate) side: Side,
-    /// What was asked for; none means as fast as it goes.
+    /// The requested messages a second; `None` means full speed.
     pub(crate) paced_at: Option<u64>,
     pub(crate) published: u64,
     pub(crate) lost: u64,
-    /// Messages that arrived, by the second.
+    /// Messages that arrived, per second.
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// CPU of the server for each message.
+    /// CPU time of the server per message, in microseconds.
     pub(crate) server_us_per_message: f64,
-    pub(crate) cpu: Shares,
+    pub(crate) cpu: CpuUsage,
     pub(crate) disturbed: bool,
 }
 
-/// Which stretch.
+/// The parameters of a stretch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) round: u64,
-    pub(crate) held: Held,
+    pub(crate) kind: ChannelKind,
     pub(crate) side: Side,
     pub(crate) paced_at: Option<u64>,
 }
@@ -73,13 +74,13 @@ impl Plan {
         if !args.whole_decisions {
             return self.over_our_push_path(args, runtime, &gateway);
         }
-        let most = args.seconds * self.paced_at.unwrap_or(args.prepared_per_second);
-        // Subscribers come first: their channels are known before anything is delivered over them.
-        let (key, held) = (gateway.enforcer_key.clone(), self.held);
-        let request = move |channel| our_request(held, &key, channel);
+        let max_messages = args.seconds * self.paced_at.unwrap_or(args.prepared_per_second);
+        // Subscribers connect first, so that their channels exist before anything is delivered over them.
+        let (key, kind) = (gateway.enforcer_key.clone(), self.kind);
+        let request = move |channel| our_request(kind, &key, channel);
         let streams =
             runtime.block_on(subscribers::open(gateway.address, args.subscribers, self.answer(), request))?;
-        publish(Pace::Count(most), || {
+        publish(Pace::Count(max_messages), || {
             let mut connection = Connection::open(gateway.address)?;
             let gateway = &gateway;
             Ok(move |message: u64| {
@@ -87,7 +88,7 @@ impl Plan {
                 Ok(connection.call(&messages::submission(&gateway.enforcer_key, message, &enforcer))?)
             })
         })?;
-        self.measure(args, runtime, gateway.pid(), streams, most, |watch| {
+        self.measure(args, runtime, gateway.pid(), streams, max_messages, |watch| {
             let mut connection = Connection::open(gateway.address)?;
             let gateway = &gateway;
             Ok(move |message| {
@@ -97,14 +98,14 @@ impl Plan {
         })
     }
 
-    /// Each subscriber's exchange is decided beforehand; what is published then goes into its mailbox directly.
+    /// Each subscriber's exchange is decided beforehand; published messages then go directly into its mailbox.
     fn over_our_push_path(
         self,
         args: &ChannelsArgs,
         runtime: &Runtime,
         gateway: &Gateway,
     ) -> Result<Stretch, Failure> {
-        let (key, held) = (gateway.enforcer_key.clone(), self.held);
+        let (key, kind) = (gateway.enforcer_key.clone(), self.kind);
         publish(Pace::Count(args.subscribers), || {
             let mut connection = Connection::open(gateway.address)?;
             Ok(move |channel: u64| {
@@ -113,11 +114,11 @@ impl Plan {
                 Ok(connection.call(&messages::uncounted_decision(&gateway.approver_key, channel))?)
             })
         })?;
-        let request = move |channel| our_request(held, &key, channel);
+        let request = move |channel| our_request(kind, &key, channel);
         let streams =
             runtime.block_on(subscribers::open(gateway.address, args.subscribers, self.answer(), request))?;
-        let most = args.seconds * MOST_PER_SECOND;
-        self.measure(args, runtime, gateway.pid(), streams, most, |watch| {
+        let max_messages = args.seconds * MAX_PER_SECOND;
+        self.measure(args, runtime, gateway.pid(), streams, max_messages, |watch| {
             let mut connection = Connection::open(gateway.address)?;
             Ok(move |message: u64| {
                 let channel = message % args.subscribers;
@@ -128,12 +129,12 @@ impl Plan {
 
     fn over_nchan(self, args: &ChannelsArgs, runtime: &Runtime) -> Result<Stretch, Failure> {
         let nchan = Nchan::start()?;
-        let held = self.held;
-        let request = move |channel| peer_request(held, channel);
+        let kind = self.kind;
+        let request = move |channel| peer_request(kind, channel);
         let streams =
             runtime.block_on(subscribers::open(nchan.address, args.subscribers, self.answer(), request))?;
-        let most = args.seconds * MOST_PER_SECOND;
-        self.measure(args, runtime, nchan.pid(), streams, most, |watch| {
+        let max_messages = args.seconds * MAX_PER_SECOND;
+        self.measure(args, runtime, nchan.pid(), streams, max_messages, |watch| {
             let mut connection = Connection::open(nchan.address)?;
             Ok(move |message: u64| {
                 let channel = message % args.subscribers;
@@ -143,7 +144,7 @@ impl Plan {
     }
 
     fn answer(self) -> Answer {
-        Answer::Head(if self.held == Held::WebSocket { 101 } else { 200 })
+        Answer::Head(if self.kind == ChannelKind::WebSocket { 101 } else { 200 })
     }
 
     fn measure<P>(
@@ -152,17 +153,17 @@ impl Plan {
         runtime: &Runtime,
         server: u32,
         streams: Vec<tokio::net::TcpStream>,
-        most: u64,
+        max_messages: u64,
         make: impl Fn(Stopwatch) -> Result<P, Failure> + Sync,
     ) -> Result<Stretch, Failure>
     where
         P: FnMut(u64) -> Result<(), Failure>,
     {
         let length = Duration::from_secs(args.seconds);
-        let arrivals = Arc::new(Arrivals::new(usize::try_from(most)?));
+        let arrivals = Arc::new(Arrivals::new(usize::try_from(max_messages)?));
         let pace = match self.paced_at {
             Some(rate) => Pace::PerSecond(length, rate),
-            None => Pace::Flat(length, most),
+            None => Pace::Flat(length, max_messages),
         };
         let entered = runtime.enter();
         let watch = Stopwatch::start();
@@ -175,21 +176,21 @@ impl Plan {
         let cpu = Ticks::read(&[server])?.since(before);
         runtime.block_on(async {
             let last = Stopwatch::start();
-            while arrivals.count() < published && last.elapsed() < LAST {
+            while arrivals.count() < published && last.elapsed() < ARRIVAL_TIMEOUT {
                 sleep(Duration::from_millis(5)).await;
             }
         });
         drop(listeners);
-        Ok(self.judge(&arrivals, published, began, ended, cpu))
+        Ok(self.summarize(&arrivals, published, began, ended, cpu))
     }
 
-    fn judge(
+    fn summarize(
         self,
         arrivals: &Arrivals,
         published: u64,
         began: Duration,
         ended: Duration,
-        cpu: Shares,
+        cpu: CpuUsage,
     ) -> Stretch {
         let seconds = ended.saturating_sub(began).as_secs_f64();
         let in_time = arrivals.arrived().filter(|arrived| arrived.at <= ended).count();
@@ -199,7 +200,7 @@ impl Plan {
         let server_seconds = cpu.servers * to_f64(cores as u64) * seconds;
         Stretch {
             round: self.round,
-            held: self.held,
+            kind: self.kind,
             side: self.side,
             paced_at: self.paced_at,
             published,
@@ -209,7 +210,7 @@ impl Plan {
             p99_ms: milliseconds(percentile(&latencies, 99)),
             server_us_per_message: server_seconds * 1e6 / to_f64(published.max(1)),
             cpu,
-            disturbed: cpu.foreign > DISTURBED,
+            disturbed: cpu.foreign > MAX_FOREIGN_CPU,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The report as tables for people.
+//! The report of `bench channels` as tables.
 
 use super::report::{MemoryOf, PushOf, Pushed, Report};
 use crate::{cpu::to_f64, table::aligned};
@@ -14,7 +14,7 @@ impl Report {
         if !self.push.is_empty() {
             lines.push(format!(
                 "{}: {} subscribers, 8 publishers, {} rounds of {} s; ours on a store in memory",
-                if self.whole_decisions { "Whole decisions" } else { "The push path alone" },
+                if self.whole_decisions { "Complete decisions" } else { "The push path alone" },
                 self.subscribers,
                 self.rounds,
                 self.seconds
@@ -22,8 +22,8 @@ impl Report {
             lines.extend(push(&self.push));
             lines.push(format!(
                 "worst ratios: messages a second {:.2} (goal: at least 1.4), p99 {:.2} (goal: at most 1.0)\n\
-                 Before each stretch as fast as it goes, {} exchanges were made outside of its time. Nchan's \
-                 messages have {} B, ours 328.\nLatencies in ms, CPU of the server in µs for each message as fast as it goes; \
+                 Before each stretch at full speed, {} exchanges were submitted, not included in its time. Nchan's \
+                 messages have {} B, ours 328.\nLatencies in ms, CPU of the server in µs per message at full speed; \
                  disturbed: stretches with more than 10 % foreign CPU, of {};\ntheir rounds do not count unless all are.",
                 self.messages_ratio,
                 self.p99_ratio,
@@ -42,7 +42,7 @@ fn memory(kinds: &[MemoryOf]) -> Vec<String> {
     rows.extend(kinds.iter().map(|of| {
         let bytes = |figure: f64| format!("{figure:.0}");
         [
-            of.held.name().to_owned(),
+            of.kind.name().to_owned(),
             bytes(of.ours.rss_per_channel),
             bytes(of.nchan.rss_per_channel),
             format!("{:.2}", of.ratio),
@@ -74,7 +74,7 @@ fn push(kinds: &[PushOf]) -> Vec<String> {
         let row = |who: &str, pushed: &Pushed, ratios: [String; 2], disturbed: String| {
             let [messages_ratio, p99_ratio] = ratios;
             [
-                of.held.name().to_owned(),
+                of.kind.name().to_owned(),
                 who.to_owned(),
                 format!("{:.0}", pushed.per_second),
                 messages_ratio,

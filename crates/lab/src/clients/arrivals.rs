@@ -1,4 +1,4 @@
-//! When each message was sent and first arrived.
+//! When each message was sent, and when it first arrived.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,17 +7,17 @@ use std::{
 
 use super::messages::{MARK, STAMP_BYTES, read_stamp};
 
-/// A place for each message, by its number.
+/// One slot per message, by its number.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    places: Box<[Place]>,
+    slots: Box<[Slot]>,
     count: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct Slot {
     sent: AtomicU64,
-    /// Zero until it arrives.
+    /// In nanoseconds; zero until the message arrives.
     arrived: AtomicU64,
 }
 
@@ -29,20 +29,19 @@ pub(crate) struct Arrived {
 }
 
 impl Arrivals {
-    /// Room for so many messages.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { places: (0..most).map(|_| Place::default()).collect(), count: AtomicU64::new(0) }
+    pub(crate) fn new(max_messages: usize) -> Self {
+        Self { slots: (0..max_messages).map(|_| Slot::default()).collect(), count: AtomicU64::new(0) }
     }
 
-    /// How many have arrived.
+    /// How many messages have arrived.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Those that have.
+    /// The messages that have arrived, in the order of their numbers.
     pub(crate) fn arrived(&self) -> impl Iterator<Item = Arrived> {
-        self.places.iter().filter_map(|place| {
-            let (sent, arrived) = (place.sent.load(Ordering::Acquire), place.arrived.load(Ordering::Acquire));
+        self.slots.iter().filter_map(|slot| {
+            let (sent, arrived) = (slot.sent.load(Ordering::Acquire), slot.arrived.load(Ordering::Acquire));
             (arrived != 0).then(|| Arrived {
                 at: Duration::from_nanos(arrived),
                 latency: Duration::from_nanos(arrived.saturating_sub(sent)),
@@ -50,29 +49,29 @@ impl Arrivals {
         })
     }
 
-    /// Notes every message that lies whole in `read`, which was there at `now`; says where the rest begins.
-    pub(crate) fn note(&self, read: &[u8], now: Duration) -> usize {
+    /// Records every complete message in `read`, which arrived at `now`; returns where the incomplete rest begins.
+    pub(crate) fn record(&self, read: &[u8], now: Duration) -> usize {
         let mut from = 0;
         while let Some(found) = read[from..].windows(MARK.len()).position(|bytes| bytes == MARK) {
             let start = from + found + MARK.len();
             let Some(stamp) = read.get(start..start + STAMP_BYTES) else { return from + found };
             from = start + STAMP_BYTES;
             if let Some((sent, message)) = read_stamp(stamp) {
-                self.note_one(sent, message, now);
+                self.record_one(sent, message, now);
             }
         }
-        // The mark itself may be cut.
+        // The mark itself may be incomplete.
         from.max(read.len().saturating_sub(MARK.len() - 1))
     }
 
-    fn note_one(&self, sent: u64, message: u64, now: Duration) {
-        let Some(place) = usize::try_from(message).ok().and_then(|message| self.places.get(message)) else {
+    fn record_one(&self, sent: u64, message: u64, now: Duration) {
+        let Some(slot) = usize::try_from(message).ok().and_then(|message| self.slots.get(message)) else {
             return;
         };
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        place.sent.store(sent, Ordering::Release);
+        slot.sent.store(sent, Ordering::Release);
         // What comes again has been here.
-        if place.arrived.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        if slot.arrived.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.count.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -89,9 +88,9 @@ mod tests {
         for cut in 0..text.len() {
             let arrivals = Arrivals::new(2);
             let (now, mut read) = (Duration::from_nanos(12), text.as_bytes()[..cut].to_vec());
-            read.drain(..arrivals.note(&read, now));
+            read.drain(..arrivals.record(&read, now));
             read.extend_from_slice(&text.as_bytes()[cut..]);
-            read.drain(..arrivals.note(&read, now));
+            read.drain(..arrivals.record(&read, now));
             assert_eq!(arrivals.count(), 1, "cut at {cut}");
             let latencies: Vec<_> = arrivals.arrived().map(|arrived| arrived.latency.as_nanos()).collect();
             assert_eq!(latencies, [7]);

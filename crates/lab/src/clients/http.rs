@@ -1,4 +1,4 @@
-//! One connection that is kept alive, one request at a time.
+//! A blocking HTTP/1.1 client: one keep-alive connection, one request at a time.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-/// Nobody takes this long to answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Blocks: each publisher has a thread of its own.
+/// Calls block: each publisher has its own thread.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
@@ -20,11 +20,11 @@ impl Connection {
     pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(Self { stream, read: Vec::new() })
     }
 
-    /// Sends a request and reads the answer to it; anything but a 2xx is an error.
+    /// Sends a request and reads its response; any status but 2xx is an error.
     pub(crate) fn call(&mut self, request: &[u8]) -> io::Result<()> {
         self.stream.write_all(request)?;
         self.read.clear();
@@ -34,7 +34,7 @@ impl Connection {
             }
             self.read_more()?;
         };
-        let (status, body) = Self::understand(&self.read[..head])?;
+        let (status, body) = Self::parse_head(&self.read[..head])?;
         match body {
             Body::Length(length) => {
                 while self.read.len() < head + length {
@@ -64,10 +64,10 @@ impl Connection {
         }
     }
 
-    fn understand(head: &[u8]) -> io::Result<(u16, Body)> {
+    fn parse_head(head: &[u8]) -> io::Result<(u16, Body)> {
         let head = std::str::from_utf8(head).map_err(io::Error::other)?;
         let status = head.get(9..12).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| io::Error::other("not an answer"))?;
+        let status = status.ok_or_else(|| io::Error::other("not an HTTP response"))?;
         let value = |name: &str| {
             let line = head
                 .lines()
@@ -76,7 +76,7 @@ impl Connection {
         };
         let body = match value("content-length:").map(str::parse) {
             Some(Ok(length)) => Body::Length(length),
-            Some(Err(_)) => return Err(io::Error::other("not a length")),
+            Some(Err(_)) => return Err(io::Error::other("not a content-length")),
             None if value("transfer-encoding:").is_some() => Body::Chunked,
             None => Body::Length(0),
         };

@@ -1,43 +1,43 @@
-//! What is sent, byte for byte. Every published message has a stamp, `"nonce":"<sent>-<number>"`.
+//! The requests as bytes. Every published message has a stamp, `"nonce":"<sent>-<number>"`.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-/// What the gateway takes an approver for that names none, with a key for any.
+/// The approver that the gateway assumes if a key for any approver names none.
 const APPROVER: &str = "dev-approver";
 const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const LATER: &str = "2099-01-01T00:00:00Z";
 
-/// Bytes of what is published over the peer.
+/// Size of a message published over Nchan.
 pub(crate) const PEER_BODY_BYTES: usize = 203;
 
-/// What comes before the stamp.
+/// The bytes that precede a stamp.
 pub(crate) const MARK: &[u8] = b"\"nonce\":\"";
-/// When it was sent, in nanoseconds, and the number of the message.
+/// Size of a stamp: the send time in nanoseconds, a dash, and the number of the message.
 pub(crate) const STAMP_BYTES: usize = 18 + 1 + 9;
 
 pub(crate) fn stamp(sent: Duration, message: u64) -> String {
     format!("{:018}-{message:09}", sent.as_nanos())
 }
 
-/// Reads a stamp, if it is one.
+/// Parses a stamp into send time and number; `None` if it is none.
 pub(crate) fn read_stamp(bytes: &[u8]) -> Option<(u64, u64)> {
     let (sent, message) = std::str::from_utf8(bytes).ok()?.split_once('-')?;
     Some((sent.parse().ok()?, message.parse().ok()?))
 }
 
-/// The enforcer that holds this channel.
+/// The enforcer with channel number `channel`.
 pub(crate) fn enforcer(channel: u64) -> String {
     format!("enforcer-{channel}")
 }
 
-/// The exchange of this number.
+/// The id of exchange number `message`.
 pub(crate) fn request_id(message: u64) -> String {
     format!("request-{message:09}")
 }
 
-/// An enforcer's submission of the exchange of this number.
+/// An enforcer's submission of exchange number `message`.
 pub(crate) fn submission(key: &str, message: u64, enforcer: &str) -> Vec<u8> {
     let body = json!({
         "msgType": "artifact.submit", "requestId": request_id(message), "createdAt": "2026-11-15T12:00:00Z",
@@ -49,17 +49,17 @@ pub(crate) fn submission(key: &str, message: u64, enforcer: &str) -> Vec<u8> {
     post("/v1/artifacts", Some(key), &body.to_string())
 }
 
-/// A bare decision on the exchange of this number.
+/// A decision without envelope on exchange number `message`.
 pub(crate) fn decision(key: &str, message: u64, sent: Duration) -> Vec<u8> {
     post("/v1/decision", Some(key), &decision_body(&request_id(message), &stamp(sent, message)))
 }
 
-/// A decision that is not counted, on the exchange of this number.
+/// A decision on exchange number `number` without a stamp, which [`super::arrivals`] does not count.
 pub(crate) fn uncounted_decision(key: &str, number: u64) -> Vec<u8> {
     post("/v1/decision", Some(key), &decision_body(&request_id(number), "uncounted"))
 }
 
-/// The same body, published over this channel without being decided on.
+/// The body of a decision, published over this channel without deciding.
 pub(crate) fn published(channel: u64, message: u64, sent: Duration) -> Vec<u8> {
     let body = decision_body(&request_id(channel), &stamp(sent, message));
     post(&format!("/lab/publish/{channel}"), None, &body)
@@ -71,7 +71,7 @@ fn decision_body(request: &str, nonce: &str) -> String {
     )
 }
 
-/// A message of the peer.
+/// A request that publishes a message over Nchan.
 pub(crate) fn peer_message(channel: u64, message: u64, sent: Duration) -> Vec<u8> {
     let mut body = format!(r#"{{"nonce":"{}","filling":""#, stamp(sent, message));
     body.extend(std::iter::repeat_n('x', PEER_BODY_BYTES - 2 - body.len()));

@@ -1,4 +1,4 @@
-//! What talks to the servers: plain sockets, the same for ours and for the peer.
+//! Clients on plain sockets, the same for our gateway and for Nchan.
 
 pub(crate) mod arrivals;
 pub(crate) mod http;

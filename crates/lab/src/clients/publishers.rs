@@ -1,4 +1,4 @@
-//! Publishers: a thread each, which calls again as soon as it is answered, or when its time has come.
+//! Publishers: one thread each, which sends the next message after a response, or at its scheduled time.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -8,25 +8,25 @@ use std::{
 
 use crate::{Failure, stopwatch::Stopwatch};
 
-/// Connections that publish at once.
+/// Concurrent connections that publish.
 pub(crate) const PUBLISHERS: usize = 8;
 
-/// Who is this far behind at the end has not held the rate, and need not catch up.
+/// A publisher that is further behind than this at the end has not sustained the rate, and stops without catching up.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// For how long, and how fast.
+/// How long and how fast to publish.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
-    /// So many in all, as fast as they are answered.
+    /// This number of messages at full speed.
     Count(u64),
-    /// For so long, as fast as they are answered, but not more than so many.
+    /// For this time at full speed, with a maximum number of messages.
     Flat(Duration, u64),
-    /// For so long, so many a second.
+    /// For this time, at this number of messages a second.
     PerSecond(Duration, u64),
 }
 
-/// Calls the publishers that `make` makes with the numbers of messages, each number once, in order. Says how
-/// many were published.
+/// Calls publishers from `make` with the numbers of messages, each number once, in ascending order. Returns the
+/// number of published messages.
 pub(crate) fn publish<M, P>(pace: Pace, make: M) -> Result<u64, Failure>
 where
     M: Fn() -> Result<P, Failure> + Sync,
@@ -52,11 +52,11 @@ where
     Ok(sent.into_inner())
 }
 
-/// Waits for the time of this message; says whether there is one.
+/// Waits for the scheduled time of this message; returns whether to send it.
 fn is_due(pace: Pace, message: u64, watch: Stopwatch) -> bool {
     match pace {
         Pace::Count(count) => message < count,
-        Pace::Flat(length, most) => message < most && watch.elapsed() < length,
+        Pace::Flat(length, max_messages) => message < max_messages && watch.elapsed() < length,
         Pace::PerSecond(length, rate) => {
             let due = Duration::from_nanos(message.saturating_mul(1_000_000_000) / rate.max(1));
             while let Some(early) = due.checked_sub(watch.elapsed()).filter(|early| !early.is_zero()) {

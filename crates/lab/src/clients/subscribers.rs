@@ -1,4 +1,4 @@
-//! Connections that are held: opened from several addresses, so that ports suffice, and read for messages.
+//! Long-lived connections: opened from several source addresses, because ports are limited, and read for messages.
 
 use std::{
     io,
@@ -20,22 +20,22 @@ use tokio::{
 use super::arrivals::Arrivals;
 use crate::{Failure, stopwatch::Stopwatch};
 
-/// So many connections are opened at a time.
+/// How many tasks open connections concurrently.
 const OPENERS: u64 = 64;
-/// And not more than so many in a second.
-const PER_SECOND: u64 = 4_000;
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The limit of new connections a second.
+const MAX_OPENED_PER_SECOND: u64 = 4_000;
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is answered at once.
+/// The immediate response to an opening request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A head with this status, and then messages.
+    /// A response head with this status, followed by messages.
     Head(u16),
-    /// Nothing until there is a message.
+    /// No response until there is a message.
     Nothing,
 }
 
-/// Opens `count` connections, on each of which `request` of its number is sent.
+/// Opens `count` connections and sends `request(number)` on each.
 pub(crate) async fn open<R>(
     address: SocketAddr,
     count: u64,
@@ -57,10 +57,11 @@ where
                 if channel >= count {
                     return Ok::<_, io::Error>(opened);
                 }
-                // Who comes all at once makes a server grow for that moment, and not for what it holds.
-                sleep_until(began + Duration::from_nanos(channel * 1_000_000_000 / PER_SECOND)).await;
+                // Connecting all at once would measure the server's peak, not the memory of open connections.
+                sleep_until(began + Duration::from_nanos(channel * 1_000_000_000 / MAX_OPENED_PER_SECOND))
+                    .await;
                 let opening = open_one(address, source(channel), answer, request(channel));
-                opened.push(timeout(PATIENCE, opening).await??);
+                opened.push(timeout(OPEN_TIMEOUT, opening).await??);
             }
         });
     }
@@ -71,7 +72,7 @@ where
     Ok(streams)
 }
 
-/// One of 127.0.0.2 to 127.0.0.9.
+/// A source address from 127.0.0.2 to 127.0.0.9.
 fn source(channel: u64) -> Ipv4Addr {
     let [.., last] = (channel % 8 + 2).to_be_bytes();
     Ipv4Addr::new(127, 0, 0, last)
@@ -102,13 +103,13 @@ async fn open_one(
     }
 }
 
-/// How many of these have been answered or closed.
+/// How many of the streams have data to read or are closed.
 pub(crate) fn answered(streams: &[TcpStream]) -> usize {
     let is_answered = |stream: &&TcpStream| !matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
     streams.iter().filter(is_answered).count()
 }
 
-/// Reads all of them for as long as the tasks live.
+/// Reads all streams until the tasks are dropped.
 pub(crate) fn listen(streams: Vec<TcpStream>, arrivals: &Arc<Arrivals>, watch: Stopwatch) -> JoinSet<()> {
     let mut listeners = JoinSet::new();
     for mut stream in streams {
@@ -116,7 +117,7 @@ pub(crate) fn listen(streams: Vec<TcpStream>, arrivals: &Arc<Arrivals>, watch: S
         listeners.spawn(async move {
             let mut read = Vec::with_capacity(4_096);
             while let Ok(1..) = stream.read_buf(&mut read).await {
-                let done = arrivals.note(&read, watch.elapsed());
+                let done = arrivals.record(&read, watch.elapsed());
                 read.drain(..done);
             }
         });

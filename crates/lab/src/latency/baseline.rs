@@ -1,4 +1,4 @@
-//! The least that it could take: one durable commit like a decision's, and one round trip over the loopback.
+//! The minimum possible: one durable commit like that of a decision, and one round trip over the loopback.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -13,7 +13,7 @@ use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
 use countersign_testkit::postgres::Postgres;
 
-use super::{Bench, Place, Timed, WARM_UP};
+use super::{LatencyBench, Place, Timed, WARM_UP};
 use crate::{
     Failure,
     clients::{
@@ -25,28 +25,28 @@ use crate::{
     workload::{Requests, Workload},
 };
 
-/// Bytes of a decision as a WebSocket frame brings it.
+/// Size of a decision in a WebSocket frame.
 const DELIVERED_BYTES: usize = 613;
 
-/// Bytes of a key of a gateway.
+/// Size of an API key.
 const KEY_BYTES: usize = 107;
 
 const APPROVERS: u64 = 1;
 
-impl Bench<'_> {
+impl LatencyBench<'_> {
     pub(super) fn baseline(&self, place: &Place, rate: u64, length: Duration) -> Result<Timed, Failure> {
         let store = self.runtime.block_on(open(place))?;
         let began = self.runtime.block_on(store.now())?;
         let requests = Requests::new(APPROVERS, self.args.enforcers, began)?;
         let posted = messages::decision(&"k".repeat(KEY_BYTES), 0, Duration::ZERO);
-        let echo = answering(posted.len())?;
+        let echo = start_echo(posted.len())?;
         let servers: Vec<u32> = place.postgres.as_ref().map(Postgres::pid).into_iter().collect();
         let latencies = Mutex::new(Vec::new());
         let commit = |workload| -> Result<(), Failure> {
             let (request, change) = requests.next(workload).ok_or("nothing to decide")??;
             match self.runtime.block_on(store.commit(change))? {
                 Outcome::Committed { .. } => requests.committed(workload, request),
-                Outcome::Conflict { .. } => return Err("a guard did not hold".into()),
+                Outcome::Conflict { .. } => return Err("a guard failed".into()),
             }
             Ok(())
         };
@@ -85,9 +85,9 @@ async fn open(place: &Place) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::new(SqliteStore::open(file, countersign_store_sqlite::Options::default())?))
 }
 
-/// Answers as many bytes as a delivery has whenever as many came as a decision has, on as many connections as
-/// there are publishers, before the watch starts and after.
-fn answering(posted_bytes: usize) -> Result<SocketAddr, Failure> {
+/// Starts a server that responds with as many bytes as a delivery has to as many as a decision has. It accepts one
+/// connection per publisher, for the warm-up and for the measurement.
+fn start_echo(posted_bytes: usize) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     let answer = move |mut stream: TcpStream| -> io::Result<()> {
@@ -100,7 +100,7 @@ fn answering(posted_bytes: usize) -> Result<SocketAddr, Failure> {
     };
     thread::spawn(move || {
         for stream in listener.incoming().take(2 * PUBLISHERS).flatten() {
-            // Ends when the publisher does.
+            // Ends when the publisher closes its connection.
             thread::spawn(move || answer(stream));
         }
     });

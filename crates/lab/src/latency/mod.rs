@@ -1,4 +1,4 @@
-//! From a decision to its delivery, beside the least that it could take: a bare commit and a round trip.
+//! Latency from a decision to its delivery, compared with the minimum possible: a bare commit and a round trip.
 
 mod baseline;
 mod ours;
@@ -13,26 +13,27 @@ use tokio::runtime::Runtime;
 
 use crate::{
     Failure,
-    args::{LatencyArgs, StoreKind},
-    cpu::{Shares, to_f64},
+    args::{Engine, LatencyArgs},
+    cpu::{CpuUsage, to_f64},
     figures::{milliseconds, percentile},
+    report_progress,
     servers::gateway,
-    tell,
 };
 
 pub(crate) use report::Report;
 
-/// A rate holds if so much of it is reached.
-const HOLDS: f64 = 0.98;
+/// A rate counts as sustained if this fraction of it is reached.
+const SUSTAINED: f64 = 0.98;
 
-/// One that does not hold is taken down by this, until it does, at most so often.
-const EASE: (u64, u64) = (3, 4);
-const TRIES: usize = 8;
+/// A rate that is not sustained is multiplied by this fraction.
+const REDUCTION: (u64, u64) = (3, 4);
+/// How many rates to try.
+const MAX_TRIES: usize = 8;
 
-/// Exchanges before the watch starts: connections and statements are made by the first ones.
+/// Exchanges before the measurement: the first ones open connections and prepare statements.
 const WARM_UP: u64 = 500;
 
-/// How long a rate is tried.
+/// How long to try a rate.
 const TRIAL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,7 +52,7 @@ impl Side {
     }
 }
 
-/// One side's turn in one round.
+/// The measurement of one side in one round.
 #[derive(Debug, Serialize)]
 pub(crate) struct Stretch {
     pub(crate) round: u64,
@@ -61,44 +62,44 @@ pub(crate) struct Stretch {
     pub(crate) p99_ms: f64,
     /// Decisions that never arrived.
     pub(crate) lost: u64,
-    pub(crate) cpu: Shares,
+    pub(crate) cpu: CpuUsage,
     #[serde(skip)]
     pub(crate) latencies: Vec<Duration>,
 }
 
-/// What a stretch came to.
+/// The raw results of a stretch.
 struct Timed {
     latencies: Vec<Duration>,
     published: u64,
     elapsed: Duration,
-    cpu: Shares,
+    cpu: CpuUsage,
 }
 
-/// Where one stretch keeps its data: new every time, so that every stretch meets the same.
+/// The data of one stretch: new every time, so that every stretch starts with an empty database.
 struct Place {
     folder: TempDir,
     postgres: Option<Postgres>,
 }
 
 impl Place {
-    fn new(store: StoreKind) -> Result<Self, Failure> {
-        let postgres = (store == StoreKind::Postgres).then(Postgres::start);
+    fn new(store: Engine) -> Result<Self, Failure> {
+        let postgres = (store == Engine::Postgres).then(Postgres::start);
         Ok(Self { folder: TempDir::new()?, postgres })
     }
 }
 
-/// Runs every round.
+/// Finds a sustainable rate, then measures both sides in every round.
 pub(crate) fn run(args: &LatencyArgs) -> Result<Report, Failure> {
     let program = gateway::program(args.gateway.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bench = Bench { args, program, runtime };
-    let rate = bench.rate_that_holds()?;
+    let bench = LatencyBench { args, program, runtime };
+    let rate = bench.sustainable_rate()?;
     let mut stretches = Vec::new();
     for round in 1..=args.rounds {
         for side in [Side::Ours, Side::Baseline] {
-            let timed = bench.turn(side, rate, Duration::from_secs(args.seconds))?;
+            let timed = bench.measure(side, rate, Duration::from_secs(args.seconds))?;
             let stretch = Stretch::new(round, side, timed);
-            tell(&format!(
+            report_progress(&format!(
                 "round {round} of {}: {:8} {:6.0}/s, p50 {:.2} ms, p99 {:.2} ms, {} lost, foreign CPU {:2.0} %",
                 args.rounds,
                 side.name(),
@@ -114,14 +115,14 @@ pub(crate) fn run(args: &LatencyArgs) -> Result<Report, Failure> {
     Ok(Report::new(args, rate, stretches))
 }
 
-struct Bench<'a> {
+struct LatencyBench<'a> {
     args: &'a LatencyArgs,
     program: std::path::PathBuf,
     runtime: Runtime,
 }
 
-impl Bench<'_> {
-    fn turn(&self, side: Side, rate: u64, length: Duration) -> Result<Timed, Failure> {
+impl LatencyBench<'_> {
+    fn measure(&self, side: Side, rate: u64, length: Duration) -> Result<Timed, Failure> {
         let place = Place::new(self.args.store)?;
         match side {
             Side::Ours => self.ours(&place, rate, length),
@@ -129,22 +130,22 @@ impl Bench<'_> {
         }
     }
 
-    fn rate_that_holds(&self) -> Result<u64, Failure> {
+    fn sustainable_rate(&self) -> Result<u64, Failure> {
         let mut rate = self.args.rate;
-        for _ in 0..TRIES {
-            let Timed { latencies, published, elapsed, cpu } = self.turn(Side::Ours, rate, TRIAL)?;
+        for _ in 0..MAX_TRIES {
+            let Timed { latencies, published, elapsed, cpu } = self.measure(Side::Ours, rate, TRIAL)?;
             let reached = to_f64(published) / elapsed.as_secs_f64().max(TRIAL.as_secs_f64());
-            tell(&format!(
+            report_progress(&format!(
                 "{rate} exchanges a second: {reached:.0} reached, {} delivered, foreign CPU {:2.0} %",
                 latencies.len(),
                 cpu.foreign * 100.0
             ));
-            if reached >= to_f64(rate) * HOLDS {
+            if reached >= to_f64(rate) * SUSTAINED {
                 return Ok(rate);
             }
-            rate = (rate * EASE.0 / EASE.1).max(1);
+            rate = (rate * REDUCTION.0 / REDUCTION.1).max(1);
         }
-        Err("no rate holds".into())
+        Err("no rate was sustained".into())
     }
 }
 

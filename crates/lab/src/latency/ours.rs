@@ -1,13 +1,13 @@
-//! The gateway: each exchange is submitted and then decided, and its enforcer has a WebSocket.
+//! Our gateway: each exchange is submitted and then decided, and its enforcer has a WebSocket.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{Bench, Place, Timed, WARM_UP};
+use super::{LatencyBench, Place, Timed, WARM_UP};
 use crate::{
     Failure,
-    channels::{Held, our_request},
+    channels::{ChannelKind, our_request},
     clients::{
         arrivals::Arrivals,
         http::Connection,
@@ -20,13 +20,13 @@ use crate::{
     stopwatch::Stopwatch,
 };
 
-/// The last decisions get so long to arrive.
-const LAST: Duration = Duration::from_secs(2);
+/// How long to wait for the last decisions.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Numbers from here on have no place among the arrivals.
+/// The first number of exchanges that are not timed: [`Arrivals`] has no slot for them.
 const UNTIMED: u64 = 500_000_000;
 
-impl Bench<'_> {
+impl LatencyBench<'_> {
     pub(super) fn ours(&self, place: &Place, rate: u64, length: Duration) -> Result<Timed, Failure> {
         let folder = place.folder.path();
         let gateway = match &place.postgres {
@@ -36,7 +36,7 @@ impl Bench<'_> {
         let mut servers = vec![gateway.pid()];
         servers.extend(place.postgres.as_ref().map(countersign_testkit::postgres::Postgres::pid));
         let (key, enforcers) = (gateway.enforcer_key.clone(), self.args.enforcers);
-        let request = move |channel| our_request(Held::WebSocket, &key, channel);
+        let request = move |channel| our_request(ChannelKind::WebSocket, &key, channel);
         let opening = subscribers::open(gateway.address, enforcers, Answer::Head(101), request);
         let streams = self.runtime.block_on(opening)?;
         let arrivals = Arc::new(Arrivals::new(usize::try_from(rate * (length.as_secs() + 1))?));
@@ -63,7 +63,7 @@ impl Bench<'_> {
         let cpu = Ticks::read(&servers)?.since(before);
         self.runtime.block_on(async {
             let last = Stopwatch::start();
-            while arrivals.count() < published && last.elapsed() < LAST {
+            while arrivals.count() < published && last.elapsed() < ARRIVAL_TIMEOUT {
                 sleep(Duration::from_millis(5)).await;
             }
         });

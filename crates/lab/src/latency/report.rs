@@ -1,4 +1,4 @@
-//! What was measured, ours beside the baseline.
+//! The report of `bench latency`: ours compared with the baseline.
 
 use std::time::Duration;
 
@@ -6,20 +6,21 @@ use serde::Serialize;
 
 use super::{Side, Stretch};
 use crate::{
-    args::{LatencyArgs, StoreKind},
+    args::{Engine, LatencyArgs},
     figures::{median, milliseconds, percentile},
     table::aligned,
 };
 
-/// Everything.
+/// All results, and the arguments that they were measured with.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// p99, ours divided by the baseline's: the median of the rounds.
     pub(crate) ratio: f64,
     pub(crate) ratio_of_each_round: Vec<f64>,
-    pub(crate) store: StoreKind,
-    pub(crate) rate_asked: u64,
-    /// The highest rate that held, in steps of a quarter.
+    pub(crate) store: Engine,
+    #[serde(rename = "rate_asked")]
+    pub(crate) requested_rate: u64,
+    /// The highest sustained rate, in steps of a quarter.
     pub(crate) rate: u64,
     pub(crate) enforcers: u64,
     pub(crate) rounds: u64,
@@ -50,7 +51,7 @@ impl Report {
             ratio: median(ratio_of_each_round.clone()),
             ratio_of_each_round,
             store: args.store,
-            rate_asked: args.rate,
+            requested_rate: args.rate,
             rate,
             enforcers: args.enforcers,
             rounds: args.rounds,
@@ -74,12 +75,12 @@ impl Report {
             ]);
         }
         let mut lines = aligned(&rows, 1);
-        let holds = match self.rate == self.rate_asked {
+        let reduced = match self.rate == self.requested_rate {
             true => String::new(),
-            false => format!(" ({} did not hold)", self.rate_asked),
+            false => format!(" ({} was not sustained)", self.requested_rate),
         };
         lines.push(format!(
-            "\nratio of p99 {:.2}; {:?}, {} exchanges a second{holds}, {} enforcers on WebSockets, {} rounds of {} s \
+            "\nratio of p99 {:.2}; {:?}, {} exchanges a second{reduced}, {} enforcers on WebSockets, {} rounds of {} s \
              each; latencies in ms",
             self.ratio, self.store, self.rate, self.enforcers, self.rounds, self.seconds
         ));

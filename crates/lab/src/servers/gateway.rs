@@ -12,7 +12,7 @@ use std::{
 use countersign_testkit::postgres::Postgres;
 use serde::{Deserialize, Serialize};
 
-use super::bound_to_us;
+use super::ends_with_us;
 use crate::Failure;
 
 /// The tenant of `countersign-gateway dev`, and of every gateway here.
@@ -27,7 +27,7 @@ pub(crate) struct Gateway {
     pub(crate) approver_key: String,
 }
 
-/// The first line that a gateway prints for programs.
+/// The first line of a gateway's output, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Started {
@@ -38,7 +38,7 @@ pub(crate) struct Started {
     pub(crate) approver_key: String,
 }
 
-/// The gateway's program: the one that was named, else the one beside us.
+/// The gateway's program: `named`, else the one in our folder.
 pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let program = match named {
         Some(named) => named.to_owned(),
@@ -54,14 +54,14 @@ pub(crate) fn program(named: Option<&Path>) -> Result<PathBuf, Failure> {
 impl Gateway {
     /// On SQLite, with its data in this folder.
     pub(crate) fn on_sqlite(program: &Path, data: &Path) -> Result<Self, Failure> {
-        let mut command = bound_to_us("KILL", program);
+        let mut command = ends_with_us("KILL", program);
         command.args(["dev", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(data);
         Self::from_its_first_line(command)
     }
 
     /// On a store in memory: the push path alone.
     pub(crate) fn in_memory() -> Result<Self, Failure> {
-        let mut command = bound_to_us("KILL", env::current_exe()?);
+        let mut command = ends_with_us("KILL", env::current_exe()?);
         command.arg("serve-in-memory");
         Self::from_its_first_line(command)
     }
@@ -89,16 +89,16 @@ impl Gateway {
             postgres.url()
         );
         fs::write(&config, format!("{text}[log]\nlevel = \"info\"\n"))?;
-        let mut command = bound_to_us("KILL", program);
+        let mut command = ends_with_us("KILL", program);
         command.args(["serve", "--config"]).arg(&config);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
-            let told: serde_json::Value = serde_json::from_str(&line).ok()?;
-            told["address"].as_str()?.parse().ok()
+            let event: serde_json::Value = serde_json::from_str(&line).ok()?;
+            event["address"].as_str()?.parse().ok()
         });
         let address = address.ok_or("the gateway does not start")?;
-        // Somebody has to read, or the gateway would wait for it.
+        // Read the rest, or the gateway would block on a full pipe.
         thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let key = |role| make_key(program, &config, role);
         Ok(Self { child, address, enforcer_key: key("enforcer")?, approver_key: key("approver")? })
@@ -111,7 +111,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // What it holds is not wanted any more, so nothing is lost.
+        // Its data is not needed any more, so it need not stop cleanly.
         drop(self.child.kill());
         drop(self.child.wait());
     }

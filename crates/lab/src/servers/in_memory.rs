@@ -1,4 +1,4 @@
-//! `serve-in-memory`: the gateway as it is, except that its store keeps nothing for good.
+//! `serve-in-memory`: the unchanged gateway on a store without durability.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -38,7 +38,7 @@ use tokio::net::TcpListener;
 use super::gateway::{Started, TENANT};
 use crate::{Failure, clients::messages, memory_store::MemoryStore};
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 pub(crate) fn run() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -66,41 +66,44 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     let app = assemble::app(&config, gateway.clone())?;
     writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)?;
     let drain = app.drain().clone();
-    let publishing = Publishing { gateway, doorbell, tenant, kept: Arc::default() };
+    let publishing = Publishing { gateway, doorbell, tenant, recent: Arc::default() };
     let router = router(app).route("/lab/publish/{channel}", post(publish).with_state(publishing));
     accept::serve(listener, router, drain, accept::most_connections()).await;
     Ok(())
 }
 
-/// What publishing needs: the push path begins where a decision has been made.
+/// The state of the publish route, which starts the push path after a decision.
 #[derive(Clone)]
 struct Publishing {
     gateway: Gateway,
     doorbell: Arc<LocalDoorbell>,
     tenant: TenantId,
-    /// The last messages of each channel. Nobody acknowledges here, so the older ones go when new ones come, as in
-    /// Nchan, which keeps as many.
-    kept: Arc<Mutex<Kept>>,
+    /// The last messages of each channel. Nobody acknowledges here, so new messages replace the oldest ones, as in
+    /// Nchan, which keeps the same number.
+    recent: Arc<Mutex<RecentMessages>>,
 }
 
 /// By channel: the numbers and bodies of its last messages, oldest first.
-type Kept = HashMap<u64, VecDeque<(u64, PayloadId)>>;
+type RecentMessages = HashMap<u64, VecDeque<(u64, PayloadId)>>;
 
-/// As `nchan_message_buffer_length`.
-const KEPT: usize = 10;
+/// Messages buffered per channel, the same as `nchan_message_buffer_length` in our configuration of Nchan.
+const BUFFER_LENGTH: usize = 10;
 
 impl Publishing {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recent(&self) -> MutexGuard<'_, RecentMessages> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn oldest(&self, channel: u64) -> Option<(u64, PayloadId)> {
-        self.kept().get_mut(&channel).filter(|kept| kept.len() >= KEPT).and_then(VecDeque::pop_front)
+        self.recent()
+            .get_mut(&channel)
+            .filter(|recent| recent.len() >= BUFFER_LENGTH)
+            .and_then(VecDeque::pop_front)
     }
 }
 
-/// Puts a body into the mailbox of the enforcer of this channel, about its exchange, which was decided beforehand;
-/// everything after that is the gateway's own.
+/// Delivers a body to the mailbox of this channel's enforcer, with the previously decided exchange as subject;
+/// the gateway does the rest.
 async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: Bytes) -> StatusCode {
     let random: &dyn RandomSource = &SystemRandom;
     let (payload, until) = (random.payload_id(now()), now().plus(Duration::from_hours(1)));
@@ -123,12 +126,12 @@ async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: B
     let Ok(Outcome::Committed { numbers, .. }) = to.gateway.store().commit(change).await else {
         return StatusCode::SERVICE_UNAVAILABLE;
     };
-    to.kept().entry(channel).or_default().extend(numbers.into_iter().map(|number| (number, payload)));
+    to.recent().entry(channel).or_default().extend(numbers.into_iter().map(|number| (number, payload)));
     to.doorbell.ring(&[Ring::Mailbox(MailboxKey { tenant: to.tenant, mailbox })]);
     StatusCode::ACCEPTED
 }
 
-#[expect(clippy::disallowed_methods, reason = "a store's clock is the clock, and this is it")]
+#[expect(clippy::disallowed_methods, reason = "this is the store's clock")]
 fn now() -> Timestamp {
     let since_1970: Duration = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_unix_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))

@@ -1,4 +1,4 @@
-//! The servers that are measured, each a process of its own, gone with us.
+//! The measured servers, each in its own process, which ends with ours.
 
 pub(crate) mod gateway;
 pub(crate) mod in_memory;
@@ -8,24 +8,24 @@ use std::{ffi::OsStr, fs, process::Command};
 
 use crate::Failure;
 
-/// A program that gets this signal when we end, however we do. To be started from the main thread, since
-/// the signal comes when the thread ends that started it.
-fn bound_to_us(signal: &str, program: impl AsRef<OsStr>) -> Command {
+/// A command whose process gets this signal when ours ends. Start it from the main thread: the kernel sends the
+/// signal when the thread that started the process ends.
+fn ends_with_us(signal: &str, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal, "--"]).arg(program);
     command
 }
 
-/// What processes hold in memory, in bytes.
+/// Memory of processes, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Resident {
-    /// Every page that is there, also if it is another's too.
+    /// Resident set size: every resident page, including shared ones.
     pub(crate) rss: u64,
-    /// Shared pages by their share.
+    /// Proportional set size: shared pages are divided among their processes.
     pub(crate) pss: u64,
 }
 
-/// What all of these processes hold together.
+/// The sum over all of these processes.
 pub(crate) fn resident(processes: &[u32]) -> Result<Resident, Failure> {
     let mut sum = Resident::default();
     for process in processes {

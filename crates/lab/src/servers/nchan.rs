@@ -1,4 +1,4 @@
-//! Nchan, the peer: Debian's nginx with its module, on a free port of the loopback, in a temporary folder.
+//! Nchan, the server we compare with: Debian's nginx with its module, on a free loopback port, in a temporary folder.
 
 use std::{
     fs,
@@ -13,17 +13,17 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::bound_to_us;
+use super::ends_with_us;
 use crate::{Failure, cpu::child_ids, stopwatch::Stopwatch};
 
 const NGINX: &str = "/usr/sbin/nginx";
 const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// As many as the configuration says.
+/// `worker_processes` of the configuration.
 const WORKERS: usize = 2;
 
-/// An nginx that runs until this is dropped.
+/// An nginx process that runs until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Nchan {
     master: Child,
@@ -32,8 +32,8 @@ pub(crate) struct Nchan {
 }
 
 impl Nchan {
-    /// Says which packages are missing, if any is.
-    pub(crate) fn is_installed() -> Result<(), Failure> {
+    /// Fails with the names of the missing packages, if any.
+    pub(crate) fn check_installed() -> Result<(), Failure> {
         let missing = [(NGINX, "nginx"), (MODULE, "libnginx-mod-nchan")]
             .into_iter()
             .filter(|(file, _)| !Path::new(file).exists())
@@ -44,24 +44,24 @@ impl Nchan {
             return Ok(());
         }
         Err(format!(
-            "the peer is missing; install it with: RUNLEVEL=1 apt-get install -y --no-install-recommends {missing}"
+            "Nchan is not installed; install it with: RUNLEVEL=1 apt-get install -y --no-install-recommends {missing}"
         )
         .into())
     }
 
-    /// Starts one and waits until it answers.
+    /// Starts nginx and waits until it accepts connections.
     pub(crate) fn start() -> Result<Self, Failure> {
-        Self::is_installed()?;
+        Self::check_installed()?;
         let folder = tempfile::tempdir()?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let file = folder.path().join("nginx.conf");
         fs::write(&file, configuration(folder.path(), port))?;
-        let mut command = bound_to_us("TERM", NGINX);
+        let mut command = ends_with_us("TERM", NGINX);
         command.arg("-p").arg(folder.path()).arg("-c").arg(&file).arg("-e").arg(folder.path().join("log"));
         let master = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let mut nchan = Self { master, folder, address: (Ipv4Addr::LOCALHOST, port).into() };
         let watch = Stopwatch::start();
-        while watch.elapsed() < PATIENCE && nchan.master.try_wait()?.is_none() {
+        while watch.elapsed() < START_TIMEOUT && nchan.master.try_wait()?.is_none() {
             if TcpStream::connect(nchan.address).is_ok() && nchan.workers()?.len() == WORKERS {
                 return Ok(nchan);
             }
@@ -71,12 +71,12 @@ impl Nchan {
         Err(format!("nginx does not start:\n{log}").into())
     }
 
-    /// The process that all others are children of.
+    /// The master process, the parent of the workers.
     pub(crate) fn pid(&self) -> u32 {
         self.master.id()
     }
 
-    /// The processes that serve.
+    /// The worker processes, which serve the connections.
     pub(crate) fn workers(&self) -> Result<Vec<u32>, Failure> {
         match child_ids(self.pid()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -89,7 +89,7 @@ impl Drop for Nchan {
     fn drop(&mut self) {
         let master = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let Some(master) = master {
-            // It has not been waited for, so that the id is still its own.
+            // It has not been waited for, so the id still belongs to it.
             let _ = kill_process(master, Signal::TERM);
         }
         drop(self.master.wait());
