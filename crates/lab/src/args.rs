@@ -108,8 +108,8 @@ pub(crate) struct LatencyArgs {
     /// The gateway's program, if it is not in the same folder as this one.
     #[arg(long, value_name = "PATH")]
     pub(crate) gateway: Option<PathBuf>,
-    /// Print one JSON object with all raw figures instead of the table. Its `ratio` is our p99 divided by that of
-    /// the baseline.
+    /// Print one JSON object with all raw figures instead of the table. Its `ratio` is our p99 divided by
+    /// that of the baseline.
     #[arg(long)]
     pub(crate) json: bool,
 }

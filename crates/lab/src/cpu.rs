@@ -29,8 +29,8 @@ pub(crate) struct CpuUsage {
 }
 
 impl Ticks {
-    /// Reads the current counts. `servers` are the process ids of the servers that we started; their children are
-    /// added.
+    /// Reads the current counts. `servers` are the process ids of the servers that we started; the ticks of their
+    /// running children are included.
     pub(crate) fn read(servers: &[u32]) -> io::Result<Self> {
         let [all, busy, interrupts] = machine()?;
         let own = Process::parse(&fs::read_to_string("/proc/self/stat")?)?.ticks;

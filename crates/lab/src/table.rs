@@ -19,8 +19,8 @@ const HEAD: [&str; 12] = [
 
 const WORDS: usize = 3;
 
-/// Formats rows as aligned columns: the first `words` columns contain words, aligned left; the others figures,
-/// aligned right.
+/// Formats rows as aligned columns: the first `words` columns contain words, aligned left; the others
+/// contain figures, aligned right.
 pub(crate) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]], words: usize) -> Vec<String> {
     let mut widths = [0; COLUMNS];
     for row in rows {
