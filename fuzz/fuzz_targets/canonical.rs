@@ -1,4 +1,4 @@
-//! A canonical form is strict, is its own canonical form, and means what the text meant.
+//! A canonical form is strict JSON, is its own canonical form, and has the same value as the text.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ fn read(text: &[u8]) -> Value {
     serde::Deserialize::deserialize(&mut reader).expect("JSON")
 }
 
-/// Equal as JSON: numbers by their double, members whatever their order.
+/// Equal as JSON: numbers as doubles, members in any order.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left.as_f64() == right.as_f64(),

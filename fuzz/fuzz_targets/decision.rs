@@ -1,4 +1,4 @@
-//! A decision verifies only if what is signed is exactly what was signed.
+//! A decision verifies only if its canonical form is exactly the one that was signed.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     // The first two bytes choose what to change in the signed text, the rest is a decision.
     let Some((change, text)) = data.split_first_chunk::<2>() else { return };
     let Ok(decision) = parse::<Decision<'_>>(text) else { return };
-    // Nobody has signed anything that is not in the seeds, and those were signed by another key.
+    // Nothing in the inputs is signed with this key.
     assert!(decision.verify(&OTHER_KEY.verifying_key()).is_err());
 
     let signed = decision.clone().into_view().sign(&KEY).expect("signable");

@@ -1,4 +1,4 @@
-//! An envelope that is read can be sent on, and its body arrives byte for byte.
+//! An accepted envelope can be relayed, and its body arrives byte for byte.
 
 #![no_main]
 
@@ -21,7 +21,7 @@ use countersign_wire::{
 };
 use libfuzzer_sys::fuzz_target;
 
-fn look_at(object: RawObject<'_>) {
+fn read_as_every_type(object: RawObject<'_>) {
     if let Ok(submit) = object.view::<ArtifactSubmit<'_>>() {
         let _ = submit.check_hash();
         let text = submit.text_for_approvers().expect("a text");
@@ -55,13 +55,13 @@ fn look_at(object: RawObject<'_>) {
 
 fuzz_target!(|data: &[u8]| {
     let Ok(object) = RawObject::parse(data) else { return };
-    look_at(object);
+    read_as_every_type(object);
     let Ok(envelope) = object.view::<Envelope<'_>>() else { return };
-    look_at(envelope.body);
+    read_as_every_type(envelope.body);
     assert_eq!(serde_json::to_string(&envelope).unwrap(), object.as_str());
 
-    let sent_on = serde_json::to_string(&*envelope).unwrap();
-    let arrived = parse::<Envelope<'_>>(sent_on.as_bytes()).expect("what we write we can read");
+    let relayed = serde_json::to_string(&*envelope).unwrap();
+    let arrived = parse::<Envelope<'_>>(relayed.as_bytes()).expect("what we write we can read");
     assert_eq!(arrived.body.as_str(), envelope.body.as_str());
     assert_eq!(arrived.trace.map(RawObject::as_str), envelope.trace.map(RawObject::as_str));
     assert_eq!(arrived.msg_type, envelope.msg_type);

@@ -1,4 +1,4 @@
-//! What strict JSON lets in, serde_json lets in with the same meaning, and the text is kept.
+//! What our strict reader accepts, serde_json accepts with the same meaning, and the text is unchanged.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
             let value = read(data).expect("strict JSON is JSON");
             let text = object.as_str();
             assert_eq!(text, std::str::from_utf8(data).unwrap().trim_matches([' ', '\t', '\r', '\n']));
-            // No member was lost, so none was named twice.
+            // The counts are equal, so there is no duplicate name.
             let members = object.members().unwrap();
             assert_eq!(members.rest().count(), value.as_object().unwrap().len());
             assert_eq!(object.text_without(&[]).unwrap(), text);
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         Err(Error::Json(JsonFault::Syntax { .. } | JsonFault::ByteOrderMark)) => {
-            assert!(read(data).is_err(), "well-formed JSON was refused as broken");
+            assert!(read(data).is_err(), "well-formed JSON was rejected as malformed");
         }
         Err(Error::Json(JsonFault::NotUtf8)) => assert!(std::str::from_utf8(data).is_err()),
         Err(_) => {}

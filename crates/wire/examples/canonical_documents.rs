@@ -12,10 +12,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let count: u64 = arguments.next().ok_or("usage: canonical_documents COUNT [SEED]")?.parse()?;
     let seed: u64 = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
-    let mut chance = documents::Chance::new(seed);
+    let mut random = documents::SeededRandom::new(seed);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for _ in 0..count {
-        let document = documents::object(&mut chance);
+        let document = documents::object(&mut random);
         let canonical = countersign_wire::canonical::form(document.as_bytes())?;
         // A carriage return is the only line break that documents have between tokens.
         writeln!(out, "{}", document.replace('\r', " "))?;

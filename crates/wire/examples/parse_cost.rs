@@ -1,4 +1,4 @@
-//! Time and memory of reading a 2 MB envelope: our reader beside `serde_json::Value`, in one run.
+//! Time and memory of reading a 2 MB envelope: our reader compared with `serde_json::Value`, in one run.
 //!
 //! `cargo run --release -p countersign-wire --example parse_cost`
 
@@ -80,7 +80,7 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// In a process of its own: by how much the peak of resident memory grows while `reader` reads.
+/// In a separate process: by how much the peak of resident memory grows while `reader` reads.
 fn memory_of(reader: &str, file: &str) -> Outcome<()> {
     let text = fs::read(file)?;
     let before = peak_resident_bytes()?;

@@ -1,4 +1,4 @@
-//! Acknowledgements: what a client has received.
+//! Acknowledgements of pushed messages.
 
 use serde::Serialize;
 
@@ -11,21 +11,21 @@ use crate::{
 };
 
 vocabulary! {
-    /// How far a client got with a message.
+    /// How far a client has processed a message; both values end redelivery.
     pub enum AckStatus {
-        /// It is there.
+        /// The client has received the message.
         Received = "received",
-        /// It has been acted on.
+        /// The client has acted on the message.
         Processed = "processed",
     }
 }
 
-/// The body of `ack.submit`.
+/// The body of `ack.submit`, for any message or for a prompt.
 #[derive(Debug, Clone)]
 pub enum AckSubmit<'a> {
-    /// Of one message, or without a `msgId` of everything outstanding for the request.
+    /// Acknowledges one message, or without a `msgId` everything outstanding for the request.
     Message(MessageAck),
-    /// Of a prompt, known by its member `promptHash`.
+    /// A body with the member `promptHash`: acknowledges a prompt.
     Prompt(PromptAck<'a>),
 }
 
@@ -39,17 +39,17 @@ impl<'a> FromMembers<'a> for AckSubmit<'a> {
     }
 }
 
-/// Acknowledges messages of the gateway. Members beside these are ignored.
+/// Acknowledges messages of the gateway. Other members are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageAck {
-    /// The message; without it, all of the request that are outstanding to the sender.
+    /// The message; if absent, all messages of the request that are outstanding to the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msg_id: Option<MsgId>,
-    /// How far the client got.
+    /// How far the client has processed it; absent if it does not say. The gateway treats all alike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<AckStatus>,
-    /// When, by the client's clock.
+    /// The time of the acknowledgement by the client's clock; optional, not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_at: Option<Timestamp>,
 }
@@ -64,13 +64,13 @@ impl FromMembers<'_> for MessageAck {
     }
 }
 
-/// The body of `ack.accepted`.
+/// The body of `ack.accepted`, the response to an acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AckAccepted {
     /// The request that was acknowledged.
     pub request_id: RequestId,
-    /// The message, where one was named.
+    /// The acknowledged message; absent if the request named none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msg_id: Option<MsgId>,
 }

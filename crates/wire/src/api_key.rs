@@ -11,7 +11,7 @@ const KEY_ID_LENGTH: usize = 26;
 const SECRET_LENGTH: usize = 64;
 const CHECKSUM_LENGTH: usize = 8;
 
-/// Names a key; not a secret. 26 lowercase letters and digits.
+/// The id of a key, which is not secret: 26 lowercase letters and digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(Box<str>);
 
@@ -21,7 +21,7 @@ impl KeyId {
         Self(ulid.to_ascii_lowercase().into())
     }
 
-    /// The text.
+    /// The id as it appears in the key and in lists of keys.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +46,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// Says whether a tenant can have keys: 1 to 63 lowercase letters, digits and dashes.
+/// Checks that a tenant's id can be part of a key: 1 to 63 lowercase letters, digits and dashes.
 pub fn check_tenant(tenant: &TenantId) -> Result<(), Rule> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if tenant.as_str().len() <= 63 && tenant.as_str().bytes().all(fits) {
@@ -56,11 +56,11 @@ pub fn check_tenant(tenant: &TenantId) -> Result<(), Rule> {
     }
 }
 
-/// A key that a client authenticates itself with. It is a secret: `Debug` shows only whose it is, and the
-/// gateway keeps only [`ApiKey::secret_hash`].
+/// A key that a client authenticates with. It is a secret: `Debug` shows only its id and tenant, and the gateway stores
+/// only its [`ApiKey::secret_hash`], never the key.
 ///
-/// The checksum lets a scanner tell a key from something that looks like one, and a gateway refuse a typo
-/// without asking its store.
+/// The checksum lets a scanner distinguish a key from similar texts, and lets a gateway reject a typo without a
+/// query of its store.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     tenant: TenantId,
@@ -69,7 +69,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// A key with this secret.
+    /// Builds a key. `secret` must come from a cryptographic random source.
     pub fn new(tenant: TenantId, key_id: KeyId, secret: [u8; 32]) -> Result<Self, Rule> {
         check_tenant(&tenant)?;
         let hex = Sha256Hex::from_bytes(secret).to_string();
@@ -78,22 +78,22 @@ impl ApiKey {
         Ok(Self { tenant, key_id, secret })
     }
 
-    /// Whose it says it is.
+    /// The tenant that the key claims to belong to; trust it only after a comparison of [`ApiKey::secret_hash`].
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// Its name.
+    /// The public part of the key, which the store looks it up by.
     pub fn key_id(&self) -> &KeyId {
         &self.key_id
     }
 
-    /// By which it is known.
+    /// SHA-256 of the secret: what the gateway stores and compares.
     pub fn secret_hash(&self) -> Sha256Hex {
         Sha256Hex::digest(&self.secret)
     }
 
-    /// The whole key, to be shown to its owner once.
+    /// The complete key in plain text, to be shown to its owner once.
     pub fn expose(&self) -> String {
         let text = self.without_checksum();
         let checksum = checksum(&text);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_of_keys_can_be_told_from_the_rest_of_a_key() {
+    fn a_tenant_that_would_make_keys_ambiguous_is_rejected() {
         for tenant in ["a_b", "A", "ä", &"a".repeat(64), "a b"] {
             let tenant = TenantId::new(tenant).unwrap();
             assert!(ApiKey::new(tenant, key().key_id, [0; 32]).is_err());

@@ -1,4 +1,4 @@
-//! What an enforcer submits for review: in the clear (section 2.1) or sealed.
+//! The artifact that an enforcer submits for review: open (section 2.1) or sealed (encrypted).
 
 use std::borrow::Cow;
 
@@ -18,60 +18,59 @@ use crate::{
 };
 
 vocabulary! {
-    /// What kind of thing is to be reviewed.
+    /// The kind of artifact to review.
     pub enum ArtifactType {
-        /// A plan.
+        /// A plan of an agent, before it starts.
         PlanReview = "plan.review",
-        /// A task.
+        /// A single task of an agent.
         TaskReview = "task.review",
-        /// A change of files.
+        /// A change of files, before it is applied.
         PatchReview = "patch.review",
-        /// A command to be run.
+        /// A command, before it is executed.
         CommandReview = "command.review",
-        /// A point at which the agent stops by agreement.
+        /// An agreed point at which the agent waits for approval.
         CheckpointReview = "checkpoint.review",
     }
 }
 
 const ARTIFACT_HASH: &str = "artifactHash";
 
-/// An artifact in the clear.
+/// An open artifact, which the gateway can read.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact<'a> {
-    /// Names the exchange.
+    /// The id of the exchange, chosen by the enforcer; must be that of the envelope.
     pub request_id: RequestId,
-    /// The agent's session.
+    /// The session of the agent; absent if the agent reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// What kind of thing it is.
+    /// The kind of artifact; the tenant's policy can restrict it.
     pub artifact_type: ArtifactType,
     /// A repository reference that the participants agreed on.
     pub repo_ref: String,
-    /// The revision that it builds on.
+    /// The revision that the artifact is based on; absent where none applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_revision: Option<String>,
-    /// When it was made, by the enforcer's clock.
+    /// When the enforcer created it, by its clock; the gateway does not evaluate it.
     pub created_at: Timestamp,
-    /// From when on it can no longer be decided.
+    /// The time from which it can't be decided any more.
     pub expires_at: Timestamp,
-    /// What is to be reviewed.
+    /// The content to review; its format depends on `artifact_type`.
     pub payload: RawObject<'a>,
-    /// How `artifact_hash` was made.
+    /// The algorithm of `artifact_hash`.
     pub artifact_hash_alg: HashAlg,
     /// SHA-256 of the canonical artifact without this member.
     pub artifact_hash: Sha256Hex,
-    /// Nothing secret; part of the hash.
+    /// Further data, not secret, covered by the hash; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject<'a>>,
-    /// Further members under namespaced keys.
+    /// Extensions under namespaced keys such as `org.example.key`; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<RawObject<'a>>,
 }
 
 impl Artifact<'_> {
-    /// The buttons that the enforcer asks for. An approver that meets an error here falls back to
-    /// Approve and Reject.
+    /// The buttons that the enforcer requests. On an error, an approver falls back to Approve and Reject.
     pub fn requested_actions(&self) -> Result<Option<RequestedActions>, Error> {
         let Some(extensions) = self.extensions else { return Ok(None) };
         extensions.members()?.optional(requested_actions::KEY).map_err(|error| inside(error, "extensions"))
@@ -84,7 +83,7 @@ impl Artifact<'_> {
     }
 }
 
-/// Keys of extensions have a namespace, so that two of them never mean two things.
+/// Keys of extensions need a namespace, so that two extensions can't use the same key.
 pub(crate) fn check_namespaces(extensions: &RawObject<'_>) -> Result<(), Error> {
     if extensions.members()?.rest().any(|(key, _)| !key.contains('.')) {
         let rule = Rule("has a key without a namespace, such as org.example.key");
@@ -115,32 +114,32 @@ impl<'a> FromMembers<'a> for Artifact<'a> {
 }
 
 impl<'a> Verbatim<'a, Artifact<'a>> {
-    /// Hashes the artifact as it was written and compares.
+    /// Hashes the received text and compares with `artifact_hash`.
     pub fn check_hash(&self) -> Result<(), Error> {
         self.artifact_hash.check(self.raw(), ARTIFACT_HASH)
     }
 }
 
-/// An artifact that only its approvers can read. Members beside these are passed on.
+/// An artifact that only its approvers can decrypt. The gateway relays other members unchanged.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SealedArtifact<'a> {
-    /// What kind of thing it is.
+    /// The kind of artifact; the tenant's policy can restrict it.
     pub artifact_type: ArtifactType,
-    /// The hash of the artifact inside.
+    /// The hash of the encrypted artifact; the gateway can't check it.
     pub artifact_hash: Sha256Hex,
-    /// Here or in the envelope.
+    /// The expiry; if absent, the envelope must have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// A string or an object; never looked into.
+    /// A string or an object that the gateway relays without reading it.
     pub ciphertext: &'a RawValue,
-    /// May say where the request is to go; see [`SealedArtifact::routing`].
+    /// May contain routing keys, see [`SealedArtifact::routing`]; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject<'a>>,
 }
 
 impl SealedArtifact<'_> {
-    /// The routing keys of `metadata`.
+    /// The routing keys of `metadata`; empty without metadata.
     pub fn routing(&self) -> Result<Routing, Error> {
         let Some(metadata) = self.metadata else { return Ok(Routing::default()) };
         metadata.view().map(Verbatim::into_view).map_err(|error| inside(error, "metadata"))
@@ -159,19 +158,19 @@ impl<'a> FromMembers<'a> for SealedArtifact<'a> {
     }
 }
 
-/// Where a sealed artifact asks to go.
+/// The addressing of a sealed artifact.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routing {
-    /// To the approver behind this token.
+    /// Addresses the approver of this pairing; absent if none is addressed so.
     pub routing_token: Option<RoutingToken>,
-    /// To this approver.
+    /// Addresses this approver directly; a routing token takes precedence.
     pub approver_id: Option<ApproverId>,
-    /// Redundant: the tenant comes from the credential.
+    /// Ignored: the credential determines the tenant.
     pub tenant_id: Option<TenantId>,
 }
 
 impl Routing {
-    /// The members of `metadata`, or of `trace` for an open artifact, that approvers never see.
+    /// The members that the gateway removes before delivery, from `metadata` or, for an open artifact, from `trace`.
     pub const KEYS: &'static [&'static str] = &["routingToken", "approverId", "tenantId"];
 }
 
@@ -185,17 +184,17 @@ impl FromMembers<'_> for Routing {
     }
 }
 
-/// The body of `artifact.submit`.
+/// The body of `artifact.submit`: sealed or open.
 #[derive(Debug, Clone)]
 pub enum ArtifactSubmit<'a> {
-    /// Known by its member `ciphertext`.
+    /// A body with the member `ciphertext`.
     Sealed(SealedArtifact<'a>),
-    /// Exactly an artifact.
+    /// Any other body, which must be exactly an artifact.
     Open(Artifact<'a>),
 }
 
 impl ArtifactSubmit<'_> {
-    /// What kind of thing it is.
+    /// The kind of artifact, which is in both forms of the body.
     pub fn artifact_type(&self) -> ArtifactType {
         match self {
             Self::Sealed(sealed) => sealed.artifact_type,
@@ -203,7 +202,7 @@ impl ArtifactSubmit<'_> {
         }
     }
 
-    /// What a decision has to name.
+    /// The hash that a decision has to name.
     pub fn artifact_hash(&self) -> Sha256Hex {
         match self {
             Self::Sealed(sealed) => sealed.artifact_hash,
@@ -211,7 +210,7 @@ impl ArtifactSubmit<'_> {
         }
     }
 
-    /// The expiry, where the body names one.
+    /// The expiry; `None` if a sealed body leaves it to the envelope.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::Sealed(sealed) => sealed.expires_at,
@@ -232,7 +231,7 @@ impl<'a> FromMembers<'a> for ArtifactSubmit<'a> {
 }
 
 impl<'a> Verbatim<'a, ArtifactSubmit<'a>> {
-    /// Hashes an artifact in the clear as it was written and compares; a sealed one passes.
+    /// Hashes the received text of an open artifact and compares; a sealed one can't be checked and passes.
     pub fn check_hash(&self) -> Result<(), Error> {
         match &**self {
             ArtifactSubmit::Sealed(_) => Ok(()),
@@ -240,8 +239,8 @@ impl<'a> Verbatim<'a, ArtifactSubmit<'a>> {
         }
     }
 
-    /// The body as approvers get it: of a sealed artifact without the routing keys in its metadata,
-    /// otherwise byte for byte as submitted.
+    /// The body as approvers receive it: a sealed artifact without the routing keys in its metadata, an open one byte
+    /// for byte as submitted.
     pub fn text_for_approvers(&self) -> Result<Cow<'a, str>, Error> {
         match &**self {
             ArtifactSubmit::Sealed(SealedArtifact { metadata: Some(metadata), .. }) => {

@@ -1,14 +1,14 @@
 //! Canonical form: RFC 8785 (JCS).
 //!
 //! Members sorted by UTF-16 code units, numbers as ECMAScript writes them, no white space, no Unicode
-//! normalisation, `null` members kept. An integer literal outside ±(2^53−1) is refused: RFC 8785 would
-//! round it to a double, and two texts that a reader tells apart would share one hash.
+//! normalisation, `null` members kept. An integer literal outside ±(2^53−1) is rejected: RFC 8785
+//! rounds it to a double, so two texts that some parsers distinguish would have the same hash.
 
 use serde_json::Value;
 
 use crate::{Error, RawObject, strict};
 
-/// The canonical form of a text that came from outside.
+/// The canonical form of an untrusted text.
 ///
 /// ```
 /// let canonical = countersign_wire::canonical::form(br#"{ "b": 1.50, "a": null }"#)?;
@@ -29,7 +29,7 @@ pub fn form_without(object: RawObject<'_>, name: &str) -> Result<Vec<u8>, Error>
     write(&value)
 }
 
-/// Refuses an object in which readers could disagree about an integer.
+/// Rejects an object with an integer that parsers could round differently.
 pub fn refuse_unsafe_integers(object: RawObject<'_>) -> Result<(), Error> {
     if has_unsafe_integer(object.as_str()) { Err(Error::UnsafeInteger) } else { Ok(()) }
 }
@@ -48,7 +48,7 @@ fn write(value: &Value) -> Result<Vec<u8>, Error> {
     serde_json_canonicalizer::to_vec(value).map_err(|error| strict::syntax_fault(&error).into())
 }
 
-/// Looks at every number of a strict text that is written as an integer.
+/// Checks every number of a strict text that is written as an integer.
 fn has_unsafe_integer(strict_text: &str) -> bool {
     const LARGEST_SAFE: u64 = (1 << 53) - 1;
     let bytes = strict_text.as_bytes();

@@ -1,4 +1,4 @@
-//! The core envelope (section 2.3), which the generic transport endpoints also take.
+//! The core envelope (section 2.3), which the generic transport endpoints also accept.
 
 use serde::Serialize;
 
@@ -12,42 +12,42 @@ use crate::{
 vocabulary! {
     /// The message types of a core envelope.
     pub enum CoreMsgType {
-        /// An enforcer asks for a decision.
+        /// Enforcer to gateway: submits an artifact for review.
         ArtifactSubmit = "artifact.submit",
-        /// An approver decides.
+        /// Approver to gateway: submits a signed decision.
         DecisionSubmit = "decision.submit",
-        /// Something was refused.
+        /// Gateway to client: a request was rejected or failed.
         Error = "error",
     }
 
-    /// The kinds of party.
+    /// The role of a sender or recipient.
     pub enum Actor {
-        /// The enforcer.
+        /// The enforcer; the specification abbreviates it `HE`.
         Enforcer = "HE",
-        /// The approver.
+        /// The approver; the specification abbreviates it `MA`.
         Approver = "MA",
-        /// The gateway.
+        /// The gateway itself, never a client.
         Gateway = "GW",
     }
 }
 
-/// One message between two parties.
+/// One message between two parties. What arrives has a [`RawObject`] as its body; what is sent can have any body.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CoreEnvelope<'a, B = RawObject<'a>> {
-    /// Names this envelope.
+    /// Identifies this envelope; its presence distinguishes a core envelope from a gateway envelope.
     pub envelope_id: EnvelopeId,
-    /// What the body means.
+    /// Determines the format of the body.
     pub msg_type: CoreMsgType,
-    /// Who says it.
+    /// The claimed sender; the credential decides.
     pub sender: Party,
-    /// Who is meant.
+    /// The addressee, required in a core envelope.
     pub recipient: Party,
-    /// When it was made, by its sender's clock.
+    /// When the sender created it, by its clock.
     pub created_at: Timestamp,
-    /// Determined by `msg_type`.
+    /// The body, in the format that `msg_type` determines.
     pub body: B,
-    /// Whatever helps to follow the message.
+    /// Tracing data, and routing keys of an open artifact; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<RawObject<'a>>,
 }
@@ -68,13 +68,13 @@ impl<'a> FromMembers<'a> for CoreEnvelope<'a> {
     }
 }
 
-/// A sender or recipient.
+/// A sender or recipient: a role and an id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Party {
-    /// Its kind.
+    /// The role, which determines the kind of `device_id`.
     pub actor: Actor,
-    /// The enforcer's or approver's id.
+    /// The id of the enforcer, approver or gateway.
     pub device_id: DeviceId,
 }
 

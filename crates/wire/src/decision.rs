@@ -1,4 +1,4 @@
-//! The signed answer of a person (section 2.2), and what its signature covers.
+//! The signed decision of a person (section 2.2), and what its signature covers.
 
 use serde::Serialize;
 
@@ -14,27 +14,27 @@ use crate::{
 };
 
 vocabulary! {
-    /// What the person decided.
-    pub enum Verdict {
-        /// It may be done.
+    /// The outcome of a decision.
+    pub enum DecisionOutcome {
+        /// The enforcer may carry out the artifact, within the [`Scope`].
         Approve = "approve",
-        /// It may not.
+        /// The enforcer must not carry out the artifact.
         Reject = "reject",
     }
 
-    /// How far an approval reaches. The enforcer keeps to it; the gateway does not look.
+    /// What an approval covers. The enforcer enforces it; the gateway relays it unchecked.
     pub enum Scope {
-        /// This one time.
+        /// One execution of this artifact.
         Once = "once",
-        /// Until the decision's `expiresAt`.
+        /// Executions until the decision's `expiresAt`.
         Timebox = "timebox",
         /// For the session named in `policyHints.sessionId`.
         Session = "session",
     }
 
-    /// Signature algorithms.
+    /// The algorithms that `sigAlg` can name.
     pub enum SigAlg {
-        /// The only one.
+        /// Ed25519 (RFC 8032), verified strictly; the protocol has no other.
         Ed25519 = "Ed25519",
     }
 }
@@ -43,29 +43,29 @@ vocabulary! {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision<'a> {
-    /// The exchange that it answers.
+    /// The exchange that is decided.
     pub request_id: RequestId,
-    /// How `artifact_hash` was made.
+    /// The algorithm of `artifact_hash`.
     pub artifact_hash_alg: HashAlg,
-    /// What exactly was decided on.
+    /// The hash of the artifact that was reviewed; must be that of the exchange, else 400.
     pub artifact_hash: Sha256Hex,
     /// The repository reference of the artifact.
     pub repo_ref: String,
-    /// Yes or no.
-    pub decision: Verdict,
-    /// How far a yes reaches.
+    /// Whether the artifact is approved or rejected.
+    pub decision: DecisionOutcome,
+    /// What an approval covers; without effect in a rejection.
     pub scope: Scope,
-    /// From when on the decision is void.
+    /// The time from which the enforcer must not act on the decision any more.
     pub expires_at: Timestamp,
-    /// Used once; the enforcer remembers it.
+    /// A value for a single use; the enforcer must reject a second decision with the same one.
     pub nonce: String,
-    /// How `signature` was made.
+    /// The algorithm of `signature`.
     pub sig_alg: SigAlg,
-    /// Names the key for the enforcer; the gateway does not look it up.
+    /// Helps the enforcer to find the key; the gateway tries all keys that the approver registered.
     pub signer_key_id: String,
     /// Ed25519 over the canonical decision without this member, in base64url.
     pub signature: String,
-    /// Part of what is signed.
+    /// Restrictions for the enforcer, covered by the signature; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_hints: Option<RawObject<'a>>,
 }
@@ -73,7 +73,7 @@ pub struct Decision<'a> {
 const SIGNATURE: &str = "signature";
 
 impl Decision<'_> {
-    /// Fills in `signature`.
+    /// Replaces `signature` by one of `key` over all other members.
     pub fn sign(mut self, key: &SigningKey) -> Result<Self, Error> {
         self.signature = key.sign(&self.signed_bytes()?);
         Ok(self)
@@ -87,13 +87,13 @@ impl Decision<'_> {
 }
 
 impl<'a> Verbatim<'a, Decision<'a>> {
-    /// Verifies the signature over the decision as it was written.
+    /// Verifies the signature over the canonical form of the received text, not of the parsed fields.
     pub fn verify(&self, key: &VerifyingKey) -> Result<(), Error> {
         key.verify(&self.signed_bytes()?, &self.signature)?;
         Ok(())
     }
 
-    /// What the signature covers: the canonical form without the signature itself.
+    /// The bytes that the signature covers: the canonical form without the member `signature`.
     pub fn signed_bytes(&self) -> Result<Vec<u8>, Error> {
         canonical::form_without(self.raw(), SIGNATURE)
     }
@@ -116,7 +116,7 @@ impl<'a> FromMembers<'a> for Decision<'a> {
             policy_hints: members.optional("policyHints")?,
         };
         members.close()?;
-        // Whoever verifies would refuse it; the sender is told while it can still act.
+        // Any verifier would reject it; report it now, while the sender can still correct it.
         decision.policy_hints.map_or(Ok(()), canonical::refuse_unsafe_integers)?;
         Ok(decision)
     }

@@ -13,27 +13,27 @@ use crate::{
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope<'a, B = RawObject<'a>> {
-    /// Names this message; always there when the gateway sends it.
+    /// Identifies this message, also across redelivery; absent only in messages of clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msg_id: Option<MsgId>,
-    /// What the body means.
+    /// Determines the format of the body.
     pub msg_type: MsgType,
-    /// The exchange or prompt; where there is none, the id of the HTTP request.
+    /// The id of the exchange or prompt, in `session.*` of the session; if there is none, of the HTTP request.
     pub request_id: RequestId,
-    /// When the message was made, by its sender's clock.
+    /// When the sender created the message, by its clock; for a gateway that is the store's clock.
     pub created_at: Timestamp,
-    /// From when on the message is void.
+    /// The time from which the message must be ignored; absent if it does not expire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Who says it.
+    /// The sender. In messages of clients it must fit the credential.
     pub sender: Sender,
-    /// Who is meant.
+    /// The addressee; absent in responses and errors, and if all approvers are addressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<Recipient>,
-    /// Whatever helps to follow the message; never part of a hash.
+    /// Tracing data, never part of a hash, and routing keys of an open artifact; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<RawObject<'a>>,
-    /// Determined by `msg_type`.
+    /// The body, in the format that `msg_type` determines.
     pub body: B,
 }
 
@@ -55,17 +55,17 @@ impl<'a> FromMembers<'a> for Envelope<'a> {
     }
 }
 
-/// Who sent an envelope.
+/// The sender of an envelope. A relayed message names both the gateway and the client that caused it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sender {
-    /// Set when an enforcer did.
+    /// Present if an enforcer sent or caused the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_id: Option<EnforcerId>,
-    /// Set when an approver did.
+    /// Present if an approver sent or caused the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_id: Option<ApproverId>,
-    /// Set when a gateway did.
+    /// Present if a gateway sent the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway_id: Option<GatewayId>,
 }
@@ -82,14 +82,14 @@ impl FromMembers<'_> for Sender {
     }
 }
 
-/// Whom an envelope is for.
+/// The addressee of an envelope; empty if none is named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recipient {
-    /// An enforcer.
+    /// Present if the message is for this enforcer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_id: Option<EnforcerId>,
-    /// An approver.
+    /// Present if the message is for this approver only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_id: Option<ApproverId>,
 }

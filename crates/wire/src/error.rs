@@ -1,36 +1,36 @@
-//! The one error of this crate: what is wrong with something that arrived.
+//! The error type of this crate: why an input was rejected.
 
 use std::fmt;
 
-/// Why a text, a member, a hash, a key or a signature was refused.
+/// Why a text, a member, a hash, a key or a signature was rejected.
 ///
-/// No variant repeats any of the refused input, so an `Error` can be logged and shown to the sender.
+/// No variant repeats any of the rejected input, so an `Error` can be logged and shown to the sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text is not strict JSON.
     #[error("not strict JSON: {0}")]
     Json(#[from] JsonFault),
-    /// The JSON does not have the shape that the specification gives it.
+    /// The JSON does not have the format that the specification defines.
     #[error(transparent)]
     Member(#[from] MemberFault),
-    /// An integer that readers would round differently stands in something that is hashed or signed.
+    /// Something that is hashed or signed contains an integer that parsers round differently.
     #[error("an integer is outside ±(2^53−1), where readers disagree about its value")]
     UnsafeInteger,
     /// The hash that was sent is not the hash of what was sent.
     #[error("the hash is not that of the object")]
     HashMismatch,
-    /// The signature does not stand.
+    /// The signature is malformed or does not verify.
     #[error("signature refused: {0}")]
     Signature(#[from] SignatureFault),
 }
 
 impl Error {
-    /// A member that must be there here, although its type alone does not say so.
+    /// An error for a member that is required in this context, although its type makes it optional.
     pub fn missing(member: &'static str) -> Self {
         MemberFault::at(member, Problem::Missing).into()
     }
 
-    /// A member or parameter whose value breaks a rule of the place where it stands.
+    /// An error for a member or parameter whose value violates a rule of its context.
     pub fn breaks(member: &'static str, rule: &'static str) -> Self {
         MemberFault::at(member, Problem::Breaks(Rule(rule))).into()
     }
@@ -42,7 +42,7 @@ impl From<Rule> for Error {
     }
 }
 
-/// How a text fails to be strict JSON.
+/// Why a text is not strict JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JsonFault {
     /// The bytes are not UTF-8.
@@ -51,12 +51,12 @@ pub enum JsonFault {
     /// The text starts with a byte order mark.
     #[error("the text starts with a byte order mark")]
     ByteOrderMark,
-    /// Broken grammar, a lone surrogate, or a number that no double can hold.
+    /// Invalid grammar, a lone surrogate, or a number outside the range of a double.
     #[error("broken at line {line}, column {column}")]
     Syntax {
-        /// Counted from one.
+        /// The line of the error, counted from one.
         line: usize,
-        /// Counted from one; zero at the start of a line.
+        /// The column in bytes, counted from one; zero at the start of a line.
         column: usize,
     },
     /// An object, at any depth, names a member twice.
@@ -67,7 +67,7 @@ pub enum JsonFault {
     TooDeep,
 }
 
-/// A member that is missing, unknown, of the wrong type or against a rule, and where it stands.
+/// A member that is missing, unknown, of the wrong type or invalid, with its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberFault {
     path: String,
@@ -89,13 +89,13 @@ impl MemberFault {
         self
     }
 
-    /// The member's place, as in `sender.enforcerId` or `actions[2].id`; empty for the whole value.
-    /// It consists of names from the specification only.
+    /// The member's path, as in `sender.enforcerId` or `actions[2].id`; empty for the value itself.
+    /// It consists only of names from the specification, never of input.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What is wrong there.
+    /// The problem with the member at this path.
     pub fn problem(&self) -> Problem {
         self.problem
     }
@@ -110,29 +110,29 @@ impl fmt::Display for MemberFault {
 
 impl std::error::Error for MemberFault {}
 
-/// What is wrong with a member.
+/// The problem with a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The member is required.
+    /// The member is required and was not sent.
     #[error("is missing")]
     Missing,
     /// The object has a member that the specification does not allow.
     #[error("has a member that the specification does not allow")]
     Unknown,
-    /// The JSON type is another one.
+    /// The value has another JSON type than this one.
     #[error("is not {0}")]
     NotA(&'static str),
-    /// The type is right, the value is not.
+    /// The type is correct, but the value violates this rule.
     #[error("{0}")]
     Breaks(Rule),
 }
 
-/// The rule that a value breaks, as a phrase that follows the value's name.
+/// The rule that a value violates, as a phrase that follows the value's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Rule(pub(crate) &'static str);
 
-/// Why a signature does not stand.
+/// Why a signature was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFault {
     /// It is not 64 bytes in base64url without padding.

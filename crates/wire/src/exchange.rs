@@ -1,4 +1,4 @@
-//! How an exchange stands (section 2.5), and the short answers that say so.
+//! The status of an exchange (section 2.5), and the short responses that contain it.
 
 use serde::Serialize;
 
@@ -8,19 +8,19 @@ use crate::{
 };
 
 vocabulary! {
-    /// The states of an exchange.
+    /// The state of an exchange; `docs/states.md` has all transitions.
     pub enum State {
-        /// Waiting for a person.
+        /// No approver has decided yet, and `expiresAt` has not passed.
         PendingApproval = "pendingApproval",
-        /// Decided; the enforcer has not acknowledged the decision.
+        /// An approver has decided; the enforcer has not acknowledged the decision.
         Decided = "decided",
-        /// The enforcer has acknowledged the decision.
+        /// The enforcer has acknowledged the decision; final.
         Delivered = "delivered",
-        /// Nobody decided in time.
+        /// `expiresAt` passed without a decision; final.
         Expired = "expired",
-        /// The enforcer took it back.
+        /// The enforcer withdrew it before a decision; final.
         Withdrawn = "withdrawn",
-        /// The operator ended it.
+        /// The operator cancelled it before a decision; final.
         Cancelled = "cancelled",
     }
 }
@@ -29,18 +29,18 @@ vocabulary! {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExchangeStatus<'a> {
-    /// The exchange.
+    /// The id of the exchange.
     pub request_id: RequestId,
-    /// Its state.
+    /// The state at the time of the response.
     pub state: State,
-    /// When the store took it in.
+    /// When the store accepted the submission, by the store's clock.
     pub created_at: Timestamp,
-    /// Until when it can be decided.
+    /// The time from which it can't be decided any more.
     pub expires_at: Timestamp,
-    /// What is to be decided on.
+    /// The hash that a decision has to name. Optional in the specification; this gateway always sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_hash: Option<Sha256Hex>,
-    /// The decision as it was submitted, once there is one.
+    /// The decision as it was submitted; absent unless the state is `decided` or `delivered`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<RawObject<'a>>,
 }
@@ -64,11 +64,11 @@ impl<'a> FromMembers<'a> for ExchangeStatus<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Accepted {
-    /// The exchange.
+    /// The id of the exchange.
     pub request_id: RequestId,
-    /// Its state after what was accepted.
+    /// The state after the accepted request.
     pub state: State,
-    /// What it is about.
+    /// The hash of the artifact. Optional in the specification; this gateway always sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_hash: Option<Sha256Hex>,
 }

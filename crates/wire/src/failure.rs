@@ -1,4 +1,4 @@
-//! What the gateway says when it refuses (section 7): codes, statuses, bodies.
+//! The errors of the gateway (section 7): codes, HTTP statuses, bodies.
 
 use serde::Serialize;
 
@@ -6,27 +6,27 @@ use crate::{Error, FromMembers, Members, RawObject, id::RequestId};
 
 macro_rules! failures {
     ($($(#[$doc:meta])* $variant:ident => $status:literal $code:literal $message:literal,)+) => {
-        /// Everything that the gateway refuses, each with its code, HTTP status and constant message.
+        /// Every error of the gateway, with its code, HTTP status and constant message.
         ///
-        /// Some codes have several statuses, by what they are said of; so each pair is a variant.
+        /// Some codes occur with several statuses, depending on the cause; each pair is a variant.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Failure { $($(#[$doc])* $variant,)+ }
 
         impl Failure {
-            /// Every failure.
+            /// Every failure, by ascending status.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The code that programs read.
+            /// The code, for programs.
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$variant => $code,)+ }
             }
 
-            /// The HTTP status.
+            /// The HTTP status; a WebSocket has only the code.
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status,)+ }
             }
 
-            /// The sentence that people read: the same for every request, and nothing of the request in it.
+            /// A sentence for people: constant, so it never repeats the request.
             pub const fn message(self) -> &'static str {
                 match self { $(Self::$variant => $message,)+ }
             }
@@ -37,59 +37,59 @@ macro_rules! failures {
 failures! {
     /// The request does not have the shape that the specification gives it.
     Validation => 400 "PROTO_ERR_VALIDATION" "The request is malformed; see details for the member at fault.",
-    /// A message type or feature that is not for this place.
+    /// A message type or feature that this endpoint does not support.
     Unsupported => 400 "PROTO_ERR_UNSUPPORTED" "This message type is not supported here.",
-    /// A cursor that this gateway did not give for this list.
+    /// A cursor that the gateway did not issue for this list of this approver.
     Cursor => 400 "PROTO_ERR_CURSOR" "The cursor is not one of this list; start again without a cursor.",
-    /// A decision about another artifact.
+    /// The decision's `artifactHash` is not that of the exchange.
     DecisionHashMismatch => 400 "PROTO_ERR_HASH_MISMATCH" "The decision names another artifact hash than the exchange.",
-    /// A decision that is void already.
+    /// The decision's own `expiresAt` has passed.
     DecisionExpired => 400 "PROTO_ERR_EXPIRED" "The decision's own expiresAt has passed.",
     /// No credential, or not a valid one.
     Unauthenticated => 401 "PROTO_ERR_UNAUTHENTICATED" "A valid credential is required.",
-    /// The credential is not for this.
+    /// The credential is valid, but its role or id does not permit the request.
     Forbidden => 403 "PROTO_ERR_FORBIDDEN" "The credential does not permit this.",
-    /// The tenant's policy is against it.
+    /// The tenant's policy does not permit the request.
     PolicyDeny => 403 "PROTO_ERR_POLICY_DENY" "The tenant's policy does not permit this.",
-    /// The decision's signature does not stand under a registered key.
+    /// The decision's signature does not verify under any key that the approver registered.
     SignatureInvalid => 403 "PROTO_ERR_SIGNATURE_INVALID" "Signature verification failed.",
     /// It does not exist, or the caller may not see it.
     NotFound => 404 "PROTO_ERR_NOT_FOUND" "Not found.",
-    /// The path is there, but not for this method.
+    /// The path exists, but not with this method.
     MethodNotAllowed => 405 "PROTO_ERR_UNSUPPORTED" "This method is not for this path; see Allow.",
-    /// The id is taken by something else.
+    /// The request id belongs to another submission or prompt.
     AlreadyExists => 409 "AlreadyExistsConflict" "The requestId is taken by another submission; use a new one.",
-    /// Another decision was first.
+    /// The exchange has another decision already.
     AlreadyDecided => 409 "AlreadyDecidedConflict" "The exchange has been decided already.",
-    /// The state does not allow it.
+    /// The state of the exchange or pairing does not permit the request.
     State => 409 "PROTO_ERR_STATE" "The state of the exchange does not permit this.",
-    /// The exchange's time is up.
+    /// The `expiresAt` of the exchange has passed.
     ExchangeExpired => 409 "PROTO_ERR_EXPIRED" "The exchange has expired.",
-    /// The key was used for something else.
+    /// The `Idempotency-Key` was used for another request within 24 hours.
     Idempotency => 409 "PROTO_ERR_IDEMPOTENCY" "The Idempotency-Key was used for another request; use a new one.",
-    /// Events after the end.
+    /// A new event after `session.end`.
     SessionClosed => 409 "PROTO_SESSION_ERR_SESSION_CLOSED" "The session has ended.",
-    /// The snapshot's id is taken.
+    /// The session has another snapshot with this id.
     DuplicateSnapshot => 409 "PROTO_SESSION_ERR_DUPLICATE_SNAPSHOT" "The snapshotId is taken by another snapshot.",
-    /// Over a limit of size.
+    /// The body or a part of it exceeds a limit of [`crate::limits`].
     TooLarge => 413 "PROTO_ERR_TOO_LARGE" "The request is larger than permitted.",
-    /// Not JSON by its own word, or encoded.
+    /// The `Content-Type` is not JSON, or there is a `Content-Encoding`.
     MediaType => 415 "PROTO_ERR_MEDIA_TYPE" "Send application/proto+json without a Content-Encoding.",
-    /// The hash is not that of what was sent.
+    /// The hash in the body is not that of its canonical form.
     HashMismatch => 422 "PROTO_ERR_HASH_MISMATCH" "The hash is not that of the canonical object.",
-    /// A body that is not what its message type says.
+    /// The body of a submission does not have the format of its message type, or contradicts its envelope.
     Structure => 422 "PROTO_ERR_STRUCTURE" "The body is malformed; see details for the member at fault.",
-    /// Something that has no canonical form.
+    /// An integer outside ±(2^53−1), which has no canonical form.
     Canonicalization => 422 "PROTO_ERR_CANONICALIZATION" "An integer is outside ±(2^53−1); send it as a string.",
-    /// An artifact that is past already.
+    /// The artifact's `expiresAt` had passed when it was submitted.
     ArtifactExpired => 422 "PROTO_ERR_EXPIRED" "The artifact's expiresAt has passed already.",
-    /// Nobody to send it to.
+    /// No recipient was found: an unknown routing token, or a prompt without a unique enforcer.
     NoApprover => 422 "PROTO_ERR_NO_APPROVER" "No recipient can be found for this message.",
-    /// Too many requests.
+    /// A rate limit; `Retry-After` says when to retry.
     RateLimited => 429 "PROTO_ERR_RATE_LIMITED" "Too many requests; retry after the time in Retry-After.",
-    /// Our fault.
+    /// A bug or an unexpected condition in the gateway.
     Internal => 500 "PROTO_ERR_INTERNAL" "The gateway failed; retry with the same ids.",
-    /// Not now: the store is away or full, the outcome of a commit is unknown, or the gateway is stopping.
+    /// The store is unavailable or overloaded, the outcome of a commit is unknown, or the gateway is stopping.
     Unavailable => 503 "PROTO_ERR_UNAVAILABLE" "The gateway can't answer for this now; retry with the same ids.",
 }
 
@@ -100,12 +100,12 @@ impl Failure {
     }
 }
 
-/// A transport-level error (section 2.10), which the generic endpoints answer with.
+/// A transport-level error (section 2.10), the error body of the generic endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TransportError {
-    /// For programs.
+    /// For programs, see [`Failure::code`].
     pub code: String,
-    /// For people.
+    /// For people, see [`Failure::message`]; programs must not depend on it.
     pub message: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
@@ -135,16 +135,16 @@ impl FromMembers<'_> for TransportError {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GatewayError<'a> {
-    /// For programs.
+    /// For programs, see [`Failure::code`].
     pub code: String,
-    /// For people.
+    /// For people, see [`Failure::message`]; programs must not depend on it.
     pub message: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
-    /// The exchange that it is about.
+    /// The exchange or prompt that the error concerns; absent if it can't be read or there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// Which member is at fault and how, where that is known.
+    /// The invalid `member` and the `problem` with it; absent if no member is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<RawObject<'a>>,
 }

@@ -1,4 +1,4 @@
-//! An object with or without an envelope around it, as the generic endpoints (section 4.5) take it.
+//! An object with or without an envelope, as the generic endpoints (section 4.5) accept it.
 
 use crate::{
     Error, RawObject,
@@ -9,27 +9,27 @@ use crate::{
     timestamp::Timestamp,
 };
 
-/// What an envelope says of its body; everything optional, since there may be no envelope.
+/// A body with the fields of its envelope, all optional because there may be no envelope.
 #[derive(Debug, Clone)]
 pub struct Framed<'a> {
-    /// What the body is said to be.
+    /// The message type; absent in a bare object.
     pub msg_type: Option<MsgType>,
-    /// What it is about.
+    /// The exchange or prompt; absent in a core envelope and in a bare object.
     pub request_id: Option<RequestId>,
-    /// From when on it is void.
+    /// The time from which the message must be ignored; absent in a core envelope and in a bare object.
     pub expires_at: Option<Timestamp>,
-    /// Who says it.
+    /// The claimed sender, empty in a bare object; the credential decides.
     pub sender: Sender,
-    /// Who is meant.
+    /// The addressee; empty if none is named.
     pub recipient: Recipient,
-    /// Whatever helps to follow it.
+    /// Tracing data, and routing keys of an open artifact; absent in a bare object.
     pub trace: Option<RawObject<'a>>,
-    /// The object.
+    /// The body as it was written.
     pub body: RawObject<'a>,
 }
 
 impl<'a> Framed<'a> {
-    /// Reads a text: a core envelope has an `envelopeId`, a gateway envelope a `msgType`, a bare object neither.
+    /// Parses a text: a core envelope has an `envelopeId`, a gateway envelope a `msgType`, a bare object neither.
     pub fn parse(text: &'a [u8]) -> Result<Self, Error> {
         let object = RawObject::parse(text)?;
         let members = object.members()?;
@@ -42,7 +42,7 @@ impl<'a> Framed<'a> {
         }
     }
 
-    /// An object without an envelope.
+    /// Wraps an object that has no envelope.
     pub fn bare(body: RawObject<'a>) -> Self {
         Self {
             msg_type: None,
@@ -77,8 +77,8 @@ impl<'a> From<CoreEnvelope<'a>> for Framed<'a> {
             CoreMsgType::DecisionSubmit => MsgType::DecisionSubmit,
             CoreMsgType::Error => MsgType::Error,
         };
-        let sender = sides(&envelope.sender);
-        let recipient = sides(&envelope.recipient);
+        let sender = ids_of(&envelope.sender);
+        let recipient = ids_of(&envelope.recipient);
         Self {
             msg_type: Some(msg_type),
             request_id: None,
@@ -91,8 +91,9 @@ impl<'a> From<CoreEnvelope<'a>> for Framed<'a> {
     }
 }
 
-/// The actor of a core envelope says what its device is. All ids have one shape, so none is lost.
-fn sides(party: &Party) -> Sender {
+/// The actor of a core envelope determines the kind of its `deviceId`. All kinds of id have the same rules, so parsing
+/// it as another kind can't fail.
+fn ids_of(party: &Party) -> Sender {
     let device = party.device_id.as_str();
     match party.actor {
         Actor::Enforcer => Sender { enforcer_id: device.parse().ok(), ..Sender::default() },
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_frame_is_not_taken_for_a_bare_object() {
+    fn a_broken_envelope_is_not_read_as_a_bare_object() {
         assert!(Framed::parse(br#"{"msgType":"artifact.submit","body":{}}"#).is_err());
         assert!(Framed::parse(br#"{"envelopeId":"e","body":{}}"#).is_err());
     }

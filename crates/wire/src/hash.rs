@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 use crate::{Error, RawObject, Rule, canonical, vocabulary::vocabulary, written::written_as_string};
 
 vocabulary! {
-    /// Hash algorithms.
+    /// The hash algorithms that the protocol defines.
     pub enum HashAlg {
-        /// The only one.
+        /// SHA-256; the protocol has no other.
         Sha256 = "SHA-256",
     }
 }
@@ -20,7 +20,7 @@ vocabulary! {
 pub struct Sha256Hex([u8; 32]);
 
 impl Sha256Hex {
-    /// Hashes `bytes`.
+    /// Hashes bytes as they are, without canonicalization.
     pub fn digest(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -31,17 +31,17 @@ impl Sha256Hex {
         Ok(Self::digest(&canonical::form_without(object, field)?))
     }
 
-    /// Refuses an object whose hash, made as by [`Sha256Hex::of_object_without`], is another one.
+    /// Rejects an object whose hash, by [`Sha256Hex::of_object_without`], is a different one.
     pub fn check(&self, object: RawObject<'_>, field: &str) -> Result<(), Error> {
         if Self::of_object_without(object, field)? == *self { Ok(()) } else { Err(Error::HashMismatch) }
     }
 
-    /// A digest that was made elsewhere.
+    /// A digest that was computed elsewhere.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes.
+    /// The 32 bytes of the digest, not its hex digits.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -73,7 +73,7 @@ fn nibble(digit: u8) -> Option<u8> {
 
 impl fmt::Display for Sha256Hex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Hashes are written many times for every message: one piece at once, not 32.
+        // Every message contains several hashes: write one piece, not 32.
         let mut digits = [0; 64];
         for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
             pair[0] = DIGITS[usize::from(byte >> 4)];

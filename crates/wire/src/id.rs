@@ -20,7 +20,7 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident,)+) => {$(
         $(#[$doc])*
         ///
-        /// 1 to 256 bytes of UTF-8 without control characters. A clone shares the text.
+        /// 1 to 256 bytes of UTF-8 without control characters. Cloning is cheap: clones use the same text.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
 
@@ -32,7 +32,7 @@ macro_rules! ids {
                 Ok(Self(text))
             }
 
-            /// The text.
+            /// The id as it was written; no case or Unicode normalisation.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -67,23 +67,23 @@ ids! {
     RequestId,
     /// One message that the gateway sent, stable across redelivery.
     MsgId,
-    /// One core envelope.
+    /// One core envelope, chosen by its sender.
     EnvelopeId,
-    /// One session of an agent.
+    /// One session of an agent, chosen by its enforcer.
     SessionId,
-    /// One snapshot of a session.
+    /// One snapshot of a session, unique within it.
     SnapshotId,
-    /// One enforcer: the component beside an agent. Presence calls it `enforcerDeviceId`.
+    /// One enforcer: the component that controls an agent. Presence calls it `enforcerDeviceId`.
     EnforcerId,
-    /// One approver: the component beside a person.
+    /// One approver: the component that a person reviews and decides with.
     ApproverId,
-    /// One gateway.
+    /// One gateway; in the `sender` of every envelope that a gateway sends.
     GatewayId,
-    /// One tenant. Tenants never meet.
+    /// One tenant. Tenants are isolated: the same id in two tenants names two different things.
     TenantId,
     /// The `deviceId` of a core envelope: an enforcer's or an approver's id, by the actor.
     DeviceId,
-    /// What an enforcer got at pairing and puts on a request to reach that approver.
+    /// A secret from pairing; a request that contains it is routed to the paired approver.
     RoutingToken,
     /// One pairing, from its code to its completion.
     PairingNonce,

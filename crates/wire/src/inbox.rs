@@ -1,18 +1,17 @@
-//! One page of an inbox.
+//! The body of `inbox.page`: one page of an approver's inbox.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{Error, FromJson, FromMembers, Members, envelope::Envelope};
 
-/// The body of `inbox.page`. The gateway fills it with envelopes it has at hand; a client reads
-/// [`Envelope`]s.
+/// The body of `inbox.page`. The gateway fills it with envelopes of its own type; a client reads [`Envelope`]s.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InboxPage<E> {
     /// `approval.request` envelopes, oldest first, each as it was pushed.
     pub items: Vec<E>,
-    /// Where to go on; written as `null` on the last page.
+    /// The opaque cursor of the next page; `None` is written as `null` and marks the last page.
     pub next_cursor: Option<String>,
 }
 

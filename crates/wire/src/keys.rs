@@ -1,4 +1,4 @@
-//! Keys: Ed25519 for signatures, X25519 for sealing, and the bundle that pairing exchanges.
+//! Keys: Ed25519 for signatures, X25519 for encryption, and the bundle that pairing exchanges.
 
 use std::{fmt, str::FromStr};
 
@@ -17,7 +17,7 @@ impl SigningKey {
         Self(ed25519_dalek::SigningKey::from_bytes(seed))
     }
 
-    /// The public half.
+    /// The public key that verifies this key's signatures.
     pub fn verifying_key(&self) -> VerifyingKey {
         VerifyingKey(self.0.verifying_key())
     }
@@ -36,13 +36,13 @@ impl fmt::Debug for SigningKey {
 
 /// The public half of a signing key: 32 bytes, in base64url when written.
 ///
-/// Weak keys, under which one signature fits many messages, and non-canonical encodings, of which one
-/// key could have two, are refused when it is made.
+/// The constructor rejects weak keys, under which one signature verifies for many messages, and non-canonical
+/// encodings, with which one key would have two texts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
 
 impl VerifyingKey {
-    /// Takes the raw bytes if they are a sound key.
+    /// Checks that the bytes are a key that is neither weak nor encoded in a non-canonical way.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Rule> {
         const RULE: Rule = Rule("is not an Ed25519 public key");
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_| RULE)?;
@@ -52,7 +52,7 @@ impl VerifyingKey {
         if key.to_edwards().compress().as_bytes() == bytes { Ok(Self(key)) } else { Err(RULE) }
     }
 
-    /// The raw bytes.
+    /// The 32 bytes of the key, without encoding.
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
@@ -86,34 +86,33 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// The public half of an X25519 key, to which artifacts are sealed.
+/// The public half of an X25519 key, to which artifacts are encrypted.
 ///
-/// Points of small order, with which every secret would be the same, and non-canonical encodings are
-/// refused when it is made.
+/// The constructor rejects points of small order, with which the shared secret is constant, and non-canonical encodings,
+/// with which one key would have two texts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AgreementKey([u8; 32]);
 
 impl AgreementKey {
-    /// Takes the raw bytes if they are a sound key.
+    /// Checks that the bytes are a key that is neither weak nor encoded in a non-canonical way.
     pub fn from_bytes(bytes: [u8; 32]) -> Result<Self, Rule> {
         if !is_reduced(&bytes) {
             return Err(Rule("is not an X25519 public key in its one encoding"));
         }
-        // Every clamped scalar is a multiple of the cofactor, so it takes exactly the points of small
-        // order to zero.
+        // Every clamped scalar is a multiple of the cofactor, so it maps exactly the points of small order to zero.
         if MontgomeryPoint(bytes).mul_clamped([1; 32]).to_bytes() == [0; 32] {
             return Err(Rule("is a weak X25519 key"));
         }
         Ok(Self(bytes))
     }
 
-    /// The raw bytes.
+    /// The 32 bytes of the key, without encoding.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Says whether the little-endian number is below 2^255 − 19.
+/// Whether the little-endian number is below 2^255 − 19.
 fn is_reduced(bytes: &[u8; 32]) -> bool {
     const PRIME: [u8; 32] = {
         let mut prime = [0xff; 32];
@@ -135,9 +134,10 @@ impl fmt::Debug for AgreementKey {
 pub struct KeyBundle {
     /// Verifies this endpoint's signatures.
     pub signing: VerifyingKey,
-    /// Receives what is sealed to this endpoint.
+    /// Others encrypt to this key what only this endpoint may read.
     pub agreement: AgreementKey,
-    /// HMAC-SHA-256 over the pairing transcript under the secret of the enforcer's QR code.
+    /// HMAC-SHA-256 over the pairing transcript under the secret of the enforcer's QR code; absent
+    /// if the pairing uses no QR code. The gateway relays it unchecked.
     pub proof: Option<[u8; 32]>,
 }
 
@@ -176,17 +176,17 @@ impl fmt::Display for KeyBundle {
     }
 }
 
-/// The `publicKey` of a pairing record: a bundle that we understand, or a text that we only pass on.
+/// A `publicKey` of pairing: a bundle of known format, or an opaque text that is only relayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublicKey {
-    /// Registers its signing key.
+    /// A key bundle; pairing registers its signing key.
     Bundle(Box<KeyBundle>),
-    /// Registers nothing; 1 to 512 characters.
+    /// Any other text, which is relayed and registers no key; 1 to 512 characters.
     Opaque(Box<str>),
 }
 
 impl PublicKey {
-    /// Whether it has a key of the other, whatever proofs they come with.
+    /// Whether both contain the same key, regardless of their proofs.
     pub fn shares_a_key_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Bundle(one), Self::Bundle(other)) => {

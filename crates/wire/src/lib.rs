@@ -1,23 +1,22 @@
-//! What travels through a Countersign gateway.
+//! The messages of the approval gateway protocol, for enforcers, approvers and the gateway.
 //!
-//! This crate knows every message of the approval gateway protocol and nothing of how messages are
-//! moved or kept: no I/O, no async, no clock, no randomness. Enforcers, approvers and the gateway all
-//! build on it.
+//! This crate reads, checks, signs and writes messages. It has no transport or storage: no I/O, no async, no clock,
+//! no randomness.
 //!
 //! | to find | look in |
 //! |---|---|
 //! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
-//! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; any of them or none: [`framed`] |
+//! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; input with either envelope or none: [`framed`] |
 //! | bodies | [`artifact`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
 //! | canonical form and keys | [`canonical`], [`keys`] |
-//! | what clients authenticate themselves with | [`api_key`] |
-//! | sizes | [`limits`] |
+//! | credentials of clients | [`api_key`] |
+//! | limits of sizes and counts | [`limits`] |
 //!
 //! # Bytes in, same bytes out
 //!
-//! A body is signed or sealed by one endpoint and checked by the other, so nobody in between may
-//! re-write it. [`parse`] therefore returns a [`Verbatim`]: the text as it came beside a typed,
-//! read-only view of it. Writing a `Verbatim` writes the text.
+//! One endpoint signs or encrypts a body and another one checks it, so nothing in between may rewrite it. [`parse`]
+//! therefore returns a [`Verbatim`]: the received text together with a typed, read-only view of it. Serializing a
+//! `Verbatim` writes the text.
 //!
 //! ```
 //! use countersign_wire::{decision::Decision, envelope::Envelope, parse};
@@ -43,9 +42,11 @@
 //! # Strictness
 //!
 //! Duplicate member names at any depth, lone surrogates, a byte order mark, more than
-//! [`limits::MAX_NESTING`] levels and `null` for an optional member are refused, because two readers
-//! could take such a text for two different things. Every refusal is an [`Error`] that names the
-//! member and the rule, and never repeats what was sent.
+//! [`limits::MAX_NESTING`] levels and `null` for an optional member are rejected, because two parsers
+//! could read such a text differently. Every rejection is an [`Error`] that names the member and the rule, and never
+//! repeats the input.
+
+#![warn(missing_docs)]
 
 pub mod ack;
 pub mod api_key;

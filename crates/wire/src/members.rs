@@ -1,4 +1,4 @@
-//! Reading an object member by member, with refusals that say where and why.
+//! Reads an object member by member, with errors that name the member and the rule.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,13 +12,13 @@ use crate::{
 
 /// A type that can be read from a JSON value which is already known to be strict.
 pub trait FromJson<'a>: Sized {
-    /// Reads the value, or says what is wrong with it.
+    /// Reads the value; the error names what is wrong with it.
     fn from_json(value: &'a RawValue) -> Result<Self, Error>;
 }
 
 /// A type that is read from the members of an object.
 pub trait FromMembers<'a>: Sized {
-    /// Takes what it knows, or says what is wrong.
+    /// Takes the members that it knows out of `members`; the error names what is wrong.
     fn from_members(members: &mut Members<'a>) -> Result<Self, Error>;
 }
 
@@ -61,12 +61,12 @@ impl<'a> Members<'a> {
         T::from_json(value).map(Some).map_err(|error| inside(error, name))
     }
 
-    /// Says whether the member is there and has not been taken.
+    /// Whether the member is there and has not been taken.
     pub fn contains(&self, name: &str) -> bool {
         self.left.iter().any(|(known, _)| known == name)
     }
 
-    /// Ends an object that the specification closes: whatever is left is one member too many.
+    /// Ends an object that the specification closes: a member that is left is an error.
     pub fn close(&self) -> Result<(), Error> {
         if self.left.is_empty() { Ok(()) } else { Err(MemberFault::here(Problem::Unknown).into()) }
     }

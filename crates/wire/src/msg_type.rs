@@ -1,4 +1,4 @@
-//! Message types: what a body means.
+//! Message types, which determine the format of a body.
 
 use std::{fmt, str::FromStr};
 
@@ -8,19 +8,19 @@ use crate::{Rule, written::written_as_string};
 
 macro_rules! msg_types {
     ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
-        /// The `msgType` of an envelope.
+        /// The `msgType` of an envelope. The documentation of each variant says who sends it to whom.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum MsgType {
             $($(#[$doc])* $variant,)+
-            /// A type that this version does not know.
+            /// A type that this version does not know; never empty. The gateway rejects it.
             Other(Box<str>),
         }
 
         impl MsgType {
-            /// Every type that this version knows.
+            /// Every type that this version knows, in the order of declaration.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The type as it is written.
+            /// The value of `msgType` in JSON, for example `artifact.submit`.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)+
@@ -44,45 +44,48 @@ macro_rules! msg_types {
 }
 
 msg_types! {
-    /// An enforcer asks for a decision.
+    /// Enforcer to gateway: submits an artifact for review.
     ArtifactSubmit = "artifact.submit",
-    /// The answer to it.
+    /// Gateway to enforcer: the response to `artifact.submit`.
     ArtifactAccepted = "artifact.accepted",
-    /// The request as an approver sees it.
+    /// Gateway to approver: a submitted artifact, pushed and as an item of an inbox page.
     ApprovalRequest = "approval.request",
-    /// An approver decides.
+    /// Approver to gateway: submits a signed decision on an exchange.
     DecisionSubmit = "decision.submit",
-    /// The answer to it.
+    /// Gateway to approver: the response to `decision.submit`.
     DecisionAccepted = "decision.accepted",
-    /// The decision as the enforcer gets it.
+    /// Gateway to enforcer: the decision as it was submitted, pushed and as the result of a wait.
     DecisionDeliver = "decision.deliver",
-    /// The enforcer takes its request back; also the answer, and the word to the approvers.
+    /// Enforcer to gateway: withdraws a pending exchange. Gateway to enforcer: the response. Gateway to approver:
+    /// notifies the addressed approvers.
     ExchangeWithdrawn = "exchange.withdrawn",
-    /// How an exchange stands.
+    /// Gateway to enforcer or approver: the state of an exchange, as a response only.
     ExchangeStatus = "exchange.status",
-    /// An approver asks for the request anew.
+    /// Approver to gateway to enforcer: asks for a new submission of an exchange. Gateway to approver: the response.
     RefreshRequest = "refresh.request",
-    /// One page of an inbox.
+    /// Gateway to approver: one page of their inbox, as a response only.
     InboxPage = "inbox.page",
-    /// A client has received or processed a message.
+    /// Enforcer or approver to gateway: acknowledges pushed messages, which are then not pushed again.
     AckSubmit = "ack.submit",
-    /// The answer to it.
+    /// Gateway to enforcer or approver: the response to `ack.submit`; on a WebSocket also to an enforcer's
+    /// `prompt.ack` and session events.
     AckAccepted = "ack.accepted",
-    /// An approver sends text to an agent.
+    /// Approver to gateway to enforcer: text for an agent.
     PromptSend = "prompt.send",
-    /// What became of it.
+    /// Enforcer to gateway to approver: the outcome of a prompt. Also the gateway's first response to the approver,
+    /// with the status `queued`.
     PromptAck = "prompt.ack",
-    /// A session of an agent begins.
+    /// Enforcer to gateway to paired approvers: a session of an agent starts.
     SessionStart = "session.start",
-    /// What the session is about right now.
+    /// Enforcer to gateway to paired approvers: a summary, plan, diff or context of a session.
     SessionSnapshot = "session.snapshot",
-    /// What the session is doing right now.
+    /// Enforcer to gateway to paired approvers: the current activity of a session.
     SessionStatus = "session.status",
-    /// The session is over.
+    /// Enforcer to gateway to paired approvers: a session has ended; later events are rejected.
     SessionEnd = "session.end",
-    /// Something was refused.
+    /// Gateway to enforcer or approver: a request or frame was rejected or failed.
     Error = "error",
-    /// A client introduces itself on a WebSocket. A bare control object, never an envelope.
+    /// Enforcer or approver to gateway, on a WebSocket: describes the client. A bare object, never in an envelope.
     Hello = "hello",
 }
 

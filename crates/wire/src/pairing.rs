@@ -19,12 +19,12 @@ const LENGTH: usize = 8;
 
 /// Eight letters that a person reads off one screen and types into another, shown as `XXXX-XXXX`.
 ///
-/// It leads to a pairing and protects nothing: the endpoints must not trust the gateway that made it.
+/// It identifies a pairing and authenticates nobody: the endpoints must not trust the gateway that issued it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PairingCode([u8; LENGTH]);
 
 impl PairingCode {
-    /// Draws a code; every code is as likely as any other if every byte is.
+    /// Draws a code; all codes are equally likely if all bytes are.
     ///
     /// ```
     /// # use countersign_wire::pairing::PairingCode;
@@ -33,7 +33,7 @@ impl PairingCode {
     /// assert_eq!(code.to_string(), "BCDF-GHJK");
     /// ```
     pub fn draw(mut random_byte: impl FnMut() -> u8) -> Self {
-        // 240 is the largest multiple of 20 in a byte; taking more would favour some letters.
+        // 240 is the largest multiple of 20 in a byte; accepting more would favour some letters.
         let mut letter = || loop {
             let byte = random_byte();
             if byte < 240 {
@@ -75,7 +75,7 @@ impl fmt::Display for PairingCode {
 }
 
 impl fmt::Debug for PairingCode {
-    /// A code in a log would let its reader pair.
+    /// Hides the code: a reader of a log could complete the pairing with it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PairingCode(…)")
     }
@@ -89,19 +89,19 @@ impl Serialize for PairingCode {
 
 written_as_string!(PairingCode);
 
-/// What an enforcer sends to begin. Members beside these are ignored, here and in the records below.
+/// Starts a pairing, sent by the enforcer. Here and in the types below, other members are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitiateRequest {
-    /// Who wants to be paired.
+    /// The enforcer to pair; the credential must be valid for it.
     pub enforcer_id: EnforcerId,
-    /// What people call it.
+    /// The enforcer's name for people; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<Label>,
-    /// What it works on.
+    /// The enforcer's workspace; absent if it reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<Label>,
-    /// Its keys.
+    /// The enforcer's keys; must not contain a key of the approver.
     pub public_key: PublicKey,
 }
 
@@ -116,15 +116,15 @@ impl FromMembers<'_> for InitiateRequest {
     }
 }
 
-/// What it gets.
+/// The response to [`InitiateRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitiateResponse {
-    /// For the person to carry over.
+    /// The code for a person to type on the approver's device.
     pub code: PairingCode,
-    /// Names the pairing.
+    /// Identifies the pairing in the calls that follow.
     pub nonce: PairingNonce,
-    /// Until when the code is good.
+    /// The time from which the code is invalid: ten minutes after the start.
     pub expires_at: Timestamp,
 }
 
@@ -138,19 +138,19 @@ impl FromMembers<'_> for InitiateResponse {
     }
 }
 
-/// What an approver gets for a code.
+/// The response to an approver that resolves a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolveResponse {
-    /// Names the pairing.
+    /// Identifies the pairing in the calls that follow.
     pub nonce: PairingNonce,
-    /// What people call the enforcer.
+    /// The enforcer's name for people; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<Label>,
-    /// What it works on.
+    /// The enforcer's workspace; absent if it reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<Label>,
-    /// The enforcer's keys, as the gateway passes them on: not to be trusted unchecked.
+    /// The enforcer's keys, as the gateway relays them: compare them over another channel.
     pub public_key: PublicKey,
 }
 
@@ -165,15 +165,15 @@ impl FromMembers<'_> for ResolveResponse {
     }
 }
 
-/// What an approver sends to finish.
+/// Completes a pairing, sent by the approver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteRequest {
-    /// Names the pairing.
+    /// Identifies the pairing in the calls that follow.
     pub nonce: PairingNonce,
-    /// Who pairs.
+    /// The approver to pair; the credential must be valid for it.
     pub approver_id: ApproverId,
-    /// Its keys.
+    /// The approver's keys; the gateway registers the signing key of a bundle.
     pub public_key: PublicKey,
 }
 
@@ -187,16 +187,16 @@ impl FromMembers<'_> for CompleteRequest {
     }
 }
 
-/// What it gets.
+/// The response to [`CompleteRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteResponse {
-    /// Leads the enforcer's requests to this approver.
+    /// Routes the enforcer's requests to this approver.
     pub routing_token: RoutingToken,
-    /// What people call the enforcer.
+    /// The enforcer's name for people; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<Label>,
-    /// What it works on.
+    /// The enforcer's workspace; absent if it reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<Label>,
 }
@@ -211,32 +211,32 @@ impl FromMembers<'_> for CompleteResponse {
     }
 }
 
-/// How a pairing stands.
+/// The status of a pairing, for its enforcer and its approver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairingStatus {
-    /// Until when it can be completed.
+    /// The time from which it can't be completed any more.
     pub expires_at: Timestamp,
-    /// How far it is.
+    /// The step that the pairing has reached.
     pub progress: Progress,
 }
 
-/// How far a pairing is.
+/// The step that a pairing has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Nobody has typed the code.
+    /// No approver has resolved the code.
     Pending,
-    /// An approver has.
+    /// An approver has resolved the code; the pairing is bound to them.
     Resolved,
-    /// It is done.
+    /// An approver has completed the pairing; final.
     Completed {
-        /// The other side.
+        /// The approver that completed the pairing.
         approver_id: ApproverId,
-        /// The other side's keys, as the gateway passes them on: not to be trusted unchecked.
+        /// The approver's keys, as the gateway relays them: compare them over another channel.
         public_key: PublicKey,
-        /// Leads requests to that approver.
+        /// Routes requests of the enforcer to that approver.
         routing_token: RoutingToken,
     },
-    /// It came to nothing.
+    /// The time passed without a completion; final.
     Expired,
 }
 

@@ -1,4 +1,4 @@
-//! Which enforcers are there, and how a client introduces itself on a WebSocket (section 4.6).
+//! The presence of enforcers, and `hello`, with which a client describes itself on a WebSocket (section 4.6).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,50 +7,50 @@ use crate::{
 };
 
 vocabulary! {
-    /// Whether an enforcer can be reached.
+    /// Whether an enforcer is reachable; informational only.
     pub enum Status {
-        /// It has a live channel, or called not long ago.
+        /// It has a live channel, or called within the last ten minutes.
         Online = "online",
-        /// It has not been heard of for a while.
+        /// It has no live channel and has not called for ten minutes.
         Offline = "offline",
     }
 
-    /// How an enforcer was last heard of.
+    /// The transport of an enforcer's newest live channel, else of its last call.
     pub enum Transport {
-        /// Over a WebSocket.
+        /// A WebSocket on `/v1/ws`.
         Websocket = "websocket",
-        /// Over an SSE stream.
+        /// An SSE stream, which carries decisions only.
         Sse = "sse",
-        /// Over a request.
+        /// Any other HTTP request, a wait included.
         Poll = "poll",
     }
 
     /// The `msgType` of the control object.
     pub enum HelloType {
-        /// The only one.
+        /// The only possible value, `hello`.
         Hello = "hello",
     }
 }
 
-/// One enforcer, as presence lists it.
+/// The presence of one enforcer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PresenceRecord {
-    /// The enforcer's id.
+    /// The enforcer's id, under the name that the specification gives it here.
     pub enforcer_device_id: EnforcerId,
-    /// Whether it can be reached.
+    /// Whether it is reachable, by the store's clock.
     pub status: Status,
-    /// When it was last heard of.
+    /// The time of its last recorded call; recorded with a short delay.
     pub last_seen_at: Timestamp,
-    /// How.
+    /// The transport of its newest live channel, else of its last call.
     pub transport: Transport,
-    /// What it works on, in its own words.
+    /// The workspace that it reported; absent if it reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<Label>,
-    /// What people call it, in its own words.
+    /// The name for people that it reported; absent if it reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<Label>,
-    /// What it says it can do.
+    /// The capabilities that it reported; absent if it reported none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
 }
@@ -69,16 +69,16 @@ impl FromMembers<'_> for PresenceRecord {
     }
 }
 
-/// What a client says it can do; what is not said is not claimed. Members beside these are ignored.
+/// The capabilities that a client reports; an absent one is not claimed. Other members are ignored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// It takes pushed messages.
+    /// Whether it accepts pushed messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<bool>,
-    /// It polls.
+    /// Whether it polls with waits; informational.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll: Option<bool>,
-    /// It reads SSE streams.
+    /// Whether it can read SSE streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sse: Option<bool>,
 }
@@ -93,19 +93,19 @@ impl FromMembers<'_> for Capabilities {
     }
 }
 
-/// `hello`: a bare control object. Members beside these are ignored.
+/// `hello`: a bare control object, without an envelope. Other members are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
-    /// Always `hello`.
+    /// Always `hello`, which distinguishes it from other control objects.
     pub msg_type: HelloType,
-    /// What the client can do.
+    /// The client's capabilities; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// What it works on.
+    /// The client's workspace; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_name: Option<Label>,
-    /// What people call it.
+    /// The client's name for people; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcer_label: Option<Label>,
 }

@@ -1,4 +1,4 @@
-//! Text from an approver to an agent (section 2.6), and what became of it (section 2.7).
+//! Prompts: text from an approver to an agent (section 2.6), and its acknowledgement (section 2.7).
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,65 +17,65 @@ use crate::{
 vocabulary! {
     /// The `artifactType` of a prompt.
     pub enum PromptType {
-        /// The only one.
+        /// The only possible value, `prompt.send`.
         PromptSend = "prompt.send",
     }
 
     /// Where in the agent's user interface the text goes.
     pub enum Target {
-        /// The conversation.
+        /// The conversation with the agent.
         AgentChat = "agentChat",
-        /// The text being composed.
+        /// The input field, before the text is sent.
         Composer = "composer",
-        /// A tool.
+        /// A tool that the agent uses.
         Tool = "tool",
-        /// Somewhere else.
+        /// A place that the other values do not cover.
         Other = "other",
     }
 
-    /// What became of a prompt. It only ever leaves `queued`.
+    /// The outcome of a prompt. The only transitions are from `queued` to one of the others, which are final.
     pub enum AckStatus {
-        /// Kept for the enforcer.
+        /// Stored for the enforcer, which has not acknowledged it yet.
         Queued = "queued",
-        /// The agent has it.
+        /// The enforcer has passed it to the agent.
         Delivered = "delivered",
-        /// The enforcer refused it.
+        /// The enforcer rejected it, for example by policy.
         Rejected = "rejected",
-        /// It came too late.
+        /// It reached the enforcer too late to be used.
         Expired = "expired",
-        /// It failed.
+        /// The enforcer failed to pass it to the agent.
         Error = "error",
     }
 }
 
-/// A prompt in the clear.
+/// An open prompt, which the gateway can read.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptSend<'a> {
-    /// Names the prompt.
+    /// The id of the prompt, chosen by the approver.
     pub request_id: RequestId,
-    /// The agent's session.
+    /// The session of the agent; if absent, the recipient or the pairing determines the enforcer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// A repository reference that the participants agreed on.
+    /// A repository reference that the participants agreed on; absent if none applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_ref: Option<String>,
-    /// Always `prompt.send`.
+    /// Always `prompt.send`; part of the hash.
     pub artifact_type: PromptType,
-    /// When it was made, by the approver's clock.
+    /// When the approver created it, by its clock.
     pub created_at: Timestamp,
-    /// Where it goes.
+    /// The place in the agent's user interface that the text is for.
     pub target: Target,
-    /// What it says; never empty.
+    /// The text for the agent; not empty.
     pub text: String,
-    /// Part of the hash.
+    /// Further data, covered by the hash; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject<'a>>,
-    /// How `prompt_hash` was made.
+    /// The algorithm of `prompt_hash`.
     pub prompt_hash_alg: HashAlg,
     /// SHA-256 of the canonical prompt without this member.
     pub prompt_hash: Sha256Hex,
-    /// Further members under namespaced keys.
+    /// Extensions under namespaced keys such as `org.example.key`; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<RawObject<'a>>,
 }
@@ -101,21 +101,21 @@ impl<'a> FromMembers<'a> for PromptSend<'a> {
     }
 }
 
-/// A prompt that only its enforcer can read. Members beside these are passed on.
+/// A prompt that only its enforcer can decrypt. The gateway relays other members unchanged.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SealedPrompt<'a> {
-    /// Names the prompt, where no envelope does.
+    /// The id of the prompt; absent if the envelope has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
-    /// The agent's session.
+    /// The session of the agent; if absent, the recipient or the pairing determines the enforcer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Where it goes.
+    /// The place in the agent's user interface that the text is for.
     pub target: Target,
-    /// The hash of the prompt inside.
+    /// The hash of the encrypted prompt; the gateway can't check it.
     pub prompt_hash: Sha256Hex,
-    /// A string or an object; never looked into.
+    /// A string or an object that the gateway relays without reading it.
     pub ciphertext: &'a RawValue,
 }
 
@@ -131,12 +131,12 @@ impl<'a> FromMembers<'a> for SealedPrompt<'a> {
     }
 }
 
-/// A prompt, either way.
+/// The body of `prompt.send`: sealed or open.
 #[derive(Debug, Clone)]
 pub enum PromptSubmit<'a> {
-    /// Known by its member `ciphertext`.
+    /// A body with the member `ciphertext`.
     Sealed(SealedPrompt<'a>),
-    /// Exactly a prompt.
+    /// Any other body, which must be exactly a prompt.
     Open(PromptSend<'a>),
 }
 
@@ -151,7 +151,7 @@ impl<'a> FromMembers<'a> for PromptSubmit<'a> {
 }
 
 impl<'a> Verbatim<'a, PromptSubmit<'a>> {
-    /// Hashes a prompt in the clear as it was written and compares; a sealed one passes.
+    /// Hashes the received text of an open prompt and compares; a sealed one can't be checked and passes.
     pub fn check_hash(&self) -> Result<(), Error> {
         match &**self {
             PromptSubmit::Sealed(_) => Ok(()),
@@ -160,19 +160,19 @@ impl<'a> Verbatim<'a, PromptSubmit<'a>> {
     }
 }
 
-/// What became of a prompt; also the body of `prompt.ack`.
+/// The acknowledgement of a prompt; also the body of `prompt.ack`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptAck<'a> {
-    /// The prompt.
+    /// The id of the acknowledged prompt.
     pub request_id: RequestId,
-    /// Its hash, so that no other prompt is meant.
+    /// The hash of the prompt; a different one is rejected with 400.
     pub prompt_hash: Sha256Hex,
-    /// What became of it.
+    /// The outcome, as far as the sender knows it.
     pub status: AckStatus,
-    /// When, by the clock of whoever says so.
+    /// When the sender set the status, by its clock.
     pub ack_at: Timestamp,
-    /// Whatever else there is to say.
+    /// Further data for the approver; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<RawObject<'a>>,
 }

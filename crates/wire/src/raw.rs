@@ -1,4 +1,4 @@
-//! JSON that keeps its text: bodies are relayed, hashed and signed as they were written.
+//! JSON together with its text: bodies are relayed, hashed and signed as they were written.
 
 use std::ops::Deref;
 
@@ -11,39 +11,38 @@ use crate::{
     strict,
 };
 
-/// Reads a whole text as one `T`, strictly.
+/// Parses a text, which must be strict JSON and contain one `T`.
 pub fn parse<'a, T: FromJson<'a>>(text: &'a [u8]) -> Result<Verbatim<'a, T>, Error> {
     RawObject::parse(text)?.view()
 }
 
 /// An object as it was written: spacing, member order, escapes and numbers untouched.
 ///
-/// It borrows the text, so it is free to copy. [`crate::envelope::Envelope`] writes it back byte for
-/// byte.
+/// It borrows the text, so it is cheap to copy. Serializing an [`crate::envelope::Envelope`] writes it unchanged.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(transparent)]
 pub struct RawObject<'a>(&'a RawValue);
 
 impl<'a> RawObject<'a> {
-    /// Checks a text that came from outside: strict JSON, one object.
+    /// Checks an untrusted text: strict JSON, one object.
     pub fn parse(text: &'a [u8]) -> Result<Self, Error> {
         Self::from_json(strict::check(text)?)
     }
 
-    /// Takes up a text again that [`RawObject::parse`] has let in before, for example from a store.
-    /// Only its grammar is looked at, which is what relaying it safely takes.
+    /// Reads a text that [`RawObject::parse`] has accepted before, for example from a store. It checks the grammar
+    /// only, which is enough to relay the text safely.
     pub fn reread(text: &'a [u8]) -> Result<Self, Error> {
         let value =
             serde_json::from_slice(text).map_err(|error| Error::Json(strict::syntax_fault(&error)))?;
         Self::from_json(value)
     }
 
-    /// The text, from `{` to `}`.
+    /// The text from `{` to `}`, without surrounding white space.
     pub fn as_str(self) -> &'a str {
         self.0.get()
     }
 
-    /// Reads the object as a `T` and keeps the text beside it.
+    /// Reads the object as a `T` and keeps its text.
     pub fn view<T: FromJson<'a>>(self) -> Result<Verbatim<'a, T>, Error> {
         Ok(Verbatim { view: T::from_json(self.0)?, raw: self })
     }
@@ -53,28 +52,28 @@ impl<'a> RawObject<'a> {
         Members::of(self.0)
     }
 
-    /// The text without the named members; everything that stays, stays byte for byte.
+    /// The text without the named members; the rest is unchanged byte for byte.
     pub fn text_without(self, names: &[&str]) -> Result<String, Error> {
         let text = self.as_str();
         let mut kept = String::with_capacity(text.len());
         kept.push('{');
-        // A member's stretch runs from the end of the one before to the end of its own value, so each
-        // but the first begins with the comma that divides the two.
-        let mut stretch_start = 1;
+        // A member's span runs from the end of the previous one to the end of its own value, so each but the first
+        // begins with the separating comma.
+        let mut span_start = 1;
         let mut nothing_kept = true;
         for (name, value) in self.members()?.rest() {
-            let stretch_end = offset_in(text, value.get()) + value.get().len();
+            let span_end = offset_in(text, value.get()) + value.get().len();
             if !names.contains(&name) {
-                let stretch = &text[stretch_start..stretch_end];
-                match stretch.trim_ascii_start().strip_prefix(',') {
+                let span = &text[span_start..span_end];
+                match span.trim_ascii_start().strip_prefix(',') {
                     Some(without_comma) if nothing_kept => kept.push_str(without_comma),
-                    _ => kept.push_str(stretch),
+                    _ => kept.push_str(span),
                 }
                 nothing_kept = false;
             }
-            stretch_start = stretch_end;
+            span_start = span_end;
         }
-        kept.push_str(&text[stretch_start..]);
+        kept.push_str(&text[span_start..]);
         Ok(kept)
     }
 
@@ -96,15 +95,15 @@ impl<'a> FromJson<'a> for RawObject<'a> {
     }
 }
 
-/// Where `part` begins in `text`, of which it is a slice.
+/// The offset of `part` in `text`; `part` must be a slice of it.
 fn offset_in(text: &str, part: &str) -> usize {
     part.as_ptr().addr() - text.as_ptr().addr()
 }
 
-/// Where an object carries, sealed, what it would otherwise say in the clear.
+/// The member that contains the encrypted form of an object.
 pub(crate) const CIPHERTEXT: &str = "ciphertext";
 
-/// A string or an object that the gateway never looks into.
+/// A string or an object whose contents the gateway never reads.
 pub(crate) struct Ciphertext<'a>(pub(crate) &'a RawValue);
 
 impl<'a> FromJson<'a> for Ciphertext<'a> {
@@ -117,7 +116,7 @@ impl<'a> FromJson<'a> for Ciphertext<'a> {
     }
 }
 
-/// A typed, read-only view beside the text that it was read from.
+/// A typed, read-only view together with the text that it was read from.
 ///
 /// It dereferences to the view; serializing it writes the text.
 #[derive(Debug, Clone)]
@@ -132,7 +131,7 @@ impl<'a, T> Verbatim<'a, T> {
         self.raw
     }
 
-    /// Gives up the text.
+    /// Drops the text and returns the view, which is then serialized from its fields.
     pub fn into_view(self) -> T {
         self.view
     }

@@ -1,4 +1,4 @@
-//! An approver asks the enforcer to submit anew.
+//! `refresh.request`: an approver asks the enforcer to submit again.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,10 +11,10 @@ use crate::{
     vocabulary::vocabulary,
 };
 
-/// The body of a `refresh.request` envelope. Members beside these are ignored.
+/// The body of a `refresh.request` envelope. Other members are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RefreshBody {
-    /// For the enforcer's eyes.
+    /// A text for the enforcer; absent if the approver gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -28,7 +28,7 @@ impl FromJson<'_> for RefreshBody {
 vocabulary! {
     /// The `msgType` of the control object.
     pub enum RefreshType {
-        /// The only one.
+        /// The only possible value, `refresh.request`.
         RefreshRequest = "refresh.request",
     }
 }
@@ -43,15 +43,15 @@ impl From<RefreshType> for MsgType {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshRequest {
-    /// Always `refresh.request`.
+    /// Always `refresh.request`, which distinguishes it from other control objects.
     pub msg_type: RefreshType,
-    /// Names this message, for its acknowledgement.
+    /// Identifies this message in its acknowledgement.
     pub msg_id: MsgId,
-    /// The exchange that the approver wants to see anew.
+    /// The exchange to submit again, under a new request id.
     pub request_id: RequestId,
-    /// When it was asked for.
+    /// When the gateway accepted it, by the store's clock.
     pub created_at: Timestamp,
-    /// As the approver gave it.
+    /// The reason that the approver gave; absent if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The extension `org.proto.requestedActions` (section 2.9): the buttons that an enforcer asks for.
+//! The extension `org.proto.requestedActions` (section 2.9): the buttons that an enforcer requests.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     Error, FromMembers, Members, Rule,
-    decision::Verdict,
+    decision::DecisionOutcome,
     error::{MemberFault, Problem},
     limits::MAX_REQUESTED_ACTIONS,
     text::NonEmpty,
@@ -17,36 +17,36 @@ use crate::{
 pub const KEY: &str = "org.proto.requestedActions";
 
 vocabulary! {
-    /// How a button looks.
+    /// How an approver displays a button.
     pub enum Style {
-        /// The expected one.
+        /// The action that the enforcer expects.
         Primary = "primary",
-        /// The usual one.
+        /// An ordinary action; the default.
         Secondary = "secondary",
-        /// One to think about.
+        /// An action with consequences, to be displayed as a warning.
         Danger = "danger",
     }
 }
 
-/// One to five actions.
+/// A valid list: version 1, one to five actions with distinct ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RequestedActions {
     version: u8,
     actions: Vec<Action>,
 }
 
-/// One button.
+/// One button and the decision that it submits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Action {
-    /// Unique in its list, whatever the case.
+    /// Unique in its list, regardless of case; not empty.
     pub id: String,
-    /// What the button says.
+    /// The text of the button; not empty.
     pub caption: String,
-    /// How it looks; [`Style::Secondary`] where it is not said.
+    /// How to display it; if absent, [`Style::Secondary`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub style: Option<Style>,
-    /// What pressing it decides.
-    pub decision: Verdict,
+    /// The decision that pressing it submits.
+    pub decision: DecisionOutcome,
 }
 
 impl RequestedActions {
@@ -71,7 +71,7 @@ impl RequestedActions {
 
 impl FromMembers<'_> for RequestedActions {
     fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
-        // A number, not its spelling: to JSON, 1 and 1.0 are the same integer.
+        // Compared as a number: in JSON, 1 and 1.0 are the same integer.
         if !matches!(members.required("version")?, 1.0) {
             return Err(MemberFault::at("version", Problem::Breaks(Rule("must be 1"))).into());
         }

@@ -1,4 +1,4 @@
-//! What an agent's session reports (section 2.8).
+//! Events of an agent's session (section 2.8).
 
 use serde::Serialize;
 
@@ -12,77 +12,77 @@ use crate::{
 };
 
 vocabulary! {
-    /// The four events.
+    /// The four kinds of event, as `eventType` names them.
     pub enum EventType {
-        /// It begins.
+        /// The session starts; events may arrive before it.
         Start = "session.start",
-        /// What it is about right now.
+        /// A summary, plan, diff or context of the session.
         Snapshot = "session.snapshot",
-        /// What it is doing right now.
+        /// The current activity of the session.
         Status = "session.status",
-        /// It is over.
+        /// The session has ended; later events are rejected.
         End = "session.end",
     }
 
-    /// What a snapshot shows.
+    /// The content of a snapshot; a session keeps the latest of each type.
     pub enum SnapshotType {
-        /// A summary.
+        /// A summary of the session so far.
         Summary = "summary",
-        /// The plan.
+        /// The agent's plan for the session.
         Plan = "plan",
-        /// The changes so far.
+        /// A summary of the file changes so far.
         DiffSummary = "diff_summary",
-        /// What the agent knows.
+        /// The context that the agent works with.
         Context = "context",
     }
 
-    /// What a session is doing.
+    /// The activity of a session.
     pub enum State {
-        /// Nothing.
+        /// The agent waits for input.
         Idle = "idle",
-        /// Thinking.
+        /// The agent plans its next steps.
         Planning = "planning",
-        /// Changing files.
+        /// The agent changes files.
         Editing = "editing",
-        /// Running something.
+        /// The agent runs a command or tool.
         Executing = "executing",
-        /// Waiting for a person.
+        /// The agent waits for a decision.
         WaitingApproval = "waiting_approval",
-        /// It failed.
+        /// The agent has failed; the session may continue.
         Error = "error",
     }
 
     /// Why a session ended.
     pub enum EndReason {
-        /// Its user ended it.
+        /// The user of the agent ended it.
         UserEnd = "user_end",
-        /// Nothing came.
+        /// The session was inactive for too long.
         Timeout = "timeout",
-        /// A policy ended it.
+        /// A policy ended it, not its user.
         PolicyKill = "policy_kill",
     }
 }
 
-/// One event.
+/// One session event; also the body of a `session.*` envelope.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "eventType")]
 pub enum SessionEvent<'a> {
-    /// It begins.
+    /// The session starts; other events may arrive before it.
     #[serde(rename = "session.start")]
     Start(SessionStart<'a>),
-    /// What it is about right now.
+    /// A summary, plan, diff or context of the session.
     #[serde(rename = "session.snapshot")]
     Snapshot(SessionSnapshot<'a>),
-    /// What it is doing right now.
+    /// The current activity of the session.
     #[serde(rename = "session.status")]
     Status(SessionStatus<'a>),
-    /// It is over.
+    /// The session has ended; later events are rejected.
     #[serde(rename = "session.end")]
     End(SessionEnd<'a>),
 }
 
 impl SessionEvent<'_> {
-    /// The session that it tells of.
+    /// The session that the event belongs to.
     pub fn session_id(&self) -> &SessionId {
         match self {
             Self::Start(event) => &event.session_id,
@@ -92,7 +92,7 @@ impl SessionEvent<'_> {
         }
     }
 
-    /// Which of the four it is.
+    /// The kind of this event.
     pub fn event_type(&self) -> EventType {
         match self {
             Self::Start(_) => EventType::Start,
@@ -104,13 +104,13 @@ impl SessionEvent<'_> {
 }
 
 impl<'a> Verbatim<'a, SessionEvent<'a>> {
-    /// Whether it is a snapshot whose payload only its readers can read.
+    /// Whether it is a snapshot with an encrypted payload.
     pub fn is_sealed(&self) -> bool {
         let SessionEvent::Snapshot(snapshot) = &**self else { return false };
         snapshot.payload.members().is_ok_and(|members| members.contains(CIPHERTEXT))
     }
 
-    /// Hashes a snapshot whose payload is in the clear and compares; anything else passes.
+    /// Hashes the received text of a snapshot with an open payload and compares; other events pass.
     pub fn check_hash(&self) -> Result<(), Error> {
         match &**self {
             SessionEvent::Snapshot(snapshot) if !self.is_sealed() => {
@@ -134,20 +134,20 @@ impl<'a> FromMembers<'a> for SessionEvent<'a> {
     }
 }
 
-/// A session begins.
+/// The body of `session.start`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStart<'a> {
-    /// The session.
+    /// The id of the session, chosen by its enforcer.
     pub session_id: SessionId,
-    /// When, by the enforcer's clock.
+    /// The time of the event by the enforcer's clock; an older event does not replace newer data.
     pub created_at: Timestamp,
     /// The program that the agent runs in.
     pub agent_host: String,
-    /// A repository reference that the participants agreed on.
+    /// A repository reference that the participants agreed on; absent if none applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo_ref: Option<String>,
-    /// Whatever else there is to say.
+    /// Further data for approvers; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject<'a>>,
 }
@@ -164,25 +164,25 @@ impl<'a> FromMembers<'a> for SessionStart<'a> {
     }
 }
 
-/// What a session is about right now.
+/// The body of `session.snapshot`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSnapshot<'a> {
-    /// The session.
+    /// The id of the session, chosen by its enforcer.
     pub session_id: SessionId,
-    /// Names the snapshot.
+    /// The id of the snapshot, unique within its session.
     pub snapshot_id: SnapshotId,
-    /// What it shows.
+    /// The kind of content in `payload`.
     pub snapshot_type: SnapshotType,
-    /// When, by the enforcer's clock.
+    /// The time of the event by the enforcer's clock; an older event does not replace newer data.
     pub created_at: Timestamp,
-    /// The content; sealed when it has a member `ciphertext`.
+    /// The content; encrypted if it has a member `ciphertext`.
     pub payload: RawObject<'a>,
-    /// How `snapshot_hash` was made.
+    /// The algorithm of `snapshot_hash`.
     pub snapshot_hash_alg: HashAlg,
     /// SHA-256 of the canonical snapshot without this member.
     pub snapshot_hash: Sha256Hex,
-    /// Part of the hash.
+    /// Further data, covered by the hash; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject<'a>>,
 }
@@ -202,17 +202,17 @@ impl<'a> FromMembers<'a> for SessionSnapshot<'a> {
     }
 }
 
-/// What a session is doing right now.
+/// The body of `session.status`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStatus<'a> {
-    /// The session.
+    /// The id of the session, chosen by its enforcer.
     pub session_id: SessionId,
-    /// What it is doing.
+    /// The activity from `updated_at` on.
     pub state: State,
-    /// Since when, by the enforcer's clock.
+    /// When the activity started, by the enforcer's clock; an older event does not replace newer data.
     pub updated_at: Timestamp,
-    /// Whatever else there is to say.
+    /// Further data for approvers; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<RawObject<'a>>,
 }
@@ -228,17 +228,17 @@ impl<'a> FromMembers<'a> for SessionStatus<'a> {
     }
 }
 
-/// A session is over.
+/// The body of `session.end`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionEnd<'a> {
-    /// The session.
+    /// The id of the session, chosen by its enforcer.
     pub session_id: SessionId,
-    /// When, by the enforcer's clock.
+    /// The time of the event by the enforcer's clock; an older event does not replace newer data.
     pub ended_at: Timestamp,
-    /// Why.
+    /// Why the session ended.
     pub reason: EndReason,
-    /// Whatever else there is to say.
+    /// Further data for approvers; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawObject<'a>>,
 }

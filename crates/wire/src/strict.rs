@@ -1,4 +1,4 @@
-//! Strict JSON: one pass that refuses what two readers could take for two different things.
+//! Strict JSON: one pass that rejects what two parsers could read differently.
 
 use std::{borrow::Cow, cell::Cell, fmt};
 
@@ -15,7 +15,7 @@ pub(crate) fn check(bytes: &[u8]) -> Result<&RawValue, JsonFault> {
     }
     let fault = Cell::new(None);
     let mut reader = serde_json::Deserializer::from_str(text);
-    // Our own limit is one level wider than the parser's, and `Value` below keeps it.
+    // Our own limit is one level higher than the parser's; `Value` below enforces it.
     reader.disable_recursion_limit();
     Value { depth: 0, fault: &fault }
         .deserialize(&mut reader)
@@ -43,7 +43,7 @@ impl Value<'_> {
         Ok(Self { depth: self.depth + 1, ..self })
     }
 
-    /// Leaves the reason beside the parser's own error, which can only carry text.
+    /// Stores the reason separately, because the parser's own error can only carry text.
     fn refuse<E: serde::de::Error>(self, fault: JsonFault) -> E {
         self.fault.set(Some(fault));
         E::custom(fault)

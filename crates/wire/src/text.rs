@@ -5,16 +5,16 @@ use serde_json::value::RawValue;
 
 use crate::{Error, FromJson, Rule, limits::MAX_LABEL_CHARS, written::written_as_string};
 
-/// A name that a machine gives itself and a person reads: an enforcer's label, a workspace's name.
+/// A name for people that a machine chose: an enforcer's label, a workspace's name.
 ///
 /// At most [`MAX_LABEL_CHARS`] characters, and none that changes how the text around it is shown, so
-/// that a label can't pass itself off as part of the screen.
+/// that a label can't imitate other parts of a user interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Label(Box<str>);
 
 impl Label {
-    /// Checks the text.
+    /// Checks the length and the characters.
     pub fn new(text: impl Into<Box<str>>) -> Result<Self, Rule> {
         let text = text.into();
         if text.chars().count() > MAX_LABEL_CHARS {
@@ -26,7 +26,7 @@ impl Label {
         Ok(Self(text))
     }
 
-    /// The text.
+    /// The label as it was written; may be empty.
     pub fn as_str(&self) -> &str {
         &self.0
     }

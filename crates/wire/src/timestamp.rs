@@ -1,4 +1,4 @@
-//! Points in time, as RFC 3339 writes them.
+//! Points in time in the format of RFC 3339.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -9,8 +9,8 @@ use crate::{Rule, written::written_as_string};
 
 /// A point in time to the microsecond, from the year 0 to the year 9999.
 ///
-/// Finer fractions are cut off, so that an expiry is never later than it was written and every store
-/// keeps the same value. It is written in UTC with no more digits than it needs.
+/// Finer fractions are truncated, so that an expiry is never later than it was written and every store keeps the
+/// same value. The text is in UTC with as few digits as possible.
 ///
 /// ```
 /// use countersign_wire::timestamp::Timestamp;
@@ -25,18 +25,18 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// 0000-01-01T00:00:00Z
+    /// The earliest representable time, 0000-01-01T00:00:00Z.
     pub const MIN: Self = Self { unix_micros: -62_167_219_200_000_000 };
-    /// 9999-12-31T23:59:59.999999Z
+    /// The latest representable time, 9999-12-31T23:59:59.999999Z.
     pub const MAX: Self = Self { unix_micros: 253_402_300_799_999_999 };
 
-    /// Microseconds since 1970-01-01T00:00:00Z; outside [`Timestamp::MIN`] and [`Timestamp::MAX`] it is
-    /// cut to them.
+    /// From microseconds since 1970-01-01T00:00:00Z, clamped to the range from [`Timestamp::MIN`] to
+    /// [`Timestamp::MAX`], without an error.
     pub fn from_unix_micros(unix_micros: i64) -> Self {
         Self { unix_micros: unix_micros.clamp(Self::MIN.unix_micros, Self::MAX.unix_micros) }
     }
 
-    /// Microseconds since 1970-01-01T00:00:00Z.
+    /// Microseconds since 1970-01-01T00:00:00Z; negative before that.
     pub fn unix_micros(self) -> i64 {
         self.unix_micros
     }
@@ -57,7 +57,7 @@ impl Timestamp {
 }
 
 impl Timestamp {
-    /// How much later this is than `earlier`; nothing if it is not.
+    /// How much later this is than `earlier`; zero if it is not later.
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.unix_micros.saturating_sub(earlier.unix_micros);
         Duration::from_micros(u64::try_from(micros).unwrap_or_default())
@@ -69,7 +69,7 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, Rule> {
         const RULE: Rule = Rule("is not an RFC 3339 date and time");
-        // The parser takes any one character between date and time.
+        // The parser accepts any character between date and time.
         if !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
             return Err(RULE);
         }

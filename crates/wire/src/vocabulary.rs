@@ -1,6 +1,6 @@
-//! Closed lists of words, each an enum with its spelling beside it.
+//! Closed lists of string values: enums with the JSON text of each variant.
 
-/// Declares an enum whose variants are words of the specification.
+/// Declares an enum whose variants are string constants of the specification.
 macro_rules! vocabulary {
     ($($(#[$doc:meta])* pub enum $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
         $(#[$doc])*
@@ -8,10 +8,10 @@ macro_rules! vocabulary {
         pub enum $name { $($(#[$word_doc])* $variant,)+ }
 
         impl $name {
-            /// Every word of the list.
+            /// Every variant, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The word as it is written.
+            /// The text of the variant in JSON.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }

@@ -1,4 +1,4 @@
-//! Types that are written as one string: both JSON readers take them from it.
+//! Types that are a string in JSON, for our reader and for serde.
 
 use std::{fmt, marker::PhantomData, str::FromStr};
 
@@ -25,7 +25,7 @@ macro_rules! written_as_string {
 
 pub(crate) use written_as_string;
 
-/// Parses a string where it stands, without a copy of it.
+/// Parses a string without copying it.
 pub(crate) struct Parsed<T>(pub(crate) PhantomData<T>);
 
 impl<T: FromStr<Err = Rule>> Visitor<'_> for Parsed<T> {

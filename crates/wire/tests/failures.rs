@@ -1,4 +1,4 @@
-//! The whole table of failures, so that no status or code changes unseen.
+//! The table of all failures as a snapshot, so that no status or code changes unnoticed.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Keys that must not be let in, and signatures that must not pass under any.
+//! Keys that must be rejected, and signatures that must not verify under any key.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -91,7 +91,7 @@ fn a_bundle_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_broken_bundle_is_refused_and_not_taken_for_opaque() {
+fn a_broken_bundle_is_refused_and_not_read_as_opaque() {
     for text in [
         "v1.".to_owned(),
         format!("v1.{SIGNING}"),

@@ -1,4 +1,4 @@
-//! What counts as JSON here, and what is refused although many parsers would take it.
+//! Which texts we accept as JSON, and which we reject although many parsers accept them.
 
 use countersign_wire::{Error, JsonFault, RawObject, limits::MAX_NESTING};
 

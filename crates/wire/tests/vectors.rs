@@ -1,4 +1,4 @@
-//! The shared vectors, which every language that we ship runs.
+//! The test vectors, shared by all our implementations.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -65,7 +65,7 @@ fn check_message(object: &str, field: &str) -> Result<(), Error> {
 }
 
 #[test]
-fn messages_of_the_vectors_stand_and_any_change_breaks_them() {
+fn messages_of_the_vectors_match_their_hash_and_any_change_breaks_it() {
     for case in cases(&vectors("hashes")) {
         let field = text(case, "field");
         check_message(&case["object"].to_string(), field).unwrap();
@@ -87,8 +87,8 @@ fn decisions_verify_exactly_where_the_vectors_say() {
     for case in cases(&document) {
         let written = case["decision"].to_string();
         let decision = parse::<Decision<'_>>(written.as_bytes()).unwrap();
-        let verdict = decision.verify(&key);
-        assert_eq!(verdict.is_ok(), case["verifies"].as_bool().unwrap(), "{}: {verdict:?}", case["name"]);
+        let verified = decision.verify(&key);
+        assert_eq!(verified.is_ok(), case["verifies"].as_bool().unwrap(), "{}: {verified:?}", case["name"]);
         if let Some(canonical) = case["canonical"].as_str() {
             assert_eq!(
                 String::from_utf8_lossy(&decision.signed_bytes().unwrap()),
@@ -97,7 +97,7 @@ fn decisions_verify_exactly_where_the_vectors_say() {
                 case["name"]
             );
         }
-        bad += u32::from(verdict.is_err());
+        bad += u32::from(verified.is_err());
     }
     assert!(bad >= 9, "only {bad} bad ones");
 }

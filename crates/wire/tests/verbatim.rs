@@ -11,11 +11,11 @@ use countersign_wire::{
     envelope::Envelope,
     parse,
 };
-use documents::Chance;
+use documents::SeededRandom;
 use proptest::prelude::*;
 
-/// An envelope around `body` with its members in an order and a spacing that the seed decides.
-fn envelope_around(body: &str, trace: &str, chance: &mut Chance) -> String {
+/// An envelope around `body` with its members in a random order and spacing.
+fn envelope_around(body: &str, trace: &str, random: &mut SeededRandom) -> String {
     let mut members = [
         r#""msgType":"artifact.submit""#.to_owned(),
         r#""requestId":"\u0072\/1""#.to_owned(),
@@ -25,19 +25,19 @@ fn envelope_around(body: &str, trace: &str, chance: &mut Chance) -> String {
         format!(r#""trace" : {trace}"#),
     ];
     for last in (1..members.len()).rev() {
-        let other = usize::try_from(chance.below(last as u64 + 1)).unwrap();
+        let other = usize::try_from(random.below(last as u64 + 1)).unwrap();
         members.swap(last, other);
     }
     let between = ["", " ", "\n\t", "\r\n  "];
-    let space = |chance: &mut Chance| between[usize::try_from(chance.below(4)).unwrap()];
-    let spaced = members.map(|member| format!("{}{member}{}", space(chance), space(chance)));
-    format!("{}{{{}}}{}", space(chance), spaced.join(","), space(chance))
+    let space = |random: &mut SeededRandom| between[usize::try_from(random.below(4)).unwrap()];
+    let spaced = members.map(|member| format!("{}{member}{}", space(random), space(random)));
+    format!("{}{{{}}}{}", space(random), spaced.join(","), space(random))
 }
 
-fn assert_body_survives(body: &str, trace: &str, chance: &mut Chance) {
-    let received = envelope_around(body, trace, chance);
+fn assert_body_survives(body: &str, trace: &str, random: &mut SeededRandom) {
+    let received = envelope_around(body, trace, random);
     let envelope = parse::<Envelope<'_>>(received.as_bytes()).unwrap();
-    // Look: every member of the body, as a view.
+    // Read every member of the body through a view.
     let members = envelope.body.members().unwrap();
     assert!(members.rest().all(|(_, value)| body.contains(value.get())));
 
@@ -55,15 +55,15 @@ proptest! {
 
     #[test]
     fn bodies_of_any_spelling_are_relayed_byte_for_byte(seed: u64) {
-        let mut chance = Chance::new(seed);
-        let body = documents::object(&mut chance);
-        let trace = documents::object(&mut chance);
-        assert_body_survives(&body, &trace, &mut chance);
+        let mut random = SeededRandom::new(seed);
+        let body = documents::object(&mut random);
+        let trace = documents::object(&mut random);
+        assert_body_survives(&body, &trace, &mut random);
     }
 
     #[test]
-    fn taking_members_out_leaves_the_others_byte_for_byte(seed: u64, picks: [bool; 5]) {
-        let text = documents::object(&mut Chance::new(seed));
+    fn removing_members_leaves_the_others_byte_for_byte(seed: u64, picks: [bool; 5]) {
+        let text = documents::object(&mut SeededRandom::new(seed));
         let object = RawObject::parse(text.as_bytes()).unwrap();
         let members = object.members().unwrap();
         let all: Vec<(&str, &str)> = members.rest().map(|(name, value)| (name, value.get())).collect();
@@ -83,15 +83,15 @@ proptest! {
 
 #[test]
 fn two_megabytes_are_relayed_byte_for_byte() {
-    let mut chance = Chance::new(7);
+    let mut random = SeededRandom::new(7);
     let sealed = format!(r#"{{ "ciphertext" :"{}"}}"#, "Zm9vYmFy".repeat(2 << 17));
     assert!(sealed.len() > 2 << 20);
-    assert_body_survives(&sealed, "{}", &mut chance);
+    assert_body_survives(&sealed, "{}", &mut random);
 
-    let items: Vec<String> = std::iter::repeat_with(|| documents::object(&mut chance)).take(30_000).collect();
+    let items: Vec<String> = std::iter::repeat_with(|| documents::object(&mut random)).take(30_000).collect();
     let open = format!("{{\"payload\": [{}]}}", items.join(" ,\n"));
     assert!(open.len() > 2 << 20);
-    assert_body_survives(&open, "{}", &mut chance);
+    assert_body_survives(&open, "{}", &mut random);
 }
 
 const HASH: &str = "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1";
@@ -101,7 +101,7 @@ fn for_approvers(body: &str) -> String {
 }
 
 #[test]
-fn routing_keys_are_taken_out_of_sealed_metadata_and_nothing_else_changes() {
+fn routing_keys_are_removed_from_sealed_metadata_and_nothing_else_changes() {
     let body = |metadata: &str| {
         format!(
             r#"{{ "x" : 1.0, "metadata" :{metadata}, "artifactType":"plan.review","artifactHash":"{HASH}","ciphertext":{{"metadata":{{"routingToken":"inner"}}}} }}"#
@@ -122,7 +122,7 @@ fn routing_keys_are_taken_out_of_sealed_metadata_and_nothing_else_changes() {
 }
 
 #[test]
-fn sealed_metadata_says_where_to_go() {
+fn sealed_metadata_contains_the_routing() {
     let body = format!(
         r#"{{"artifactType":"plan.review","artifactHash":"{HASH}","ciphertext":"c","metadata":{{"routingToken":"t","approverId":"ada","other":1}}}}"#
     );

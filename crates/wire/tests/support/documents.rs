@@ -1,9 +1,9 @@
-//! Random JSON documents in every spelling that JSON allows, the same for the same seed.
+//! Random JSON documents in every spelling that JSON allows, reproducible by their seed.
 
-/// A small generator (SplitMix64): documents must not depend on a library's idea of randomness.
-pub(crate) struct Chance(u64);
+/// A small generator (SplitMix64), so that documents do not depend on the version of a library.
+pub(crate) struct SeededRandom(u64);
 
-impl Chance {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -25,87 +25,87 @@ impl Chance {
     }
 }
 
-/// An object, with strange names, strange numbers, strange strings and strange spacing.
-pub(crate) fn object(chance: &mut Chance) -> String {
+/// An object with unusual names, numbers, strings and spacing.
+pub(crate) fn object(random: &mut SeededRandom) -> String {
     let mut text = String::new();
-    write_object(chance, 0, &mut text);
+    write_object(random, 0, &mut text);
     text
 }
 
-fn write_value(chance: &mut Chance, depth: u32, text: &mut String) {
+fn write_value(random: &mut SeededRandom, depth: u32, text: &mut String) {
     let kinds = if depth < 4 { 8 } else { 6 };
-    match chance.below(kinds) {
-        0 => text.push_str(chance.pick(&["null", "true", "false"])),
-        1..=3 => text.push_str(&number(chance)),
+    match random.below(kinds) {
+        0 => text.push_str(random.pick(&["null", "true", "false"])),
+        1..=3 => text.push_str(&number(random)),
         4 | 5 => {
-            let characters = characters(chance);
-            write_string(chance, &characters, text);
+            let characters = characters(random);
+            write_string(random, &characters, text);
         }
-        6 => write_list(chance, ['[', ']'], text, |chance, _, text| write_value(chance, depth + 1, text)),
-        _ => write_object(chance, depth + 1, text),
+        6 => write_list(random, ['[', ']'], text, |random, _, text| write_value(random, depth + 1, text)),
+        _ => write_object(random, depth + 1, text),
     }
 }
 
-fn write_object(chance: &mut Chance, depth: u32, text: &mut String) {
+fn write_object(random: &mut SeededRandom, depth: u32, text: &mut String) {
     let mut used: Vec<String> = Vec::new();
-    write_list(chance, ['{', '}'], text, |chance, index, text| {
-        let mut name = characters(chance);
+    write_list(random, ['{', '}'], text, |random, index, text| {
+        let mut name = characters(random);
         if used.contains(&name) {
             name.push_str(&index.to_string());
             name.push('\u{1f600}');
         }
-        write_string(chance, &name, text);
+        write_string(random, &name, text);
         used.push(name);
-        write_space(chance, text);
+        write_space(random, text);
         text.push(':');
-        write_space(chance, text);
-        write_value(chance, depth + 1, text);
+        write_space(random, text);
+        write_value(random, depth + 1, text);
     });
 }
 
 fn write_list(
-    chance: &mut Chance,
+    random: &mut SeededRandom,
     [open, close]: [char; 2],
     text: &mut String,
-    mut write_item: impl FnMut(&mut Chance, u64, &mut String),
+    mut write_item: impl FnMut(&mut SeededRandom, u64, &mut String),
 ) {
     text.push(open);
-    write_space(chance, text);
-    for index in 0..chance.below(5) {
+    write_space(random, text);
+    for index in 0..random.below(5) {
         if index > 0 {
             text.push(',');
-            write_space(chance, text);
+            write_space(random, text);
         }
-        write_item(chance, index, text);
-        write_space(chance, text);
+        write_item(random, index, text);
+        write_space(random, text);
     }
     text.push(close);
 }
 
-fn write_space(chance: &mut Chance, text: &mut String) {
-    text.push_str(chance.pick(&["", "", "", "", " ", "\t", "  ", "\r"]));
+fn write_space(random: &mut SeededRandom, text: &mut String) {
+    text.push_str(random.pick(&["", "", "", "", " ", "\t", "  ", "\r"]));
 }
 
 /// Doubles of every magnitude in several spellings, and integers up to the largest safe one.
-fn number(chance: &mut Chance) -> String {
-    if chance.below(2) == 0 {
-        let shift = 11 + chance.below(53);
-        let integer = i64::try_from(chance.next() >> shift).unwrap_or_default();
-        return if chance.below(2) == 0 { format!("-{integer}") } else { integer.to_string() };
+fn number(random: &mut SeededRandom) -> String {
+    if random.below(2) == 0 {
+        let shift = 11 + random.below(53);
+        let integer = i64::try_from(random.next() >> shift).unwrap_or_default();
+        return if random.below(2) == 0 { format!("-{integer}") } else { integer.to_string() };
     }
     let double = loop {
-        let bits = match chance.below(3) {
-            0 => chance.next(),
+        let bits = match random.below(3) {
+            0 => random.next(),
             // Around one, where people's numbers are, and around the switches of notation.
-            1 => (chance.next() >> 12) | ((1023 + chance.below(75)) << 52),
-            _ => (chance.next() >> 12 & !0xffff_ffff) | ((1000 + chance.below(50)) << 52),
+            1 => (random.next() >> 12) | ((1023 + random.below(75)) << 52),
+            _ => (random.next() >> 12 & !0xffff_ffff) | ((1000 + random.below(50)) << 52),
         };
         let double = f64::from_bits(bits);
         if double.is_finite() {
             break double;
         }
     };
-    match chance.below(4) {
+    match random.below(4) {
         0 => format!("{double:e}"),
         1 => format!("{double:E}").replace('E', "E+").replace("+-", "-"),
         2 => format!("{double:.17e}"),
@@ -115,13 +115,13 @@ fn number(chance: &mut Chance) -> String {
     }
 }
 
-fn characters(chance: &mut Chance) -> String {
-    let length = chance.below(7);
-    (0..length).map(|_| character(chance)).collect()
+fn characters(random: &mut SeededRandom) -> String {
+    let length = random.below(7);
+    (0..length).map(|_| character(random)).collect()
 }
 
-fn character(chance: &mut Chance) -> char {
-    let range = match chance.below(9) {
+fn character(random: &mut SeededRandom) -> char {
+    let range = match random.below(9) {
         0..=3 => 0x20..0x7f,
         4 => 0x00..0x20,
         5 => 0x7f..0x250,
@@ -131,11 +131,11 @@ fn character(chance: &mut Chance) -> char {
         _ => 0x1_0000..0x11_0000,
     };
     let span = u64::from(range.end - range.start);
-    let offset = u32::try_from(chance.below(span)).unwrap_or_default();
+    let offset = u32::try_from(random.below(span)).unwrap_or_default();
     char::from_u32(range.start + offset).unwrap_or('?')
 }
 
-fn write_string(chance: &mut Chance, characters: &str, text: &mut String) {
+fn write_string(random: &mut SeededRandom, characters: &str, text: &mut String) {
     text.push('"');
     for character in characters.chars() {
         let short = match character {
@@ -150,19 +150,19 @@ fn write_string(chance: &mut Chance, characters: &str, text: &mut String) {
             _ => None,
         };
         let must_escape = character < ' ' || character == '"' || character == '\\';
-        match (short, chance.below(4)) {
+        match (short, random.below(4)) {
             (Some(short), 0..=1) => text.push_str(short),
-            (_, 2) => write_hex_escape(chance, character, text),
-            _ if must_escape => write_hex_escape(chance, character, text),
+            (_, 2) => write_hex_escape(random, character, text),
+            _ if must_escape => write_hex_escape(random, character, text),
             _ => text.push(character),
         }
     }
     text.push('"');
 }
 
-fn write_hex_escape(chance: &mut Chance, character: char, text: &mut String) {
+fn write_hex_escape(random: &mut SeededRandom, character: char, text: &mut String) {
     for unit in character.encode_utf16(&mut [0; 2]) {
-        let escape = if chance.below(2) == 0 { format!("\\u{unit:04x}") } else { format!("\\u{unit:04X}") };
+        let escape = if random.below(2) == 0 { format!("\\u{unit:04x}") } else { format!("\\u{unit:04X}") };
         text.push_str(&escape);
     }
 }
