@@ -1,6 +1,9 @@
 //! The audit log: every state change writes a row, and no row contains a body.
 
-use countersign_core::{store::Kind, use_cases::acknowledge::Acknowledger};
+use countersign_core::{
+    store::{Change, Kind},
+    use_cases::acknowledge::Acknowledger,
+};
 use countersign_wire::{id::RequestId, parse, refresh::RefreshBody};
 
 use super::{
@@ -9,22 +12,58 @@ use super::{
     prompts::send_prompt,
     world::{World, approver, request, robot},
 };
-use crate::store_suite::StoreHarness;
+use crate::{recording_store::RecordingStore, store_suite::StoreHarness};
 
 cases! {
     everything_that_happens_is_in_the_audit,
 }
 
+/// What the rows of [`run_every_use_case`] must contain.
+const AUDITED: &[&str] = &[
+    "pairing.initiated",
+    "pairing.resolved",
+    "pairing.completed",
+    "pendingApproval",
+    "decided",
+    "delivered",
+    "expired",
+    "withdrawn",
+    "cancelled",
+    "refresh.requested",
+    "inbox.hidden",
+    "prompt.sent",
+    "session.start",
+];
+
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
     let mut world = World::new(harness);
-    let recording = crate::recording_store::RecordingStore::new(world.harness.store());
+    let recording = RecordingStore::new(world.harness.store());
     world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
+    run_every_use_case(&world).await;
+    let committed = recording.take_committed();
+    for change in committed.iter().filter(|change| must_be_audited(change)) {
+        assert!(!change.audit.is_empty(), "no audit row for {:?}", change.puts);
+    }
+    let events: Vec<String> = committed
+        .iter()
+        .flat_map(|change| &change.audit)
+        .map(|row| String::from_utf8(row.event.to_vec()).unwrap())
+        .collect();
+    for word in AUDITED {
+        assert!(events.iter().any(|line| line.contains(word)), "{word} is not in the audit: {events:#?}");
+    }
+    assert!(
+        !events.iter().any(|line| line.contains("ciphertext") || line.contains("unchecked")),
+        "bodies in the audit"
+    );
+}
+
+async fn run_every_use_case(world: &World) {
     let (ada, robot) = (approver("ada"), robot());
     let id = |text: &str| text.parse::<RequestId>().unwrap();
-
-    let begun = initiate(&world).await;
+    let begun = initiate(world).await;
     world.gateway.resolve_pairing(&world.tenant, "phone", Some(&ada), begun.code, &codes()).await.unwrap();
-    complete(&world, &begun, "ada", 2).await.unwrap();
+    complete(world, &begun, "ada", 2).await.unwrap();
     for name in ["decided", "withdrawn", "cancelled", "expired"] {
         world.submit(&request(name).to("bob")).await.unwrap();
     }
@@ -39,46 +78,16 @@ async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>)
     world.gateway.acknowledge(&world.tenant, by, &id("decided"), None).await.unwrap();
     world.gateway.withdraw(&world.tenant, &robot, &id("withdrawn")).await.unwrap();
     world.gateway.cancel(&world.tenant, &id("cancelled")).await.unwrap();
-    send_prompt(&world, "p", "hi").await.unwrap();
+    send_prompt(world, "p", "hi").await.unwrap();
     let start =
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
+}
 
-    let committed = recording.take_committed();
-    // A failed code attempt is counted and not audited.
-    let happened = |change: &&countersign_core::store::Change| {
-        let put = change.puts.iter().any(|put| put.key.kind != Kind::FailedCodeAttempts);
-        put || !change.marks.is_empty()
-    };
-    for change in committed.iter().filter(happened) {
-        assert!(!change.audit.is_empty(), "no audit row for {:?}", change.puts);
-    }
-    let events: Vec<String> = committed
-        .iter()
-        .flat_map(|change| &change.audit)
-        .map(|row| String::from_utf8(row.event.to_vec()).unwrap())
-        .collect();
-    for word in [
-        "pairing.initiated",
-        "pairing.resolved",
-        "pairing.completed",
-        "pendingApproval",
-        "decided",
-        "delivered",
-        "expired",
-        "withdrawn",
-        "cancelled",
-        "refresh.requested",
-        "inbox.hidden",
-        "prompt.sent",
-        "session.start",
-    ] {
-        assert!(events.iter().any(|line| line.contains(word)), "{word} is not in the audit: {events:#?}");
-    }
-    assert!(
-        !events.iter().any(|line| line.contains("ciphertext") || line.contains("unchecked")),
-        "bodies in the audit"
-    );
+/// A counted code attempt is not audited; its result is.
+fn must_be_audited(change: &Change) -> bool {
+    let put = change.puts.iter().any(|put| put.key.kind != Kind::FailedCodeAttempts);
+    put || !change.marks.is_empty()
 }

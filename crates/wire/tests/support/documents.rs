@@ -1,6 +1,6 @@
 //! Random JSON documents in every spelling that JSON allows, reproducible by their seed.
 
-/// A small generator (SplitMix64), so that documents do not depend on the version of a library.
+/// A small generator (`SplitMix64`), so that documents do not depend on the version of a library.
 pub(crate) struct SeededRandom(u64);
 
 impl SeededRandom {
