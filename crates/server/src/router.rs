@@ -31,7 +31,8 @@ use crate::{
     state::SharedState,
 };
 
-/// The whole service.
+/// The whole service: every path that is answered.
+#[expect(clippy::too_many_lines, reason = "a table")]
 #[rustfmt::skip]
 pub fn router(app: SharedState) -> Router {
     use Access::{Approver, Authenticated, Enforcer, Operator, Participant, Public};
@@ -163,12 +164,12 @@ impl Group<'_> {
         let body = BodyRules { max_body_bytes: self.max_body_bytes, accepts_proto };
         let admission = from_fn_with_state((self.app.clone(), self.access, body), admit);
         let error_form = (self.app.clone(), self.interface.error_form());
-        let mut router = Router::new();
+        let mut built = Router::new();
         for (path, methods) in routes {
             // On the methods that the route has, and not on others: an unknown method is 405 before 401.
-            router = router.route(path, finish(methods.route_layer(admission.clone())));
+            built = built.route(path, finish(methods.route_layer(admission.clone())));
         }
-        router
+        built
             .method_not_allowed_fallback(|| async { ApiError::from(Failure::MethodNotAllowed) })
             .layer(from_fn_with_state(error_form, render_errors))
     }

@@ -25,7 +25,7 @@ const RETRY_MILLIS: u32 = 1_000;
 /// At a shutdown, clients are told to reconnect after a delay that is spread over this time.
 const RECONNECT_SPREAD_MILLIS: u32 = 4_000;
 
-/// One SSE stream.
+/// One SSE stream after its head was accepted.
 pub(crate) struct SseStream {
     pub(crate) app: SharedState,
     pub(crate) revocation: RevocationWatch,

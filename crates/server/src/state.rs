@@ -28,7 +28,6 @@ const MAX_REQUEST_BYTES: usize = 256 << 20;
 /// requests.
 const MAX_PUSH_READS: usize = 3;
 
-/// What handlers share.
 #[derive(Debug)]
 pub struct AppState {
     pub(crate) gateway: Gateway,

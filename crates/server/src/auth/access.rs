@@ -12,7 +12,7 @@ use crate::{error::ApiError, limits::ClientAddress, state::AppState};
 pub(crate) enum Access {
     /// Anybody, without a credential.
     Public,
-    /// Any credential.
+    /// Any active credential, whatever its role.
     Authenticated,
     Enforcer,
     Approver,

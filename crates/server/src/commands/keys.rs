@@ -20,10 +20,9 @@ pub enum Keys {
     Revoke(Revoke),
 }
 
-/// Whose keys.
 #[derive(Debug, Args)]
 pub struct Where {
-    /// The gateway's configuration.
+    /// The configuration file of the gateway.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// The tenant: 1 to 63 lowercase letters, digits and dashes. It need not exist yet.
@@ -31,7 +30,6 @@ pub struct Where {
     tenant: TenantId,
 }
 
-/// A new key.
 #[derive(Debug, Args)]
 pub struct Create {
     #[command(flatten)]
@@ -62,9 +60,9 @@ pub struct Revoke {
 enum RoleName {
     /// Submits for an agent.
     Enforcer,
-    /// Decides.
+    /// Reviews and decides for people.
     Approver,
-    /// Runs the tenant.
+    /// Runs the tenant: keys, policy, cancelling.
     Operator,
 }
 

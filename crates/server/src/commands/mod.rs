@@ -29,7 +29,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Dev(dev) => dev.run().await,

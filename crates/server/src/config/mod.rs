@@ -45,7 +45,6 @@ pub struct StoreConfig {
     pub root_certificates: Option<PathBuf>,
 }
 
-/// The two stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreKind {

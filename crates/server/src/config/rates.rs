@@ -27,7 +27,7 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
-    /// No limits.
+    /// Limits nothing: for `dev` and measurements.
     pub fn off() -> Self {
         let off = Rate { per_second: 0, burst: 0 };
         Self { credential: off, tenant: off, address: off, failed_authentication: off }

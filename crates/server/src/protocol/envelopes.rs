@@ -70,7 +70,7 @@ impl AppState {
         Some(text)
     }
 
-    /// The `error` envelope.
+    /// The `error` envelope; without a subject it carries the id of the HTTP request.
     pub(crate) fn error_envelope(&self, error: &ApiError, http_id: &HttpRequestId) -> Vec<u8> {
         let failure = error.failure();
         let body = GatewayError {

@@ -72,7 +72,7 @@ fn request_id_in_body(body: RawObject<'_>, view: &ArtifactSubmit<'_>) -> Result<
     }
 }
 
-/// An approver decides.
+/// An approver submits a decision.
 pub(crate) async fn decide(
     app: &AppState,
     caller: &Approver,

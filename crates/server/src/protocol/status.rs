@@ -14,7 +14,7 @@ use crate::{
     state::AppState,
 };
 
-/// The `exchange.status` envelope.
+/// The `exchange.status` envelope, for a viewer that may see the exchange.
 pub(crate) async fn exchange_status(
     app: &AppState,
     tenant: &TenantId,

@@ -52,13 +52,13 @@ pub(crate) fn replayed(mut response: Response, replayed: bool) -> Response {
 /// How errors are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorForm {
-    /// An `error` envelope.
+    /// An envelope with msgType `error`.
     Envelope,
     /// `code`, `message`, `retryable` and `details` alone.
     Bare,
 }
 
-/// Renders an error.
+/// The only place where an error becomes bytes of an HTTP answer.
 pub(crate) fn render_error(
     app: &AppState,
     http_id: &HttpRequestId,

@@ -156,8 +156,8 @@ struct PolicyText {
 
 impl FromMembers<'_> for PolicyText {
     fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
-        let most: Option<f64> = members.optional("maxLifeSeconds")?;
-        let whole = most.is_none_or(|most| most.fract() == 0.0 && (1.0..=1e9).contains(&most));
+        let max_life: Option<f64> = members.optional("maxLifeSeconds")?;
+        let whole = max_life.is_none_or(|seconds| seconds.fract() == 0.0 && (1.0..=1e9).contains(&seconds));
         if !whole {
             return Err(countersign_wire::Error::breaks(
                 "maxLifeSeconds",
@@ -169,7 +169,7 @@ impl FromMembers<'_> for PolicyText {
             require_registered_signer: members.optional("requireRegisteredSigner")?.unwrap_or(false),
             require_idempotency_key: members.optional("requireIdempotencyKey")?.unwrap_or(false),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 10^9, whole")]
-            max_life_seconds: most.map(|most| most as u64),
+            max_life_seconds: max_life.map(|seconds| seconds as u64),
         };
         members.close()?;
         Ok(policy)

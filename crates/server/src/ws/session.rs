@@ -28,7 +28,7 @@ const MAX_OUTSTANDING: usize = 1_000;
 /// A delivery: the index of its mailbox in the feed, and its number.
 pub(super) type Place = (usize, u64);
 
-/// What is due.
+/// What is due on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Ping,

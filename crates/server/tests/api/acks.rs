@@ -58,16 +58,16 @@ async fn an_acknowledged_decision_is_delivered(world: Arc<World>) {
     let id = pair.id("ack");
     pair.submit(&id).await.expect(202);
     pair.approve(&id).await.expect(200);
-    let told = pair.enforcer.get(&format!("/v1/exchanges/{id}/wait")).await.expect(200).json();
-    let body = json!({ "msgId": told["msgId"], "status": "processed", "ackAt": "2026-11-15T12:00:00Z" });
+    let received = pair.enforcer.get(&format!("/v1/exchanges/{id}/wait")).await.expect(200).json();
+    let body = json!({ "msgId": received["msgId"], "status": "processed", "ackAt": "2026-11-15T12:00:00Z" });
     let ack = envelope("ack.submit", &id, json!({ "enforcerId": pair.enforcer_id }), body).to_string();
     let answer = pair.enforcer.post(PATH, &ack).await.expect(200).json();
     assert_eq!(answer["msgType"], "ack.accepted");
-    assert_eq!(answer["body"], json!({ "requestId": id, "msgId": told["msgId"] }));
+    assert_eq!(answer["body"], json!({ "requestId": id, "msgId": received["msgId"] }));
     assert_eq!(pair.state(&id).await, "delivered");
     pair.enforcer.post(PATH, &ack).await.expect(200);
     let again = pair.enforcer.get(&format!("/v1/exchanges/{id}/wait")).await.expect(200).json();
-    assert_eq!(again, told, "whoever asks again is told again");
+    assert_eq!(again, received, "a repeated request gets the same answer");
 }
 
 async fn an_unknown_message_is_acknowledged_without_effect(world: Arc<World>) {

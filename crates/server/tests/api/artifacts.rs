@@ -33,7 +33,7 @@ cases! {
     a_body_that_turns_out_too_large_is_413,
     metadata_and_trace_have_a_limit_of_their_own,
     another_media_type_or_encoding_is_415,
-    an_idempotency_key_stands_for_one_request,
+    an_idempotency_key_is_for_one_request,
     a_policy_can_ask_for_sealed_bodies_and_idempotency_keys_and_short_lives,
 }
 
@@ -285,7 +285,7 @@ async fn another_media_type_or_encoding_is_415(world: Arc<World>) {
     }
 }
 
-async fn an_idempotency_key_stands_for_one_request(world: Arc<World>) {
+async fn an_idempotency_key_is_for_one_request(world: Arc<World>) {
     let pair = world.pair().await;
     let key = [("idempotency-key", "once")];
     let (one, two) =

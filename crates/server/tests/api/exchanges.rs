@@ -12,7 +12,7 @@ use crate::{
 };
 
 cases! {
-    status_tells_how_an_exchange_stands_and_shows_the_decision,
+    status_says_which_state_an_exchange_is_in_and_shows_the_decision,
     status_of_what_one_may_not_see_is_404,
     ids_are_percent_decoded_in_paths_and_compared_byte_by_byte,
     an_id_that_can_not_be_one_is_400,
@@ -34,7 +34,7 @@ cases! {
     refresh_is_for_the_approver,
 }
 
-async fn status_tells_how_an_exchange_stands_and_shows_the_decision(world: Arc<World>) {
+async fn status_says_which_state_an_exchange_is_in_and_shows_the_decision(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("status");
     pair.submit(&id).await.expect(202);

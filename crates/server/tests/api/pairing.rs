@@ -74,11 +74,11 @@ async fn a_code_leads_to_a_pair_and_both_sides_learn_of_it(world: Arc<World>) {
         (&completed["enforcerLabel"], &completed["workspaceName"]),
         (&json!("Robot"), &json!("widgets"))
     );
-    let told = status(&pair.enforcer).await.expect(200).json();
-    assert_eq!(told["status"], "completed");
-    assert_eq!(told["approverId"], *pair.approver_id);
-    assert_eq!(told["publicKey"], bundle(2).0);
-    assert_eq!(told["routingToken"], completed["routingToken"]);
+    let received = status(&pair.enforcer).await.expect(200).json();
+    assert_eq!(received["status"], "completed");
+    assert_eq!(received["approverId"], *pair.approver_id);
+    assert_eq!(received["publicKey"], bundle(2).0);
+    assert_eq!(received["routingToken"], completed["routingToken"]);
 }
 
 async fn initiate_refuses_what_is_malformed_and_who_may_not(world: Arc<World>) {

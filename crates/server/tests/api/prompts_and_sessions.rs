@@ -18,7 +18,7 @@ cases! {
     a_prompt_of_the_wrong_shape_or_size_is_refused,
     what_surrounds_a_prompt_or_an_event_has_its_own_limits,
     session_events_are_taken_once_and_not_after_the_end,
-    a_session_is_told_as_it_was_reported,
+    a_session_reads_as_it_was_reported,
     session_events_of_the_wrong_shape_are_refused,
     a_session_is_seen_by_its_enforcer_and_its_approvers,
 }
@@ -151,7 +151,7 @@ async fn session_events_are_taken_once_and_not_after_the_end(world: Arc<World>) 
     pair.enforcer.post(EVENT, late).await.refuse(409, "PROTO_SESSION_ERR_SESSION_CLOSED");
 }
 
-async fn a_session_is_told_as_it_was_reported(world: Arc<World>) {
+async fn a_session_reads_as_it_was_reported(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("told");
     let start = json!({ "sessionId": id, "eventType": "session.start", "createdAt": "2026-11-15T12:00:00Z", "agentHost": "codex", "repoRef": "r" });
@@ -160,12 +160,12 @@ async fn a_session_is_told_as_it_was_reported(world: Arc<World>) {
     for event in [&start, &status, &plan] {
         pair.enforcer.post(EVENT, event.to_string()).await.expect(202);
     }
-    let told = pair.enforcer.get(&format!("/v1/session/{id}")).await.expect(200).json();
+    let received = pair.enforcer.get(&format!("/v1/session/{id}")).await.expect(200).json();
     let expected = json!({
         "sessionId": id, "enforcerId": pair.enforcer_id, "agentHost": "codex", "repoRef": "r", "state": "editing",
         "createdAt": "2026-11-15T12:00:00Z", "updatedAt": "2026-11-15T12:01:00Z", "snapshots": { "plan": plan },
     });
-    assert_eq!(told, expected);
+    assert_eq!(received, expected);
 }
 
 async fn session_events_of_the_wrong_shape_are_refused(world: Arc<World>) {

@@ -26,9 +26,9 @@ cases! {
     a_socket_is_for_whom_the_credential_names,
     an_upgrade_of_the_wrong_shape_is_400,
     a_ticket_opens_one_socket_once,
-    an_approver_is_told_of_requests_and_withdrawals,
-    an_enforcer_is_told_of_decisions_and_refreshes,
-    what_is_unacknowledged_is_told_on_every_connection_in_order_and_then_never_again,
+    an_approver_is_sent_requests_and_withdrawals,
+    an_enforcer_is_sent_decisions_and_refreshes,
+    what_is_unacknowledged_is_sent_on_every_connection_in_order_and_then_never_again,
     an_ack_over_the_socket_delivers_the_decision,
     submits_over_the_socket_are_as_over_rest,
     binary_and_fragmented_frames_are_the_same_messages,
@@ -39,7 +39,7 @@ cases! {
     hello_fills_the_presence_record_and_the_channel_makes_it_online,
     a_prompt_reaches_the_enforcer_and_its_ack_comes_back,
     session_events_reach_the_paired_approver_live_and_on_reconnect,
-    what_is_not_acknowledged_is_told_again_after_ten_seconds,
+    what_is_not_acknowledged_is_redelivered_after_ten_seconds,
     a_decision_goes_to_the_newest_channel_and_to_the_next_when_it_dies,
 }
 
@@ -118,7 +118,7 @@ async fn a_ticket_opens_one_socket_once(world: Arc<World>) {
     browser.post("/platform/v1/tickets", "").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
 }
 
-async fn an_approver_is_told_of_requests_and_withdrawals(world: Arc<World>) {
+async fn an_approver_is_sent_requests_and_withdrawals(world: Arc<World>) {
     let pair = world.pair().await;
     let mut socket = approver(&pair).await;
     let id = pair.id("told");
@@ -136,7 +136,7 @@ async fn an_approver_is_told_of_requests_and_withdrawals(world: Arc<World>) {
     );
 }
 
-async fn an_enforcer_is_told_of_decisions_and_refreshes(world: Arc<World>) {
+async fn an_enforcer_is_sent_decisions_and_refreshes(world: Arc<World>) {
     let pair = world.pair().await;
     let mut socket = enforcer(&pair).await;
     let id = pair.id("told");
@@ -157,7 +157,7 @@ async fn an_enforcer_is_told_of_decisions_and_refreshes(world: Arc<World>) {
     assert_eq!(decision, pair.enforcer.get(&format!("/v1/exchanges/{id}/wait")).await.expect(200).json());
 }
 
-async fn what_is_unacknowledged_is_told_on_every_connection_in_order_and_then_never_again(world: Arc<World>) {
+async fn what_is_unacknowledged_is_sent_on_every_connection_in_order_and_then_never_again(world: Arc<World>) {
     let pair = world.pair().await;
     let ids: Vec<String> = (0..4).map(|number| pair.id(&format!("again-{number}"))).collect();
     for id in &ids {
@@ -355,8 +355,8 @@ async fn a_prompt_reaches_the_enforcer_and_its_ack_comes_back(world: Arc<World>)
     let said = prompt_ack(&text, "delivered");
     let answer = enforcing.ask(&envelope("prompt.ack", &id, json!({}), said.clone())).await;
     assert_eq!(answer["msgType"], "ack.accepted");
-    let told = own(&mut approving, &pair).await;
-    assert_eq!((&told["msgType"], &told["body"]), (&json!("prompt.ack"), &said));
+    let received = own(&mut approving, &pair).await;
+    assert_eq!((&received["msgType"], &received["body"]), (&json!("prompt.ack"), &said));
     drop(enforcing);
     enforcer(&pair).await.expect_nothing().await;
 }
@@ -369,8 +369,8 @@ async fn session_events_reach_the_paired_approver_live_and_on_reconnect(world: A
     let start = json!({ "sessionId": id, "eventType": "session.start", "createdAt": "2026-11-15T12:00:00Z", "agentHost": "codex" });
     let answer = enforcing.ask(&envelope("session.start", &id, json!({}), start.clone())).await;
     assert_eq!((&answer["msgType"], &answer["body"]["requestId"]), (&json!("ack.accepted"), &json!(id)));
-    let told = own(&mut approving, &pair).await;
-    assert_eq!((&told["msgType"], &told["body"]), (&json!("session.start"), &start));
+    let received = own(&mut approving, &pair).await;
+    assert_eq!((&received["msgType"], &received["body"]), (&json!("session.start"), &start));
     drop(approving);
     let plan = snapshot(&id, "s", "the plan");
     pair.enforcer.post("/v1/session/event", plan.to_string()).await.expect(202);
@@ -384,7 +384,7 @@ async fn session_events_reach_the_paired_approver_live_and_on_reconnect(world: A
     approver(&pair).await.expect_nothing_of(&pair.id("")).await;
 }
 
-async fn what_is_not_acknowledged_is_told_again_after_ten_seconds(world: Arc<World>) {
+async fn what_is_not_acknowledged_is_redelivered_after_ten_seconds(world: Arc<World>) {
     let pair = world.pair().await;
     let mut socket = enforcer(&pair).await;
     let id = pair.id("again");
@@ -410,9 +410,9 @@ async fn a_decision_goes_to_the_newest_channel_and_to_the_next_when_it_dies(worl
         assert_eq!(newest.message().await["requestId"], *id);
         middle.expect_nothing().await;
         drop(newest);
-        let told = middle.message().await;
-        assert_eq!(told["requestId"], *id, "the newest died before it acknowledged");
-        middle.ask(&ack(&told, json!({}))).await;
+        let received = middle.message().await;
+        assert_eq!(received["requestId"], *id, "the newest died before it acknowledged");
+        middle.ask(&ack(&received, json!({}))).await;
         drop(middle);
         oldest.expect_nothing().await;
     }

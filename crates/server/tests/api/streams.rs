@@ -12,13 +12,13 @@ use crate::{
 };
 
 cases! {
-    an_approver_is_told_of_requests_as_they_come,
-    what_was_there_before_is_told_first_and_in_order,
+    an_approver_is_sent_requests_as_they_come,
+    what_was_there_before_is_sent_first_and_in_order,
     a_last_event_id_brings_only_what_came_later,
     a_last_event_id_that_is_not_ours_brings_everything,
-    an_acknowledged_request_is_not_told_again_and_stays_in_the_inbox,
-    a_request_to_nobody_is_told_to_every_approver,
-    an_enforcer_is_told_of_decisions_until_it_acknowledges_them,
+    an_acknowledged_request_is_not_sent_again_and_stays_in_the_inbox,
+    a_request_to_nobody_is_sent_to_every_approver,
+    an_enforcer_is_sent_decisions_until_it_acknowledges_them,
     streams_carry_only_their_own_kinds,
     a_stream_is_for_whom_the_credential_names,
     line_breaks_in_a_body_do_not_break_an_event,
@@ -42,7 +42,7 @@ async fn own(stream: &mut Stream, pair: &Pair) -> crate::support::sse::Event {
     }
 }
 
-async fn an_approver_is_told_of_requests_as_they_come(world: Arc<World>) {
+async fn an_approver_is_sent_requests_as_they_come(world: Arc<World>) {
     let pair = world.pair().await;
     let mut stream = Stream::open(&pair.approver, &approver_path(&pair), None).await;
     assert_eq!(stream.status, 200);
@@ -66,7 +66,7 @@ async fn an_approver_is_told_of_requests_as_they_come(world: Arc<World>) {
     assert_eq!(event.envelope(), item, "as in the inbox, msgId included");
 }
 
-async fn what_was_there_before_is_told_first_and_in_order(world: Arc<World>) {
+async fn what_was_there_before_is_sent_first_and_in_order(world: Arc<World>) {
     let pair = world.pair().await;
     let sent: Vec<String> = (0..5).map(|number| pair.id(&format!("before-{number}"))).collect();
     for id in &sent {
@@ -110,7 +110,7 @@ async fn a_last_event_id_that_is_not_ours_brings_everything(world: Arc<World>) {
     }
 }
 
-async fn an_acknowledged_request_is_not_told_again_and_stays_in_the_inbox(world: Arc<World>) {
+async fn an_acknowledged_request_is_not_sent_again_and_stays_in_the_inbox(world: Arc<World>) {
     let pair = world.pair().await;
     let (one, two) = (pair.id("one"), pair.id("two"));
     pair.submit(&one).await.expect(202);
@@ -123,7 +123,7 @@ async fn an_acknowledged_request_is_not_told_again_and_stays_in_the_inbox(world:
     assert!(String::from_utf8_lossy(&inbox.bytes).contains(&one));
 }
 
-async fn a_request_to_nobody_is_told_to_every_approver(world: Arc<World>) {
+async fn a_request_to_nobody_is_sent_to_every_approver(world: Arc<World>) {
     let (pair, other) = (world.pair().await, world.pair().await);
     let mut streams = [
         Stream::open(&pair.approver, &approver_path(&pair), None).await,
@@ -142,7 +142,7 @@ async fn a_request_to_nobody_is_told_to_every_approver(world: Arc<World>) {
     }
 }
 
-async fn an_enforcer_is_told_of_decisions_until_it_acknowledges_them(world: Arc<World>) {
+async fn an_enforcer_is_sent_decisions_until_it_acknowledges_them(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("decided");
     pair.submit(&id).await.expect(202);

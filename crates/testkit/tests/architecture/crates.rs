@@ -1,4 +1,4 @@
-//! The arrows between our crates, kept: they all point towards meaning.
+//! Which crate may depend on which.
 
 use std::{collections::BTreeMap, process::Command};
 
