@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use crate::OpenError;
 
 /// Only ever added to.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_ground.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
 
 /// Any number, as long as every version of this program uses the same.
 const LOCK: i64 = 0x00c0_0a7e_2516_0001;

@@ -88,7 +88,7 @@ mod tests {
             "PRAGMA foreign_keys = ON;
              CREATE TABLE parent (id INTEGER PRIMARY KEY);
              CREATE TABLE child (id REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-             CREATE TRIGGER fail AFTER INSERT ON records WHEN NEW.id = 'bad'
+             CREATE TRIGGER fail AFTER INSERT ON record WHEN NEW.id = 'bad'
              BEGIN INSERT INTO child VALUES (1); END;",
         )
         .unwrap();

@@ -45,12 +45,12 @@ fn broken_guards(conn: &Connection, change: &Change, now: Timestamp) -> Result<O
 fn write_records(conn: &Connection, change: &Change) -> Result<()> {
     let tenant = change.tenant.as_str();
     for key in &change.deletes {
-        conn.prepare_cached("DELETE FROM records WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
+        conn.prepare_cached("DELETE FROM record WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
             .execute(params![tenant, key.kind.number(), key.id])?;
     }
     for put in &change.puts {
         conn.prepare_cached(
-            "INSERT INTO records (tenant, kind, id, version, content) VALUES (?1, ?2, ?3, 1, ?4)
+            "INSERT INTO record (tenant, kind, id, version, content) VALUES (?1, ?2, ?3, 1, ?4)
              ON CONFLICT DO UPDATE SET version = version + 1, content = excluded.content",
         )?
         .execute(params![tenant, put.key.kind.number(), put.key.id, put.content.as_ref()])?;
@@ -62,11 +62,11 @@ fn write_records(conn: &Connection, change: &Change) -> Result<()> {
 fn write_payloads(conn: &Connection, change: &Change) -> Result<()> {
     let tenant = change.tenant.as_str();
     for (id, bytes) in &change.payloads {
-        conn.prepare_cached("INSERT INTO payloads (id, tenant, bytes) VALUES (?1, ?2, ?3)")?
+        conn.prepare_cached("INSERT INTO payload (id, tenant, content) VALUES (?1, ?2, ?3)")?
             .execute(params![rows::payload_key(*id), tenant, bytes.as_ref()])?;
     }
     for id in &change.drop_payloads {
-        conn.prepare_cached("DELETE FROM payloads WHERE id = ?1 AND tenant = ?2")?
+        conn.prepare_cached("DELETE FROM payload WHERE id = ?1 AND tenant = ?2")?
             .execute(params![rows::payload_key(*id), tenant])?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! What a change does to mailboxes: deliveries out, marks on, deliveries in.
 
-use countersign_core::store::{Mailbox, Mark, NewDelivery, Removal};
+use countersign_core::store::{Mailbox, Mark, MarkKind, NewDelivery, Removal};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, Result, params};
 
@@ -26,9 +26,9 @@ pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal])
 fn remove_one(conn: &Connection, tenant: &TenantId, mailbox: &Mailbox, number: u64) -> Result<()> {
     let (mailbox, number) = (mailbox.to_string(), rows::integer(number));
     let place = params![tenant.as_str(), mailbox, number];
-    conn.prepare_cached("DELETE FROM deliveries WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
+    conn.prepare_cached("DELETE FROM delivery WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
         .execute(place)?;
-    conn.prepare_cached("DELETE FROM marks WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
+    conn.prepare_cached("DELETE FROM mark WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
         .execute(place)?;
     Ok(())
 }
@@ -36,16 +36,18 @@ fn remove_one(conn: &Connection, tenant: &TenantId, mailbox: &Mailbox, number: u
 pub(crate) fn mark(conn: &Connection, tenant: &TenantId, marks: &[Mark]) -> Result<()> {
     for mark in marks {
         conn.prepare_cached(
-            "INSERT INTO marks (tenant, mailbox, number, reader, flags) SELECT ?1, ?2, ?3, ?4, ?5
-             WHERE EXISTS (SELECT 1 FROM deliveries WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3)
-             ON CONFLICT DO UPDATE SET flags = flags | excluded.flags",
+            "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+             WHERE EXISTS (SELECT 1 FROM delivery WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3)
+             ON CONFLICT DO UPDATE SET
+                 hidden = hidden OR excluded.hidden, acknowledged = acknowledged OR excluded.acknowledged",
         )?
         .execute(params![
             tenant.as_str(),
             mark.mailbox.to_string(),
             rows::integer(mark.number),
             mark.reader.as_str(),
-            rows::flag(mark.kind),
+            mark.kind == MarkKind::Hidden,
+            mark.kind == MarkKind::Acknowledged,
         ])?;
     }
     Ok(())
@@ -65,12 +67,12 @@ fn deliver_one(conn: &Connection, tenant: &TenantId, delivery: &NewDelivery, now
     let mailbox = delivery.mailbox.to_string();
     let number = conn
         .prepare_cached(
-            "INSERT INTO mailboxes (tenant, name, counter) VALUES (?1, ?2, 1)
+            "INSERT INTO mailbox (tenant, name, counter) VALUES (?1, ?2, 1)
              ON CONFLICT DO UPDATE SET counter = counter + 1 RETURNING counter",
         )?
         .query_row(params![tenant.as_str(), mailbox], rows::counter)?;
     conn.prepare_cached(
-        "INSERT INTO deliveries
+        "INSERT INTO delivery
              (tenant, mailbox, number, msg_id, msg_type, subject_kind, subject_id, payload, at, until)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?

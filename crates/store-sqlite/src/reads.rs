@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryQuery, Due, Key, Kind, Mailbox, MailboxKey, PayloadId, Record,
+    Delivery, DeliveryQuery, Due, Key, Kind, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -47,7 +47,7 @@ pub(crate) fn deliveries(
     let needed_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
     // Without a reader there is no mark to be found, since nothing equals NULL.
     let reader = query.unless_marked.as_ref().map(|(reader, _)| reader.as_str());
-    let flag = query.unless_marked.as_ref().map(|(_, mark)| rows::flag(*mark));
+    let hidden = query.unless_marked.as_ref().map(|(_, mark)| *mark == MarkKind::Hidden);
     let mailbox = query.mailbox.to_string();
     all(
         conn,
@@ -58,7 +58,7 @@ pub(crate) fn deliveries(
             rows::integer(query.after),
             needed_after,
             reader,
-            flag,
+            hidden,
             query.limit
         ],
         rows::delivery,

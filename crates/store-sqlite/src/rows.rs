@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use bytes::Bytes;
-use countersign_core::store::{Delivery, Due, Key, Kind, Mailbox, MarkKind, PayloadId, Record, StoreError};
+use countersign_core::store::{Delivery, Due, Key, Kind, Mailbox, PayloadId, Record, StoreError};
 use countersign_wire::timestamp::Timestamp;
 use rusqlite::{Error, ErrorCode, Row, types::Type};
 
@@ -17,21 +17,13 @@ pub(crate) fn payload_key(id: PayloadId) -> [u8; 16] {
     id.0.to_be_bytes()
 }
 
-/// The bit of a mark, as the table `marks` has it.
-pub(crate) fn flag(mark: MarkKind) -> i64 {
-    match mark {
-        MarkKind::Hidden => 1,
-        MarkKind::Acknowledged => 2,
-    }
-}
-
 /// `kind, id, version, content`
 pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     let content: Vec<u8> = row.get(3)?;
     Ok(Record { key: key(row, 0)?, version: count(row, 2)?, content: Bytes::from(content) })
 }
 
-/// `bytes`
+/// `content`
 pub(crate) fn payload(row: &Row<'_>) -> rusqlite::Result<Bytes> {
     let bytes: Vec<u8> = row.get(0)?;
     Ok(Bytes::from(bytes))

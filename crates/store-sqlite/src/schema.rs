@@ -5,14 +5,14 @@ use sha2::{Digest, Sha256};
 
 use crate::open::OpenError;
 
-const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("../migrations/0001_start.sql"))];
+const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("../migrations/0001_initial.sql"))];
 
 /// Brings the file to the schema of this version, or refuses it.
 pub(crate) fn migrate(conn: &mut Connection) -> Result<(), OpenError> {
     // Whoever comes second waits here, and then finds everything applied.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Exclusive)?;
     tx.execute_batch(
-        "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
+        "CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
     )?;
     refuse_newer(&tx)?;
     for &(number, sql) in MIGRATIONS {
@@ -22,7 +22,7 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<(), OpenError> {
             Some(_) => return Err(OpenError::ChangedMigration { number }),
             None => {
                 tx.execute_batch(sql)?;
-                tx.execute("INSERT INTO migrations VALUES (?1, ?2)", params![number, checksum])?;
+                tx.execute("INSERT INTO migration VALUES (?1, ?2)", params![number, checksum])?;
             }
         }
     }
@@ -31,7 +31,7 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<(), OpenError> {
 }
 
 fn refuse_newer(conn: &Connection) -> Result<(), OpenError> {
-    let found: Option<i64> = conn.query_row("SELECT max(number) FROM migrations", [], |row| row.get(0))?;
+    let found: Option<i64> = conn.query_row("SELECT max(number) FROM migration", [], |row| row.get(0))?;
     let known = MIGRATIONS.last().map_or(0, |&(number, _)| number);
     match found {
         Some(found) if found > known => Err(OpenError::NewerSchema { found, known }),
@@ -40,5 +40,5 @@ fn refuse_newer(conn: &Connection) -> Result<(), OpenError> {
 }
 
 fn applied(conn: &Connection, number: i64) -> rusqlite::Result<Option<Vec<u8>>> {
-    conn.query_row("SELECT checksum FROM migrations WHERE number = ?1", [number], |row| row.get(0)).optional()
+    conn.query_row("SELECT checksum FROM migration WHERE number = ?1", [number], |row| row.get(0)).optional()
 }

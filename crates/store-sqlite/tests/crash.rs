@@ -19,7 +19,7 @@ fn assert_nothing_is_left_over(path: &Path, changes: u64) {
     let conn = Connection::open(path).unwrap();
     let damage: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(damage, "ok");
-    for table in ["records", "payloads", "deliveries", "due", "audit"] {
+    for table in ["record", "payload", "delivery", "due", "audit"] {
         let sql = format!("SELECT count(*) FROM {table}");
         let rows: i64 = conn.query_row(&sql, [], |row| row.get(0)).unwrap();
         assert_eq!(rows, i64::try_from(changes).unwrap(), "rows of {table}");
@@ -72,21 +72,21 @@ fn complaint_about(loss: &str) -> Option<String> {
 #[test]
 fn a_loss_of_any_part_is_noticed() {
     let losses = [
-        ("DELETE FROM records", "[false, true, true, true]"),
-        ("DELETE FROM payloads", "[true, false, true, true]"),
+        ("DELETE FROM record", "[false, true, true, true]"),
+        ("DELETE FROM payload", "[true, false, true, true]"),
         ("DELETE FROM due", "[true, true, true, false]"),
-        ("DELETE FROM deliveries WHERE number = 1", "a gap in the numbers"),
-        ("DELETE FROM deliveries WHERE number = 2", "is its highest number"),
-        ("UPDATE mailboxes SET counter = counter + 1", "is its highest number"),
-        ("UPDATE records SET version = 2", "the record of change"),
-        ("UPDATE records SET content = x'00'", "the record of change"),
-        ("UPDATE payloads SET bytes = x'00'", "the payload of change"),
-        ("UPDATE deliveries SET until = 0", "the delivery of change"),
+        ("DELETE FROM delivery WHERE number = 1", "a gap in the numbers"),
+        ("DELETE FROM delivery WHERE number = 2", "is its highest number"),
+        ("UPDATE mailbox SET counter = counter + 1", "is its highest number"),
+        ("UPDATE record SET version = 2", "the record of change"),
+        ("UPDATE record SET content = x'00'", "the record of change"),
+        ("UPDATE payload SET content = x'00'", "the payload of change"),
+        ("UPDATE delivery SET until = 0", "the delivery of change"),
         ("UPDATE due SET at = at + 1", "is due"),
         ("INSERT INTO due SELECT at + 1, tenant, kind, id FROM due LIMIT 1", "is due"),
         (
-            "DELETE FROM records; DELETE FROM payloads; DELETE FROM due; DELETE FROM deliveries; \
-             DELETE FROM mailboxes",
+            "DELETE FROM record; DELETE FROM payload; DELETE FROM due; DELETE FROM delivery; \
+             DELETE FROM mailbox",
             "acknowledged, but gone",
         ),
     ];

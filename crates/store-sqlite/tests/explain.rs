@@ -54,7 +54,7 @@ fn every_query_searches_and_none_scans_or_sorts() {
 #[test]
 fn a_scan_and_a_sort_would_be_noticed() {
     let (_folder, conn) = database();
-    for sql in ["SELECT * FROM deliveries WHERE until > ?1", "SELECT * FROM due WHERE at <= ?1 ORDER BY id"] {
+    for sql in ["SELECT * FROM delivery WHERE until > ?1", "SELECT * FROM due WHERE at <= ?1 ORDER BY id"] {
         let steps = plan(&conn, sql);
         assert!(!slow_steps(&steps).is_empty(), "{sql}: {steps:#?}");
     }

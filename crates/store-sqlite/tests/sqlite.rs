@@ -68,7 +68,7 @@ async fn is_there(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
 fn a_newer_schema_is_refused() {
     let file = File::new();
     file.open(Options::default());
-    file.connect().execute("INSERT INTO migrations VALUES (7, zeroblob(32))", []).unwrap();
+    file.connect().execute("INSERT INTO migration VALUES (7, zeroblob(32))", []).unwrap();
     let error = file.open_error();
     assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 1 }), "{error}");
 }
@@ -77,7 +77,7 @@ fn a_newer_schema_is_refused() {
 fn a_changed_migration_is_refused() {
     let file = File::new();
     file.open(Options::default());
-    file.connect().execute("UPDATE migrations SET checksum = zeroblob(32)", []).unwrap();
+    file.connect().execute("UPDATE migration SET checksum = zeroblob(32)", []).unwrap();
     let error = file.open_error();
     assert!(matches!(error, OpenError::ChangedMigration { number: 1 }), "{error}");
 }
@@ -109,7 +109,7 @@ fn all_who_open_a_fresh_file_at_once_succeed() {
             }
         });
         let applied: i64 =
-            file.connect().query_row("SELECT count(*) FROM migrations", [], |row| row.get(0)).unwrap();
+            file.connect().query_row("SELECT count(*) FROM migration", [], |row| row.get(0)).unwrap();
         assert_eq!(applied, 1);
     }
 }
@@ -256,8 +256,8 @@ async fn what_was_not_put_there_is_corrupt_and_no_panic() {
     file.connect()
         .execute_batch(
             "INSERT INTO due VALUES (0, 'tenant', 99, 'unknown kind');
-             INSERT INTO records VALUES ('tenant', 9, 'below zero', -1, x'');
-             INSERT INTO deliveries VALUES ('tenant', 'nobody', 1, 'm', 'error', 1, 'subject', NULL, 0, 0);",
+             INSERT INTO record VALUES ('tenant', 9, 'below zero', -1, x'');
+             INSERT INTO delivery VALUES ('tenant', 'nobody', 1, 'm', 'error', 1, 'subject', NULL, 0, 0);",
         )
         .unwrap();
     let corrupt = |error| assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
