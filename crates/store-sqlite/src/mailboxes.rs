@@ -1,4 +1,4 @@
-//! What a change does to mailboxes: deliveries out, marks on, deliveries in.
+//! What a change does to mailboxes: removes deliveries, marks them, adds new ones.
 
 use countersign_core::store::{Mailbox, Mark, MarkKind, NewDelivery, Removal};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
@@ -12,8 +12,8 @@ pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal])
             Removal::ByNumber { mailbox, number } => remove_one(conn, tenant, mailbox, *number)?,
             Removal::BySubject { subject, msg_types } => {
                 for (mailbox, delivery) in reads::deliveries_by_subject(conn, tenant, &subject.id)? {
-                    let named = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
-                    if named && delivery.subject == *subject {
+                    let is_listed = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
+                    if is_listed && delivery.subject == *subject {
                         remove_one(conn, tenant, &mailbox, delivery.number)?;
                     }
                 }
@@ -24,12 +24,12 @@ pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal])
 }
 
 fn remove_one(conn: &Connection, tenant: &TenantId, mailbox: &Mailbox, number: u64) -> Result<()> {
-    let (mailbox, number) = (mailbox.to_string(), rows::integer(number));
-    let place = params![tenant.as_str(), mailbox, number];
+    let (mailbox, number) = (mailbox.to_string(), rows::to_i64(number));
+    let key = params![tenant.as_str(), mailbox, number];
     conn.prepare_cached("DELETE FROM delivery WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
-        .execute(place)?;
+        .execute(key)?;
     conn.prepare_cached("DELETE FROM mark WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
-        .execute(place)?;
+        .execute(key)?;
     Ok(())
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn mark(conn: &Connection, tenant: &TenantId, marks: &[Mark]) -> Resu
         .execute(params![
             tenant.as_str(),
             mark.mailbox.to_string(),
-            rows::integer(mark.number),
+            rows::to_i64(mark.number),
             mark.reader.as_str(),
             mark.kind == MarkKind::Hidden,
             mark.kind == MarkKind::Acknowledged,
@@ -53,7 +53,7 @@ pub(crate) fn mark(conn: &Connection, tenant: &TenantId, marks: &[Mark]) -> Resu
     Ok(())
 }
 
-/// The numbers of the deliveries, in their order.
+/// Returns the numbers of the deliveries, in their order.
 pub(crate) fn deliver(
     conn: &Connection,
     tenant: &TenantId,
@@ -79,12 +79,12 @@ fn deliver_one(conn: &Connection, tenant: &TenantId, delivery: &NewDelivery, now
     .execute(params![
         tenant.as_str(),
         mailbox,
-        rows::integer(number),
+        rows::to_i64(number),
         delivery.msg_id.as_str(),
         delivery.msg_type.as_str(),
         delivery.subject.kind.number(),
         delivery.subject.id,
-        delivery.payload.map(rows::payload_key),
+        delivery.payload.map(rows::payload_id_bytes),
         now.unix_micros(),
         delivery.until.unix_micros(),
     ])?;

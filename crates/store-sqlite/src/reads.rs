@@ -1,4 +1,4 @@
-//! What is read, one function for each question. The SQL is in `queries/`, where a test asks for its plans.
+//! The reads, one function each. The SQL is in `queries/`, so that a test can check the plan of every file.
 
 use bytes::Bytes;
 use countersign_core::store::{
@@ -34,7 +34,7 @@ pub(crate) fn scan(
 
 pub(crate) fn payload(conn: &Connection, tenant: &TenantId, id: PayloadId) -> Result<Option<Bytes>> {
     conn.prepare_cached(include_str!("../queries/payload.sql"))?
-        .query_row(params![rows::payload_key(id), tenant.as_str()], rows::payload)
+        .query_row(params![rows::payload_id_bytes(id), tenant.as_str()], rows::payload)
         .optional()
 }
 
@@ -44,8 +44,8 @@ pub(crate) fn deliveries(
     query: &DeliveryQuery,
     now: Timestamp,
 ) -> Result<Vec<Delivery>> {
-    let needed_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
-    // Without a reader there is no mark to be found, since nothing equals NULL.
+    let until_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
+    // Without a reader no mark matches, because nothing equals NULL.
     let reader = query.unless_marked.as_ref().map(|(reader, _)| reader.as_str());
     let hidden = query.unless_marked.as_ref().map(|(_, mark)| *mark == MarkKind::Hidden);
     let mailbox = query.mailbox.to_string();
@@ -55,8 +55,8 @@ pub(crate) fn deliveries(
         params![
             tenant.as_str(),
             mailbox,
-            rows::integer(query.after),
-            needed_after,
+            rows::to_i64(query.after),
+            until_after,
             reader,
             hidden,
             query.limit

@@ -14,7 +14,7 @@ fn open(path: impl AsRef<Path>) -> SqliteStore {
     SqliteStore::open(path, Options::default()).unwrap()
 }
 
-/// What the port does not show: bodies and lines of the record of what happened that no change has.
+/// What the port does not show: payloads and audit rows that belong to no change.
 fn assert_nothing_is_left_over(path: &Path, changes: u64) {
     let conn = Connection::open(path).unwrap();
     let damage: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
@@ -43,10 +43,10 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
             crash::first_id(round),
             crash::enough(round),
         );
-        let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
+        let reports: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         let store = open(&path);
         runtime.block_on(async {
-            ledger.verify_round(&store, &told).await;
+            ledger.verify_round(&store, &reports).await;
             store.close().await;
         });
     }
@@ -55,7 +55,7 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
     println!("SQLite, the process killed: {ledger}");
 }
 
-/// What the check of a small database says after this.
+/// The failure of the check of a small database after this SQL.
 fn complaint_about(loss: &str) -> Option<String> {
     let runtime = Runtime::new().unwrap();
     let folder = TempDir::new().unwrap();
@@ -68,7 +68,7 @@ fn complaint_about(loss: &str) -> Option<String> {
     Some(*panicked.into_panic().downcast::<String>().unwrap())
 }
 
-/// The tests of crashes are worth as much as this: each way to lose a part is noticed.
+/// Tests the crash test: it must notice every kind of loss.
 #[test]
 fn a_loss_of_any_part_is_noticed() {
     let losses = [
@@ -91,8 +91,8 @@ fn a_loss_of_any_part_is_noticed() {
         ),
     ];
     for (loss, complaint) in losses {
-        let told = complaint_about(loss);
-        assert!(told.as_deref().is_some_and(|told| told.contains(complaint)), "{loss}: {told:?}");
+        let found = complaint_about(loss);
+        assert!(found.as_deref().is_some_and(|found| found.contains(complaint)), "{loss}: {found:?}");
     }
     assert_eq!(complaint_about(""), None, "where nothing is lost");
 }

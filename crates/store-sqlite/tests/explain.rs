@@ -8,7 +8,6 @@ use countersign_store_sqlite::{Options, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// The steps of SQLite's plan.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let mut rows = explain.raw_query();
@@ -19,7 +18,7 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     steps
 }
 
-/// The steps that would take longer with every row in the table.
+/// The steps whose cost grows with the table.
 fn slow_steps(steps: &[String]) -> Vec<&String> {
     steps.iter().filter(|step| step.contains("SCAN") || step.contains("USE TEMP B-TREE")).collect()
 }
