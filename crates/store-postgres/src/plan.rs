@@ -46,7 +46,7 @@ pub(crate) struct Writes {
     pub(crate) new_records: Vec<(RecordKey, u64, Bytes)>,
     pub(crate) changed_records: Vec<(RecordKey, u64, Bytes)>,
     pub(crate) deleted_records: Vec<RecordKey>,
-    /// Records that nobody may insert while this transaction runs, and that it does not insert itself.
+    /// Records that no other transaction may insert while this transaction runs, and that it does not insert itself.
     pub(crate) absent_records: Vec<RecordKey>,
     pub(crate) payloads: Vec<(TenantId, PayloadId, Bytes)>,
     /// Pending payloads that become visible.
@@ -55,7 +55,7 @@ pub(crate) struct Writes {
     pub(crate) removals_by_number: Vec<(TenantId, Mailbox, u64)>,
     /// The message type is `None` for all types.
     pub(crate) removals_by_subject: Vec<(TenantId, Key, Option<String>)>,
-    /// Hidden and acknowledged.
+    /// Whether to set hidden and acknowledged. Neither is ever unset.
     pub(crate) marks: BTreeMap<MarkKey, (bool, bool)>,
     pub(crate) due: Vec<(Timestamp, RecordKey)>,
     pub(crate) no_longer_due: Vec<(Timestamp, RecordKey)>,

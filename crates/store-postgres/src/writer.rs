@@ -51,7 +51,7 @@ struct Session {
 enum AttemptError {
     /// No server is available that is safe to write to.
     Unavailable(OpenError),
-    /// Nothing was written.
+    /// Nothing was written, so a retry is safe.
     Rejected(tokio_postgres::Error),
     /// Something may have been written.
     OutcomeUnknown,

@@ -112,7 +112,7 @@ mod tests {
         let results = write(&mut conn, &clock, &[&small, &large]);
         assert!(matches!(results, Err(StoreError::Unavailable(_))), "{results:?}");
         assert!(!exists(&conn, &small) && !exists(&conn, &large));
-        assert!(matches!(write(&mut conn, &clock, &[&small]).unwrap()[..], [Ok(_)]), "there is room for it");
+        assert!(matches!(write(&mut conn, &clock, &[&small]).unwrap()[..], [Ok(_)]), "it fits");
     }
 
     #[test]

@@ -13,9 +13,9 @@ use countersign_wire::timestamp::Timestamp;
 /// The source of the store's time. Clones share it.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// For production.
+    /// For production: monotonic.
     System(SystemClock),
-    /// For tests.
+    /// For tests: advances only when it is set.
     Manual(ManualClock),
 }
 

@@ -74,11 +74,11 @@ fn timestamp(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     Ok(Timestamp::from_unix_micros(row.get(column)?))
 }
 
-fn parsed<T: FromStr>(row: &Row<'_>, column: usize, fault: &'static str) -> rusqlite::Result<T> {
+fn parsed<T: FromStr>(row: &Row<'_>, column: usize, reason: &'static str) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
-    text.parse().map_err(|_| undecodable(column, Type::Text, fault))
+    text.parse().map_err(|_| undecodable(column, Type::Text, reason))
 }
 
-fn undecodable(column: usize, found: Type, fault: &'static str) -> Error {
-    Error::FromSqlConversionFailure(column, found, fault.into())
+fn undecodable(column: usize, found: Type, reason: &'static str) -> Error {
+    Error::FromSqlConversionFailure(column, found, reason.into())
 }
