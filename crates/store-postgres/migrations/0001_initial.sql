@@ -1,6 +1,7 @@
--- Everything that the gateway keeps. Meaning is in the code; these tables know keys, versions and bytes.
+-- The tables have the same names and columns in both stores; they know keys, versions and bytes, and no meaning.
+-- Times are microseconds since 1970. A kind is the number of countersign_core::store::Kind.
 
--- The store's clock, in microseconds since 1970. Tests replace this function to move time.
+-- The store's clock. Tests replace this function to set the time.
 CREATE FUNCTION gateway_now() RETURNS bigint LANGUAGE sql VOLATILE
     AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
@@ -14,7 +15,7 @@ CREATE TABLE record (
     PRIMARY KEY (tenant, kind, id)
 ) WITH (fillfactor = 80);
 
--- Bodies: written once, read by id. They are ciphertext or signed text, so compressing them is wasted work.
+-- Written once, read by id. The content is ciphertext or signed text, which does not compress.
 CREATE TABLE payload (
     id      bytea PRIMARY KEY,
     tenant  text COLLATE "C" NOT NULL,
@@ -22,13 +23,13 @@ CREATE TABLE payload (
 );
 ALTER TABLE payload ALTER COLUMN content SET STORAGE EXTERNAL;
 
--- Large bodies are written before the commit that needs them; until then they are listed here.
+-- Large payloads that were written before their commit. They are invisible until it removes them from this table.
 CREATE TABLE payload_pending (
     id bytea PRIMARY KEY,
     at bigint NOT NULL
 );
 
--- Each mailbox counts its deliveries.
+-- The newest number of each mailbox. It outlives the deliveries, so that no number is assigned twice.
 CREATE TABLE mailbox (
     tenant  text COLLATE "C" NOT NULL,
     name    text COLLATE "C" NOT NULL,
@@ -49,9 +50,10 @@ CREATE TABLE delivery (
     until        bigint NOT NULL,
     PRIMARY KEY (tenant, mailbox, number)
 );
-CREATE INDEX delivery_subject ON delivery (tenant, subject_id, subject_kind);
 
--- What one reader has done with a delivery that others still see.
+CREATE INDEX delivery_by_subject ON delivery (tenant, subject_id, subject_kind);
+
+-- What one reader did with a delivery that others still see.
 CREATE TABLE mark (
     tenant       text COLLATE "C" NOT NULL,
     mailbox      text COLLATE "C" NOT NULL,
@@ -62,7 +64,7 @@ CREATE TABLE mark (
     PRIMARY KEY (tenant, mailbox, number, reader)
 );
 
--- When to look at a record again. Apart from the record, so that moving a record does not touch an index.
+-- When the sweeper has to process a record. A table of its own, so that a change of the record does not touch an index.
 CREATE TABLE due (
     at     bigint NOT NULL,
     tenant text COLLATE "C" NOT NULL,

@@ -1,6 +1,7 @@
-//! How connections are made: where to, with which time-outs, in the clear or encrypted.
+//! Creates connections, with timeouts, planner settings and TLS, and checks that the server's commits are durable.
 
 use std::{
+    error::Error as StdError,
     future::poll_fn,
     path::Path,
     sync::{
@@ -21,23 +22,24 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{OpenError, Options};
+use crate::{error::OpenError, options::Options};
 
 /// Set when the server warned that a commit may not have reached its standby.
 pub(crate) type InDoubt = Arc<AtomicBool>;
 
-/// Every statement of ours goes by key. A plan that was made and kept while a table was still empty would read
-/// all of it later; seen as a tenth of the rate until the first ANALYZE. A plan that can't do without what is off counts
-/// as immensely expensive, and the server would compile it each time; seen as 250 ms for sweeping an empty table.
+/// Every statement finds its rows by key. A plan that was cached while a table was empty would scan the whole table
+/// later (measured: a tenth of the rate until the first ANALYZE), so scans and joins without an index are disabled.
+/// The server gives a plan that needs one anyway a very high cost and would JIT-compile it on every execution
+/// (measured: 250 ms to sweep an empty table), so JIT is off.
 ///
-/// Such a plan is the right one for every set of keys, so it is made once for each connection; else the server plans most
-/// statements anew each time, which costs more than running them.
-pub(crate) const BY_KEY: &str = "-c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off \
-    -c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan";
+/// Such a plan is right for every set of keys, so each connection plans a statement once. Otherwise the server would
+/// plan most statements on every execution, which costs more than running them.
+pub(crate) const PLANNER_SETTINGS: &str = "-c enable_hashjoin=off -c enable_mergejoin=off \
+    -c enable_material=off -c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan";
 
-/// A node that was stopped or cut off in the midst of a transaction must not hold its locks for ever: the server lets it
-/// go. What the client sets on its own socket does nothing for that.
-const LET_GO: &str =
+/// A node that is stopped or disconnected during a transaction must not keep its locks: the server ends its session.
+/// Options of the client's socket have no effect on that.
+const SESSION_TIMEOUTS: &str =
     "-c idle_in_transaction_session_timeout=15s -c tcp_user_timeout=15s -c tcp_keepalives_idle=30";
 
 #[derive(Clone)]
@@ -48,20 +50,16 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
-        let mut config: Config = options.url.parse().map_err(|error: Error| {
-            // The source says what is wrong; the string itself holds a password.
-            OpenError::Url(
-                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
-            )
-        })?;
+        let mut config: Config = options.url.parse().map_err(OpenError::Url)?;
         config.application_name("countersign");
         config.connect_timeout(Duration::from_secs(5));
         config.keepalives_idle(Duration::from_secs(30));
-        // A node that went away without a word must not hold locks for as long as TCP believes in it.
+        // Detects a server that disappeared without closing the connection.
         config.tcp_user_timeout(Duration::from_secs(15));
         let given = config.get_options().unwrap_or_default();
         let timeout = options.statement_timeout.as_millis();
-        config.options(format!("{given} -c statement_timeout={timeout} {BY_KEY} {LET_GO}"));
+        config
+            .options(format!("{given} -c statement_timeout={timeout} {PLANNER_SETTINGS} {SESSION_TIMEOUTS}"));
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         Ok(Self { config, tls })
@@ -81,7 +79,7 @@ impl Connector {
         Ok((client, in_doubt))
     }
 
-    /// Makes the connections of the pool.
+    /// Creates the connections of the pool.
     pub(crate) fn manager(&self) -> Manager {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         match &self.tls {
@@ -91,33 +89,67 @@ impl Connector {
     }
 }
 
+/// Rejects a server on which an acknowledged commit can be lost.
+pub(crate) async fn check_durability(client: &Client) -> Result<(), OpenError> {
+    let row = client
+        .query_one(
+            "SELECT current_setting('fsync'), current_setting('synchronous_commit'), \
+             current_setting('synchronous_standby_names')",
+            &[],
+        )
+        .await?;
+    let (fsync, synchronous_commit, standbys): (String, String, String) =
+        (row.get(0), row.get(1), row.get(2));
+    if fsync != "on" {
+        return Err(OpenError::Unsafe { setting: "fsync", value: fsync, remedy: "set it to on" });
+    }
+    let sufficient = match standbys.is_empty() {
+        true => synchronous_commit != "off",
+        // `local` does not wait for the standby, `remote_write` not for its disk.
+        false => synchronous_commit == "on" || synchronous_commit == "remote_apply",
+    };
+    match sufficient {
+        true => Ok(()),
+        false => Err(OpenError::Unsafe {
+            setting: "synchronous_commit",
+            value: synchronous_commit,
+            remedy: "set it to on",
+        }),
+    }
+}
+
 fn tls(file: &Path) -> Result<MakeRustlsConnect, OpenError> {
-    let fault = |fault: String| OpenError::RootCertificates { file: file.display().to_string(), fault };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fault(error.to_string()))? {
-        let certificate = certificate.map_err(|error| fault(error.to_string()))?;
-        roots.add(certificate).map_err(|error| fault(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(fault("there is no certificate in it".to_owned()));
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| fault(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config =
+        tls_config(file).map_err(|source| OpenError::RootCertificates { file: file.to_owned(), source })?;
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// Runs a connection and listens for the one warning that matters: a commit whose wait for the standby was
-/// cut short reports success all the same.
+fn tls_config(file: &Path) -> Result<ClientConfig, Box<dyn StdError + Send + Sync>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file)? {
+        roots.add(certificate?)?;
+    }
+    if roots.is_empty() {
+        return Err("the file contains no certificate".into());
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth())
+}
+
+/// Runs a connection and watches for one warning: a commit whose wait for the standby was interrupted still reports
+/// success.
 async fn drive<T: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<Socket, T>, in_doubt: InDoubt) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notice(notice) = message
             && *notice.code() == SqlState::WARNING
         {
-            tracing::warn!(message = notice.message(), "PostgreSQL warned during a commit");
+            tracing::warn!(
+                message = notice.message(),
+                "PostgreSQL sent a warning; the outcome of the current commit is treated as unknown"
+            );
             in_doubt.store(true, Ordering::Relaxed);
         }
     }
@@ -130,7 +162,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_node_that_stops_in_a_transaction_is_let_go_with_its_locks() {
+    async fn the_server_ends_the_session_of_a_node_that_stops_in_a_transaction() {
         let server = Postgres::start();
         let (client, _) = Connector::new(&Options::new(server.url())).unwrap().connect().await.unwrap();
         let show = async |setting: &str| -> String {

@@ -1,7 +1,9 @@
+-- The tables have the same names and columns in both stores; they know keys, versions and bytes, and no meaning.
 -- Times are microseconds since 1970. A kind is the number of countersign_core::store::Kind.
 
--- State. It is apart from payloads, since an update writes a row anew with all of its overflow pages.
-CREATE TABLE records (
+-- Narrow rows that change often. Payloads have a table of their own, because an update rewrites a row with all of its
+-- overflow pages.
+CREATE TABLE record (
     tenant  TEXT    NOT NULL,
     kind    INTEGER NOT NULL,
     id      TEXT    NOT NULL,
@@ -10,22 +12,22 @@ CREATE TABLE records (
     PRIMARY KEY (tenant, kind, id)
 ) STRICT, WITHOUT ROWID;
 
--- With a rowid: without one, large rows would leave few keys on a page of the tree.
-CREATE TABLE payloads (
-    id     BLOB NOT NULL PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    bytes  BLOB NOT NULL
+-- Written once, read by id. With a rowid: without one, large rows would leave few keys on a page of the tree.
+CREATE TABLE payload (
+    id      BLOB NOT NULL PRIMARY KEY,
+    tenant  TEXT NOT NULL,
+    content BLOB NOT NULL
 ) STRICT;
 
--- The newest number of each mailbox. It outlives the deliveries, so that no number is given twice.
-CREATE TABLE mailboxes (
+-- The newest number of each mailbox. It outlives the deliveries, so that no number is assigned twice.
+CREATE TABLE mailbox (
     tenant  TEXT    NOT NULL,
     name    TEXT    NOT NULL,
     counter INTEGER NOT NULL,
     PRIMARY KEY (tenant, name)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE deliveries (
+CREATE TABLE delivery (
     tenant       TEXT    NOT NULL,
     mailbox      TEXT    NOT NULL,
     number       INTEGER NOT NULL,
@@ -39,18 +41,20 @@ CREATE TABLE deliveries (
     PRIMARY KEY (tenant, mailbox, number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX deliveries_by_subject ON deliveries (tenant, subject_id, subject_kind);
+CREATE INDEX delivery_by_subject ON delivery (tenant, subject_id, subject_kind);
 
--- flags: 1 hidden, 2 acknowledged, 3 both.
-CREATE TABLE marks (
-    tenant  TEXT    NOT NULL,
-    mailbox TEXT    NOT NULL,
-    number  INTEGER NOT NULL,
-    reader  TEXT    NOT NULL,
-    flags   INTEGER NOT NULL,
+-- What one reader did with a delivery that others still see. Zero is false, one is true.
+CREATE TABLE mark (
+    tenant       TEXT    NOT NULL,
+    mailbox      TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    reader       TEXT    NOT NULL,
+    hidden       INTEGER NOT NULL,
+    acknowledged INTEGER NOT NULL,
     PRIMARY KEY (tenant, mailbox, number, reader)
 ) STRICT, WITHOUT ROWID;
 
+-- When the sweeper has to process a record.
 CREATE TABLE due (
     at     INTEGER NOT NULL,
     tenant TEXT    NOT NULL,
@@ -60,7 +64,7 @@ CREATE TABLE due (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE audit (
-    line         INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant       TEXT    NOT NULL,
     at           INTEGER NOT NULL,
     subject_kind INTEGER NOT NULL,
