@@ -230,7 +230,7 @@ pub enum TransitionError {
 }
 
 impl TransitionError {
-    /// What the client is told.
+    /// The failure that the client sees.
     pub fn failure(&self) -> Failure {
         match self {
             Self::NotFound => Failure::NotFound,

@@ -65,7 +65,7 @@ pub enum PairingError {
 }
 
 impl PairingError {
-    /// What the client is told.
+    /// The failure that the client sees.
     pub fn failure(self) -> Failure {
         match self {
             Self::NotFound => Failure::NotFound,

@@ -81,7 +81,7 @@ impl Dev {
     }
 }
 
-/// Makes the three keys. They are made anew at every start: a key is only known to whoever was shown it.
+/// Makes the three keys, new ones at every start: a key is stored nowhere and can't be shown again.
 async fn started(gateway: &Gateway, address: SocketAddr) -> anyhow::Result<Started> {
     let tenant: TenantId = "dev".parse().map_err(|rule| anyhow::anyhow!("{rule}"))?;
     let key = async |role| anyhow::Ok(gateway.create_key(&tenant, role).await?.key.expose());

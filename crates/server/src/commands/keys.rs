@@ -16,7 +16,7 @@ pub enum Keys {
     Create(Create),
     /// List the keys of a tenant.
     List(Where),
-    /// Make a key void. Running gateways notice within five seconds.
+    /// Revoke a key. Running gateways notice within five seconds.
     Revoke(Revoke),
 }
 
@@ -45,7 +45,6 @@ pub struct Create {
     any: bool,
 }
 
-/// A key to be made void.
 #[derive(Debug, Args)]
 pub struct Revoke {
     #[command(flatten)]
@@ -87,9 +86,9 @@ impl Keys {
                         "tenant {} has no key {key_id}; `keys list` shows those that it has",
                         place.tenant
                     ),
-                    revoked => revoked.context("the key may still be good: try again")?,
+                    revoked => revoked.context("the key may still be active; try again")?,
                 };
-                super::say(&format!("{key_id} is void since {at}"));
+                super::say(&format!("{key_id} is revoked since {at}"));
                 Ok(())
             }
         }

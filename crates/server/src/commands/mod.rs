@@ -1,4 +1,4 @@
-//! What the program can be told to do.
+//! The commands of `countersign-gateway`.
 
 mod check;
 mod config;
