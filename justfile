@@ -29,8 +29,8 @@ clippy:
 
 # All tests, or those whose names match: just test withdrawn
 test *filter:
-    cargo nextest run --workspace --locked --cargo-quiet -E 'not binary(rows)' {{ filter }}
-    cargo test --locked --quiet -p countersign-server --test rows {{ filter }}
+    cargo nextest run --workspace --locked --cargo-quiet -E 'not binary(api)' {{ filter }}
+    cargo test --locked --quiet -p countersign-server --test api {{ filter }}
     cargo test --workspace --doc --locked --quiet
 
 # Fuzz the targets for some seconds each: just fuzz 60 envelope

@@ -19,7 +19,7 @@ for document in documents:
 reasons = (root / "docs/dependencies.md").read_text()
 manifest = tomllib.loads((root / "Cargo.toml").read_text())
 for name in manifest["workspace"]["dependencies"]:
-    if not name.startswith("countersign-") and f"| `{name}` |" not in reasons:
+    if not name.startswith("countersign-") and not re.search(rf"^\|[^|]*`{name}`[^|]*\|", reasons, re.M):
         faults.append(f"docs/dependencies.md: no line for {name}")
 
 print(f"{len(documents)} documents checked")

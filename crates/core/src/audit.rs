@@ -8,7 +8,7 @@ use crate::{
     store::{AuditRow, Key, StoreError},
 };
 
-/// Who did something.
+/// Who did something, as the audit log names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Actor<'a> {

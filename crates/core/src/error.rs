@@ -36,7 +36,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the client is told.
+    /// The failure that the client sees.
     pub fn failure(&self) -> Failure {
         match self {
             Self::Exchange(error) => error.failure(),

@@ -175,7 +175,7 @@ impl Gateway {
         }
     }
 
-    /// Makes sure that this version of an exchange is durable, before a client is told what it says. Returns false if
+    /// Makes sure that this version of an exchange is durable, before a client hears of it. Returns false if
     /// it has changed since.
     pub(crate) async fn confirm_unchanged(
         &self,

@@ -1,31 +1,26 @@
 //! Puts the gateway together. The only file that names the stores.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
-use countersign_core::{
-    Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT, notify::LocalDoorbell,
-    store::Store,
-};
+use countersign_core::{Gateway, notify::LocalDoorbell, store::Store};
 use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
-use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
-    app::App,
+    background,
     config::{Config, StoreKind},
-    http::rates::Rates,
-    secrets::{Secret, SystemRandom},
+    limits::{RateLimiters, max_connections},
+    net::listener::Service,
+    random::SystemRandom,
+    rest::response::busy_answer,
+    router::router,
+    secrets::Secret,
+    state::AppState,
 };
 
 /// The database below the data folder.
 const SQLITE_FILE: &str = "countersign.sqlite";
-
-/// How often what is due is done.
-const SWEEP: Duration = Duration::from_secs(5);
-
-/// How often lost rings are looked for.
-const PATROL: Duration = Duration::from_secs(5);
 
 /// Opens the store that the configuration names.
 pub async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
@@ -45,11 +40,11 @@ pub async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     }
 }
 
-/// Tries what `check` can try without changing anything.
+/// Checks the store without changing anything.
 pub async fn probe(config: &Config) -> anyhow::Result<()> {
     match config.store.kind {
         StoreKind::Sqlite => {
-            // The folder itself, or the nearest that is there and in which it would be made.
+            // The folder itself, or the nearest existing one in which it would be made.
             let nearest = config.data.ancestors().find(|folder| folder.is_dir());
             can_write(nearest.unwrap_or(Path::new("/")))
         }
@@ -85,67 +80,23 @@ fn can_write(folder: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// A gateway on the configured store, without anything around it.
+/// A gateway on the configured store, without a server around it.
 pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
     let store = store(config).await?;
     let doorbell = Arc::new(LocalDoorbell::default());
     Ok(Gateway::new(store, doorbell, Arc::new(SystemRandom), config.retention()))
 }
 
-/// The application, and what goes on beside requests.
-pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<App>> {
+/// What handlers share, with its background tasks running.
+pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<AppState>> {
     make_folder(&config.data)?;
     let secret = Secret::load_or_create(&config.data.join("secret"))?;
-    tokio::spawn(sweep(gateway.clone()));
-    // Others may write to the same store, another node or `keys revoke`, and their rings do not reach us.
-    tokio::spawn(patrol(gateway.clone()));
-    let app = App::new(gateway, config.gateway_id()?, secret, Rates::new(config.rates));
-    tokio::spawn(heartbeat(Arc::clone(&app)));
-    let forgetful = Arc::clone(&app);
-    tokio::spawn(async move {
-        let mut ticks = interval(Duration::from_mins(1));
-        loop {
-            ticks.tick().await;
-            forgetful.rates.forget();
-        }
-    });
+    let app = AppState::new(gateway, config.gateway_id()?, secret, RateLimiters::new(config.rates));
+    background::start(&app);
     Ok(app)
 }
 
-/// Says that this node is alive, for as long as it is.
-async fn heartbeat(app: Arc<App>) {
-    let mut ticks = interval(HEARTBEAT);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        match app.gateway.renew_lease(&app.node).await {
-            Ok(()) => app.lease.renewed(),
-            Err(error) => {
-                tracing::warn!(%error, "the lease of this node was not renewed; it will be tried again");
-            }
-        }
-    }
-}
-
-async fn sweep(gateway: Gateway) {
-    let mut ticks = interval(SWEEP);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if let Err(error) = gateway.sweep().await {
-            tracing::warn!(%error, "what is due was not done; it will be tried again");
-        }
-    }
-}
-
-async fn patrol(gateway: Gateway) {
-    let mut ticks = interval(PATROL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut patrol = ChangePoller::default();
-    loop {
-        ticks.tick().await;
-        if let Err(error) = gateway.poll_changes(&mut patrol).await {
-            tracing::warn!(%error, "lost rings were not looked for; it will be tried again");
-        }
-    }
+/// The service, with as many connections as this process can have.
+pub fn service(app: Arc<AppState>) -> Service {
+    Service { router: router(app), max_connections: max_connections(), busy_answer: busy_answer() }
 }

@@ -1,22 +1,61 @@
-//! The gateway as a service.
+//! The gateway as a service. Each line imports only from the lines above it; a test keeps it so.
 //!
 //! | to find | look in |
 //! |---|---|
-//! | all routes | [`http::router`] |
-//! | how connections are served | [`http::accept`] |
-//! | what can be configured | [`config`], [`default.toml`](config::DEFAULT) |
+//! | what can be configured | [`config`] |
+//! | clock, randomness, ids, the shared secret, shutdown | `clock`, [`random`], `ids`, [`secrets`], [`shutdown`] |
+//! | errors as data | `error` |
+//! | rate limits and quotas | [`limits`] |
+//! | what handlers share | [`state`], with `presence` and `key_cache` |
+//! | who calls | `auth` |
+//! | what REST and WebSocket share: operations, envelopes | `protocol` |
+//! | what a channel has to send | `delivery` |
+//! | connections, and how they leave HTTP | [`net`] |
+//! | requests and answers over HTTP; the only error renderer | `rest` |
+//! | SSE and WebSocket | `sse`, `ws` |
+//! | the handlers, one file for each resource | `routes` |
+//! | all routes on one page | [`router`] |
+//! | sweep, poll, heartbeat | `background` |
 //! | where stores are named | [`assemble`] |
 //! | the commands | [`commands`] |
 
-pub mod app;
-pub mod assemble;
-pub mod commands;
 pub mod config;
-pub mod http;
+
+mod clock;
+mod ids;
+pub mod random;
 pub mod secrets;
-pub mod telemetry;
+pub mod shutdown;
+
+mod error;
+
+pub mod limits;
+
+mod key_cache;
+mod presence;
+pub mod state;
 
 mod auth;
-mod clock;
-mod presence;
-mod push;
+
+mod protocol;
+
+mod delivery;
+
+pub mod net;
+
+mod rest;
+
+mod sse;
+mod ws;
+
+mod routes;
+
+pub mod router;
+
+mod background;
+
+pub mod assemble;
+
+pub mod telemetry;
+
+pub mod commands;

@@ -10,7 +10,7 @@ async fn main() -> ExitCode {
     match Command::parse().run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "this is where people are told")]
+            #[expect(clippy::print_stderr, reason = "the message for people")]
             {
                 eprintln!("countersign-gateway: {error:#}");
             }

@@ -1,4 +1,4 @@
-//! Which enforcers were heard of. Noted in memory, written in batches, cheap to lose.
+//! Which enforcers were seen. Collected in memory, written in batches, cheap to lose.
 
 use std::{
     collections::HashMap,
@@ -19,94 +19,95 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// What has come together in this time is written together.
-const GATHER: Duration = Duration::from_millis(200);
+/// What arrives within this time is written together.
+const BATCH_WINDOW: Duration = Duration::from_millis(200);
 
 /// Writes that wait for the store at the same time.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_WRITES: usize = 64;
 
 type Who = (TenantId, EnforcerId);
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Sightings {
     to_write: HashMap<Who, (Transport, SelfDescription)>,
     written: HashMap<Who, (Transport, Instant)>,
 }
 
-/// Notes calls and channels of enforcers.
+/// Records calls and channels of enforcers. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct PresenceLog {
-    heard: Arc<Mutex<Heard>>,
-    woken: Arc<Notify>,
+pub(crate) struct PresenceRecorder {
+    sightings: Arc<Mutex<Sightings>>,
+    wake: Arc<Notify>,
 }
 
-impl PresenceLog {
+impl PresenceRecorder {
     pub(crate) fn start(gateway: Gateway) -> Self {
-        let log = Self { heard: Arc::default(), woken: Arc::default() };
-        tokio::spawn(write(gateway, log.clone()));
-        log
+        let recorder = Self { sightings: Arc::default(), wake: Arc::default() };
+        tokio::spawn(write(gateway, recorder.clone()));
+        recorder
     }
 
-    /// An enforcer has called.
-    pub(crate) fn heard(&self, tenant: &TenantId, enforcer: &EnforcerId, transport: Transport) {
-        self.note(tenant, enforcer, transport, None);
+    /// An enforcer has called, or opened or closed a channel.
+    pub(crate) fn seen(&self, tenant: &TenantId, enforcer: &EnforcerId, transport: Transport) {
+        self.record(tenant, enforcer, transport, None);
     }
 
-    /// An enforcer has told of itself.
-    pub(crate) fn told(
+    /// An enforcer has described itself.
+    pub(crate) fn described(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         transport: Transport,
-        says: SelfDescription,
+        description: SelfDescription,
     ) {
-        self.note(tenant, enforcer, transport, Some(says));
+        self.record(tenant, enforcer, transport, Some(description));
     }
 
-    fn note(
+    fn record(
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
         transport: Transport,
-        says: Option<SelfDescription>,
+        description: Option<SelfDescription>,
     ) {
         let who = (tenant.clone(), enforcer.clone());
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = heard.written.get(&who);
+        let mut sightings = self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sightings.written.get(&who);
         let fresh =
             known.is_some_and(|(how, at)| *how == transport && at.elapsed() < PRESENCE_WRITE_INTERVAL);
-        if fresh && says.is_none() {
+        if fresh && description.is_none() {
             return;
         }
-        heard.written.insert(who.clone(), (transport, Instant::now()));
-        let noted = heard.to_write.entry(who).or_insert_with(|| (transport, SelfDescription::default()));
-        noted.0 = transport;
-        if let Some(says) = says {
-            noted.1 = says;
+        sightings.written.insert(who.clone(), (transport, Instant::now()));
+        let entry = sightings.to_write.entry(who).or_insert_with(|| (transport, SelfDescription::default()));
+        entry.0 = transport;
+        if let Some(description) = description {
+            entry.1 = description;
         }
-        drop(heard);
-        self.woken.notify_one();
+        drop(sightings);
+        self.wake.notify_one();
     }
 }
 
-async fn write(gateway: Gateway, log: PresenceLog) {
+async fn write(gateway: Gateway, recorder: PresenceRecorder) {
     loop {
-        log.woken.notified().await;
+        recorder.wake.notified().await;
         let to_write = {
-            let mut heard = log.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.written.retain(|_, (_, at)| at.elapsed() < PRESENCE_WRITE_INTERVAL);
-            std::mem::take(&mut heard.to_write)
+            let mut sightings = recorder.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+            sightings.written.retain(|_, (_, at)| at.elapsed() < PRESENCE_WRITE_INTERVAL);
+            std::mem::take(&mut sightings.to_write)
         };
-        let writes = to_write.into_iter().map(|((tenant, enforcer), (transport, says))| {
+        let writes = to_write.into_iter().map(|((tenant, enforcer), (transport, description))| {
             let gateway = &gateway;
             async move {
-                if let Err(error) = gateway.record_presence(&tenant, &enforcer, transport, says).await {
+                if let Err(error) = gateway.record_presence(&tenant, &enforcer, transport, description).await
+                {
                     tracing::debug!(%error, "presence was not written");
                 }
             }
         });
-        // Enough at once for the store to write them together, and not so many that others find no room.
-        stream::iter(writes).buffer_unordered(AT_ONCE).collect::<()>().await;
-        sleep(GATHER).await;
+        // Enough at once for the store to batch them, and not so many that its queue is full for others.
+        stream::iter(writes).buffer_unordered(MAX_CONCURRENT_WRITES).collect::<()>().await;
+        sleep(BATCH_WINDOW).await;
     }
 }

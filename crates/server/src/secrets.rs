@@ -1,28 +1,14 @@
-//! Secrets that nodes of one gateway share, and the operating system's randomness.
+//! The secret that the nodes of one gateway share.
 
 use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
 
 use anyhow::Context as _;
-use countersign_core::{model::pairing::CodeKey, random::RandomSource};
+use countersign_core::{model::pairing::CodeKey, random::RandomSource as _};
 use countersign_wire::hash::Sha256Hex;
 
-/// The operating system's randomness.
-#[derive(Debug, Clone, Copy)]
-pub struct SystemRandom;
+use crate::random::SystemRandom;
 
-impl RandomSource for SystemRandom {
-    fn fill(&self, buffer: &mut [u8]) {
-        #[expect(clippy::disallowed_methods, reason = "this is where chance comes from")]
-        let filled = getrandom::fill(buffer);
-        if let Err(error) = filled {
-            // Without randomness no id and no key can be made: stop rather than make weak ones.
-            unreachable!("the operating system has no randomness: {error}");
-        }
-    }
-}
-
-/// What must not be in the store: whoever reads the store must not be able to try all pairing codes, nor
-/// make cursors.
+/// Never in the store: a reader of the store must not be able to try all pairing codes, nor to forge cursors.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
@@ -33,7 +19,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Reads the secret from its file, or makes both.
+    /// Reads the secret from its file, or makes a new one and writes it there.
     pub fn load_or_create(file: &Path) -> anyhow::Result<Self> {
         match fs::read_to_string(file) {
             Ok(text) => {
@@ -61,7 +47,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// A secret of this process alone.
+    /// A secret that only this process knows.
     pub fn random() -> Self {
         let mut bytes = [0; 32];
         SystemRandom.fill(&mut bytes);
@@ -72,7 +58,7 @@ impl Secret {
         CodeKey(*self.mac("pairing codes", &[]).as_bytes())
     }
 
-    /// A keyed hash of `parts`, which can't run into each other. Hashed twice, so that nothing can be appended.
+    /// A keyed hash of `parts`, each with its length. Hashed twice, so that nothing can be appended.
     pub(crate) fn mac(&self, purpose: &str, parts: &[&[u8]]) -> Sha256Hex {
         let mut text = self.0.to_vec();
         for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {

@@ -5,7 +5,7 @@ use tracing_subscriber::fmt;
 
 use crate::config::{Log, LogFormat, LogLevel};
 
-/// Starts logging.
+/// Starts logging to stderr.
 pub fn start(log: Log) {
     let level = match log.level {
         LogLevel::Error => Level::ERROR,

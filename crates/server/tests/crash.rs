@@ -110,8 +110,20 @@ async fn killed_under_load(on: On) {
         worker.await.unwrap();
     }
     let ledger = ledger.lock().unwrap().clone();
-    let decided = ledger.values().flatten().count();
-    for (id, decision) in &ledger {
+    check_exchanges(&enforcer, &ledger).await;
+    check_inbox(&approver, &ledger).await;
+    println!(
+        "{} rounds: {} submissions and {} decisions acknowledged, all there",
+        rounds(),
+        ledger.len(),
+        ledger.values().flatten().count()
+    );
+    assert!(ledger.len() > 20 * rounds());
+}
+
+/// What was acknowledged is there, as it was acknowledged.
+async fn check_exchanges(enforcer: &Client, ledger: &BTreeMap<String, Option<String>>) {
+    for (id, decision) in ledger {
         let answer = enforcer.get(&format!("/v1/exchanges/{id}")).await.expect(200);
         let body = answer.body();
         assert_eq!(body["artifactHash"], hash(id));
@@ -120,7 +132,10 @@ async fn killed_under_load(on: On) {
             None => assert_eq!(body["state"], "pendingApproval", "{id}"),
         }
     }
-    // One exchange for each, however often it was sent: nothing is listed twice.
+}
+
+/// One exchange for each, however often it was sent: nothing is listed twice.
+async fn check_inbox(approver: &Client, ledger: &BTreeMap<String, Option<String>>) {
     let mut listed = BTreeMap::new();
     let mut cursor = String::new();
     loop {
@@ -137,12 +152,6 @@ async fn killed_under_load(on: On) {
     let pending: BTreeMap<String, i32> =
         ledger.iter().filter(|(_, decision)| decision.is_none()).map(|(id, _)| (id.clone(), 1)).collect();
     assert_eq!(listed, pending);
-    println!(
-        "{} rounds: {} submissions and {decided} decisions acknowledged, all there",
-        rounds(),
-        ledger.len()
-    );
-    assert!(ledger.len() > 20 * rounds());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -355,13 +355,13 @@ async fn channels_are_told_to_come_back_when_the_gateway_stops_and_nothing_is_lo
     assert_eq!(stream.event().await.envelope()["requestId"], "before");
     world.approve("before").await;
     assert_eq!(socket.message().await["requestId"], "before");
-    let told = Instant::now();
+    let stopped_at = Instant::now();
     world.gateway.terminate();
     assert_eq!(socket.closed().await, Some(1012));
     while stream.next().await.is_some() {}
     assert_eq!(stream.retries.len(), 2, "told when to come back: {:?}", stream.retries);
     assert!(tokio::task::block_in_place(|| world.gateway.ended()));
-    assert!(told.elapsed() < Duration::from_secs(5));
+    assert!(stopped_at.elapsed() < Duration::from_secs(5));
     tokio::task::block_in_place(|| world.gateway.start_again());
     let mut socket = Socket::open(&world.enforcer, "enforcer", "robot").await;
     assert_eq!(socket.message().await["requestId"], "before", "not acknowledged, so told again");
@@ -416,7 +416,7 @@ async fn without_files_new_connections_get_503_and_nothing_else_suffers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_channels_at_once_are_all_told() {
+async fn many_channels_at_once_are_all_served() {
     let world = Arc::new(World::start(On::Sqlite));
     let sockets = join_all((0..300).map(|number| {
         let enforcer = world.enforcer.clone();

@@ -95,14 +95,14 @@ async fn waits_are_answered_early_when_the_gateway_stops_and_it_ends_well() {
         })
         .collect();
     sleep(Duration::from_millis(500)).await;
-    let told = Instant::now();
+    let stopped_at = Instant::now();
     gateway.terminate();
     for waited in waiting {
         let answer = timeout(Duration::from_secs(5), waited).await.expect("no wait is stuck").unwrap();
         assert_eq!(answer.expect(204).header("proto-exchange-state"), "pendingApproval");
     }
     assert!(tokio::task::block_in_place(|| gateway.ended()));
-    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    assert!(stopped_at.elapsed() < Duration::from_secs(5), "{:?}", stopped_at.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

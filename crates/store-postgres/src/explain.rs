@@ -1,11 +1,11 @@
-//! What PostgreSQL does for each hot statement: by key, whether there are ten thousand rows or a million.
+//! The plans of the hot statements: each finds its rows by key, among ten thousand rows and among a million.
 
 use std::fmt::Write as _;
 
 use countersign_testkit::postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
-use crate::{Options, PostgresStore, connector::BY_KEY, reads, write};
+use crate::{connect::PLANNER_SETTINGS, options::Options, reads, statements, store::PostgresStore};
 
 const SMALL: i64 = 10_000;
 const LARGE: i64 = 1_000_000;
@@ -18,22 +18,26 @@ fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("load", reads::LOAD, vec!["'acme'", keys[1], keys[2]]),
         ("payloads", reads::PAYLOADS, vec!["'acme'", "ARRAY[decode(lpad(to_hex(777),32,'0'),'hex')]"]),
         ("deliveries", reads::DELIVERIES, vec!["'acme'", "'s'", "5000", "true", "'ada'", "true", "50"]),
-        ("deliveries_by_subject", reads::DELIVERIES_ABOUT, vec!["'acme'", "'r777'"]),
+        ("deliveries_by_subject", reads::DELIVERIES_BY_SUBJECT, vec!["'acme'", "'r777'"]),
         ("heads", reads::HEADS, vec!["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"]),
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),
         ("due", reads::DUE, vec!["200"]),
-        ("lock", write::LOCK, and(&[])),
-        ("update_records", write::UPDATE_RECORDS, and(&["ARRAY[2,2]::bigint[]", "ARRAY['x','x']::bytea[]"])),
+        ("lock", statements::LOCK_RECORDS, and(&[])),
         (
-            "delete_deliveries_about",
-            write::DELETE_DELIVERIES_ABOUT,
+            "update_records",
+            statements::UPDATE_RECORDS,
+            and(&["ARRAY[2,2]::bigint[]", "ARRAY['x','x']::bytea[]"]),
+        ),
+        (
+            "delete_deliveries_by_subject",
+            statements::DELETE_DELIVERIES_BY_SUBJECT,
             and(&["ARRAY['approval.request','approval.request']"]),
         ),
     ]
 }
 
-/// A tenant with `count` pending exchanges in its shared mailbox, a tenth as many marks, mailboxes and bodies
-/// written ahead, and nothing due yet but a few.
+/// Fills a tenant up to `count` exchanges that are pending in its shared mailbox, with a tenth as many marks, mailboxes
+/// and pending payloads. Only a few are due.
 async fn fill(client: &Client, from: i64, count: i64) {
     let sql = format!(
         "INSERT INTO record SELECT 'acme', 1, 'r' || i, 1, repeat('x', 300)::bytea FROM generate_series({from}, {count}) i;
@@ -53,10 +57,10 @@ async fn fill(client: &Client, from: i64, count: i64) {
     client.batch_execute("VACUUM").await.unwrap();
 }
 
-/// The kinds of node in a plan, with their tables and indexes, and the buffers that it touched.
+/// The scan and sort nodes of a plan, with their tables and indexes, and the number of buffers that it touched.
 async fn explain(client: &Client, name: &str, arguments: &[&str]) -> (String, u64) {
     let run = format!("EXECUTE {name} ({})", arguments.join(", "));
-    // Twice: the first time also pays for reading the catalogue.
+    // Twice: the first execution also reads the catalogue.
     let mut plan = Vec::new();
     for _ in 0..2 {
         client.batch_execute("BEGIN").await.unwrap();
@@ -84,11 +88,11 @@ async fn explain(client: &Client, name: &str, arguments: &[&str]) -> (String, u6
 async fn hot_statements_touch_as_little_among_a_million_rows_as_among_ten_thousand() {
     let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
     let store = PostgresStore::open(Options::new(server.url())).await.unwrap();
-    let as_ours = format!("{} options='{BY_KEY}'", server.url());
-    let (client, connection) = tokio_postgres::connect(&as_ours, NoTls).await.unwrap();
+    let url = format!("{} options='{PLANNER_SETTINGS}'", server.url());
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
 
-    // Prepared on empty tables, as by a gateway that has just been installed.
+    // Prepared on empty tables, as in a gateway that has just been installed.
     for (name, sql, arguments) in hot_statements() {
         client.batch_execute(&format!("PREPARE {name} AS {sql}")).await.unwrap();
         explain(&client, name, &arguments).await;
@@ -105,7 +109,7 @@ async fn hot_statements_touch_as_little_among_a_million_rows_as_among_ten_thousa
     for ((name, _, arguments), small) in hot_statements().into_iter().zip(small) {
         let (plan, large) = explain(&client, name, &arguments).await;
         writeln!(table, "| {name} | {small} | {large} | {plan} |").unwrap();
-        // One more level of a tree for each key is all that a hundred times the rows may cost.
+        // A hundred times the rows may cost one more level of the B-tree for each key.
         if large > small * 2 + 8 {
             faults.push(format!("{name} touches {small} buffers among few rows and {large} among many"));
         }

@@ -1,24 +1,23 @@
-//! How to open the store.
+//! What can be configured when the store is opened.
 
 use std::{path::PathBuf, time::Duration};
 
-/// How to open the store.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// A libpq connection string. Several hosts with `target_session_attrs=read-write` find the primary.
     pub url: String,
-    /// The certificates of those who may vouch for the server, in a PEM file. With it every connection is
-    /// encrypted and the server's name checked; without it connections are in the clear.
+    /// A PEM file with the certificates of the authorities that may sign the server's certificate. If it is set,
+    /// every connection is encrypted and the server's name is verified; otherwise connections are unencrypted.
     pub root_certificates: Option<PathBuf>,
-    /// Transactions that write at the same time. Two keep two cores busy; more only adds waiting.
+    /// Concurrent write transactions. Two keep two cores busy; more only add lock waits.
     pub writers: usize,
-    /// Whether changes that wait together are committed together. Off only to measure what it wins.
+    /// Whether changes that are queued at the same time share a transaction. Off only for measurements.
     pub batching: bool,
-    /// Changes that may wait for a writer; one more is refused. A single tenant gets at most half of it.
-    pub queue: usize,
-    /// Connections for reading.
+    /// Changes that may be queued per writer; one more is rejected as overload. A single tenant gets at most half.
+    pub queued_changes: usize,
+    /// Connections for reads and for large payloads.
     pub readers: usize,
-    /// After how long the server gives up a statement. It does not cut a commit short.
+    /// When the server cancels a statement. It does not interrupt a commit.
     pub statement_timeout: Duration,
 }
 
@@ -30,7 +29,7 @@ impl Options {
             root_certificates: None,
             writers: 2,
             batching: true,
-            queue: 4096,
+            queued_changes: 4096,
             readers: 6,
             statement_timeout: Duration::from_secs(10),
         }

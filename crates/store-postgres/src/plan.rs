@@ -1,6 +1,9 @@
-//! What a batch will write: guards checked in order, each change seeing those before it.
+//! Decides what a batch writes: checks the guards in order, each change seeing what those before it write.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Range,
+};
 
 use bytes::Bytes;
 use countersign_core::store::{
@@ -10,54 +13,62 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::queue::Job;
 
-/// A record's place among all tenants.
-pub(crate) type Place = (TenantId, Key);
+/// A record of any tenant.
+pub(crate) type RecordKey = (TenantId, Key);
 
-/// The records that a batch names, as they stand and are locked.
-pub(crate) type Rows = HashMap<Place, (u64, Bytes)>;
+/// A mailbox of any tenant, by its stored name.
+pub(crate) type MailboxName = (TenantId, String);
 
-/// What a batch will write, and what each of its jobs will be told if that succeeds.
+/// Tenant, mailbox, number and reader.
+pub(crate) type MarkKey = (TenantId, String, u64, String);
+
+/// The records that a batch names: version and content, locked.
+pub(crate) type LockedRecords = HashMap<RecordKey, (u64, Bytes)>;
+
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    pub(crate) answers: Vec<Answer>,
+    /// One for each job, valid if the transaction commits.
+    pub(crate) outcomes: Vec<PlannedOutcome>,
     pub(crate) writes: Writes,
 }
 
 #[derive(Debug)]
-pub(crate) enum Answer {
-    /// Committed, with these of the batch's deliveries.
-    Committed(std::ops::Range<usize>),
+pub(crate) enum PlannedOutcome {
+    /// With the positions of its deliveries in [`Writes::deliveries`].
+    Committed(Range<usize>),
     Conflict(Vec<Option<Record>>),
     Failed(StoreError),
 }
 
-/// Everything of one transaction, by table.
+/// Everything that one transaction writes, by table.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    pub(crate) new_records: Vec<(Place, u64, Bytes)>,
-    pub(crate) changed_records: Vec<(Place, u64, Bytes)>,
-    pub(crate) gone_records: Vec<Place>,
-    /// Records that must not come to be while this transaction runs, and that it does not write itself.
-    pub(crate) absent_records: Vec<Place>,
+    pub(crate) new_records: Vec<(RecordKey, u64, Bytes)>,
+    pub(crate) changed_records: Vec<(RecordKey, u64, Bytes)>,
+    pub(crate) deleted_records: Vec<RecordKey>,
+    /// Records that no other transaction may insert while this transaction runs, and that it does not insert itself.
+    pub(crate) absent_records: Vec<RecordKey>,
     pub(crate) payloads: Vec<(TenantId, PayloadId, Bytes)>,
-    pub(crate) settled_payloads: Vec<PayloadId>,
-    pub(crate) gone_payloads: Vec<(TenantId, PayloadId)>,
-    pub(crate) removals: Vec<(TenantId, Mailbox, u64)>,
-    pub(crate) removals_about: Vec<(TenantId, Key, Option<String>)>,
-    /// Hidden and acknowledged, by delivery and reader.
-    pub(crate) marks: BTreeMap<(TenantId, String, u64, String), (bool, bool)>,
-    pub(crate) due: Vec<(Timestamp, Place)>,
-    pub(crate) no_longer_due: Vec<(Timestamp, Place)>,
+    /// Pending payloads that become visible.
+    pub(crate) confirmed_payloads: Vec<PayloadId>,
+    pub(crate) deleted_payloads: Vec<(TenantId, PayloadId)>,
+    pub(crate) removals_by_number: Vec<(TenantId, Mailbox, u64)>,
+    /// The message type is `None` for all types.
+    pub(crate) removals_by_subject: Vec<(TenantId, Key, Option<String>)>,
+    /// Whether to set hidden and acknowledged. Neither is ever unset.
+    pub(crate) marks: BTreeMap<MarkKey, (bool, bool)>,
+    pub(crate) due: Vec<(Timestamp, RecordKey)>,
+    pub(crate) no_longer_due: Vec<(Timestamp, RecordKey)>,
     pub(crate) audit: Vec<(TenantId, AuditRow)>,
-    /// Sorted, because every transaction must take the counters in the same order.
-    pub(crate) counters: BTreeMap<(TenantId, String), u64>,
-    /// Each with its place among the batch's deliveries to the same mailbox, from one.
+    /// New deliveries per mailbox. Sorted, because every transaction must lock the counters in the same order.
+    pub(crate) counters: BTreeMap<MailboxName, u64>,
+    /// Each with its position among the batch's deliveries to the same mailbox, from one.
     pub(crate) deliveries: Vec<(TenantId, NewDelivery, u64)>,
 }
 
-/// The records that must be locked before `jobs` can be planned.
-pub(crate) fn places(jobs: &[Job]) -> Vec<Place> {
-    let mut places: Vec<Place> = jobs
+/// The records that must be locked before `jobs` can be planned, in lock order.
+pub(crate) fn keys_to_lock(jobs: &[Job]) -> Vec<RecordKey> {
+    let mut keys: Vec<RecordKey> = jobs
         .iter()
         .flat_map(|Job { change, .. }| {
             let guarded = change.guards.iter().filter_map(Guard::key);
@@ -65,74 +76,80 @@ pub(crate) fn places(jobs: &[Job]) -> Vec<Place> {
             guarded.chain(written).chain(&change.deletes).map(|key| (change.tenant.clone(), key.clone()))
         })
         .collect();
-    places.sort_unstable();
-    places.dedup();
-    places
+    keys.sort_unstable();
+    keys.dedup();
+    keys
 }
 
-/// Splits off what can't be in one transaction with what is before it: statements run table by table, so
-/// a removal would come before what an earlier change of the batch puts in.
+/// Splits off the first job that can't share a transaction with those before it, and all jobs after it. Statements
+/// run table by table, deletions first, so a removal would not see what an earlier change of the batch inserts.
 pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
-    let mut told_of: HashSet<(&TenantId, &Key)> = HashSet::new();
+    let mut delivered: HashSet<(&TenantId, &Key)> = HashSet::new();
     let mut made_due: HashSet<(&TenantId, &(Timestamp, Key))> = HashSet::new();
-    let depends = jobs.iter().position(|Job { change, .. }| {
-        let removes = change.removals.iter().any(|removal| match removal {
-            Removal::BySubject { subject, .. } => told_of.contains(&(&change.tenant, subject)),
+    let first_dependent = jobs.iter().position(|Job { change, .. }| {
+        let removes_delivered = change.removals.iter().any(|removal| match removal {
+            Removal::BySubject { subject, .. } => delivered.contains(&(&change.tenant, subject)),
             Removal::ByNumber { .. } => false,
         });
-        let depends =
-            removes || change.no_longer_due.iter().any(|due| made_due.contains(&(&change.tenant, due)));
+        let removes_due = change.no_longer_due.iter().any(|due| made_due.contains(&(&change.tenant, due)));
         made_due.extend(change.due.iter().map(|due| (&change.tenant, due)));
-        told_of.extend(change.deliveries.iter().map(|delivery| (&change.tenant, &delivery.subject)));
-        depends
+        delivered.extend(change.deliveries.iter().map(|delivery| (&change.tenant, &delivery.subject)));
+        removes_delivered || removes_due
     });
-    depends.map_or_else(Vec::new, |first| jobs.split_off(first))
+    first_dependent.map_or_else(Vec::new, |first| jobs.split_off(first))
 }
 
-/// Plans `jobs` against the locked `rows` at the store's time `now`.
-pub(crate) fn plan(jobs: &[Job], rows: &Rows, swept: &HashSet<PayloadId>, now: Timestamp) -> Plan {
+/// Plans `jobs` against the locked records at the store's time `now`. `swept` are pending payloads that the sweeper
+/// has deleted: the changes that need them fail.
+pub(crate) fn plan(jobs: &[Job], locked: &LockedRecords, swept: &HashSet<PayloadId>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let mut standing = Standing { rows, changed: BTreeMap::new(), absent: BTreeSet::new() };
-    for Job { change, ahead, .. } in jobs {
-        let answer = if ahead.iter().any(|id| swept.contains(id)) {
-            Answer::Failed(StoreError::unavailable("a body waited too long and was swept"))
-        } else if change.guards.iter().all(|guard| standing.holds(&change.tenant, guard, now)) {
+    let mut overlay = BatchOverlay { locked, changed: BTreeMap::new(), absent: BTreeSet::new() };
+    for Job { change, pending_payloads, .. } in jobs {
+        let outcome = if pending_payloads.iter().any(|id| swept.contains(id)) {
+            PlannedOutcome::Failed(StoreError::unavailable(
+                "a pending payload waited too long for its commit and was swept",
+            ))
+        } else if change.guards.iter().all(|guard| overlay.is_satisfied(&change.tenant, guard, now)) {
             let first = plan.writes.deliveries.len();
-            standing.rely_on_absence(change);
-            standing.apply(change);
-            plan.writes.settled_payloads.extend(ahead);
+            overlay.require_absence(change);
+            overlay.apply(change);
+            plan.writes.confirmed_payloads.extend(pending_payloads);
             plan.writes.collect(change);
-            Answer::Committed(first..plan.writes.deliveries.len())
+            PlannedOutcome::Committed(first..plan.writes.deliveries.len())
         } else {
             let keys = change.guards.iter().filter_map(Guard::key);
-            Answer::Conflict(keys.map(|key| standing.record(&change.tenant, key)).collect())
+            PlannedOutcome::Conflict(keys.map(|key| overlay.record(&change.tenant, key)).collect())
         };
-        plan.answers.push(answer);
+        plan.outcomes.push(outcome);
     }
-    standing.into_writes(&mut plan.writes);
+    overlay.into_writes(&mut plan.writes);
     plan
 }
 
-/// The records as the batch has them so far.
-struct Standing<'r> {
-    rows: &'r Rows,
-    changed: BTreeMap<Place, Option<(u64, Bytes)>>,
-    absent: BTreeSet<Place>,
+/// The locked records with what the batch has written so far.
+struct BatchOverlay<'r> {
+    locked: &'r LockedRecords,
+    /// `None` where the batch deletes the record.
+    changed: BTreeMap<RecordKey, Option<(u64, Bytes)>>,
+    /// Records that a guard requires to be absent.
+    absent: BTreeSet<RecordKey>,
 }
 
-impl Standing<'_> {
+impl BatchOverlay<'_> {
     fn get(&self, tenant: &TenantId, key: &Key) -> Option<&(u64, Bytes)> {
-        let place = (tenant.clone(), key.clone());
-        match self.changed.get(&place) {
+        let key = (tenant.clone(), key.clone());
+        match self.changed.get(&key) {
             Some(changed) => changed.as_ref(),
-            None => self.rows.get(&place),
+            None => self.locked.get(&key),
         }
     }
 
-    fn holds(&self, tenant: &TenantId, guard: &Guard, now: Timestamp) -> bool {
+    fn is_satisfied(&self, tenant: &TenantId, guard: &Guard, now: Timestamp) -> bool {
         match guard {
             Guard::Absent(key) => self.get(tenant, key).is_none(),
-            Guard::Version(key, version) => self.get(tenant, key).is_some_and(|(known, _)| known == version),
+            Guard::Version(key, version) => {
+                self.get(tenant, key).is_some_and(|(current, _)| current == version)
+            }
             Guard::Before(deadline) => now < *deadline,
         }
     }
@@ -142,7 +159,7 @@ impl Standing<'_> {
         Some(Record { key: key.clone(), version: *version, content: content.clone() })
     }
 
-    fn rely_on_absence(&mut self, change: &Change) {
+    fn require_absence(&mut self, change: &Change) {
         for guard in &change.guards {
             if let Guard::Absent(key) = guard {
                 self.absent.insert((change.tenant.clone(), key.clone()));
@@ -161,17 +178,15 @@ impl Standing<'_> {
     }
 
     fn into_writes(self, writes: &mut Writes) {
-        let written =
-            |place: &Place| self.rows.contains_key(place) || matches!(self.changed.get(place), Some(Some(_)));
-        writes.absent_records.extend(self.absent.iter().filter(|place| !written(place)).cloned());
-        for (place, row) in self.changed {
-            let is_there = self.rows.contains_key(&place);
-            match row {
-                Some((version, content)) if is_there => {
-                    writes.changed_records.push((place, version, content));
-                }
-                Some((version, content)) => writes.new_records.push((place, version, content)),
-                None if is_there => writes.gone_records.push(place),
+        let is_written =
+            |key: &RecordKey| self.locked.contains_key(key) || matches!(self.changed.get(key), Some(Some(_)));
+        writes.absent_records.extend(self.absent.iter().filter(|key| !is_written(key)).cloned());
+        for (key, record) in self.changed {
+            let exists = self.locked.contains_key(&key);
+            match record {
+                Some((version, content)) if exists => writes.changed_records.push((key, version, content)),
+                Some((version, content)) => writes.new_records.push((key, version, content)),
+                None if exists => writes.deleted_records.push(key),
                 None => {}
             }
         }
@@ -179,31 +194,19 @@ impl Standing<'_> {
 }
 
 impl Writes {
-    /// Everything of a change but its records.
+    /// Adds everything of a change except its records.
     fn collect(&mut self, change: &Change) {
         let tenant = || change.tenant.clone();
-        let place = |key: &Key| (tenant(), key.clone());
+        let record_key = |key: &Key| (tenant(), key.clone());
         self.payloads.extend(change.payloads.iter().map(|(id, bytes)| (tenant(), *id, bytes.clone())));
-        self.gone_payloads.extend(change.drop_payloads.iter().map(|id| (tenant(), *id)));
-        self.due.extend(change.due.iter().map(|(at, key)| (*at, place(key))));
-        self.no_longer_due.extend(change.no_longer_due.iter().map(|(at, key)| (*at, place(key))));
+        self.deleted_payloads.extend(change.drop_payloads.iter().map(|id| (tenant(), *id)));
+        self.due.extend(change.due.iter().map(|(at, key)| (*at, record_key(key))));
+        self.no_longer_due.extend(change.no_longer_due.iter().map(|(at, key)| (*at, record_key(key))));
         self.audit.extend(change.audit.iter().map(|row| (tenant(), row.clone())));
-        for removal in &change.removals {
-            match removal {
-                Removal::ByNumber { mailbox, number } => {
-                    self.removals.push((tenant(), mailbox.clone(), *number))
-                }
-                Removal::BySubject { subject, msg_types } if msg_types.is_empty() => {
-                    self.removals_about.push((tenant(), subject.clone(), None));
-                }
-                Removal::BySubject { subject, msg_types } => self.removals_about.extend(
-                    msg_types.iter().map(|msg_type| (tenant(), subject.clone(), Some(msg_type.to_string()))),
-                ),
-            }
-        }
+        self.collect_removals(change);
         for mark in &change.marks {
-            let place = (tenant(), mark.mailbox.to_string(), mark.number, mark.reader.to_string());
-            let (hidden, acknowledged) = self.marks.entry(place).or_default();
+            let key = (tenant(), mark.mailbox.to_string(), mark.number, mark.reader.to_string());
+            let (hidden, acknowledged) = self.marks.entry(key).or_default();
             match mark.kind {
                 MarkKind::Hidden => *hidden = true,
                 MarkKind::Acknowledged => *acknowledged = true,
@@ -213,6 +216,23 @@ impl Writes {
             let counter = self.counters.entry((tenant(), delivery.mailbox.to_string())).or_default();
             *counter += 1;
             self.deliveries.push((tenant(), delivery.clone(), *counter));
+        }
+    }
+
+    fn collect_removals(&mut self, change: &Change) {
+        let tenant = || change.tenant.clone();
+        for removal in &change.removals {
+            match removal {
+                Removal::ByNumber { mailbox, number } => {
+                    self.removals_by_number.push((tenant(), mailbox.clone(), *number));
+                }
+                Removal::BySubject { subject, msg_types } if msg_types.is_empty() => {
+                    self.removals_by_subject.push((tenant(), subject.clone(), None));
+                }
+                Removal::BySubject { subject, msg_types } => self.removals_by_subject.extend(
+                    msg_types.iter().map(|msg_type| (tenant(), subject.clone(), Some(msg_type.to_string()))),
+                ),
+            }
         }
     }
 }

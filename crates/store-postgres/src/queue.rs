@@ -1,4 +1,4 @@
-//! Changes that wait for a writer: bounded, and fair between tenants.
+//! Changes that wait for a writer: bounded, and scheduled round-robin by tenant.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,125 +13,134 @@ use tokio::{
     time::timeout,
 };
 
-/// What one transaction takes at most: beyond this a batch wins nothing and makes its callers wait.
-const MAX_CHANGES: usize = 100;
-const MAX_BYTES: usize = 1 << 20;
+/// Limits of one transaction: a larger batch gains nothing and makes its callers wait.
+const MAX_BATCH_CHANGES: usize = 100;
+const MAX_BATCH_BYTES: usize = 1 << 20;
 
-/// Who waits longer than this for a commit is told that it is not known what became of it. The commit goes on.
-const LONGEST: Duration = Duration::from_secs(10);
+/// A caller that waits longer gets [`StoreError::OutcomeUnknown`]. The commit goes on.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A change, what was written for it ahead, and whoever waits for it.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) change: Change,
-    pub(crate) ahead: Vec<PayloadId>,
-    pub(crate) answer: oneshot::Sender<Result<Outcome, StoreError>>,
+    /// Large payloads of the change that are already written, and that its commit confirms.
+    pub(crate) pending_payloads: Vec<PayloadId>,
+    pub(crate) reply: oneshot::Sender<Result<Outcome, StoreError>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
-    filled: Notify,
-    bound: usize,
+    /// Notified when a job was pushed or the queue was closed.
+    changed: Notify,
+    capacity: usize,
     batching: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Every tenant with something waiting, the next to be served in front.
-    turns: VecDeque<TenantId>,
-    waiting: HashMap<TenantId, VecDeque<Job>>,
+    /// Every tenant with queued jobs; the next one to be served is in front.
+    schedule: VecDeque<TenantId>,
+    jobs: HashMap<TenantId, VecDeque<Job>>,
     length: usize,
     closed: bool,
 }
 
 impl Queue {
-    pub(crate) fn new(bound: usize, batching: bool) -> Self {
-        Self { state: Mutex::default(), filled: Notify::new(), bound: bound.max(2), batching }
+    pub(crate) fn new(capacity: usize, batching: bool) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), capacity: capacity.max(2), batching }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the outcome of `change`, or refuses at once when too much waits already.
-    pub(crate) async fn submit(&self, change: Change, ahead: Vec<PayloadId>) -> Result<Outcome, StoreError> {
-        let (answer, outcome) = oneshot::channel();
-        self.push(Job { change, ahead, answer })?;
-        match timeout(LONGEST, outcome).await {
-            // The writer is gone only when the store was closed before it came to this job.
-            Ok(outcome) => outcome.unwrap_or_else(|_| Err(StoreError::unavailable("the store is closed"))),
-            // It may still be committed, for instance when the standby is back.
+    /// Queues `change` and waits for its outcome. A full queue is [`StoreError::Overloaded`] at once.
+    pub(crate) async fn submit(
+        &self,
+        change: Change,
+        pending_payloads: Vec<PayloadId>,
+    ) -> Result<Outcome, StoreError> {
+        let (reply, outcome) = oneshot::channel();
+        self.push(Job { change, pending_payloads, reply })?;
+        match timeout(COMMIT_TIMEOUT, outcome).await {
+            // The writer drops a job without a reply only when the store is closed.
+            Ok(outcome) => outcome.unwrap_or_else(|_| Err(closed())),
+            // It may still be committed, for instance when the standby is available again.
             Err(_) => Err(StoreError::OutcomeUnknown),
         }
     }
 
     fn push(&self, job: Job) -> Result<(), StoreError> {
         let mut state = self.state();
-        let State { turns, waiting, length, closed } = &mut *state;
-        if *closed {
-            return Err(StoreError::unavailable("the store is closed"));
+        let State { schedule, jobs, length, closed: is_closed } = &mut *state;
+        if *is_closed {
+            return Err(closed());
         }
         let tenant = job.change.tenant.clone();
-        let own = waiting.entry(tenant.clone()).or_default();
+        let tenant_jobs = jobs.entry(tenant.clone()).or_default();
         // No tenant may fill the queue alone.
-        if *length >= self.bound || own.len() >= self.bound / 2 {
-            if own.is_empty() {
-                waiting.remove(&tenant);
+        if *length >= self.capacity || tenant_jobs.len() >= self.capacity / 2 {
+            if tenant_jobs.is_empty() {
+                jobs.remove(&tenant);
             }
             return Err(StoreError::Overloaded);
         }
-        if own.is_empty() {
-            turns.push_back(tenant);
+        if tenant_jobs.is_empty() {
+            schedule.push_back(tenant);
         }
-        own.push_back(job);
+        tenant_jobs.push_back(job);
         *length += 1;
         drop(state);
-        self.filled.notify_one();
+        self.changed.notify_one();
         Ok(())
     }
 
-    /// What waits now, one job of each tenant in turn; empty when the queue is closed and done.
-    pub(crate) async fn take(&self) -> Vec<Job> {
+    /// Waits for jobs and takes one of each tenant in turn. Empty when the queue is closed and drained.
+    pub(crate) async fn next_batch(&self) -> Vec<Job> {
         loop {
-            let filled = self.filled.notified();
+            let changed = self.changed.notified();
             {
                 let mut state = self.state();
-                let batch = state.take(if self.batching { MAX_CHANGES } else { 1 });
+                let batch = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
                 if !batch.is_empty() || state.closed {
                     return batch;
                 }
             }
-            filled.await;
+            changed.await;
         }
     }
 
-    /// Takes no more jobs; what waits is still done.
+    /// Accepts no more jobs; those that are queued are still committed.
     pub(crate) fn close(&self) {
         self.state().closed = true;
-        self.filled.notify_one();
+        self.changed.notify_one();
     }
 }
 
 impl State {
-    fn take(&mut self, max_changes: usize) -> Vec<Job> {
+    fn take_batch(&mut self, max_changes: usize) -> Vec<Job> {
         let mut batch = Vec::new();
         let mut bytes = 0;
-        while batch.len() < max_changes && bytes < MAX_BYTES {
-            let Some(tenant) = self.turns.pop_front() else { break };
-            let Some(own) = self.waiting.get_mut(&tenant) else { continue };
-            if let Some(job) = own.pop_front() {
+        while batch.len() < max_changes && bytes < MAX_BATCH_BYTES {
+            let Some(tenant) = self.schedule.pop_front() else { break };
+            let Some(tenant_jobs) = self.jobs.get_mut(&tenant) else { continue };
+            if let Some(job) = tenant_jobs.pop_front() {
                 bytes += job.change.payload_bytes();
                 self.length -= 1;
                 batch.push(job);
             }
-            match own.is_empty() {
-                true => drop(self.waiting.remove(&tenant)),
-                false => self.turns.push_back(tenant),
+            match tenant_jobs.is_empty() {
+                true => drop(self.jobs.remove(&tenant)),
+                false => self.schedule.push_back(tenant),
             }
         }
         batch
     }
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable("the store is closed")
 }
 
 #[cfg(test)]
@@ -140,7 +149,7 @@ mod tests {
 
     fn job(tenant: &str) -> Job {
         let change = Change::new(tenant.parse().unwrap());
-        Job { change, ahead: Vec::new(), answer: oneshot::channel().0 }
+        Job { change, pending_payloads: Vec::new(), reply: oneshot::channel().0 }
     }
 
     fn tenants(batch: &[Job]) -> Vec<&str> {
@@ -153,7 +162,7 @@ mod tests {
         for tenant in ["loud", "loud", "loud", "loud", "quiet", "other", "quiet"] {
             queue.push(job(tenant)).unwrap();
         }
-        let batch = queue.take().await;
+        let batch = queue.next_batch().await;
         assert_eq!(tenants(&batch), ["loud", "quiet", "other", "loud", "quiet", "loud", "loud"]);
     }
 
@@ -164,18 +173,18 @@ mod tests {
         assert_eq!(queue.push(job("loud")), Err(StoreError::Overloaded));
         assert_eq!((0..10).filter(|_| queue.push(job("quiet")).is_ok()).count(), 5);
         assert_eq!(queue.push(job("late")), Err(StoreError::Overloaded));
-        assert_eq!(queue.take().await.len(), 10);
+        assert_eq!(queue.next_batch().await.len(), 10);
         assert_eq!(queue.push(job("late")), Ok(()));
     }
 
     #[tokio::test]
-    async fn a_closed_queue_gives_out_what_it_has_and_then_nothing() {
+    async fn a_closed_queue_is_drained_and_then_empty() {
         let queue = Queue::new(10, true);
         queue.push(job("a")).unwrap();
         queue.close();
         assert!(matches!(queue.push(job("a")), Err(StoreError::Unavailable(_))));
-        assert_eq!(queue.take().await.len(), 1);
-        assert!(queue.take().await.is_empty());
+        assert_eq!(queue.next_batch().await.len(), 1);
+        assert!(queue.next_batch().await.is_empty());
     }
 
     #[tokio::test]
@@ -183,6 +192,6 @@ mod tests {
         let queue = Queue::new(10, false);
         queue.push(job("a")).unwrap();
         queue.push(job("b")).unwrap();
-        assert_eq!(queue.take().await.len(), 1);
+        assert_eq!(queue.next_batch().await.len(), 1);
     }
 }

@@ -1,6 +1,6 @@
-//! Reads, on connections of their own.
+//! The reads, on pooled connections that never wait for a writer.
 
-use std::{collections::HashMap, error::Error};
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use countersign_core::store::{
@@ -11,24 +11,24 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use deadpool_postgres::Pool;
 use tokio_postgres::{Row, types::ToSql};
 
-use crate::{
-    columns::id_column,
-    rows::{delivery, get, key, payload_id, record, timestamp, to_i64, to_u64},
+use crate::rows::{
+    delivery, delivery_and_mailbox, due, get, payload_id, payload_id_column, record, timestamp, to_i64,
+    to_u64,
 };
 
 const NOW: &str = "SELECT gateway_now() AS now";
-/// Each record is looked up by its whole key. As a plain join, a plan that was made while the table was empty went by
-/// the tenant alone, and read all records of it for each that was asked for. The clock comes with the rows, and alone if there
-/// are none: a statement of its own would cost as much again.
+/// Each record is looked up by its whole key. With a plain join, a plan that was cached while the table was empty used
+/// the tenant alone and read all of its records for each key. The clock comes with the rows, in a row of its own if
+/// there are none: a separate statement would double the cost.
 pub(crate) const LOAD: &str = "SELECT c.now, r.kind, r.id, r.version, r.content \
     FROM (SELECT gateway_now() AS now) c LEFT JOIN ( \
         unnest($2::smallint[], $3::text[]) AS k (kind, id) CROSS JOIN LATERAL \
         (SELECT * FROM record r WHERE r.tenant = $1 AND r.kind = k.kind AND r.id = k.id LIMIT 1) r) ON true";
-/// A body that was written ahead is not there before the commit that needs it.
+/// A pending payload is invisible until the commit that confirms it.
 pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenant = $1 AND id = ANY($2) \
     AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";
-/// The clock is read once and not for every row; as in [`LOAD`], it comes alone if there are none. The mark of each row is
-/// looked up by its key: a plain `NOT EXISTS` invites PostgreSQL to hash the marks of everybody.
+/// The clock is read once and not for every row; as in [`LOAD`], it has a row of its own if there are none. The mark of
+/// each row is looked up by its key: with a plain `NOT EXISTS` PostgreSQL hashes the marks of all readers.
 pub(crate) const DELIVERIES: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
     SELECT d.* FROM delivery d \
     LEFT JOIN LATERAL (SELECT CASE WHEN $6 THEN m.hidden ELSE m.acknowledged END AS marked FROM mark m \
@@ -37,11 +37,11 @@ pub(crate) const DELIVERIES: &str = "SELECT c.now, d.* FROM (SELECT gateway_now(
     WHERE d.tenant = $1 AND d.mailbox = $2 AND d.number > $3 \
         AND (NOT $4 OR d.until > c.now) AND NOT COALESCE(m.marked, false) \
     ORDER BY d.number LIMIT $7) d ON true ORDER BY d.number";
-pub(crate) const DELIVERIES_ABOUT: &str =
+pub(crate) const DELIVERIES_BY_SUBJECT: &str =
     "SELECT * FROM delivery WHERE tenant = $1 AND subject_id = $2 ORDER BY mailbox, number";
 pub(crate) const HEADS: &str = "SELECT COALESCE(m.counter, 0) AS counter \
-    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (tenant, name, place) \
-    LEFT JOIN mailbox m ON m.tenant = k.tenant AND m.name = k.name ORDER BY k.place";
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (tenant, name, position) \
+    LEFT JOIN mailbox m ON m.tenant = k.tenant AND m.name = k.name ORDER BY k.position";
 pub(crate) const SCAN: &str = "SELECT kind, id, version, content FROM record \
     WHERE tenant = $1 AND kind = $2 AND id > $3 ORDER BY id LIMIT $4";
 pub(crate) const DUE: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
@@ -59,23 +59,23 @@ impl Reads {
     }
 
     async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        let client = self.pool.get().await.map_err(unavailable)?;
-        let statement = client.prepare_cached(sql).await.map_err(unavailable)?;
-        client.query(&statement, params).await.map_err(unavailable)
+        let client = self.pool.get().await.map_err(StoreError::unavailable)?;
+        let statement = client.prepare_cached(sql).await.map_err(StoreError::unavailable)?;
+        client.query(&statement, params).await.map_err(StoreError::unavailable)
     }
 
-    /// The rows of a statement that gives the clock with each, and alone where there is no other; `some` is a column that a
-    /// real row has.
+    /// Runs a statement that returns the clock with each row, and in a row of its own if there are none; that row has
+    /// NULL in the bigint column `not_null`.
     async fn query_and_now(
         &self,
         sql: &str,
-        some: &str,
+        not_null: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Vec<Row>, Timestamp), StoreError> {
         let mut rows = self.query(sql, params).await?;
-        let first = rows.first().ok_or_else(|| StoreError::corrupt("no clock"))?;
+        let first = rows.first().ok_or_else(|| StoreError::corrupt("the clock returned no row"))?;
         let now = timestamp(first, "now")?;
-        if get::<Option<i64>>(first, some).is_ok_and(|value| value.is_none()) {
+        if get::<Option<i64>>(first, not_null).is_ok_and(|value| value.is_none()) {
             rows.clear();
         }
         Ok((rows, now))
@@ -83,7 +83,10 @@ impl Reads {
 
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
         let rows = self.query(NOW, &[]).await?;
-        rows.first().map_or_else(|| Err(StoreError::corrupt("no clock")), |row| timestamp(row, "now"))
+        rows.first().map_or_else(
+            || Err(StoreError::corrupt("the clock returned no row")),
+            |row| timestamp(row, "now"),
+        )
     }
 
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
@@ -100,7 +103,7 @@ impl Reads {
         tenant: &TenantId,
         ids: &[PayloadId],
     ) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let rows = self.query(PAYLOADS, &[&tenant.as_str(), &id_column(ids)]).await?;
+        let rows = self.query(PAYLOADS, &[&tenant.as_str(), &payload_id_column(ids)]).await?;
         let mut found = HashMap::new();
         for row in &rows {
             let content: Vec<u8> = get(row, "content")?;
@@ -131,12 +134,8 @@ impl Reads {
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        let rows = self.query(DELIVERIES_ABOUT, &[&tenant.as_str(), &subject]).await?;
-        let with_mailbox = |row: &Row| {
-            let name: &str = get(row, "mailbox")?;
-            Ok((name.parse().map_err(StoreError::corrupt)?, delivery(row)?))
-        };
-        rows.iter().map(with_mailbox).collect()
+        let rows = self.query(DELIVERIES_BY_SUBJECT, &[&tenant.as_str(), &subject]).await?;
+        rows.iter().map(delivery_and_mailbox).collect()
     }
 
     pub(crate) async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
@@ -153,7 +152,7 @@ impl Reads {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
-        // No id is empty, so all of them come after the empty one.
+        // No id is empty, so all ids sort after the empty string.
         let (after, limit) = (after.unwrap_or(""), i64::from(limit));
         let rows = self.query(SCAN, &[&tenant.as_str(), &kind.number(), &after, &limit]).await?;
         rows.iter().map(record).collect()
@@ -161,16 +160,6 @@ impl Reads {
 
     pub(crate) async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
         let (rows, now) = self.query_and_now(DUE, "at", &[&i64::from(limit)]).await?;
-        let due = |row: &Row| {
-            let tenant: &str = get(row, "tenant")?;
-            let tenant = tenant.parse().map_err(|_| StoreError::corrupt("a tenant id"))?;
-            Ok(Due { tenant, at: timestamp(row, "at")?, key: key(row, "kind", "id")? })
-        };
-        Ok((rows.iter().map(due).collect::<Result<_, StoreError>>()?, now))
+        Ok((rows.iter().map(due).collect::<Result<_, _>>()?, now))
     }
-}
-
-/// Whatever went wrong with a read or with the lane, nothing that counts was written.
-pub(crate) fn unavailable(error: impl Error + Send + Sync + 'static) -> StoreError {
-    StoreError::unavailable(error)
 }

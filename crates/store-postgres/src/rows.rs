@@ -1,11 +1,11 @@
-//! Between our types and PostgreSQL's.
+//! Converts between the types of the port and PostgreSQL's rows.
 
 use bytes::Bytes;
-use countersign_core::store::{Delivery, Key, Kind, PayloadId, Record, StoreError};
-use countersign_wire::{msg_type::MsgType, timestamp::Timestamp};
-use tokio_postgres::Row;
+use countersign_core::store::{Delivery, Due, Key, Kind, Mailbox, PayloadId, Record, StoreError};
+use countersign_wire::timestamp::Timestamp;
+use tokio_postgres::{Row, types::FromSql};
 
-/// PostgreSQL's integers are signed; numbers and versions never come near the sign.
+/// PostgreSQL's integers are signed; numbers and versions never reach the sign bit.
 pub(crate) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -14,21 +14,19 @@ pub(crate) fn to_u64(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
+/// A value that can't be decoded is [`StoreError::Corrupt`].
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, StoreError> {
+    row.try_get(column).map_err(StoreError::corrupt)
+}
+
 pub(crate) fn timestamp(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_unix_micros(get(row, column)?))
 }
 
-pub(crate) fn get<'r, T: tokio_postgres::types::FromSql<'r>>(
-    row: &'r Row,
-    column: &str,
-) -> Result<T, StoreError> {
-    row.try_get(column).map_err(|error| StoreError::corrupt(error.to_string()))
-}
-
-pub(crate) fn key(row: &Row, kind: &str, id: &str) -> Result<Key, StoreError> {
+fn key(row: &Row, kind: &str, id: &str) -> Result<Key, StoreError> {
     let number: i16 = get(row, kind)?;
-    let kind =
-        Kind::from_number(number).ok_or_else(|| StoreError::corrupt(format!("no record kind {number}")))?;
+    let kind = Kind::from_number(number)
+        .ok_or_else(|| StoreError::corrupt(format!("unknown record kind {number}")))?;
     Ok(Key { kind, id: get(row, id)? })
 }
 
@@ -44,11 +42,10 @@ pub(crate) fn record(row: &Row) -> Result<Record, StoreError> {
 pub(crate) fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     let msg_id: &str = get(row, "msg_id")?;
     let msg_type: &str = get(row, "msg_type")?;
-    let corrupt = |rule: countersign_wire::Rule| StoreError::corrupt(rule.to_string());
     Ok(Delivery {
         number: to_u64(get(row, "number")?),
-        msg_id: msg_id.parse().map_err(corrupt)?,
-        msg_type: msg_type.parse::<MsgType>().map_err(corrupt)?,
+        msg_id: msg_id.parse().map_err(StoreError::corrupt)?,
+        msg_type: msg_type.parse().map_err(StoreError::corrupt)?,
         subject: key(row, "subject_kind", "subject_id")?,
         payload: get::<Option<&[u8]>>(row, "payload")?.map(payload_id).transpose()?,
         at: timestamp(row, "at")?,
@@ -56,11 +53,28 @@ pub(crate) fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     })
 }
 
+pub(crate) fn delivery_and_mailbox(row: &Row) -> Result<(Mailbox, Delivery), StoreError> {
+    let mailbox: &str = get(row, "mailbox")?;
+    Ok((mailbox.parse().map_err(StoreError::corrupt)?, delivery(row)?))
+}
+
+pub(crate) fn due(row: &Row) -> Result<Due, StoreError> {
+    let tenant: &str = get(row, "tenant")?;
+    let tenant = tenant.parse().map_err(StoreError::corrupt)?;
+    Ok(Due { tenant, at: timestamp(row, "at")?, key: key(row, "kind", "id")? })
+}
+
 pub(crate) fn payload_id(bytes: &[u8]) -> Result<PayloadId, StoreError> {
-    let bytes = bytes.try_into().map_err(|_| StoreError::corrupt("a payload id is not 16 bytes"))?;
+    let bytes = bytes.try_into().map_err(|_| StoreError::corrupt("payload id is not 16 bytes long"))?;
     Ok(PayloadId(u128::from_be_bytes(bytes)))
 }
 
-pub(crate) fn payload_bytes(id: PayloadId) -> [u8; 16] {
+/// Big-endian, so that the index has the order of the ids.
+pub(crate) fn payload_id_bytes(id: PayloadId) -> [u8; 16] {
     id.0.to_be_bytes()
+}
+
+/// The ids as one array parameter.
+pub(crate) fn payload_id_column(ids: &[PayloadId]) -> Vec<Vec<u8>> {
+    ids.iter().map(|id| payload_id_bytes(*id).to_vec()).collect()
 }

@@ -1,4 +1,4 @@
-//! A writer: takes what waits, makes it one transaction, and tells each caller what became of its change.
+//! A writer: commits queued changes as one transaction and replies to each caller.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -7,29 +7,28 @@ use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, error::SqlState};
 
 use crate::{
-    OpenError,
-    connector::{Connector, InDoubt},
-    open::refuse_unsafe,
-    plan::{self, Answer, Plan},
+    commit::{self, CommitResult, Counters},
+    connect::{Connector, InDoubt, check_durability},
+    error::OpenError,
+    plan::{self, Plan, PlannedOutcome},
     queue::{Job, Queue},
-    reads::unavailable,
-    write::{self, Counters, Statements, Written},
+    statements::Statements,
 };
 
-/// How often a change that met another node's is tried again by itself.
-const TRIES: usize = 5;
+/// How often a change that conflicts with another node's transaction is tried on its own.
+const MAX_ATTEMPTS: usize = 5;
 
-/// Serves `queue` until it is closed and empty.
+/// Commits the jobs of `queue` until it is closed and drained.
 pub(crate) async fn run(connector: Connector, queue: Arc<Queue>) {
     let mut writer = Writer { connector, session: None };
     loop {
-        let mut jobs = queue.take().await;
+        let mut jobs = queue.next_batch().await;
         if jobs.is_empty() {
             return;
         }
         while !jobs.is_empty() {
             let dependent = plan::split_off_dependent(&mut jobs);
-            writer.serve(jobs).await;
+            writer.commit_batch(jobs).await;
             jobs = dependent;
         }
     }
@@ -37,97 +36,104 @@ pub(crate) async fn run(connector: Connector, queue: Arc<Queue>) {
 
 struct Writer {
     connector: Connector,
+    /// `None` until the first commit, and after a connection failed.
     session: Option<Session>,
 }
 
-/// A connection with its statements.
+/// A connection with its prepared statements.
 struct Session {
     client: Client,
     statements: Statements,
     in_doubt: InDoubt,
 }
 
-/// How an attempt at a transaction failed.
-enum Failed {
-    /// There is no server that is safe to write to.
-    Away(OpenError),
-    /// Nothing was written.
-    Refused(tokio_postgres::Error),
+/// Why an attempt at a transaction failed.
+enum AttemptError {
+    /// No server is available that is safe to write to.
+    Unavailable(OpenError),
+    /// Nothing was written, so a retry is safe.
+    Rejected(tokio_postgres::Error),
     /// Something may have been written.
-    Unknown,
+    OutcomeUnknown,
 }
 
 impl Writer {
-    async fn serve(&mut self, jobs: Vec<Job>) {
+    async fn commit_batch(&mut self, jobs: Vec<Job>) {
         match self.attempt(&jobs).await {
-            Ok(outcomes) => answer(jobs, outcomes),
-            Err(Failed::Unknown) => answer_all(jobs, &StoreError::OutcomeUnknown),
-            Err(Failed::Away(error)) => answer_all(jobs, &unavailable(error)),
-            // One bad change must not fail its neighbours.
-            Err(Failed::Refused(_)) => {
+            Ok(outcomes) => reply(jobs, outcomes),
+            Err(AttemptError::OutcomeUnknown) => reply_all(jobs, &StoreError::OutcomeUnknown),
+            Err(AttemptError::Unavailable(error)) => reply_all(jobs, &StoreError::unavailable(error)),
+            // One bad change must not fail the rest of its batch.
+            Err(AttemptError::Rejected(_)) => {
                 for job in jobs {
-                    self.serve_alone(job).await;
+                    self.commit_alone(job).await;
                 }
             }
         }
     }
 
-    async fn serve_alone(&mut self, job: Job) {
+    async fn commit_alone(&mut self, job: Job) {
         let jobs = [job];
-        let mut last = String::new();
-        for _ in 0..TRIES {
+        let mut attempts = 0;
+        let error = loop {
+            attempts += 1;
             match self.attempt(&jobs).await {
-                Ok(outcomes) => return answer(jobs, outcomes),
-                Err(Failed::Unknown) => return answer_all(jobs, &StoreError::OutcomeUnknown),
-                Err(Failed::Away(error)) => return answer_all(jobs, &unavailable(error)),
-                Err(Failed::Refused(error)) => {
-                    last = error_chain(&error);
-                    // Another node put in the same key, or locked in another order: look again.
-                    let look_again = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED];
-                    let worth_it = error.code().is_none_or(|code| look_again.contains(code));
-                    if !worth_it {
-                        break;
-                    }
+                Ok(outcomes) => return reply(jobs, outcomes),
+                Err(AttemptError::OutcomeUnknown) => return reply_all(jobs, &StoreError::OutcomeUnknown),
+                Err(AttemptError::Unavailable(error)) => {
+                    return reply_all(jobs, &StoreError::unavailable(error));
                 }
+                Err(AttemptError::Rejected(error)) if attempts == MAX_ATTEMPTS || !is_retryable(&error) => {
+                    break error;
+                }
+                Err(AttemptError::Rejected(_)) => {}
             }
-        }
-        tracing::warn!(error = last, "a change was refused by PostgreSQL");
-        answer_all(jobs, &StoreError::unavailable("PostgreSQL refused the change"));
+        };
+        tracing::warn!(
+            error = error_chain(&error),
+            attempts,
+            "PostgreSQL rejected a change; nothing was written, the caller gets \"store unavailable\""
+        );
+        reply_all(jobs, &StoreError::unavailable(error));
     }
 
-    /// One transaction with all of `jobs`.
-    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Result<Outcome, StoreError>>, Failed> {
+    /// Runs one transaction with all of `jobs`.
+    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Result<Outcome, StoreError>>, AttemptError> {
         let session = match self.session.take() {
             Some(session) if !session.client.is_closed() => session,
-            _ => Session::open(&self.connector).await.map_err(Failed::Away)?,
+            _ => Session::open(&self.connector).await.map_err(AttemptError::Unavailable)?,
         };
-        let places = plan::places(jobs);
-        let ahead: Vec<PayloadId> = jobs.iter().flat_map(|job| job.ahead.iter().copied()).collect();
-        let (rows, swept, now) =
-            match write::begin(&session.client, &session.statements, &places, &ahead).await {
-                Ok(begun) => begun,
-                Err(error) => {
-                    self.keep(session).await;
-                    return Err(Failed::Refused(error));
-                }
-            };
-        let plan = plan::plan(jobs, &rows, &swept, now);
-        match write::write_and_commit(&session.client, &session.statements, &plan.writes, now).await {
-            Written::Committed(_) if session.in_doubt.swap(false, Ordering::Relaxed) => Err(Failed::Unknown),
-            Written::Committed(counters) => {
+        let (client, statements) = (&session.client, &session.statements);
+        let keys = plan::keys_to_lock(jobs);
+        let pending_payloads: Vec<PayloadId> =
+            jobs.iter().flat_map(|job| job.pending_payloads.iter().copied()).collect();
+        let begun = match commit::begin(client, statements, &keys, &pending_payloads).await {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.roll_back(session).await;
+                return Err(AttemptError::Rejected(error));
+            }
+        };
+        let now = begun.now;
+        let plan = plan::plan(jobs, &begun.locked, &begun.swept, now);
+        match commit::write_and_commit(client, statements, &plan.writes, now).await {
+            CommitResult::Committed(_) if session.in_doubt.swap(false, Ordering::Relaxed) => {
+                Err(AttemptError::OutcomeUnknown)
+            }
+            CommitResult::Committed(counters) => {
                 self.session = Some(session);
                 Ok(outcomes(plan, &counters, now))
             }
-            Written::Refused(error) => {
-                self.keep(session).await;
-                Err(Failed::Refused(error))
+            CommitResult::Rejected(error) => {
+                self.roll_back(session).await;
+                Err(AttemptError::Rejected(error))
             }
-            Written::Unknown => Err(Failed::Unknown),
+            CommitResult::Unknown => Err(AttemptError::OutcomeUnknown),
         }
     }
 
-    /// Keeps a session for the next attempt if its transaction can be ended.
-    async fn keep(&mut self, session: Session) {
+    /// Keeps the session for the next attempt if its transaction can be rolled back.
+    async fn roll_back(&mut self, session: Session) {
         if session.client.batch_execute("ROLLBACK").await.is_ok() {
             self.session = Some(session);
         }
@@ -135,43 +141,49 @@ impl Writer {
 }
 
 impl Session {
-    /// Whatever server it is by now, after a failover it may be another: one that loses commits is refused.
+    /// Checks the server every time: after a failover it may be another one.
     async fn open(connector: &Connector) -> Result<Self, OpenError> {
         let (client, in_doubt) = connector.connect().await?;
-        refuse_unsafe(&client).await?;
+        check_durability(&client).await?;
         let statements = Statements::prepare(&client).await?;
         Ok(Self { client, statements, in_doubt })
     }
 }
 
+/// Another node inserted the same key, or locked in another order.
+fn is_retryable(error: &tokio_postgres::Error) -> bool {
+    let retryable = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED];
+    error.code().is_none_or(|code| retryable.contains(code))
+}
+
 fn outcomes(plan: Plan, counters: &Counters, now: Timestamp) -> Vec<Result<Outcome, StoreError>> {
-    let Plan { answers, writes } = plan;
+    let Plan { outcomes, writes } = plan;
     let number = |index: usize| {
-        let (tenant, delivery, ordinal) = &writes.deliveries[index];
+        let (tenant, delivery, position) = &writes.deliveries[index];
         let mailbox = (tenant.clone(), delivery.mailbox.to_string());
         let newest = counters.get(&mailbox).copied().unwrap_or_default();
         let in_batch = writes.counters.get(&mailbox).copied().unwrap_or_default();
-        newest + ordinal - in_batch
+        newest + position - in_batch
     };
-    let outcome = |answer| match answer {
-        Answer::Committed(deliveries) => {
+    let outcome = |planned| match planned {
+        PlannedOutcome::Committed(deliveries) => {
             Ok(Outcome::Committed { now, numbers: deliveries.map(number).collect() })
         }
-        Answer::Conflict(current) => Ok(Outcome::Conflict { current, now }),
-        Answer::Failed(error) => Err(error),
+        PlannedOutcome::Conflict(current) => Ok(Outcome::Conflict { current, now }),
+        PlannedOutcome::Failed(error) => Err(error),
     };
-    answers.into_iter().map(outcome).collect()
+    outcomes.into_iter().map(outcome).collect()
 }
 
-/// A caller that has gone away does not want to know.
-fn answer(jobs: impl IntoIterator<Item = Job>, outcomes: Vec<Result<Outcome, StoreError>>) {
+/// Ignores callers that no longer wait.
+fn reply(jobs: impl IntoIterator<Item = Job>, outcomes: Vec<Result<Outcome, StoreError>>) {
     for (job, outcome) in jobs.into_iter().zip(outcomes) {
-        drop(job.answer.send(outcome));
+        drop(job.reply.send(outcome));
     }
 }
 
-fn answer_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
+fn reply_all(jobs: impl IntoIterator<Item = Job>, error: &StoreError) {
     for job in jobs {
-        drop(job.answer.send(Err(error.clone())));
+        drop(job.reply.send(Err(error.clone())));
     }
 }

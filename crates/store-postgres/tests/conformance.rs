@@ -1,4 +1,4 @@
-//! The suite of all stores, on a private PostgreSQL whose clock the suite moves.
+//! The suite of all stores, on a private PostgreSQL server with a clock that the suite sets.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

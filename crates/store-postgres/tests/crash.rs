@@ -1,4 +1,4 @@
-//! Killed while it commits, again and again on one database: the process, and PostgreSQL itself.
+//! The process, or PostgreSQL itself, is killed while it commits, again and again on one database.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,8 +31,8 @@ async fn count(client: &Client, sql: &str) -> u64 {
     u64::try_from(count).unwrap()
 }
 
-/// The server still does what it was sent by a process that is dead. Before that has ended, one read could
-/// miss what the next one sees.
+/// The server still executes what a killed process has sent. Until that has ended, one read could miss what the
+/// next one sees.
 async fn wait_for_orphaned_sessions(url: &str) {
     let client = connect(url).await;
     let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'countersign'";
@@ -41,7 +41,7 @@ async fn wait_for_orphaned_sessions(url: &str) {
     }
 }
 
-/// What the port does not show: bodies and lines of the record of what happened that no change has.
+/// What the port does not show: payloads and audit rows that belong to no change.
 async fn assert_nothing_is_left_over(url: &str, changes: u64) {
     let client = connect(url).await;
     for table in ["record", "payload", "delivery", "due", "audit"] {
@@ -51,15 +51,15 @@ async fn assert_nothing_is_left_over(url: &str, changes: u64) {
     assert_eq!(count(&client, "SELECT count(*) FROM payload_pending").await, 0);
 }
 
-/// Kills the postmaster and every process that it has started, as if the power failed for PostgreSQL alone.
+/// Kills the postmaster and all of its child processes, as if the power failed for PostgreSQL alone.
 ///
-/// When only the postmaster is killed, a session still finishes its commit and answers, so that nothing of
-/// unknown outcome is ever found; here some of it is.
+/// When only the postmaster is killed, a session still finishes its commit and replies, so that no commit with an
+/// unknown outcome is found; this finds some.
 fn kill_all_at_once(server: &mut Postgres) {
     let postmaster = server.pid().to_string();
     let children = Command::new("pgrep").args(["-P", &postmaster]).output().unwrap();
     let children = String::from_utf8(children.stdout).unwrap();
-    // One of them may be gone by now, which is no fault.
+    // One of them may have ended by now.
     Command::new("kill")
         .args(["-s", "KILL", &postmaster])
         .args(children.split_whitespace())
@@ -85,10 +85,10 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
             crash::first_id(round),
             crash::acks_before_kill(round),
         );
-        let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
+        let reports: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         runtime.block_on(async {
             wait_for_orphaned_sessions(&url).await;
-            ledger.verify_round(&*open(&url).await, &told).await;
+            ledger.verify_round(&*open(&url).await, &reports).await;
         });
     }
     runtime.block_on(async {
@@ -107,24 +107,25 @@ fn what_was_acknowledged_outlives_a_killed_server_and_nothing_is_half_there() {
     let (mut unknown, mut refused) = (0, 0);
     for round in 0..crash::rounds(20) {
         let store = runtime.block_on(open(&url));
-        let (tell, receive) = mpsc::channel();
-        let writing = runtime.spawn(crash::write_until_errors(store, crash::first_id(round), move |told| {
-            tell.send(told).unwrap();
-        }));
-        let mut told: Vec<CommitReport> = receive.iter().take(crash::acks_before_kill(round)).collect();
-        let is_acked = |told: &CommitReport| matches!(told, CommitReport::Acked(_));
-        assert!(told.iter().all(is_acked), "before anything was killed: {told:?}");
+        let (send, receive) = mpsc::channel();
+        let writing =
+            runtime.spawn(crash::write_until_errors(store, crash::first_id(round), move |report| {
+                send.send(report).unwrap();
+            }));
+        let mut reports: Vec<CommitReport> = receive.iter().take(crash::acks_before_kill(round)).collect();
+        let is_acked = |report: &CommitReport| matches!(report, CommitReport::Acked(_));
+        assert!(reports.iter().all(is_acked), "before anything was killed: {reports:?}");
         match round % 2 {
             0 => server.kill(),
             _ => kill_all_at_once(&mut server),
         }
         runtime.block_on(writing).unwrap();
-        told.extend(receive);
-        unknown += told.iter().filter(|told| matches!(told, CommitReport::Unknown(_))).count();
-        refused += told.iter().filter(|told| matches!(told, CommitReport::Refused(_))).count();
+        reports.extend(receive);
+        unknown += reports.iter().filter(|report| matches!(report, CommitReport::Unknown(_))).count();
+        refused += reports.iter().filter(|report| matches!(report, CommitReport::Refused(_))).count();
 
         server.start_again();
-        runtime.block_on(async { ledger.verify_round(&*open(&url).await, &told).await });
+        runtime.block_on(async { ledger.verify_round(&*open(&url).await, &reports).await });
     }
     runtime.block_on(async {
         ledger.verify_all(&*open(&url).await).await;

@@ -1,10 +1,10 @@
-//! What is refused when the store is opened, and what is never taken for success.
+//! What is refused when the store is opened, and commits that must never be reported as success.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
-use countersign_core::store::{Change, Guard, Key, Kind, Outcome, Put, Store as _, StoreError};
+use countersign_core::store::{Change, Guard, Key, Kind, Outcome, Put, Store as _, StoreError, error_chain};
 use countersign_store_postgres::{OpenError, Options, PostgresStore};
 use countersign_testkit::postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
@@ -16,7 +16,7 @@ async fn server() -> (Postgres, Client) {
     (server, client)
 }
 
-/// Changes settings of the whole server and waits until new sessions have them.
+/// Changes a setting of the whole server and waits until new sessions have it.
 async fn set(server: &Postgres, client: &Client, setting: &str, value: &str) {
     client.batch_execute(&format!("ALTER SYSTEM SET {setting} = '{value}'")).await.unwrap();
     client.execute("SELECT pg_reload_conf()", &[]).await.unwrap();
@@ -30,8 +30,8 @@ async fn set(server: &Postgres, client: &Client, setting: &str, value: &str) {
     }
 }
 
-async fn refusal(options: Options) -> String {
-    PostgresStore::open(options).await.map(drop).unwrap_err().to_string()
+async fn open_error(options: Options) -> String {
+    error_chain(&PostgresStore::open(options).await.map(drop).unwrap_err())
 }
 
 fn put(id: &str) -> Change {
@@ -47,22 +47,22 @@ async fn a_server_that_would_lose_commits_is_refused() {
     let (server, client) = server().await;
     let options = || Options::new(server.url());
     set(&server, &client, "fsync", "off").await;
-    let told = refusal(options()).await;
-    assert!(told.contains("fsync is off"), "{told}");
+    let error = open_error(options()).await;
+    assert!(error.contains("fsync is off"), "{error}");
     set(&server, &client, "fsync", "on").await;
 
     set(&server, &client, "synchronous_commit", "off").await;
-    let told = refusal(options()).await;
-    assert!(told.contains("synchronous_commit is off"), "{told}");
+    let error = open_error(options()).await;
+    assert!(error.contains("synchronous_commit is off"), "{error}");
 
-    // Without a standby, local is all there is to wait for; with one, it is too little.
+    // Without a standby, local is enough; with one, it is not.
     set(&server, &client, "synchronous_commit", "local").await;
     PostgresStore::open(options()).await.unwrap();
     set(&server, &client, "synchronous_standby_names", "standby").await;
-    for too_little in ["local", "remote_write"] {
-        set(&server, &client, "synchronous_commit", too_little).await;
-        let told = refusal(options()).await;
-        assert!(told.contains(&format!("synchronous_commit is {too_little}")), "{told}");
+    for insufficient in ["local", "remote_write"] {
+        set(&server, &client, "synchronous_commit", insufficient).await;
+        let error = open_error(options()).await;
+        assert!(error.contains(&format!("synchronous_commit is {insufficient}")), "{error}");
     }
 }
 
@@ -72,14 +72,14 @@ async fn a_schema_that_this_program_does_not_know_is_refused() {
     let options = || Options::new(server.url());
     PostgresStore::open(options()).await.unwrap();
     client.batch_execute("INSERT INTO migration VALUES (99, '')").await.unwrap();
-    let told = refusal(options()).await;
-    assert!(told.contains("version 99") && told.contains("newer program"), "{told}");
+    let error = open_error(options()).await;
+    assert!(error.contains("version 99") && error.contains("newer program"), "{error}");
     client
         .batch_execute("DELETE FROM migration WHERE number = 99; UPDATE migration SET checksum = ''")
         .await
         .unwrap();
-    let told = refusal(options()).await;
-    assert!(told.contains("migration 1"), "{told}");
+    let error = open_error(options()).await;
+    assert!(error.contains("migration 1"), "{error}");
 }
 
 #[tokio::test]
@@ -115,8 +115,8 @@ async fn the_first_host_of_several_may_be_dead() {
 
 #[tokio::test]
 async fn a_wrong_connection_string_is_refused_without_repeating_it() {
-    let told = refusal(Options::new("host=127.0.0.1 pasword=hunter2")).await;
-    assert!(told.contains("connection string") && !told.contains("hunter2"), "{told}");
+    let error = open_error(Options::new("host=127.0.0.1 pasword=hunter2")).await;
+    assert!(error.contains("connection string") && !error.contains("hunter2"), "{error}");
 }
 
 async fn waiting_for_standby(client: &Client) -> i64 {
@@ -125,13 +125,13 @@ async fn waiting_for_standby(client: &Client) -> i64 {
 }
 
 #[tokio::test]
-async fn a_commit_whose_wait_for_the_standby_was_cut_short_is_never_success() {
+async fn a_commit_whose_wait_for_the_standby_was_interrupted_is_never_success() {
     let (server, client) = server().await;
     let store = Arc::new(PostgresStore::open(Options::new(server.url())).await.unwrap());
     assert!(matches!(store.commit(put("before")).await, Ok(Outcome::Committed { .. })));
     set(&server, &client, "synchronous_standby_names", "nobody").await;
 
-    // The server takes the setting up in its own time; until then commits go through.
+    // The server applies the setting after a while; until then commits succeed.
     let mut name = String::new();
     let mut committing = tokio::spawn(async { Err(StoreError::Overloaded) });
     for attempt in 0.. {
@@ -147,7 +147,7 @@ async fn a_commit_whose_wait_for_the_standby_was_cut_short_is_never_success() {
     client.execute(cancel, &[]).await.unwrap();
     assert_eq!(committing.await.unwrap(), Err(StoreError::OutcomeUnknown));
 
-    // An equal change meets what may be lost: it must wait for the standby too, and not say what it met.
+    // An equal change conflicts with a record that may be lost: it must wait for the standby too before it says so.
     let (waiting, second) = (Arc::clone(&store), put(&name));
     let mut retrying = tokio::spawn(async move { waiting.commit(second).await });
     while waiting_for_standby(&client).await == 0 {}
@@ -157,7 +157,7 @@ async fn a_commit_whose_wait_for_the_standby_was_cut_short_is_never_success() {
 }
 
 #[tokio::test]
-async fn a_commit_that_waits_for_a_standby_that_is_away_is_given_up_after_ten_seconds() {
+async fn a_commit_that_waits_for_an_unavailable_standby_times_out_after_ten_seconds() {
     let (server, client) = server().await;
     let store = PostgresStore::open(Options::new(server.url())).await.unwrap();
     set(&server, &client, "synchronous_standby_names", "nobody").await;
@@ -166,7 +166,7 @@ async fn a_commit_that_waits_for_a_standby_that_is_away_is_given_up_after_ten_se
         attempt += 1;
         let began = tokio::time::Instant::now();
         match store.commit(put(&format!("r{attempt}"))).await {
-            // The server takes the setting up in its own time.
+            // The server applies the setting after a while.
             Ok(_) => {}
             Err(error) => {
                 assert_eq!(error, StoreError::OutcomeUnknown);
@@ -175,7 +175,7 @@ async fn a_commit_that_waits_for_a_standby_that_is_away_is_given_up_after_ten_se
         }
     };
     assert!((9..15).contains(&waited.as_secs()), "{waited:?}");
-    // The standby is back, and everything goes on.
+    // Without the standby commits succeed again.
     set(&server, &client, "synchronous_standby_names", "").await;
     assert!(matches!(store.commit(put("after")).await, Ok(Outcome::Committed { .. })));
 }
@@ -187,13 +187,14 @@ async fn a_server_that_became_unsafe_is_not_written_to_by_new_connections() {
     assert!(matches!(store.commit(put("before")).await, Ok(Outcome::Committed { .. })));
     set(&server, &client, "synchronous_commit", "off").await;
     // As after a failover: all connections are new.
-    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'";
+    let terminate =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'";
     let mut refused = None;
     for attempt in 0..50 {
-        client.execute(cut, &[]).await.unwrap();
+        client.execute(terminate, &[]).await.unwrap();
         match store.commit(put(&format!("r{attempt}"))).await {
-            Err(StoreError::Unavailable(why)) if why.to_string().contains("synchronous_commit") => {
-                refused = Some(why);
+            Err(StoreError::Unavailable(cause)) if cause.to_string().contains("synchronous_commit") => {
+                refused = Some(cause);
                 break;
             }
             _ => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
@@ -205,7 +206,7 @@ async fn a_server_that_became_unsafe_is_not_written_to_by_new_connections() {
 #[tokio::test]
 async fn with_root_certificates_connections_are_encrypted_and_the_server_is_checked() {
     let (server, client) = server().await;
-    // The server makes its own certificate, in its data folder.
+    // The server creates its own certificate, in its data folder.
     let openssl = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
         -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE -keyout server.key -out server.crt";
     client.batch_execute(&format!("COPY (SELECT 1) TO PROGRAM '{openssl} 2>&1'")).await.unwrap();
@@ -223,7 +224,7 @@ async fn with_root_certificates_connections_are_encrypted_and_the_server_is_chec
     let options = |url: &str, file| Options { root_certificates: Some(file), ..Options::new(url) };
     let store = PostgresStore::open(options(&by_name, good.clone())).await.unwrap();
     assert!(matches!(store.commit(put("r")).await, Ok(Outcome::Committed { .. })));
-    let clear = client
+    let unencrypted = client
         .query_one(
             "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
              WHERE a.application_name = 'countersign' AND NOT s.ssl",
@@ -231,7 +232,7 @@ async fn with_root_certificates_connections_are_encrypted_and_the_server_is_chec
         )
         .await
         .unwrap();
-    assert_eq!(clear.get::<_, i64>(0), 0, "no connection is in the clear");
+    assert_eq!(unencrypted.get::<_, i64>(0), 0, "every connection is encrypted");
 
     let other_name = server.url().replace("host=127.0.0.1", "host=elsewhere.example hostaddr=127.0.0.1");
     assert!(PostgresStore::open(options(&other_name, good)).await.is_err(), "another name");

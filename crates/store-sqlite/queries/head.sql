@@ -1,3 +1,3 @@
 SELECT counter
-FROM mailboxes
+FROM mailbox
 WHERE tenant = ?1 AND name = ?2

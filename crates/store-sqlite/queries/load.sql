@@ -1,3 +1,3 @@
 SELECT kind, id, version, content
-FROM records
+FROM record
 WHERE tenant = ?1 AND kind = ?2 AND id = ?3

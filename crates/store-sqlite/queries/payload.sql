@@ -1,3 +1,3 @@
-SELECT bytes
-FROM payloads
+SELECT content
+FROM payload
 WHERE id = ?1 AND tenant = ?2

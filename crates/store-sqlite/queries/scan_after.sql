@@ -1,5 +1,5 @@
 SELECT kind, id, version, content
-FROM records
+FROM record
 WHERE tenant = ?1 AND kind = ?2 AND id > ?3
 ORDER BY id
 LIMIT ?4

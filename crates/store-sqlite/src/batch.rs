@@ -1,50 +1,48 @@
-//! Several changes in one transaction: one sync of the disk for all of them, an outcome for each.
+//! Writes several changes in one transaction: one sync of the disk for all of them, an outcome for each.
 
 use countersign_core::store::{Change, Outcome, StoreError};
 use countersign_wire::timestamp::Timestamp;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::{clock::Clock, commit::commit, rows::store_error};
+use crate::{clock::Clock, commit::commit, error::store_error};
 
-/// What became of one change.
-pub(crate) type Answer = Result<Outcome, StoreError>;
+/// For one change of a batch.
+pub(crate) type CommitResult = Result<Outcome, StoreError>;
 
-/// Commits `changes` together. An answer for each, in their order, or one error for all.
+/// Commits `changes` together. Returns a result for each, in their order, or one error for all.
 pub(crate) fn write(
     conn: &mut Connection,
     clock: &Clock,
     changes: &[&Change],
-) -> Result<Vec<Answer>, StoreError> {
-    // Immediate: it is here that another process is waited for, and the guards are checked after it.
-    let mut tx = conn
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(|error| store_error(&error))?;
-    let mut answers = Vec::new();
+) -> Result<Vec<CommitResult>, StoreError> {
+    // Immediate: waits here for other processes that write, so that the guards are checked after them.
+    let mut tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(store_error)?;
+    let mut results = Vec::new();
     for change in changes {
-        answers.push(write_one(&mut tx, change, clock.now())?);
+        results.push(write_one(&mut tx, change, clock.now())?);
     }
     tx.commit().map_err(|error| {
-        // The log may have reached the disk even so, and a restart would find it there.
-        tracing::error!(%error, changes = answers.len(), "a commit failed; its outcome is unknown");
+        // The log may have reached the disk anyway; then the changes are there after a restart.
+        tracing::error!(%error, changes = results.len(), "the commit of a batch failed; its outcome is unknown");
         StoreError::OutcomeUnknown
     })?;
-    Ok(answers)
+    Ok(results)
 }
 
-/// The outer error is one that has ended the whole transaction.
-fn write_one(tx: &mut Transaction<'_>, change: &Change, now: Timestamp) -> Result<Answer, StoreError> {
-    let mut savepoint = tx.savepoint().map_err(|error| store_error(&error))?;
+/// The outer error means that the whole transaction was rolled back.
+fn write_one(tx: &mut Transaction<'_>, change: &Change, now: Timestamp) -> Result<CommitResult, StoreError> {
+    let mut savepoint = tx.savepoint().map_err(store_error)?;
     match commit(&savepoint, change, now) {
         Ok(outcome) => {
-            savepoint.commit().map_err(|error| store_error(&error))?;
+            savepoint.commit().map_err(store_error)?;
             Ok(Ok(outcome))
         }
         Err(error) => {
-            tracing::warn!(%error, "a change failed");
-            // A full disk, for instance, makes SQLite roll back everything; then this fails.
+            tracing::warn!(%error, "SQLite rejected a change; it is rolled back, the rest of its batch is not");
+            // SQLite rolls back the whole transaction if, for instance, the disk is full; then this fails.
             match savepoint.rollback() {
-                Ok(()) => Ok(Err(store_error(&error))),
-                Err(_) => Err(store_error(&error)),
+                Ok(()) => Ok(Err(store_error(error))),
+                Err(_) => Err(store_error(error)),
             }
         }
     }
@@ -59,7 +57,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{open, reads, schema};
+    use crate::{connect, migrations, reads};
 
     fn put(id: &str, size: usize) -> Change {
         let content = Bytes::from(vec![b'x'; size]);
@@ -71,12 +69,12 @@ mod tests {
 
     fn database() -> (TempDir, Connection) {
         let folder = TempDir::new().unwrap();
-        let mut conn = open::for_writing(&folder.path().join("db"), Duration::ZERO).unwrap();
-        schema::migrate(&mut conn).unwrap();
+        let mut conn = connect::for_writing(&folder.path().join("db"), Duration::ZERO).unwrap();
+        migrations::migrate(&mut conn).unwrap();
         (folder, conn)
     }
 
-    fn is_there(conn: &Connection, change: &Change) -> bool {
+    fn exists(conn: &Connection, change: &Change) -> bool {
         reads::record(conn, &change.tenant, &change.puts[0].key).unwrap().is_some()
     }
 
@@ -88,7 +86,7 @@ mod tests {
             "PRAGMA foreign_keys = ON;
              CREATE TABLE parent (id INTEGER PRIMARY KEY);
              CREATE TABLE child (id REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-             CREATE TRIGGER fail AFTER INSERT ON records WHEN NEW.id = 'bad'
+             CREATE TRIGGER fail AFTER INSERT ON record WHEN NEW.id = 'bad'
              BEGIN INSERT INTO child VALUES (1); END;",
         )
         .unwrap();
@@ -99,9 +97,9 @@ mod tests {
             Err(StoreError::OutcomeUnknown),
             "for all of the batch"
         );
-        assert!(!is_there(&conn, &good));
+        assert!(!exists(&conn, &good));
         assert!(matches!(write(&mut conn, &clock, &[&good]).unwrap()[..], [Ok(_)]));
-        assert!(is_there(&conn, &good));
+        assert!(exists(&conn, &good));
     }
 
     #[test]
@@ -111,19 +109,19 @@ mod tests {
         conn.pragma_update(None, "max_page_count", pages + 10).unwrap();
         let clock = Clock::system();
         let (small, large) = (put("small", 1), put("large", 1_000_000));
-        let answers = write(&mut conn, &clock, &[&small, &large]);
-        assert!(matches!(answers, Err(StoreError::Unavailable(_))), "{answers:?}");
-        assert!(!is_there(&conn, &small) && !is_there(&conn, &large));
-        assert!(matches!(write(&mut conn, &clock, &[&small]).unwrap()[..], [Ok(_)]), "there is room for it");
+        let results = write(&mut conn, &clock, &[&small, &large]);
+        assert!(matches!(results, Err(StoreError::Unavailable(_))), "{results:?}");
+        assert!(!exists(&conn, &small) && !exists(&conn, &large));
+        assert!(matches!(write(&mut conn, &clock, &[&small]).unwrap()[..], [Ok(_)]), "it fits");
     }
 
     #[test]
     fn a_change_sees_what_an_earlier_one_of_its_batch_wrote() {
         let (_folder, mut conn) = database();
         let (first, again) = (put("a", 1), put("a", 2));
-        let answers = write(&mut conn, &Clock::system(), &[&first, &again]).unwrap();
-        let [Ok(Outcome::Committed { .. }), Ok(Outcome::Conflict { current, .. })] = &answers[..] else {
-            panic!("{answers:?}")
+        let results = write(&mut conn, &Clock::system(), &[&first, &again]).unwrap();
+        let [Ok(Outcome::Committed { .. }), Ok(Outcome::Conflict { current, .. })] = &results[..] else {
+            panic!("{results:?}")
         };
         assert!(matches!(&current[..], [Some(record)] if record.version == 1 && record.content.len() == 1));
     }

@@ -1,4 +1,4 @@
-//! The store's time. The one file that reads the machine's.
+//! The store's clock. The only file that reads the machine's.
 
 use std::{
     sync::{
@@ -10,17 +10,16 @@ use std::{
 
 use countersign_wire::timestamp::Timestamp;
 
-/// Where a store has its time from. Clones share it.
+/// The source of the store's time. Clones share it.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The machine's time, for production.
+    /// For production: monotonic.
     System(SystemClock),
-    /// A time that stands still until it is set, for tests.
+    /// For tests: advances only when it is set.
     Manual(ManualClock),
 }
 
 impl Clock {
-    /// The machine's time.
     pub fn system() -> Self {
         Self::System(SystemClock { latest: Arc::new(AtomicI64::new(i64::MIN)) })
     }
@@ -33,8 +32,7 @@ impl Clock {
     }
 }
 
-/// The machine's time, except that it never runs backwards: what has expired stays expired when somebody
-/// sets the machine's clock back.
+/// The machine's time, but monotonic: what has expired stays expired when the machine's clock is set back.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     latest: Arc<AtomicI64>,
@@ -48,27 +46,29 @@ impl SystemClock {
     }
 }
 
-/// A time that stands still until it is set. Clones share it.
+/// Does not advance by itself. Clones share the time.
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     unix_micros: Arc<AtomicI64>,
 }
 
 impl ManualClock {
-    /// A clock that stands at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self { unix_micros: Arc::new(AtomicI64::new(now.unix_micros())) }
     }
 
-    /// Moves it, in either direction.
+    /// May also go back.
     pub fn set(&self, now: Timestamp) {
         self.unix_micros.store(now.unix_micros(), Ordering::SeqCst);
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the store's clock is the clock, and this is it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the store's clock is the one place that may read the machine's"
+)]
 fn machine_micros() -> i64 {
-    // A machine that believes to be before 1970 is taken to be in 1970.
+    // A time before 1970 counts as 1970.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)
 }

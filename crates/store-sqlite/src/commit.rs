@@ -1,4 +1,4 @@
-//! One change, within a transaction that somebody else ends.
+//! Writes one change, within a transaction that the caller ends.
 
 use countersign_core::store::{Change, Guard, Outcome, Record};
 use countersign_wire::timestamp::Timestamp;
@@ -6,9 +6,9 @@ use rusqlite::{Connection, Result, params};
 
 use crate::{mailboxes, reads, rows};
 
-/// Writes `change` if its guards hold.
+/// Writes `change` if all of its guards are satisfied.
 pub(crate) fn commit(conn: &Connection, change: &Change, now: Timestamp) -> Result<Outcome> {
-    if let Some(current) = broken_guards(conn, change, now)? {
+    if let Some(current) = conflict(conn, change, now)? {
         return Ok(Outcome::Conflict { current, now });
     }
     write_records(conn, change)?;
@@ -21,16 +21,16 @@ pub(crate) fn commit(conn: &Connection, change: &Change, now: Timestamp) -> Resu
     Ok(Outcome::Committed { now, numbers })
 }
 
-/// The records behind the guards, if one of the guards does not hold.
-fn broken_guards(conn: &Connection, change: &Change, now: Timestamp) -> Result<Option<Vec<Option<Record>>>> {
+/// The records that the guards name, if one of the guards is not satisfied.
+fn conflict(conn: &Connection, change: &Change, now: Timestamp) -> Result<Option<Vec<Option<Record>>>> {
     let mut current = Vec::new();
-    let mut all_hold = true;
+    let mut all_satisfied = true;
     for guard in &change.guards {
         let record = match guard.key() {
             Some(key) => reads::record(conn, &change.tenant, key)?,
             None => None,
         };
-        all_hold &= match guard {
+        all_satisfied &= match guard {
             Guard::Absent(_) => record.is_none(),
             Guard::Version(_, version) => record.as_ref().is_some_and(|record| record.version == *version),
             Guard::Before(end) => now < *end,
@@ -39,18 +39,18 @@ fn broken_guards(conn: &Connection, change: &Change, now: Timestamp) -> Result<O
             current.push(record);
         }
     }
-    Ok(if all_hold { None } else { Some(current) })
+    Ok(if all_satisfied { None } else { Some(current) })
 }
 
 fn write_records(conn: &Connection, change: &Change) -> Result<()> {
     let tenant = change.tenant.as_str();
     for key in &change.deletes {
-        conn.prepare_cached("DELETE FROM records WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
+        conn.prepare_cached("DELETE FROM record WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
             .execute(params![tenant, key.kind.number(), key.id])?;
     }
     for put in &change.puts {
         conn.prepare_cached(
-            "INSERT INTO records (tenant, kind, id, version, content) VALUES (?1, ?2, ?3, 1, ?4)
+            "INSERT INTO record (tenant, kind, id, version, content) VALUES (?1, ?2, ?3, 1, ?4)
              ON CONFLICT DO UPDATE SET version = version + 1, content = excluded.content",
         )?
         .execute(params![tenant, put.key.kind.number(), put.key.id, put.content.as_ref()])?;
@@ -58,21 +58,21 @@ fn write_records(conn: &Connection, change: &Change) -> Result<()> {
     Ok(())
 }
 
-/// Large ones too: with a single writer, a lane of their own would not let anybody pass.
+/// Large payloads too: there is only one writer, so writing them separately would delay the other changes as much.
 fn write_payloads(conn: &Connection, change: &Change) -> Result<()> {
     let tenant = change.tenant.as_str();
     for (id, bytes) in &change.payloads {
-        conn.prepare_cached("INSERT INTO payloads (id, tenant, bytes) VALUES (?1, ?2, ?3)")?
-            .execute(params![rows::payload_key(*id), tenant, bytes.as_ref()])?;
+        conn.prepare_cached("INSERT INTO payload (id, tenant, content) VALUES (?1, ?2, ?3)")?
+            .execute(params![rows::payload_id_bytes(*id), tenant, bytes.as_ref()])?;
     }
     for id in &change.drop_payloads {
-        conn.prepare_cached("DELETE FROM payloads WHERE id = ?1 AND tenant = ?2")?
-            .execute(params![rows::payload_key(*id), tenant])?;
+        conn.prepare_cached("DELETE FROM payload WHERE id = ?1 AND tenant = ?2")?
+            .execute(params![rows::payload_id_bytes(*id), tenant])?;
     }
     Ok(())
 }
 
-/// What has been looked at goes first, so that it can be due again at the same time.
+/// Deletes first, so that a record can become due again at the same time.
 fn write_due(conn: &Connection, change: &Change) -> Result<()> {
     let tenant = change.tenant.as_str();
     for (at, key) in &change.no_longer_due {
@@ -89,16 +89,16 @@ fn write_due(conn: &Connection, change: &Change) -> Result<()> {
 }
 
 fn write_audit(conn: &Connection, change: &Change, now: Timestamp) -> Result<()> {
-    for line in &change.audit {
+    for row in &change.audit {
         conn.prepare_cached(
             "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
         .execute(params![
             change.tenant.as_str(),
             now.unix_micros(),
-            line.subject.kind.number(),
-            line.subject.id,
-            line.event.as_ref(),
+            row.subject.kind.number(),
+            row.subject.id,
+            row.event.as_ref(),
         ])?;
     }
     Ok(())

@@ -1,23 +1,47 @@
 //! The store of a single node: one SQLite file.
 //!
-//! All changes go through one writer (`writer`), which takes whatever waits, writes it in one transaction
-//! (`batch`, `commit`, `mailboxes`) and answers when it is durable. Reads (`reads`) have connections of their
-//! own (`pool`) and never wait for the writer. `open` and `schema` prepare the file, `rows` translates.
+//! Each line imports only from the lines above it.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the store's time | `clock` |
+//! | what can be configured; why opening fails, SQLite's errors | `options`, `error` |
+//! | connections, with the settings that make a commit durable | `connect` |
+//! | the schema | `migrations/`, applied by `migrations` |
+//! | conversion between the port's types and rows | `rows` |
+//! | reads, and their connections | `reads` with `queries/`, `pool` |
+//! | one change: guards, records, payloads, deliveries | `mailboxes`, `commit` |
+//! | several changes in one transaction | `batch` |
+//! | the queue, the writer's thread, replies | `writer` |
+//! | the [`Store`](countersign_core::store::Store) itself | `store` |
+//!
+//! `store-postgres` has the same files, except that its queue, which several writers need, has a file of its own, and
+//! that it plans a batch in memory (`plan`, `statements`, `columns`) instead of writing change by change.
 
-mod batch;
 mod clock;
-mod commit;
-mod mailboxes;
-mod open;
+
+mod error;
 mod options;
+
+mod connect;
+
+mod migrations;
+
+mod rows;
+
 mod pool;
 mod reads;
-mod rows;
-mod schema;
-mod store;
+
+mod commit;
+mod mailboxes;
+
+mod batch;
+
 mod writer;
 
+mod store;
+
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use open::OpenError;
+pub use error::OpenError;
 pub use options::Options;
 pub use store::SqliteStore;

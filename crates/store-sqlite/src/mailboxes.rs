@@ -1,6 +1,6 @@
-//! What a change does to mailboxes: deliveries out, marks on, deliveries in.
+//! What a change does to mailboxes: removes deliveries, marks them, adds new ones.
 
-use countersign_core::store::{Mailbox, Mark, NewDelivery, Removal};
+use countersign_core::store::{Mailbox, Mark, MarkKind, NewDelivery, Removal};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, Result, params};
 
@@ -12,8 +12,8 @@ pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal])
             Removal::ByNumber { mailbox, number } => remove_one(conn, tenant, mailbox, *number)?,
             Removal::BySubject { subject, msg_types } => {
                 for (mailbox, delivery) in reads::deliveries_by_subject(conn, tenant, &subject.id)? {
-                    let named = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
-                    if named && delivery.subject == *subject {
+                    let is_listed = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
+                    if is_listed && delivery.subject == *subject {
                         remove_one(conn, tenant, &mailbox, delivery.number)?;
                     }
                 }
@@ -24,34 +24,36 @@ pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal])
 }
 
 fn remove_one(conn: &Connection, tenant: &TenantId, mailbox: &Mailbox, number: u64) -> Result<()> {
-    let (mailbox, number) = (mailbox.to_string(), rows::integer(number));
-    let place = params![tenant.as_str(), mailbox, number];
-    conn.prepare_cached("DELETE FROM deliveries WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
-        .execute(place)?;
-    conn.prepare_cached("DELETE FROM marks WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
-        .execute(place)?;
+    let (mailbox, number) = (mailbox.to_string(), rows::to_i64(number));
+    let key = params![tenant.as_str(), mailbox, number];
+    conn.prepare_cached("DELETE FROM delivery WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
+        .execute(key)?;
+    conn.prepare_cached("DELETE FROM mark WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3")?
+        .execute(key)?;
     Ok(())
 }
 
 pub(crate) fn mark(conn: &Connection, tenant: &TenantId, marks: &[Mark]) -> Result<()> {
     for mark in marks {
         conn.prepare_cached(
-            "INSERT INTO marks (tenant, mailbox, number, reader, flags) SELECT ?1, ?2, ?3, ?4, ?5
-             WHERE EXISTS (SELECT 1 FROM deliveries WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3)
-             ON CONFLICT DO UPDATE SET flags = flags | excluded.flags",
+            "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+             WHERE EXISTS (SELECT 1 FROM delivery WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3)
+             ON CONFLICT DO UPDATE SET
+                 hidden = hidden OR excluded.hidden, acknowledged = acknowledged OR excluded.acknowledged",
         )?
         .execute(params![
             tenant.as_str(),
             mark.mailbox.to_string(),
-            rows::integer(mark.number),
+            rows::to_i64(mark.number),
             mark.reader.as_str(),
-            rows::flag(mark.kind),
+            mark.kind == MarkKind::Hidden,
+            mark.kind == MarkKind::Acknowledged,
         ])?;
     }
     Ok(())
 }
 
-/// The numbers of the deliveries, in their order.
+/// Returns the numbers of the deliveries, in their order.
 pub(crate) fn deliver(
     conn: &Connection,
     tenant: &TenantId,
@@ -65,24 +67,24 @@ fn deliver_one(conn: &Connection, tenant: &TenantId, delivery: &NewDelivery, now
     let mailbox = delivery.mailbox.to_string();
     let number = conn
         .prepare_cached(
-            "INSERT INTO mailboxes (tenant, name, counter) VALUES (?1, ?2, 1)
+            "INSERT INTO mailbox (tenant, name, counter) VALUES (?1, ?2, 1)
              ON CONFLICT DO UPDATE SET counter = counter + 1 RETURNING counter",
         )?
         .query_row(params![tenant.as_str(), mailbox], rows::counter)?;
     conn.prepare_cached(
-        "INSERT INTO deliveries
+        "INSERT INTO delivery
              (tenant, mailbox, number, msg_id, msg_type, subject_kind, subject_id, payload, at, until)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         tenant.as_str(),
         mailbox,
-        rows::integer(number),
+        rows::to_i64(number),
         delivery.msg_id.as_str(),
         delivery.msg_type.as_str(),
         delivery.subject.kind.number(),
         delivery.subject.id,
-        delivery.payload.map(rows::payload_key),
+        delivery.payload.map(rows::payload_id_bytes),
         now.unix_micros(),
         delivery.until.unix_micros(),
     ])?;

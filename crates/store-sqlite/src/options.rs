@@ -1,23 +1,23 @@
-//! What can be chosen when a store is opened.
+//! What can be configured when the store is opened.
 
 use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// How a store works. [`Options::default`] is for production.
+/// [`Options::default`] is for production.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Whether changes that wait at the same time share a transaction, and so one sync of the disk.
+    /// Whether changes that are queued at the same time share a transaction, and so one sync of the disk. Off only for
+    /// measurements.
     pub batching: bool,
-    /// How many changes may wait for the writer. One more is refused as overload.
+    /// Changes that may be queued; one more is rejected as overload.
     pub queued_changes: usize,
-    /// How many bytes of content may wait for the writer. One change alone may always wait.
+    /// Bytes of content that may be queued. A single change may always be queued.
     pub queued_bytes: u32,
-    /// How many reads may go on at once.
+    /// Connections for reading, and so concurrent reads.
     pub readers: usize,
     /// How long to wait for another process that writes to the same file.
     pub busy_timeout: Duration,
-    /// Where the time is from.
     pub clock: Clock,
 }
 

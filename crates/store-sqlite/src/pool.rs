@@ -1,4 +1,4 @@
-//! Connections for reading: a few, each used by one question at a time, off the async threads.
+//! Pooled connections for reading. Each serves one read at a time, on a blocking thread.
 
 use std::{
     path::PathBuf,
@@ -10,63 +10,58 @@ use countersign_core::store::StoreError;
 use rusqlite::Connection;
 use tokio::{sync::Semaphore, task};
 
-use crate::{open, rows::store_error};
+use crate::{connect, error::store_error};
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    source: Arc<Source>,
+    connections: Arc<Connections>,
     permits: Arc<Semaphore>,
 }
 
-/// Where connections come from and go back to.
 #[derive(Debug)]
-struct Source {
+struct Connections {
     path: PathBuf,
     busy_timeout: Duration,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Pool {
-    /// A pool that opens up to `size` connections, each when it is first needed.
+    /// Opens up to `size` connections, each when it is first needed.
     pub(crate) fn new(path: PathBuf, busy_timeout: Duration, size: usize) -> Self {
-        let source = Source { path, busy_timeout, idle: Mutex::default() };
-        Self { source: Arc::new(source), permits: Arc::new(Semaphore::new(size.max(1))) }
+        let connections = Connections { path, busy_timeout, idle: Mutex::default() };
+        Self { connections: Arc::new(connections), permits: Arc::new(Semaphore::new(size.max(1))) }
     }
 
-    /// Answers one question. All that it reads is of the same moment.
+    /// Runs `query` in one snapshot of the database.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permit = self.permits.clone().acquire_owned().await.map_err(|error| unavailable(&error))?;
-        let source = self.source.clone();
-        let answer = task::spawn_blocking(move || {
-            let answer = source.read(question);
+        let permit = self.permits.clone().acquire_owned().await.map_err(StoreError::unavailable)?;
+        let connections = self.connections.clone();
+        let result = task::spawn_blocking(move || {
+            let result = connections.read(query);
             drop(permit);
-            answer.map_err(|error| store_error(&error))
+            result.map_err(store_error)
         });
-        answer.await.map_err(|error| unavailable(&error))?
+        result.await.map_err(StoreError::unavailable)?
     }
 }
 
-impl Source {
-    fn read<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+impl Connections {
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         let idle = self.idle().pop();
         let conn = match idle {
             Some(conn) => conn,
-            None => open::for_reading(&self.path, self.busy_timeout)?,
+            None => connect::for_reading(&self.path, self.busy_timeout)?,
         };
-        let answer = conn.unchecked_transaction().and_then(|snapshot| question(&snapshot));
-        // A connection whose question panicked doesn't come here, and a new one takes its place.
+        let result = conn.unchecked_transaction().and_then(|snapshot| query(&snapshot));
+        // If the query panics, its connection is dropped, and a later read opens a new one.
         self.idle().push(conn);
-        answer
+        result
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn unavailable(error: &impl ToString) -> StoreError {
-    StoreError::unavailable(error.to_string())
 }

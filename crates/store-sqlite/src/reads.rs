@@ -1,8 +1,8 @@
-//! What is read, one function for each question. The SQL is in `queries/`, where a test asks for its plans.
+//! The reads, one function each. The SQL is in `queries/`, so that a test can check the plan of every file.
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryQuery, Due, Key, Kind, Mailbox, MailboxKey, PayloadId, Record,
+    Delivery, DeliveryQuery, Due, Key, Kind, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -34,7 +34,7 @@ pub(crate) fn scan(
 
 pub(crate) fn payload(conn: &Connection, tenant: &TenantId, id: PayloadId) -> Result<Option<Bytes>> {
     conn.prepare_cached(include_str!("../queries/payload.sql"))?
-        .query_row(params![rows::payload_key(id), tenant.as_str()], rows::payload)
+        .query_row(params![rows::payload_id_bytes(id), tenant.as_str()], rows::payload)
         .optional()
 }
 
@@ -44,10 +44,10 @@ pub(crate) fn deliveries(
     query: &DeliveryQuery,
     now: Timestamp,
 ) -> Result<Vec<Delivery>> {
-    let needed_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
-    // Without a reader there is no mark to be found, since nothing equals NULL.
+    let until_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
+    // Without a reader no mark matches, because nothing equals NULL.
     let reader = query.unless_marked.as_ref().map(|(reader, _)| reader.as_str());
-    let flag = query.unless_marked.as_ref().map(|(_, mark)| rows::flag(*mark));
+    let hidden = query.unless_marked.as_ref().map(|(_, mark)| *mark == MarkKind::Hidden);
     let mailbox = query.mailbox.to_string();
     all(
         conn,
@@ -55,10 +55,10 @@ pub(crate) fn deliveries(
         params![
             tenant.as_str(),
             mailbox,
-            rows::integer(query.after),
-            needed_after,
+            rows::to_i64(query.after),
+            until_after,
             reader,
-            flag,
+            hidden,
             query.limit
         ],
         rows::delivery,

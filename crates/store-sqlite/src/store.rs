@@ -1,4 +1,4 @@
-//! The port, answered by the writer and the readers.
+//! The store: opens the file, starts the writer, and implements the port.
 
 use std::path::Path;
 
@@ -10,12 +10,13 @@ use countersign_core::store::{
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
-use crate::{Clock, OpenError, Options, open, pool::Pool, reads, schema, writer::Writer};
+use crate::{
+    clock::Clock, connect, error::OpenError, migrations, options::Options, pool::Pool, reads, writer::Writer,
+};
 
-/// A store in one file. Several, even of several processes, may have the same file.
+/// A store in one file. Several stores, of several processes too, may have the same file open.
 ///
-/// When it is dropped, what is queued is still written, in the background; [`SqliteStore::close`] waits for
-/// it.
+/// When it is dropped, its writer commits what is queued, in the background; [`SqliteStore::close`] waits for it.
 #[derive(Debug)]
 pub struct SqliteStore {
     clock: Clock,
@@ -24,19 +25,19 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file at `path`, makes it where there is none, and brings it to this version's schema.
+    /// Opens the file at `path`, creates it if it does not exist, and migrates the schema.
     ///
     /// Blocks, for at most a few times [`Options::busy_timeout`].
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let mut conn = open::for_writing(path, options.busy_timeout)?;
-        schema::migrate(&mut conn)?;
+        let mut conn = connect::for_writing(path, options.busy_timeout)?;
+        migrations::migrate(&mut conn)?;
         let writer = Writer::start(conn, &options)?;
         let readers = Pool::new(path.to_owned(), options.busy_timeout, options.readers);
         Ok(Self { clock: options.clock, writer, readers })
     }
 
-    /// Ends when everything that was queued is done.
+    /// Commits everything that is queued, then ends the writer.
     pub async fn close(self) {
         self.writer.close().await;
     }
@@ -84,8 +85,8 @@ impl Store for SqliteStore {
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
         let mailboxes = mailboxes.to_vec();
-        let look = move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox)).collect();
-        self.readers.read(look).await
+        let read = move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox)).collect();
+        self.readers.read(read).await
     }
 
     async fn scan(
@@ -108,7 +109,7 @@ impl Store for SqliteStore {
         self.readers.read(list).await
     }
 
-    /// None: a payload is written in the transaction of its record, so that it can't be there without it.
+    /// There are none: a payload is written in the transaction of its record.
     async fn sweep_orphans(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
         Ok(0)
     }

@@ -1,4 +1,4 @@
-//! What every store must do.
+//! The suite of all stores, on a file with a clock that the suite sets.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 struct SqliteHarness {
     folder: TempDir,
     clock: ManualClock,
-    /// Nothing only while it is opened anew.
+    /// `None` only while it is reopened.
     store: Option<Arc<SqliteStore>>,
 }
 

@@ -14,12 +14,12 @@ fn open(path: impl AsRef<Path>) -> SqliteStore {
     SqliteStore::open(path, Options::default()).unwrap()
 }
 
-/// What the port does not show: bodies and lines of the record of what happened that no change has.
+/// What the port does not show: payloads and audit rows that belong to no change.
 fn assert_nothing_is_left_over(path: &Path, changes: u64) {
     let conn = Connection::open(path).unwrap();
     let damage: String = conn.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(damage, "ok");
-    for table in ["records", "payloads", "deliveries", "due", "audit"] {
+    for table in ["record", "payload", "delivery", "due", "audit"] {
         let sql = format!("SELECT count(*) FROM {table}");
         let rows: i64 = conn.query_row(&sql, [], |row| row.get(0)).unwrap();
         assert_eq!(rows, i64::try_from(changes).unwrap(), "rows of {table}");
@@ -43,10 +43,10 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
             crash::first_id(round),
             crash::acks_before_kill(round),
         );
-        let told: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
+        let reports: Vec<CommitReport> = acked.into_iter().map(CommitReport::Acked).collect();
         let store = open(&path);
         runtime.block_on(async {
-            ledger.verify_round(&store, &told).await;
+            ledger.verify_round(&store, &reports).await;
             store.close().await;
         });
     }
@@ -55,7 +55,7 @@ fn what_was_acknowledged_outlives_a_killed_process_and_nothing_is_half_there() {
     println!("SQLite, the process killed: {ledger}");
 }
 
-/// What the check of a small database says after this.
+/// The failure of the check of a small database after this SQL.
 fn complaint_about(loss: &str) -> Option<String> {
     let runtime = Runtime::new().unwrap();
     let folder = TempDir::new().unwrap();
@@ -68,31 +68,31 @@ fn complaint_about(loss: &str) -> Option<String> {
     Some(*panicked.into_panic().downcast::<String>().unwrap())
 }
 
-/// The tests of crashes are worth as much as this: each way to lose a part is noticed.
+/// Tests the crash test: it must notice every kind of loss.
 #[test]
 fn a_loss_of_any_part_is_noticed() {
     let losses = [
-        ("DELETE FROM records", "[false, true, true, true]"),
-        ("DELETE FROM payloads", "[true, false, true, true]"),
+        ("DELETE FROM record", "[false, true, true, true]"),
+        ("DELETE FROM payload", "[true, false, true, true]"),
         ("DELETE FROM due", "[true, true, true, false]"),
-        ("DELETE FROM deliveries WHERE number = 1", "a gap in the numbers"),
-        ("DELETE FROM deliveries WHERE number = 2", "is its highest number"),
-        ("UPDATE mailboxes SET counter = counter + 1", "is its highest number"),
-        ("UPDATE records SET version = 2", "the record of change"),
-        ("UPDATE records SET content = x'00'", "the record of change"),
-        ("UPDATE payloads SET bytes = x'00'", "the payload of change"),
-        ("UPDATE deliveries SET until = 0", "the delivery of change"),
+        ("DELETE FROM delivery WHERE number = 1", "a gap in the numbers"),
+        ("DELETE FROM delivery WHERE number = 2", "is its highest number"),
+        ("UPDATE mailbox SET counter = counter + 1", "is its highest number"),
+        ("UPDATE record SET version = 2", "the record of change"),
+        ("UPDATE record SET content = x'00'", "the record of change"),
+        ("UPDATE payload SET content = x'00'", "the payload of change"),
+        ("UPDATE delivery SET until = 0", "the delivery of change"),
         ("UPDATE due SET at = at + 1", "is due"),
         ("INSERT INTO due SELECT at + 1, tenant, kind, id FROM due LIMIT 1", "is due"),
         (
-            "DELETE FROM records; DELETE FROM payloads; DELETE FROM due; DELETE FROM deliveries; \
-             DELETE FROM mailboxes",
+            "DELETE FROM record; DELETE FROM payload; DELETE FROM due; DELETE FROM delivery; \
+             DELETE FROM mailbox",
             "acknowledged, but gone",
         ),
     ];
     for (loss, complaint) in losses {
-        let told = complaint_about(loss);
-        assert!(told.as_deref().is_some_and(|told| told.contains(complaint)), "{loss}: {told:?}");
+        let found = complaint_about(loss);
+        assert!(found.as_deref().is_some_and(|found| found.contains(complaint)), "{loss}: {found:?}");
     }
     assert_eq!(complaint_about(""), None, "where nothing is lost");
 }

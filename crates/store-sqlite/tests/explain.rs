@@ -8,7 +8,6 @@ use countersign_store_sqlite::{Options, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// The steps of SQLite's plan.
 fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let mut rows = explain.raw_query();
@@ -19,7 +18,7 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     steps
 }
 
-/// The steps that would take longer with every row in the table.
+/// The steps whose cost grows with the table.
 fn slow_steps(steps: &[String]) -> Vec<&String> {
     steps.iter().filter(|step| step.contains("SCAN") || step.contains("USE TEMP B-TREE")).collect()
 }
@@ -54,7 +53,7 @@ fn every_query_searches_and_none_scans_or_sorts() {
 #[test]
 fn a_scan_and_a_sort_would_be_noticed() {
     let (_folder, conn) = database();
-    for sql in ["SELECT * FROM deliveries WHERE until > ?1", "SELECT * FROM due WHERE at <= ?1 ORDER BY id"] {
+    for sql in ["SELECT * FROM delivery WHERE until > ?1", "SELECT * FROM due WHERE at <= ?1 ORDER BY id"] {
         let steps = plan(&conn, sql);
         assert!(!slow_steps(&steps).is_empty(), "{sql}: {steps:#?}");
     }

@@ -1,11 +1,13 @@
-//! What is particular to this store: the file, its schema, the writer's queue.
+//! What only this store has: the file, its schema, the writer's queue.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{path::PathBuf, pin::pin, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
-use countersign_core::store::{Change, Guard, Key, Kind, Outcome, PayloadId, Put, Store, StoreError};
+use countersign_core::store::{
+    Change, Guard, Key, Kind, Outcome, PayloadId, Put, Store, StoreError, migrations::MigrationError,
+};
 use countersign_store_sqlite::{OpenError, Options, SqliteStore};
 use countersign_wire::id::TenantId;
 use rusqlite::Connection;
@@ -33,12 +35,12 @@ impl File {
         SqliteStore::open(self.path(), Options::default()).unwrap_err()
     }
 
-    /// A connection of somebody else.
+    /// A connection of another process.
     fn connect(&self) -> Connection {
         Connection::open(self.path()).unwrap()
     }
 
-    /// Somebody else who writes for a long time: until the transaction is rolled back.
+    /// Another process that holds the write lock until its transaction is rolled back.
     fn occupy(&self) -> Connection {
         let conn = self.connect();
         conn.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -60,7 +62,7 @@ fn put(id: impl std::fmt::Display) -> Change {
     change
 }
 
-async fn is_there(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
+async fn exists(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
     store.load(&tenant(), &[key(id)]).await.unwrap().records[0].is_some()
 }
 
@@ -68,18 +70,21 @@ async fn is_there(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
 fn a_newer_schema_is_refused() {
     let file = File::new();
     file.open(Options::default());
-    file.connect().execute("INSERT INTO migrations VALUES (7, zeroblob(32))", []).unwrap();
+    file.connect().execute("INSERT INTO migration VALUES (7, zeroblob(32))", []).unwrap();
     let error = file.open_error();
-    assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 1 }), "{error}");
+    assert!(
+        matches!(error, OpenError::Migration(MigrationError::SchemaNewer { found: 7, known: 1 })),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_changed_migration_is_refused() {
     let file = File::new();
     file.open(Options::default());
-    file.connect().execute("UPDATE migrations SET checksum = zeroblob(32)", []).unwrap();
+    file.connect().execute("UPDATE migration SET checksum = zeroblob(32)", []).unwrap();
     let error = file.open_error();
-    assert!(matches!(error, OpenError::ChangedMigration { number: 1 }), "{error}");
+    assert!(matches!(error, OpenError::Migration(MigrationError::MigrationChanged { number: 1 })), "{error}");
 }
 
 #[test]
@@ -89,14 +94,14 @@ fn a_database_without_a_write_ahead_log_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn a_file_that_is_not_a_database_is_refused() {
     let file = File::new();
     std::fs::write(file.path(), "x".repeat(4_096)).unwrap();
-    assert!(matches!(file.open_error(), OpenError::Sqlite(_)));
+    assert!(matches!(file.open_error(), OpenError::Engine(_)));
 }
 
 #[test]
-fn all_who_open_a_fresh_file_at_once_succeed() {
+fn stores_that_open_a_new_file_at_once_all_succeed() {
     for _ in 0..20 {
         let file = File::new();
         let start = std::sync::Barrier::new(4);
@@ -109,7 +114,7 @@ fn all_who_open_a_fresh_file_at_once_succeed() {
             }
         });
         let applied: i64 =
-            file.connect().query_row("SELECT count(*) FROM migrations", [], |row| row.get(0)).unwrap();
+            file.connect().query_row("SELECT count(*) FROM migration", [], |row| row.get(0)).unwrap();
         assert_eq!(applied, 1);
     }
 }
@@ -119,7 +124,7 @@ async fn a_full_queue_is_overload_at_once() {
     let file = File::new();
     let store = Arc::new(file.open(Options { batching: false, queued_changes: 1, ..Options::default() }));
     let other = file.occupy();
-    // One may be with the writer, who waits for the other, and one in the queue.
+    // The writer may have taken one, which waits for the other process; one more is queued.
     let mut commits = JoinSet::new();
     for id in 0..3 {
         let store = store.clone();
@@ -130,8 +135,8 @@ async fn a_full_queue_is_overload_at_once() {
     assert_eq!(first, Err(StoreError::Overloaded));
     refused.push(id);
     other.execute_batch("ROLLBACK").unwrap();
-    while let Some(Ok((id, answer))) = commits.join_next().await {
-        match answer {
+    while let Some(Ok((id, result))) = commits.join_next().await {
+        match result {
             Ok(outcome) => assert!(matches!(outcome, Outcome::Committed { .. })),
             Err(error) => {
                 assert_eq!(error, StoreError::Overloaded);
@@ -140,7 +145,7 @@ async fn a_full_queue_is_overload_at_once() {
         }
     }
     for id in 0..3 {
-        assert_eq!(is_there(&store, id).await, !refused.contains(&id), "{id}");
+        assert_eq!(exists(&store, id).await, !refused.contains(&id), "{id}");
     }
 }
 
@@ -158,8 +163,14 @@ async fn too_many_bytes_in_the_queue_are_overload_at_once() {
     tokio::task::yield_now().await;
     assert_eq!(store.commit(put("small")).await, Err(StoreError::Overloaded));
     other.execute_batch("ROLLBACK").unwrap();
-    assert!(matches!(large.await.unwrap(), Ok(Outcome::Committed { .. })), "one alone may be of any size");
-    assert!(matches!(store.commit(put("small")).await, Ok(Outcome::Committed { .. })), "there is room again");
+    assert!(
+        matches!(large.await.unwrap(), Ok(Outcome::Committed { .. })),
+        "a single change may have any size"
+    );
+    assert!(
+        matches!(store.commit(put("small")).await, Ok(Outcome::Committed { .. })),
+        "the bytes are free again"
+    );
 }
 
 #[tokio::test]
@@ -168,16 +179,16 @@ async fn another_process_that_writes_for_too_long_is_overload() {
     let store = file.open(Options { busy_timeout: Duration::from_millis(20), ..Options::default() });
     let other = file.occupy();
     assert_eq!(store.commit(put("a")).await, Err(StoreError::Overloaded));
-    assert!(!is_there(&store, "a").await, "and reads go on meanwhile");
+    assert!(!exists(&store, "a").await, "and reads still work");
     other.execute_batch("ROLLBACK").unwrap();
     assert!(matches!(store.commit(put("a")).await, Ok(Outcome::Committed { .. })));
 }
 
 #[tokio::test]
-async fn a_change_that_fails_takes_nothing_of_its_batch_with_it() {
+async fn a_change_that_fails_does_not_fail_the_rest_of_its_batch() {
     let file = File::new();
     let store = Arc::new(file.open(Options::default()));
-    // While the other writes, changes gather into one batch.
+    // While the other process writes, changes accumulate into one batch.
     let other = file.occupy();
     let mut commits = JoinSet::new();
     for id in 0..20 {
@@ -191,13 +202,13 @@ async fn a_change_that_fails_takes_nothing_of_its_batch_with_it() {
     }
     tokio::task::yield_now().await;
     other.execute_batch("ROLLBACK").unwrap();
-    while let Some(Ok((id, answer))) = commits.join_next().await {
+    while let Some(Ok((id, result))) = commits.join_next().await {
         let bad = id % 5 == 4;
-        match answer {
+        match result {
             Ok(outcome) => assert!(!bad && matches!(outcome, Outcome::Committed { .. })),
             Err(error) => assert!(bad && matches!(error, StoreError::Unavailable(_)), "{id}: {error}"),
         }
-        assert_eq!(is_there(&store, id).await, !bad, "{id}");
+        assert_eq!(exists(&store, id).await, !bad, "{id}");
         assert_eq!(store.payloads(&tenant(), &[PayloadId(id)]).await.unwrap(), [None]);
     }
 }
@@ -210,13 +221,16 @@ async fn closing_waits_for_what_is_queued() {
     {
         let mut commit = store.commit(put("a"));
         let waited = tokio::time::timeout(Duration::ZERO, &mut commit).await;
-        assert!(waited.is_err(), "nobody waits for its answer any more");
+        assert!(waited.is_err(), "the caller stops waiting");
     }
     let mut closing = pin!(store.close());
-    assert!(tokio::time::timeout(Duration::ZERO, &mut closing).await.is_err(), "the other still writes");
+    assert!(
+        tokio::time::timeout(Duration::ZERO, &mut closing).await.is_err(),
+        "the other process still writes"
+    );
     other.execute_batch("ROLLBACK").unwrap();
     closing.await;
-    assert!(is_there(&file.open(Options::default()), "a").await);
+    assert!(exists(&file.open(Options::default()), "a").await);
 }
 
 #[tokio::test]
@@ -227,8 +241,8 @@ async fn stores_of_the_same_file_count_each_change_once() {
     for store in stores.iter().cycle().take(8) {
         let store = store.clone();
         commits.spawn(async move {
-            let mut won = 0;
-            while won < 10 {
+            let mut committed = 0;
+            while committed < 10 {
                 let version = store.load(&tenant(), &[key("a")]).await.unwrap().records[0]
                     .as_ref()
                     .map_or(0, |record| record.version);
@@ -237,7 +251,7 @@ async fn stores_of_the_same_file_count_each_change_once() {
                 let mut change = put("a");
                 change.guards.push(guard);
                 if let Outcome::Committed { .. } = store.commit(change).await.unwrap() {
-                    won += 1;
+                    committed += 1;
                 }
             }
         });
@@ -250,14 +264,14 @@ async fn stores_of_the_same_file_count_each_change_once() {
 }
 
 #[tokio::test]
-async fn what_was_not_put_there_is_corrupt_and_no_panic() {
+async fn undecodable_values_are_corrupt_and_no_panic() {
     let file = File::new();
     let store = file.open(Options::default());
     file.connect()
         .execute_batch(
             "INSERT INTO due VALUES (0, 'tenant', 99, 'unknown kind');
-             INSERT INTO records VALUES ('tenant', 9, 'below zero', -1, x'');
-             INSERT INTO deliveries VALUES ('tenant', 'nobody', 1, 'm', 'error', 1, 'subject', NULL, 0, 0);",
+             INSERT INTO record VALUES ('tenant', 9, 'below zero', -1, x'');
+             INSERT INTO delivery VALUES ('tenant', 'nobody', 1, 'm', 'error', 1, 'subject', NULL, 0, 0);",
         )
         .unwrap();
     let corrupt = |error| assert!(matches!(error, StoreError::Corrupt(_)), "{error}");

@@ -27,7 +27,7 @@ pub struct Message {
     /// The store's time of what the message is about.
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
-    /// Who caused it.
+    /// Who caused it; named as the sender beside the gateway.
     pub from: Party,
     /// Byte for byte as it was submitted, where a client submitted one.
     pub body: Bytes,

@@ -27,7 +27,7 @@ pub struct NodeId(pub String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ChannelNumber(pub u64);
 
-/// One open channel.
+/// An SSE stream or a WebSocket of an enforcer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
     pub number: ChannelNumber,

@@ -13,9 +13,9 @@ use crate::store::{Kind, Stored};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "role", content = "id", rename_all = "camelCase")]
 pub enum Role {
-    /// Submits, waits, withdraws.
+    /// Submits, waits and withdraws; can never decide.
     Enforcer(Option<EnforcerId>),
-    /// Reviews and decides.
+    /// Reviews and decides; can never submit.
     Approver(Option<ApproverId>),
     /// Runs the tenant: keys, policy, cancelling. Can neither submit nor decide.
     Operator,

@@ -20,7 +20,6 @@ pub const UNDELIVERED_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// One exchange as it is stored: everything but the bodies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// Who submitted it.
     pub enforcer: EnforcerId,
     pub artifact_type: ArtifactType,
     /// A decision must name this hash.
@@ -31,7 +30,7 @@ pub struct Exchange {
     pub expires_at: Timestamp,
     /// The mailboxes of its approvers, or the shared one.
     pub mailboxes: Vec<Mailbox>,
-    /// The `approval.request` message.
+    /// The id of the `approval.request`, the same on every channel.
     pub request: MsgId,
     /// The body as approvers get it; `None` once only the tombstone is left.
     pub artifact: Option<PayloadId>,
@@ -82,7 +81,7 @@ pub enum State {
 pub struct Decided {
     /// The decision as it was submitted; `None` once only the tombstone is left.
     pub decision: Option<PayloadId>,
-    /// The `decision.deliver` message.
+    /// The id of the `decision.deliver`, the same on every channel.
     pub msg_id: MsgId,
     /// SHA-256 of its canonical form: identifies a repeated submission of the same decision.
     pub digest: Sha256Hex,
@@ -151,9 +150,9 @@ impl Exchange {
 /// What a caller asks of an exchange. Whether the caller may see it has been checked before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command<'c> {
-    /// By an enforcer.
+    /// By an enforcer, under a request id of its choice.
     Submit { enforcer: &'c EnforcerId, artifact_hash: Sha256Hex, expires_at: Timestamp },
-    /// By an approver.
+    /// By an approver that the request is addressed to.
     Decide {
         /// Identifies a repeated submission of the same decision.
         digest: Sha256Hex,
@@ -164,9 +163,9 @@ pub enum Command<'c> {
         /// Whether the signature is valid, as far as the gateway can tell.
         signature_valid: bool,
     },
-    /// By the enforcer.
+    /// By the enforcer that submitted it.
     Withdraw,
-    /// By the operator.
+    /// By the operator of the tenant.
     Cancel,
     /// The enforcer acknowledges the decision.
     Acknowledge,
@@ -194,20 +193,15 @@ pub enum TransitionResult {
     Rejected(TransitionError),
 }
 
-/// All transitions.
+/// All transitions; there is no other way to change a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transition {
-    /// None → pending.
     Submit,
-    /// Pending → decided.
     Decide,
-    /// Decided → delivered.
+    /// The only one that does not start at pending.
     Deliver,
-    /// Pending → expired.
     Expire,
-    /// Pending → withdrawn.
     Withdraw,
-    /// Pending → cancelled.
     Cancel,
 }
 
@@ -236,7 +230,7 @@ pub enum TransitionError {
 }
 
 impl TransitionError {
-    /// What the client is told.
+    /// The failure that the client sees.
     pub fn failure(&self) -> Failure {
         match self {
             Self::NotFound => Failure::NotFound,

@@ -21,7 +21,6 @@ pub const CODE_LIFE: Duration = Duration::from_mins(10);
 /// One pairing as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pairing {
-    /// Who initiated it.
     pub enforcer: EnforcerId,
     pub enforcer_label: Option<Label>,
     pub workspace_name: Option<Label>,
@@ -66,7 +65,7 @@ pub enum PairingError {
 }
 
 impl PairingError {
-    /// What the client is told.
+    /// The failure that the client sees.
     pub fn failure(self) -> Failure {
         match self {
             Self::NotFound => Failure::NotFound,

@@ -13,9 +13,7 @@ use crate::store::{Kind, PayloadId, Stored};
 /// One prompt as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// The sender.
     pub approver: ApproverId,
-    /// The recipient.
     pub enforcer: EnforcerId,
     pub prompt_hash: Sha256Hex,
     /// The body as it was sent.

@@ -84,7 +84,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// What the client is told.
+    /// The failure that the client sees.
     pub fn failure(self) -> Failure {
         match self {
             Self::Closed => Failure::SessionClosed,

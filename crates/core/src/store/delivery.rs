@@ -171,10 +171,10 @@ pub struct DeliveryQuery {
     pub only_relevant: bool,
 }
 
-/// What [`super::Store::deliveries`] found.
+/// Deliveries of one mailbox, as [`super::Store::deliveries`] reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryPage {
-    /// Ascending by number.
+    /// In ascending order of their numbers.
     pub deliveries: Vec<Delivery>,
     /// The store's time of the read.
     pub now: Timestamp,

@@ -80,7 +80,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub kind: Kind,
-    /// Never empty.
+    /// Unique within tenant and kind; never empty.
     pub id: String,
 }
 

@@ -52,11 +52,11 @@ pub trait Store: Send + Sync + 'static {
     /// Removes payloads older than `before` that no record was ever committed for; says how many.
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 
-    /// The store's time.
+    /// The store's time, which is the only clock that decides anything.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 }
 
-/// What [`Store::load`] found.
+/// The records that [`Store::load`] read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     /// One for each key that was asked for; `None` where there is no such record.

@@ -24,7 +24,7 @@ use crate::{
     transitions::{ExchangeRef, transition_change},
 };
 
-/// Who acknowledges.
+/// Who acknowledges, and what it can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledger<'a> {
     /// Of decisions, refresh requests, prompts.

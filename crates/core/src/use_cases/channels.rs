@@ -25,7 +25,7 @@ fn nodes_tenant() -> Result<TenantId, StoreError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelRouting {
     pub decisions: bool,
-    /// Everything but decisions.
+    /// Withdrawals, refresh requests, prompts: everything but decisions.
     pub other: bool,
 }
 

@@ -19,9 +19,9 @@ use crate::{
 /// The two lists of an approver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
-    /// Pending requests.
+    /// Requests that can be decided.
     Active,
-    /// Requests that expired.
+    /// Requests that nobody decided in time.
     Expired,
 }
 
@@ -49,7 +49,6 @@ pub struct Item {
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The oldest first.
     pub items: Vec<Item>,
     /// Where the next page starts; `None` after the last.
     pub next: Option<Position>,
@@ -116,7 +115,7 @@ impl Gateway {
     }
 
     /// Reads the bodies, all in one read.
-    async fn items(&self, tenant: &TenantId, listed: Vec<(&Delivery, Exchange)>) -> Result<Vec<Item>, Error> {
+    async fn items(&self, tenant: &TenantId, listed: Vec<Listed<'_>>) -> Result<Vec<Item>, Error> {
         let ids: Vec<PayloadId> = listed
             .iter()
             .flat_map(|(_, exchange)| exchange.artifact.into_iter().chain(exchange.trace))
@@ -143,6 +142,9 @@ impl Gateway {
     }
 }
 
+/// A request on a page, before its body is read.
+type Listed<'d> = (&'d Delivery, Exchange);
+
 /// The items of a page, which also ends at [`MAX_PAGE`] bytes, and where the next page starts.
 fn cut_page<'d>(
     merged: &'d [(bool, Delivery)],
@@ -150,7 +152,7 @@ fn cut_page<'d>(
     list: List,
     from: Position,
     now: Timestamp,
-) -> Result<(Vec<(&'d Delivery, Exchange)>, Option<Position>), Error> {
+) -> Result<(Vec<Listed<'d>>, Option<Position>), Error> {
     let (mut position, mut taken, mut bytes, mut listed) = (from, 0, 0, Vec::new());
     for ((is_shared, delivery), record) in merged.iter().zip(records) {
         if let Some(exchange) = Exchange::read(record.as_ref())?

@@ -77,7 +77,7 @@ impl Gateway {
             idempotency.record(),
         );
         let load = (exchange.record(), others);
-        // A free id must be told apart from another enforcer's, so every exchange is visible here.
+        // A free id must be distinguished from another enforcer's, so every exchange is visible here.
         self.update_exchange(exchange, Viewer::Operator, &load, |known, others, now| {
             let (policy, paired, route, used) = others;
             let policy = policy.map(|policy| policy.value).unwrap_or_default();

@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitOutcome {
     Decided {
-        /// The `decision.deliver` message.
+        /// The id of the `decision.deliver`, as on any other channel.
         msg_id: MsgId,
         enforcer: EnforcerId,
         approver: ApproverId,

@@ -24,13 +24,9 @@ use countersign_core::{
 };
 use countersign_server::{
     assemble,
-    config::Config,
-    http::{
-        accept,
-        rates::{Limits, Rate},
-        router::router,
-    },
-    secrets::SystemRandom,
+    config::{Config, RateLimits},
+    net::listener,
+    random::SystemRandom,
 };
 use countersign_wire::{id::TenantId, msg_type::MsgType, timestamp::Timestamp};
 use tokio::net::TcpListener;
@@ -46,9 +42,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 async fn serve(data: PathBuf) -> Result<(), Failure> {
-    let off = Rate { per_second: 0, burst: 0 };
-    let rates = Limits { credential: off, tenant: off, address: off, failed_authentication: off };
-    let config = Config { data, rates, ..Config::default() };
+    let config = Config { data, rates: RateLimits::off(), ..Config::default() };
     let store = MemoryStore::new(Arc::default(), now);
     let doorbell = Arc::new(LocalDoorbell::default());
     let bell: Arc<LocalDoorbell> = Arc::clone(&doorbell);
@@ -67,8 +61,9 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)?;
     let drain = app.drain().clone();
     let publishing = Publishing { gateway, doorbell, tenant, recent: Arc::default() };
-    let router = router(app).route("/lab/publish/{channel}", post(publish).with_state(publishing));
-    accept::serve(listener, router, drain, accept::most_connections()).await;
+    let mut service = assemble::service(app);
+    service.router = service.router.route("/lab/publish/{channel}", post(publish).with_state(publishing));
+    listener::serve(listener, service, drain).await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The caller, from the request's credential, as the role that a handler asks for.
+//! The caller, from the request's credential, as the role that a handler acts for.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use countersign_wire::{
 };
 
 use crate::{
-    app::{App, Shared},
-    http::{accept::Peer, error_response::Refusal},
+    error::ApiError,
+    state::{AppState, SharedState},
 };
 
-/// Whoever calls, with a credential that stands.
+/// A caller with an active credential.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) tenant: TenantId,
     pub(crate) role: Role,
-    /// Names the credential.
+    /// The key id of the credential.
     pub(crate) principal: Arc<str>,
-    /// Whether it came with a ticket instead of a key.
+    /// Whether it presented a ticket instead of a key.
     pub(crate) by_ticket: bool,
-    /// How it is heard.
+    /// How its presence is recorded.
     pub(crate) transport: Transport,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Operator {
 }
 
 impl Caller {
-    pub(crate) fn enforcer(&self) -> Result<Enforcer, Refusal> {
+    pub(crate) fn enforcer(&self) -> Result<Enforcer, ApiError> {
         match &self.role {
             Role::Enforcer(only) => {
                 let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
@@ -66,7 +66,7 @@ impl Caller {
         }
     }
 
-    pub(crate) fn approver(&self) -> Result<Approver, Refusal> {
+    pub(crate) fn approver(&self) -> Result<Approver, ApiError> {
         match &self.role {
             Role::Approver(only) => {
                 let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
@@ -76,7 +76,7 @@ impl Caller {
         }
     }
 
-    /// What this caller may see.
+    /// As whom this caller reads exchanges.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
         match &self.role {
             Role::Enforcer(Some(enforcer)) => Viewer::Enforcer(enforcer),
@@ -87,7 +87,8 @@ impl Caller {
         }
     }
 
-    async fn from_parts(app: &App, parts: &Parts) -> Result<Self, Refusal> {
+    /// From an API key, or on a WebSocket from a ticket.
+    pub(super) async fn from_credential(app: &AppState, parts: &Parts) -> Result<Self, ApiError> {
         let headers = &parts.headers;
         let key = match presented_key(headers) {
             Some(key) => key,
@@ -99,8 +100,8 @@ impl Caller {
         Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
     }
 
-    /// A ticket comes as the subprotocol of a WebSocket, and nowhere else.
-    async fn from_ticket(app: &App, headers: &HeaderMap) -> Result<Self, Refusal> {
+    /// A ticket is accepted as the subprotocol of a WebSocket, and nowhere else.
+    async fn from_ticket(app: &AppState, headers: &HeaderMap) -> Result<Self, ApiError> {
         let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|value| value.to_str().ok());
         let ticket = offered.and_then(|offered| offered.trim().strip_prefix("ticket."));
         let redeemed = match ticket {
@@ -130,25 +131,25 @@ fn presented_key(headers: &HeaderMap) -> Option<ApiKey> {
 
 impl Enforcer {
     /// The enforcer that the request names; it must be the credential's.
-    pub(crate) fn acting_as(&self, app: &App, named: &EnforcerId) -> Result<EnforcerId, Refusal> {
+    pub(crate) fn acting_as(&self, app: &AppState, named: &EnforcerId) -> Result<EnforcerId, ApiError> {
         if self.only.as_ref().is_some_and(|only| only != named) {
             return Err(Failure::Forbidden.into());
         }
-        app.presence.heard(&self.tenant, named, self.transport);
+        app.presence.seen(&self.tenant, named, self.transport);
         Ok(named.clone())
     }
 
     /// The enforcer of a request that names none.
-    pub(crate) fn itself(&self, app: &App) -> Result<EnforcerId, Refusal> {
+    pub(crate) fn itself(&self, app: &AppState) -> Result<EnforcerId, ApiError> {
         let itself = match &self.only {
             Some(only) => only.clone(),
             None => EnforcerId::new("dev-enforcer").map_err(|_| Failure::Internal)?,
         };
-        app.presence.heard(&self.tenant, &itself, self.transport);
+        app.presence.seen(&self.tenant, &itself, self.transport);
         Ok(itself)
     }
 
-    /// What this caller may see.
+    /// As whom this caller reads exchanges.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
         self.only.as_ref().map_or(Viewer::AnyEnforcer, Viewer::Enforcer)
     }
@@ -156,7 +157,7 @@ impl Enforcer {
 
 impl Approver {
     /// The approver that the request names; it must be the credential's.
-    pub(crate) fn acting_as(&self, named: &ApproverId) -> Result<ApproverId, Refusal> {
+    pub(crate) fn acting_as(&self, named: &ApproverId) -> Result<ApproverId, ApiError> {
         match &self.only {
             Some(only) if only != named => Err(Failure::Forbidden.into()),
             _ => Ok(named.clone()),
@@ -164,7 +165,7 @@ impl Approver {
     }
 
     /// The approver of a request that names none.
-    pub(crate) fn itself(&self) -> Result<ApproverId, Refusal> {
+    pub(crate) fn itself(&self) -> Result<ApproverId, ApiError> {
         match &self.only {
             Some(only) => Ok(only.clone()),
             None => ApproverId::new("dev-approver").map_err(|_| Failure::Internal.into()),
@@ -172,42 +173,32 @@ impl Approver {
     }
 }
 
-impl FromRequestParts<Shared> for Caller {
-    type Rejection = Refusal;
+/// Reads the caller that the route's group has authenticated. Without one the route is in the wrong group.
+fn authenticated(parts: &Parts) -> Result<&Caller, ApiError> {
+    parts.extensions.get::<Caller>().ok_or_else(|| Failure::Internal.into())
+}
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        let peer = parts.extensions.get::<Peer>().copied();
-        app.rates.admit_address(peer)?;
-        match Self::from_parts(app, parts).await {
-            Ok(caller) => {
-                app.rates.admit(&caller.tenant, &caller.principal)?;
-                parts.extensions.insert(caller.tenant.clone());
-                if let Role::Enforcer(Some(enforcer)) = &caller.role {
-                    app.presence.heard(&caller.tenant, enforcer, Transport::Poll);
-                }
-                Ok(caller)
-            }
-            Err(refusal) => {
-                app.rates.note_failed_authentication(peer, &refusal)?;
-                Err(refusal)
-            }
-        }
+impl FromRequestParts<SharedState> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        authenticated(parts).cloned()
     }
 }
 
-impl FromRequestParts<Shared> for Enforcer {
-    type Rejection = Refusal;
+impl FromRequestParts<SharedState> for Enforcer {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        Caller::from_request_parts(parts, app).await?.enforcer()
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        authenticated(parts)?.enforcer()
     }
 }
 
-impl FromRequestParts<Shared> for Approver {
-    type Rejection = Refusal;
+impl FromRequestParts<SharedState> for Approver {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        Caller::from_request_parts(parts, app).await?.approver()
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        authenticated(parts)?.approver()
     }
 }
 
@@ -215,23 +206,23 @@ impl FromRequestParts<Shared> for Approver {
 #[derive(Debug)]
 pub(crate) struct Participant(pub(crate) Caller);
 
-impl FromRequestParts<Shared> for Participant {
-    type Rejection = Refusal;
+impl FromRequestParts<SharedState> for Participant {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        match Caller::from_request_parts(parts, app).await? {
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        match authenticated(parts)? {
             Caller { role: Role::Operator, .. } => Err(Failure::Forbidden.into()),
-            caller => Ok(Self(caller)),
+            caller => Ok(Self(caller.clone())),
         }
     }
 }
 
-impl FromRequestParts<Shared> for Operator {
-    type Rejection = Refusal;
+impl FromRequestParts<SharedState> for Operator {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refusal> {
-        match Caller::from_request_parts(parts, app).await? {
-            Caller { tenant, role: Role::Operator, .. } => Ok(Self { tenant }),
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        match authenticated(parts)? {
+            Caller { tenant, role: Role::Operator, .. } => Ok(Self { tenant: tenant.clone() }),
             _ => Err(Failure::Forbidden.into()),
         }
     }

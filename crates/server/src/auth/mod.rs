@@ -1,9 +1,9 @@
-//! Who calls. Permission shows in a handler's signature: it names the role it wants, and gets nothing else.
+//! Who calls. Each route's group says which roles may call it, and a handler's signature which role it acts for.
 
+mod access;
 mod caller;
-mod keys;
-mod standing;
+mod revocation;
 
+pub(crate) use access::{Access, authenticate};
 pub(crate) use caller::{Approver, Caller, Enforcer, Operator, Participant};
-pub(crate) use keys::Keys;
-pub(crate) use standing::Standing;
+pub(crate) use revocation::RevocationWatch;

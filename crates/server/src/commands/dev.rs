@@ -8,11 +8,10 @@ use countersign_core::{Gateway, model::credential::Role};
 use countersign_wire::id::TenantId;
 use serde::Serialize;
 
-use super::serve::{listen, until_told_to_stop};
+use super::serve::{listen, serve_until_signalled};
 use crate::{
     assemble,
-    config::{Config, Log, LogFormat, LogLevel},
-    http::rates::{Limits, Rate},
+    config::{Config, Log, LogFormat, LogLevel, RateLimits},
     telemetry,
 };
 
@@ -56,7 +55,6 @@ impl Dev {
             }
         };
         let data = self.data.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
-        let off = Rate { per_second: 0, burst: 0 };
         let config = Config {
             listen: self.listen,
             gateway_id: "dev".to_owned(),
@@ -65,7 +63,7 @@ impl Dev {
                 format: LogFormat::Text,
                 level: if self.verbose { LogLevel::Info } else { LogLevel::Warn },
             },
-            rates: Limits { credential: off, tenant: off, address: off, failed_authentication: off },
+            rates: RateLimits::off(),
             ..Config::default()
         };
         config.check()?;
@@ -79,11 +77,11 @@ impl Dev {
         } else {
             super::say(&page(&started, self.data.as_deref().map(|data| data.display().to_string())));
         }
-        until_told_to_stop(listener, app).await
+        serve_until_signalled(listener, app).await
     }
 }
 
-/// Makes the three keys. They are made anew at every start: a key is only known to whoever was shown it.
+/// Makes the three keys, new ones at every start: a key is stored nowhere and can't be shown again.
 async fn started(gateway: &Gateway, address: SocketAddr) -> anyhow::Result<Started> {
     let tenant: TenantId = "dev".parse().map_err(|rule| anyhow::anyhow!("{rule}"))?;
     let key = async |role| anyhow::Ok(gateway.create_key(&tenant, role).await?.key.expose());

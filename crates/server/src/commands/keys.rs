@@ -16,14 +16,13 @@ pub enum Keys {
     Create(Create),
     /// List the keys of a tenant.
     List(Where),
-    /// Make a key void. Running gateways notice within five seconds.
+    /// Revoke a key. Running gateways notice within five seconds.
     Revoke(Revoke),
 }
 
-/// Whose keys.
 #[derive(Debug, Args)]
 pub struct Where {
-    /// The gateway's configuration.
+    /// The configuration file of the gateway.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// The tenant: 1 to 63 lowercase letters, digits and dashes. It need not exist yet.
@@ -31,7 +30,6 @@ pub struct Where {
     tenant: TenantId,
 }
 
-/// A new key.
 #[derive(Debug, Args)]
 pub struct Create {
     #[command(flatten)]
@@ -47,7 +45,6 @@ pub struct Create {
     any: bool,
 }
 
-/// A key to be made void.
 #[derive(Debug, Args)]
 pub struct Revoke {
     #[command(flatten)]
@@ -62,9 +59,9 @@ pub struct Revoke {
 enum RoleName {
     /// Submits for an agent.
     Enforcer,
-    /// Decides.
+    /// Reviews and decides for people.
     Approver,
-    /// Runs the tenant.
+    /// Runs the tenant: keys, policy, cancelling.
     Operator,
 }
 
@@ -89,9 +86,9 @@ impl Keys {
                         "tenant {} has no key {key_id}; `keys list` shows those that it has",
                         place.tenant
                     ),
-                    revoked => revoked.context("the key may still be good: try again")?,
+                    revoked => revoked.context("the key may still be active; try again")?,
                 };
-                super::say(&format!("{key_id} is void since {at}"));
+                super::say(&format!("{key_id} is revoked since {at}"));
                 Ok(())
             }
         }

@@ -1,4 +1,4 @@
-//! What the program can be told to do.
+//! The commands of `countersign-gateway`.
 
 mod check;
 mod config;
@@ -29,7 +29,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Dev(dev) => dev.run().await,

@@ -9,7 +9,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{app::App, assemble, config::Config, http, telemetry};
+use crate::{assemble, config::Config, net::listener, state::AppState, telemetry};
 
 /// Run the gateway as a service.
 #[derive(Debug, Args)]
@@ -35,7 +35,7 @@ impl Serve {
         let app = assemble::app(&config, assemble::gateway(&config).await?)?;
         let listener = listen(config.listen).await?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
-        until_told_to_stop(listener, app).await
+        serve_until_signalled(listener, app).await
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
         }?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        // When a gateway restarts, all its clients come back at once.
+        // When a gateway restarts, all its clients reconnect at once.
         socket.listen(4_096)
     };
     bound().with_context(|| {
@@ -56,8 +56,8 @@ pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Serves until the process is told to stop, and then lets everything come to an end.
-pub(super) async fn until_told_to_stop(listener: TcpListener, app: Arc<App>) -> anyhow::Result<()> {
+/// Serves until SIGTERM or SIGINT, and then drains.
+pub(super) async fn serve_until_signalled(listener: TcpListener, app: Arc<AppState>) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let drain = app.drain().clone();
@@ -70,6 +70,6 @@ pub(super) async fn until_told_to_stop(listener: TcpListener, app: Arc<App>) -> 
         drain.begin();
     });
     let drain = app.drain().clone();
-    http::accept::serve(listener, http::router::router(app), drain, http::accept::most_connections()).await;
+    listener::serve(listener, assemble::service(app), drain).await;
     Ok(())
 }

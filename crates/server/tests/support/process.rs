@@ -163,8 +163,8 @@ fn launch_with(
         let mut said = String::new();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
             said.push_str(&line);
-            let told: Value = serde_json::from_str(&line).ok()?;
-            told["address"].as_str()?.parse().ok()
+            let received: Value = serde_json::from_str(&line).ok()?;
+            received["address"].as_str()?.parse().ok()
         });
         if let Some(address) = address {
             let log = Arc::clone(log);

@@ -1,0 +1,59 @@
+//! Which callers a route admits.
+
+use axum::http::request::Parts;
+use countersign_core::model::credential::Role;
+use countersign_wire::{failure::Failure, presence::Transport};
+
+use super::caller::Caller;
+use crate::{error::ApiError, limits::ClientAddress, state::AppState};
+
+/// Which callers a route admits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Anybody, without a credential.
+    Public,
+    /// Any active credential, whatever its role.
+    Authenticated,
+    Enforcer,
+    Approver,
+    /// Either side of exchanges, and not the operator.
+    Participant,
+    Operator,
+}
+
+impl Access {
+    fn admits(self, role: &Role) -> bool {
+        match self {
+            Self::Public | Self::Authenticated => true,
+            Self::Enforcer => matches!(role, Role::Enforcer(_)),
+            Self::Approver => matches!(role, Role::Approver(_)),
+            Self::Participant => matches!(role, Role::Enforcer(_) | Role::Approver(_)),
+            Self::Operator => matches!(role, Role::Operator),
+        }
+    }
+}
+
+/// Checks the credential, the rates and the role, and leaves the [`Caller`] in the request for the extractors.
+pub(crate) async fn authenticate(app: &AppState, access: Access, parts: &mut Parts) -> Result<(), ApiError> {
+    if access == Access::Public {
+        return Ok(());
+    }
+    let client = parts.extensions.get::<ClientAddress>().copied();
+    app.rates.admit_address(client)?;
+    let caller = match Caller::from_credential(app, parts).await {
+        Ok(caller) => caller,
+        Err(error) => {
+            app.rates.count_failed_authentication(client, &error)?;
+            return Err(error);
+        }
+    };
+    app.rates.admit(&caller.tenant, &caller.principal)?;
+    if let Role::Enforcer(Some(enforcer)) = &caller.role {
+        app.presence.seen(&caller.tenant, enforcer, Transport::Poll);
+    }
+    if !access.admits(&caller.role) {
+        return Err(Failure::Forbidden.into());
+    }
+    parts.extensions.insert(caller);
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! The configuration file. `default.toml` shows every setting; a test keeps it equal to the defaults here.
+
+mod rates;
+
+use std::{
+    net::SocketAddr,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use countersign_core::retention::Retention;
+use countersign_wire::id::GatewayId;
+use serde::Deserialize;
+
+pub use rates::{Rate, RateLimits};
+
+/// The fully commented default.
+pub const DEFAULT: &str = include_str!("default.toml");
+
+/// Every setting of an operator.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub listen: SocketAddr,
+    /// `sender.gatewayId` of what the gateway sends.
+    pub gateway_id: String,
+    /// The folder of the secret and of SQLite's file.
+    pub data: PathBuf,
+    pub store: StoreConfig,
+    pub log: Log,
+    pub rates: RateLimits,
+    pub retention: RetentionDays,
+}
+
+/// The store and how to reach it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    pub kind: StoreKind,
+    /// A libpq connection string; only with PostgreSQL.
+    pub url: Option<String>,
+    /// PEM file of the authorities that sign the server's certificate; only with PostgreSQL.
+    pub root_certificates: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreKind {
+    #[default]
+    Sqlite,
+    Postgres,
+}
+
+/// The log, which goes to stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    pub format: LogFormat,
+    pub level: LogLevel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One object per line.
+    #[default]
+    Json,
+    Text,
+}
+
+/// The least severe level that is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    /// One line for each request, too.
+    #[default]
+    Info,
+    Debug,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionDays {
+    /// Everything of an exchange, after its end.
+    pub exchange_days: NonZeroU32,
+    /// Its tombstone, after its end.
+    pub tombstone_days: NonZeroU32,
+}
+
+fn some(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}
+
+impl Default for RetentionDays {
+    fn default() -> Self {
+        Self { exchange_days: some(30), tombstone_days: some(90) }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
+            gateway_id: "countersign".to_owned(),
+            data: PathBuf::from("/var/lib/countersign"),
+            store: StoreConfig::default(),
+            log: Log::default(),
+            rates: RateLimits::default(),
+            retention: RetentionDays::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(file).with_context(|| {
+            format!("{} can't be read; print a default one with: countersign-gateway config", file.display())
+        })?;
+        let config: Self =
+            toml::from_str(&text).with_context(|| format!("{} is not as it must be", file.display()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Rejects settings that can't work, and says what to do.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if !self.listen.ip().is_loopback() {
+            bail!(
+                "listen = \"{}\" would speak plain HTTP on a network, where anybody can read credentials. Listen on \
+                 127.0.0.1 and put a reverse proxy with TLS in front of it",
+                self.listen
+            );
+        }
+        self.gateway_id()?;
+        match (self.store.kind, &self.store.url) {
+            (StoreKind::Postgres, None) => {
+                bail!(
+                    "store.kind is \"postgres\" and store.url is missing; say how to reach it: url = \"host=… user=… dbname=…\""
+                )
+            }
+            (StoreKind::Sqlite, Some(_)) => {
+                bail!(
+                    "store.url is for PostgreSQL and store.kind is \"sqlite\"; set kind = \"postgres\" or remove the url"
+                )
+            }
+            _ => {}
+        }
+        if let Some(file) = &self.store.root_certificates
+            && !file.is_file()
+        {
+            bail!("store.root_certificates: there is no file {}", file.display());
+        }
+        let days = self.retention;
+        if days.tombstone_days < days.exchange_days {
+            bail!("retention.tombstone_days must not be less than retention.exchange_days");
+        }
+        Ok(())
+    }
+
+    /// The gateway id, checked.
+    pub fn gateway_id(&self) -> anyhow::Result<GatewayId> {
+        GatewayId::new(self.gateway_id.as_str()).map_err(|rule| anyhow::anyhow!("gateway_id {rule}"))
+    }
+
+    /// The retention that core works with.
+    pub fn retention(&self) -> Retention {
+        let days = |count: NonZeroU32| Duration::from_hours(24) * count.get();
+        Retention {
+            after_end: days(self.retention.exchange_days),
+            tombstone: days(self.retention.tombstone_days),
+            ..Retention::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_default_is_the_default() {
+        assert_eq!(toml::from_str::<Config>(DEFAULT).unwrap(), Config::default());
+        // Every line that is commented out is a setting with its default value.
+        let uncommented: String = DEFAULT
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(setting) if !setting.starts_with(' ') => setting,
+                _ => line,
+            })
+            .filter(|line| !line.starts_with("url") && !line.starts_with("root_certificates"))
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert_eq!(toml::from_str::<Config>(&uncommented).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn a_typo_is_named_with_its_line() {
+        let error =
+            toml::from_str::<Config>("listen = \"127.0.0.1:1\"\nlog = { levle = \"info\" }").unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("line 2") && text.contains("levle") && text.contains("level"), "{text}");
+    }
+
+    #[test]
+    fn plain_http_on_a_network_is_refused_and_tls_is_named() {
+        for listen in ["0.0.0.0:8787", "192.0.2.1:80", "[::]:8787"] {
+            let config = Config { listen: listen.parse().unwrap(), ..Config::default() };
+            assert!(config.check().unwrap_err().to_string().contains("TLS"), "{listen}");
+        }
+        for listen in ["127.0.0.1:8787", "127.1.2.3:80", "[::1]:8787"] {
+            Config { listen: listen.parse().unwrap(), ..Config::default() }.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_half_described_is_refused() {
+        let with = |text: &str| toml::from_str::<Config>(text).unwrap().check();
+        assert!(with("[store]\nkind = \"postgres\"").unwrap_err().to_string().contains("store.url"));
+        assert!(with("[store]\nurl = \"host=x\"").unwrap_err().to_string().contains("postgres"));
+        let missing =
+            with("[store]\nkind = \"postgres\"\nurl = \"host=x\"\nroot_certificates = \"/nowhere\"");
+        assert!(missing.unwrap_err().to_string().contains("/nowhere"));
+        assert!(with("[retention]\ntombstone_days = 3").is_err());
+    }
+}

@@ -1,0 +1,11 @@
+//! What limits clients: rates, and quotas of memory and connections.
+
+mod client_address;
+mod connections;
+mod quota;
+mod rates;
+
+pub(crate) use client_address::ClientAddress;
+pub use connections::max_connections;
+pub(crate) use quota::{QuotaPermit, TenantQuota};
+pub use rates::RateLimiters;

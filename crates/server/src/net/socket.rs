@@ -1,0 +1,102 @@
+//! A socket outside of HTTP.
+
+use std::{io, time::Duration};
+
+use axum::{
+    body::Bytes,
+    http::{Response, StatusCode, header},
+};
+use bytes::BytesMut;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
+
+use crate::clock;
+
+/// A client that reads nothing of what it is sent for this long is disconnected.
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes that the system may buffer for a slow reader.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+
+/// Bytes of pipelined requests that are kept for a client.
+const MAX_PIPELINED_BYTES: usize = 64 << 10;
+
+/// A socket, with what was read from it and belongs to the next request.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) stream: TcpStream,
+    pub(crate) read: Bytes,
+}
+
+impl Socket {
+    /// Returns when the client has disconnected. What it sends meanwhile is kept for the next request.
+    pub(crate) async fn disconnected(&mut self) {
+        loop {
+            if self.stream.readable().await.is_err() {
+                return;
+            }
+            // On the heap and only while there is something to read: an idle connection has no buffer.
+            let mut chunk = Box::new([0; 1_024]);
+            match self.stream.try_read(chunk.as_mut_slice()) {
+                Ok(0) => return,
+                Ok(count) => {
+                    let mut read = BytesMut::from(self.read.as_ref());
+                    read.extend_from_slice(&chunk[..count]);
+                    self.read = read.freeze();
+                    if self.read.len() > MAX_PIPELINED_BYTES {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// For a client that is sent messages one by one: limits what the system buffers, which would be megabytes for
+    /// each.
+    pub(crate) fn limit_send_buffer(&self) {
+        if let Err(error) = rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, SEND_BUFFER_BYTES)
+        {
+            tracing::debug!(%error, "the send buffer keeps the system's size");
+        }
+    }
+
+    /// Writes the head of the answer after which HTTP is over.
+    pub(crate) async fn upgrade(&mut self, response: &Response<Bytes>) -> io::Result<()> {
+        self.write(&response_head(response)).await
+    }
+
+    /// Writes all of it, within [`WRITE_TIMEOUT`].
+    pub(crate) async fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        timeout(WRITE_TIMEOUT, self.stream.write_all(text)).await?
+    }
+
+    /// Writes a whole answer.
+    pub(crate) async fn answer(&mut self, mut response: Response<Bytes>) -> io::Result<()> {
+        let length = response.body().len();
+        if response.status() != StatusCode::NO_CONTENT {
+            response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        }
+        let mut text = response_head(&response);
+        text.extend_from_slice(response.body());
+        self.write(&text).await
+    }
+}
+
+/// The head of an answer as it is written.
+pub(crate) fn response_head<B>(response: &Response<B>) -> Vec<u8> {
+    let status = response.status();
+    let mut text =
+        format!("HTTP/1.1 {} {}\r\n", status.as_str(), status.canonical_reason().unwrap_or_default())
+            .into_bytes();
+    for (name, value) in response.headers() {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(b"\r\n");
+    }
+    text.extend_from_slice(b"date: ");
+    text.extend_from_slice(clock::http_date().as_bytes());
+    text.extend_from_slice(b"\r\n\r\n");
+    text
+}

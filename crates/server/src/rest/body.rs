@@ -1,0 +1,152 @@
+//! A request's body: its media type, its size, its shape, in this order.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use bytes::{Bytes, BytesMut};
+use countersign_core::model::idempotency::IdempotencyKey;
+use countersign_wire::{
+    FromJson, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, msg_type::MsgType, parse,
+};
+use http_body_util::BodyExt as _;
+use tokio::time::timeout;
+
+use crate::{auth::Caller, error::ApiError, limits::QuotaPermit, protocol::PROTO_JSON, state::SharedState};
+
+/// What a group of routes accepts as a body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyRules {
+    pub(crate) max_body_bytes: usize,
+    /// Whether the protocol's media type is accepted beside plain JSON.
+    pub(crate) accepts_proto: bool,
+}
+
+impl BodyRules {
+    /// Rejects a request whose declared size is too large.
+    pub(crate) fn check_declared_size(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        let declared: Option<u64> = declared.and_then(|length| length.parse().ok());
+        match declared {
+            Some(length) if length > self.max_body_bytes as u64 => Err(Failure::TooLarge.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Without a `Content-Type` it is the protocol's own; parameters are ignored; nothing is ever decompressed.
+    fn accept_media_type(&self, headers: &HeaderMap) -> bool {
+        let encoded = headers.get_all(header::CONTENT_ENCODING).iter().any(|encoding| {
+            !encoding.to_str().is_ok_and(|encoding| encoding.trim().eq_ignore_ascii_case("identity"))
+        });
+        let Some(content_type) = headers.get(header::CONTENT_TYPE) else { return !encoded };
+        let essence = content_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let is_proto = essence.eq_ignore_ascii_case(PROTO_JSON) && self.accepts_proto;
+        (is_proto || essence.eq_ignore_ascii_case("application/json")) && !encoded
+    }
+}
+
+/// The whole body must arrive within the first, and each of its chunks within the second.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A whole body in an accepted media type.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    bytes: Bytes,
+    headers: HeaderMap,
+    path: String,
+    /// Memory that is reserved for as long as the body lives.
+    _memory: QuotaPermit,
+}
+
+impl FromRequest<SharedState> for RequestBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &SharedState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        // Both are left here by the route's group. Without them the route is in none.
+        let rules = parts.extensions.get::<BodyRules>().ok_or(Failure::Internal)?;
+        let caller = parts.extensions.get::<Caller>().ok_or(Failure::Internal)?;
+        if !rules.accept_media_type(&parts.headers) {
+            return Err(Failure::MediaType.into());
+        }
+        let mut memory = app.request_memory.permit(&caller.tenant);
+        let collected = collect(body, rules.max_body_bytes, &mut memory);
+        let bytes = match timeout(BODY_TIMEOUT, collected).await {
+            Ok(collected) => collected?,
+            Err(_) => return Err(broken("did not arrive in time")),
+        };
+        Ok(Self { bytes, headers: parts.headers, path: parts.uri.path().to_owned(), _memory: memory })
+    }
+}
+
+/// Reserves memory for what has arrived, not for what is declared: a client that declares much and sends nothing costs
+/// nothing.
+async fn collect(
+    mut body: axum::body::Body,
+    max_body_bytes: usize,
+    memory: &mut QuotaPermit,
+) -> Result<Bytes, ApiError> {
+    let mut collected = BytesMut::new();
+    while let Some(frame) =
+        timeout(CHUNK_TIMEOUT, body.frame()).await.map_err(|_| broken("did not arrive in time"))?
+    {
+        let Ok(frame) = frame else { return Err(broken("broke off")) };
+        let Ok(data) = frame.into_data() else { continue };
+        if collected.len() + data.len() > max_body_bytes {
+            return Err(Failure::TooLarge.into());
+        }
+        if !memory.try_reserve(data.len()) {
+            return Err(Failure::Unavailable.into());
+        }
+        collected.extend_from_slice(&data);
+    }
+    Ok(collected.freeze())
+}
+
+fn broken(how: &'static str) -> ApiError {
+    ApiError::breaks("body", how)
+}
+
+impl RequestBody {
+    /// The envelope, for an endpoint that accepts one message type.
+    pub(crate) fn envelope(&self, msg_type: &MsgType) -> Result<Framed<'_>, ApiError> {
+        let envelope =
+            parse::<Envelope<'_>>(&self.bytes).map_err(|fault| ApiError::invalid(&fault))?.into_view();
+        if envelope.msg_type != *msg_type {
+            return Err(ApiError::from(Failure::Unsupported).for_request(&envelope.request_id));
+        }
+        Ok(envelope.into())
+    }
+
+    /// The envelope, for the acknowledgement of messages or of a prompt.
+    pub(crate) fn ack_envelope(&self) -> Result<Framed<'_>, ApiError> {
+        match self.envelope(&MsgType::AckSubmit) {
+            Err(error) if error.failure() == Failure::Unsupported => self.envelope(&MsgType::PromptAck),
+            other => other,
+        }
+    }
+
+    /// The object, for a generic endpoint: bare, or in either envelope.
+    pub(crate) fn framed(&self) -> Result<Framed<'_>, ApiError> {
+        Framed::parse(&self.bytes).map_err(|fault| ApiError::invalid(&fault))
+    }
+
+    /// An object without an envelope.
+    pub(crate) fn bare<'a, T: FromJson<'a>>(&'a self) -> Result<Verbatim<'a, T>, ApiError> {
+        parse(&self.bytes).map_err(|fault| ApiError::invalid(&fault))
+    }
+
+    /// The `Idempotency-Key`, which belongs to the caller and the path.
+    pub(crate) fn idempotency_key(&self, principal: &str) -> Result<Option<IdempotencyKey>, ApiError> {
+        let Some(key) = self.headers.get("idempotency-key") else { return Ok(None) };
+        match key.to_str() {
+            Ok(key) if (1..=256).contains(&key.len()) => {
+                Ok(Some(IdempotencyKey::new(&format!("{principal} {}", self.path), key)))
+            }
+            _ => Err(ApiError::breaks("Idempotency-Key", "must be 1 to 256 printable ASCII characters")),
+        }
+    }
+}

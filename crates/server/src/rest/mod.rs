@@ -1,0 +1,8 @@
+//! Requests and answers over HTTP.
+
+pub(crate) mod access_log;
+pub(crate) mod body;
+pub(crate) mod cursor;
+pub(crate) mod params;
+pub(crate) mod response;
+pub(crate) mod unread_body;

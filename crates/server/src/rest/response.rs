@@ -1,0 +1,186 @@
+//! Answers over HTTP: successes, and the only renderer of errors.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderName, HeaderValue, Response as HttpResponse, StatusCode, header},
+    middleware::Next,
+    response::Response,
+};
+use bytes::Bytes;
+use countersign_wire::{
+    RawObject,
+    failure::{Failure, TransportError},
+};
+use serde::Serialize;
+
+use crate::{
+    error::ApiError,
+    ids::HttpRequestId,
+    protocol::PROTO_JSON,
+    state::{AppState, SharedState},
+};
+
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const JSON: &str = "application/json";
+
+/// An answer in the protocol's own media type.
+pub(crate) fn proto(status: StatusCode, envelope: Vec<u8>) -> Response {
+    with_type(status, PROTO_JSON, envelope)
+}
+
+/// An answer in plain JSON.
+pub(crate) fn json(status: StatusCode, body: impl Serialize) -> Response {
+    with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
+}
+
+fn with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Marks an idempotent replay of an earlier answer.
+pub(crate) fn replayed(mut response: Response, replayed: bool) -> Response {
+    if replayed {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// How errors are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorForm {
+    /// An envelope with msgType `error`.
+    Envelope,
+    /// `code`, `message`, `retryable` and `details` alone.
+    Bare,
+}
+
+/// The only place where an error becomes bytes of an HTTP answer.
+pub(crate) fn render_error(
+    app: &AppState,
+    http_id: &HttpRequestId,
+    form: ErrorForm,
+    error: &ApiError,
+) -> HttpResponse<Bytes> {
+    error.log(http_id);
+    let (content_type, body) = match form {
+        ErrorForm::Bare => (JSON, bare(error)),
+        ErrorForm::Envelope => (PROTO_JSON, app.error_envelope(error, http_id)),
+    };
+    let mut response = HttpResponse::new(Bytes::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(error.failure().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Some(seconds) = error.retry_after_seconds() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if error.failure() == Failure::Unauthenticated {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn bare(error: &ApiError) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Bare<'a> {
+        #[serde(flatten)]
+        error: TransportError,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<RawObject<'a>>,
+    }
+    serde_json::to_vec(&Bare { error: error.failure().into(), details: error.details() }).unwrap_or_default()
+}
+
+/// The whole HTTP answer to a connection for which there is no file descriptor left.
+pub(crate) fn busy_answer() -> Bytes {
+    let body = bare(&Failure::Unavailable.into());
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\n\
+         content-type: {JSON}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat().into()
+}
+
+/// The headers that every answer has.
+pub(crate) fn add_common_headers<B>(response: &mut HttpResponse<B>, http_id: &HttpRequestId) {
+    http_id.put_on(response);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// Middleware of each group of routes: renders the errors of its handlers in the group's form.
+pub(crate) async fn render_errors(
+    State((app, form)): State<(SharedState, ErrorForm)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let http_id = HttpRequestId::of(&request);
+    let mut response = next.run(request).await;
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        let (parts, body) = render_error(&app, &http_id, form, &error).into_parts();
+        *response.status_mut() = parts.status;
+        *response.body_mut() = Body::from(body);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        response.headers_mut().extend(parts.headers);
+    }
+    add_common_headers(&mut response, &http_id);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt::Write as _, sync::Arc};
+
+    use axum::{
+        Router,
+        middleware::{from_fn, from_fn_with_state},
+        routing::get,
+    };
+    use countersign_core::{Gateway, notify::LocalDoorbell, retention::Retention};
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{
+        ids::assign_request_id, limits::RateLimiters, random::SystemRandom, secrets::Secret, state::AppState,
+    };
+
+    #[tokio::test]
+    async fn every_failure_has_one_status_and_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = countersign_store_sqlite::Options::default();
+        let store = countersign_store_sqlite::SqliteStore::open(folder.path().join("db"), options).unwrap();
+        let doorbell = Arc::new(LocalDoorbell::default());
+        let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemRandom), Retention::default());
+        let app = AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), RateLimiters::default());
+        let mut table = String::new();
+        for failure in Failure::ALL {
+            for form in [ErrorForm::Envelope, ErrorForm::Bare] {
+                let router: Router = Router::new()
+                    .route("/", get(|| async { ApiError::from(*failure) }))
+                    .layer(from_fn_with_state((app.clone(), form), render_errors))
+                    .layer(from_fn(assign_request_id));
+                let answer = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+                let header =
+                    |name| answer.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
+                let (status, content_type) = (answer.status().as_u16(), header("content-type"));
+                let (retry_after, authenticate) = (header("retry-after"), header("www-authenticate"));
+                let body = answer.into_body().collect().await.unwrap().to_bytes();
+                let mut body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                let error = if form == ErrorForm::Envelope { body["body"].take() } else { body };
+                let failure = format!("{failure:?}");
+                writeln!(
+                    table,
+                    "{failure:<21} {status} {content_type:<22} {} retryable {} retry-after {retry_after} authenticate {authenticate}",
+                    error["code"], error["retryable"]
+                )
+                .unwrap();
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+}

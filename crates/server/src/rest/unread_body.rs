@@ -1,0 +1,84 @@
+//! Discards the rest of a body that no handler read, so that the client can read the answer.
+//!
+//! A server that answers and closes while the client still sends makes the client's system discard the answer.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{body::Body, extract::Request, middleware::Next, response::Response};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::timeout;
+
+/// The rest is discarded up to this size and time; beyond that the connection is closed.
+const MAX_DISCARDED_BYTES: usize = 8 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
+
+type Left = Arc<Mutex<Option<Body>>>;
+
+/// Middleware: discards what the handler left of the body.
+pub(crate) async fn discard_unread_body(request: Request, next: Next) -> Response {
+    let left = Left::default();
+    let returning = Arc::clone(&left);
+    let response =
+        next.run(request.map(|body| Body::new(Returned { body: Some(body), to: returning }))).await;
+    let body = left.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(mut body) = body {
+        let discard = async {
+            let mut read = 0;
+            while let Some(Ok(frame)) = body.frame().await {
+                read += frame.data_ref().map_or(0, Bytes::len);
+                if read > MAX_DISCARDED_BYTES {
+                    break;
+                }
+            }
+        };
+        // Whether it ended or not, there is an answer to send.
+        drop(timeout(DISCARD_TIMEOUT, discard).await);
+    }
+    response
+}
+
+/// A body that is returned when its reader drops it before its end.
+struct Returned {
+    body: Option<Body>,
+    to: Left,
+}
+
+impl HttpBody for Returned {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = std::task::ready!(Pin::new(body).poll_frame(context));
+        if !matches!(frame, Some(Ok(_))) {
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::default, HttpBody::size_hint)
+    }
+}
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) {
+            *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+        }
+    }
+}

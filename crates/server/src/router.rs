@@ -1,0 +1,204 @@
+//! All routes on one page. A route belongs to a group, which says who may call it, how large its body may be and how its
+//! errors are written; a route outside of a group can't be added.
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderName, header},
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::Response,
+    routing::{MethodRouter, delete, get, post},
+};
+use countersign_wire::{
+    failure::Failure,
+    limits::{MAX_ARTIFACT_MESSAGE, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
+};
+
+use crate::{
+    auth::{Access, authenticate},
+    error::ApiError,
+    ids::{HttpRequestId, assign_request_id},
+    rest::{
+        access_log::log_request,
+        body::BodyRules,
+        response::{ErrorForm, add_common_headers, render_error, render_errors},
+        unread_body::discard_unread_body,
+    },
+    routes::{
+        acks, artifacts, decisions, exchanges, generic, inbox, meta, pairing, platform, presence, prompts,
+        sessions, streams,
+    },
+    state::SharedState,
+};
+
+/// The whole service: every path that is answered.
+#[expect(clippy::too_many_lines, reason = "a table")]
+#[rustfmt::skip]
+pub fn router(app: SharedState) -> Router {
+    use Access::{Approver, Authenticated, Enforcer, Operator, Participant, Public};
+    use Interface::{Generic, Platform, Protocol};
+    let group = |interface, access, max_body_bytes| Group { app: &app, interface, access, max_body_bytes };
+    Router::new()
+        // Section 4.1 of the specification.
+        .merge(group(Protocol, Enforcer, MAX_ARTIFACT_MESSAGE).routes([
+            ("/v1/artifacts", post(artifacts::submit)),
+        ]))
+        .merge(group(Protocol, Enforcer, MAX_OTHER_BODY).routes([
+            ("/v1/exchanges/{requestId}/withdraw", post(exchanges::withdraw)),
+            ("/v1/pairing/initiate", post(pairing::initiate)),
+        ]))
+        .merge(group(Protocol, Approver, MAX_OTHER_BODY).routes([
+            ("/v1/decisions", post(decisions::submit)),
+            ("/v1/approvers/{approverId}/inbox", get(inbox::active)),
+            ("/v1/approvers/{approverId}/inbox/expired", get(inbox::expired)),
+            ("/v1/approvers/{approverId}/inbox/{requestId}", delete(inbox::remove)),
+            ("/v1/exchanges/{requestId}/refresh", post(exchanges::refresh)),
+            ("/v1/pairing/resolve/{code}", get(pairing::resolve)),
+            ("/v1/pairing/complete", post(pairing::complete)),
+        ]))
+        .merge(group(Protocol, Participant, MAX_OTHER_BODY).routes([
+            ("/v1/acks", post(acks::submit)),
+        ]))
+        .merge(group(Protocol, Authenticated, MAX_OTHER_BODY).routes([
+            ("/v1/exchanges/{requestId}", get(exchanges::status)),
+            ("/v1/presence/enforcers", get(presence::list)),
+            ("/v1/presence/enforcers/{enforcerDeviceId}", get(presence::one)),
+            ("/v1/pairing/status/{nonce}", get(pairing::status)),
+        ]))
+        // These hold their connection: the wait of section 4.1, and sections 4.2 and 4.3.
+        .merge(group(Protocol, Enforcer, MAX_OTHER_BODY).held_routes([
+            ("/v1/exchanges/{requestId}/wait", get(exchanges::wait)),
+            ("/v1/sse/enforcers/{enforcerId}", get(streams::enforcer)),
+        ]))
+        .merge(group(Protocol, Approver, MAX_OTHER_BODY).held_routes([
+            ("/v1/sse/approvers/{approverId}", get(streams::approver)),
+        ]))
+        .merge(group(Protocol, Participant, MAX_OTHER_BODY).held_routes([
+            ("/v1/ws", get(streams::websocket)),
+        ]))
+        // Section 4.5.
+        .merge(group(Generic, Enforcer, MAX_ARTIFACT_MESSAGE).routes([
+            ("/v1/artifact", post(generic::artifact)),
+        ]))
+        .merge(group(Generic, Approver, MAX_OTHER_BODY).routes([
+            ("/v1/decision", post(generic::decision)),
+        ]))
+        .merge(group(Generic, Participant, MAX_PROMPT_MESSAGE).routes([
+            ("/v1/prompt", post(prompts::submit)),
+        ]))
+        .merge(group(Generic, Enforcer, MAX_SESSION_MESSAGE).routes([
+            ("/v1/session/event", post(sessions::report)),
+        ]))
+        .merge(group(Generic, Authenticated, MAX_OTHER_BODY).routes([
+            ("/v1/session/{sessionId}", get(sessions::one)),
+            ("/v1/status", get(generic::status)),
+        ]))
+        // Outside of the protocol.
+        .merge(group(Platform, Operator, MAX_OTHER_BODY).routes([
+            ("/platform/v1/keys", post(platform::create_key).get(platform::keys)),
+            ("/platform/v1/keys/{keyId}", delete(platform::revoke_key)),
+            ("/platform/v1/policy", get(platform::policy).put(platform::set_policy)),
+            ("/platform/v1/exchanges/{requestId}/cancel", post(platform::cancel)),
+        ]))
+        .merge(group(Platform, Participant, MAX_OTHER_BODY).routes([
+            ("/platform/v1/tickets", post(platform::create_ticket)),
+        ]))
+        .merge(group(Platform, Public, MAX_OTHER_BODY).routes([
+            ("/healthz", get(meta::alive)),
+            ("/readyz", get(meta::ready)),
+            ("/openapi.json", get(meta::openapi)),
+        ]))
+        .fallback(unknown_path)
+        .layer(from_fn(discard_unread_body))
+        .layer(from_fn(log_request))
+        .layer(from_fn(assign_request_id))
+        .with_state(app)
+}
+
+/// Which part of the interface a route belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interface {
+    /// Envelopes, in errors too.
+    Protocol,
+    /// Bare objects or envelopes in; bare objects out, in errors too.
+    Generic,
+    /// Plain JSON; must not use the protocol's media type.
+    Platform,
+}
+
+impl Interface {
+    fn error_form(self) -> ErrorForm {
+        match self {
+            Self::Protocol => ErrorForm::Envelope,
+            Self::Generic | Self::Platform => ErrorForm::Bare,
+        }
+    }
+}
+
+/// What a group of routes has in common.
+struct Group<'a> {
+    app: &'a SharedState,
+    interface: Interface,
+    access: Access,
+    max_body_bytes: usize,
+}
+
+type Route = (&'static str, MethodRouter<SharedState>);
+
+impl Group<'_> {
+    fn routes<const N: usize>(self, routes: [Route; N]) -> Router<SharedState> {
+        self.build(routes, |methods| methods)
+    }
+
+    /// Routes that hold their connection. `HEAD` makes no sense there.
+    fn held_routes<const N: usize>(self, routes: [Route; N]) -> Router<SharedState> {
+        self.build(routes, |methods| methods.head(head_not_allowed))
+    }
+
+    fn build<const N: usize>(
+        self,
+        routes: [Route; N],
+        finish: impl Fn(MethodRouter<SharedState>) -> MethodRouter<SharedState>,
+    ) -> Router<SharedState> {
+        let accepts_proto = self.interface != Interface::Platform;
+        let body = BodyRules { max_body_bytes: self.max_body_bytes, accepts_proto };
+        let admission = from_fn_with_state((self.app.clone(), self.access, body), admit);
+        let error_form = (self.app.clone(), self.interface.error_form());
+        let mut built = Router::new();
+        for (path, methods) in routes {
+            // On the methods that the route has, and not on others: an unknown method is 405 before 401.
+            built = built.route(path, finish(methods.route_layer(admission.clone())));
+        }
+        built
+            .method_not_allowed_fallback(|| async { ApiError::from(Failure::MethodNotAllowed) })
+            .layer(from_fn_with_state(error_form, render_errors))
+    }
+}
+
+/// Checks the declared size, the credential, the rates and the role, and leaves what the extractors need.
+async fn admit(
+    State((app, access, body)): State<(SharedState, Access, BodyRules)>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    body.check_declared_size(request.headers())?;
+    let (mut parts, content) = request.into_parts();
+    authenticate(&app, access, &mut parts).await?;
+    parts.extensions.insert(body);
+    Ok(next.run(Request::from_parts(parts, content)).await)
+}
+
+async fn head_not_allowed() -> ([(HeaderName, &'static str); 1], ApiError) {
+    ([(header::ALLOW, "GET")], Failure::MethodNotAllowed.into())
+}
+
+/// No route has this path. The form of the error is that of the interface which the path would belong to.
+async fn unknown_path(State(app): State<SharedState>, request: Request) -> Response {
+    let path = request.uri().path();
+    let bare = path.starts_with("/platform/") || path.starts_with("/v1/session/");
+    let form = if bare { ErrorForm::Bare } else { ErrorForm::Envelope };
+    let http_id = HttpRequestId::of(&request);
+    let mut response = render_error(&app, &http_id, form, &Failure::NotFound.into());
+    add_common_headers(&mut response, &http_id);
+    response.map(axum::body::Body::from)
+}

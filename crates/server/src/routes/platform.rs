@@ -1,0 +1,237 @@
+//! What is not part of the protocol: running a tenant.
+
+use std::time::Duration;
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use countersign_core::model::{
+    credential::{Credential, Role},
+    policy::Policy,
+};
+use countersign_wire::{
+    FromMembers, Members,
+    api_key::KeyId,
+    failure::Failure,
+    id::{ApproverId, EnforcerId, RequestId, TenantId},
+    timestamp::Timestamp,
+};
+use serde::Serialize;
+
+use crate::{
+    auth::{Caller, Operator},
+    error::{ApiError, ForRequest as _},
+    rest::{body::RequestBody, params::PathId, response},
+    state::SharedState,
+};
+
+/// What a key is to be for.
+struct KeyRequest(Role);
+
+impl FromMembers<'_> for KeyRequest {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
+        let role: String = members.required("role")?;
+        let any = members.optional("any")?.unwrap_or(false);
+        let stated = members.contains("id");
+        if role != "operator" && stated == any {
+            return Err(countersign_wire::Error::breaks(
+                "id",
+                "must be given unless any is true, and only then",
+            ));
+        }
+        let role = match role.as_str() {
+            "enforcer" => Role::Enforcer(members.optional("id")?),
+            "approver" => Role::Approver(members.optional("id")?),
+            "operator" => Role::Operator,
+            _ => {
+                return Err(countersign_wire::Error::breaks(
+                    "role",
+                    "must be enforcer, approver or operator",
+                ));
+            }
+        };
+        members.close()?;
+        Ok(Self(role))
+    }
+}
+
+#[derive(Serialize)]
+struct RoleAndId<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+impl<'a> From<&'a Role> for RoleAndId<'a> {
+    fn from(role: &'a Role) -> Self {
+        match role {
+            Role::Enforcer(id) => Self { role: "enforcer", id: id.as_ref().map(EnforcerId::as_str) },
+            Role::Approver(id) => Self { role: "approver", id: id.as_ref().map(ApproverId::as_str) },
+            Role::Operator => Self { role: "operator", id: None },
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewKey<'a> {
+    key_id: &'a str,
+    key: String,
+    tenant: &'a TenantId,
+    #[serde(flatten)]
+    role: RoleAndId<'a>,
+}
+
+pub(crate) async fn create_key(
+    State(app): State<SharedState>,
+    caller: Operator,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    let KeyRequest(role) = body.bare::<KeyRequest>()?.into_view();
+    let made = app.gateway.create_key(&caller.tenant, role).await?;
+    let shown = NewKey {
+        key_id: made.key.key_id().as_str(),
+        key: made.key.expose(),
+        tenant: &caller.tenant,
+        role: (&made.role).into(),
+    };
+    Ok(response::json(StatusCode::CREATED, shown))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedKey<'a> {
+    key_id: &'a str,
+    #[serde(flatten)]
+    role: RoleAndId<'a>,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked_at: Option<Timestamp>,
+}
+
+fn listed((key_id, key): &(KeyId, Credential)) -> ListedKey<'_> {
+    ListedKey {
+        key_id: key_id.as_str(),
+        role: (&key.role).into(),
+        created_at: key.created_at,
+        revoked_at: key.revoked_at,
+    }
+}
+
+#[derive(Serialize)]
+struct ListedKeys<'a> {
+    keys: Vec<ListedKey<'a>>,
+}
+
+pub(crate) async fn keys(State(app): State<SharedState>, caller: Operator) -> Result<Response, ApiError> {
+    let keys = app.gateway.keys(&caller.tenant).await?;
+    let keys = keys.iter().map(listed).collect();
+    Ok(response::json(StatusCode::OK, ListedKeys { keys }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RevokedKey<'a> {
+    key_id: &'a str,
+    revoked_at: Timestamp,
+}
+
+pub(crate) async fn revoke_key(
+    State(app): State<SharedState>,
+    caller: Operator,
+    PathId(key_id): PathId<KeyId>,
+) -> Result<Response, ApiError> {
+    let revoked_at = app.gateway.revoke_key(&caller.tenant, &key_id).await?;
+    Ok(response::json(StatusCode::OK, RevokedKey { key_id: key_id.as_str(), revoked_at }))
+}
+
+/// The policy as people write it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PolicyText {
+    require_sealed: bool,
+    require_registered_signer: bool,
+    require_idempotency_key: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_life_seconds: Option<u64>,
+}
+
+impl FromMembers<'_> for PolicyText {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
+        let max_life: Option<f64> = members.optional("maxLifeSeconds")?;
+        let whole = max_life.is_none_or(|seconds| seconds.fract() == 0.0 && (1.0..=1e9).contains(&seconds));
+        if !whole {
+            return Err(countersign_wire::Error::breaks(
+                "maxLifeSeconds",
+                "must be a whole number from 1 to 10^9",
+            ));
+        }
+        let policy = Self {
+            require_sealed: members.optional("requireSealed")?.unwrap_or(false),
+            require_registered_signer: members.optional("requireRegisteredSigner")?.unwrap_or(false),
+            require_idempotency_key: members.optional("requireIdempotencyKey")?.unwrap_or(false),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 10^9, whole")]
+            max_life_seconds: max_life.map(|seconds| seconds as u64),
+        };
+        members.close()?;
+        Ok(policy)
+    }
+}
+
+impl From<Policy> for PolicyText {
+    fn from(policy: Policy) -> Self {
+        Self {
+            require_sealed: policy.require_sealed,
+            require_registered_signer: policy.require_registered_signer,
+            require_idempotency_key: policy.require_idempotency_key,
+            max_life_seconds: policy.max_life.map(|life| life.as_secs()),
+        }
+    }
+}
+
+pub(crate) async fn policy(State(app): State<SharedState>, caller: Operator) -> Result<Response, ApiError> {
+    Ok(response::json(StatusCode::OK, PolicyText::from(app.gateway.policy(&caller.tenant).await?)))
+}
+
+pub(crate) async fn set_policy(
+    State(app): State<SharedState>,
+    caller: Operator,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    let text = body.bare::<PolicyText>()?.into_view();
+    let policy = Policy {
+        require_sealed: text.require_sealed,
+        require_registered_signer: text.require_registered_signer,
+        require_idempotency_key: text.require_idempotency_key,
+        max_life: text.max_life_seconds.map(Duration::from_secs),
+    };
+    app.gateway.set_policy(&caller.tenant, &policy).await?;
+    Ok(response::json(StatusCode::OK, text))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewTicket {
+    ticket: String,
+    expires_at: Timestamp,
+}
+
+/// For browsers, which can't set headers on a WebSocket.
+pub(crate) async fn create_ticket(
+    State(app): State<SharedState>,
+    caller: Caller,
+) -> Result<Response, ApiError> {
+    if caller.role == Role::Operator {
+        return Err(Failure::Forbidden.into());
+    }
+    let made = app.gateway.create_ticket(&caller.tenant, caller.role, caller.principal.to_string()).await?;
+    let (ticket, expires_at) = made;
+    Ok(response::json(StatusCode::OK, NewTicket { ticket, expires_at }))
+}
+
+pub(crate) async fn cancel(
+    State(app): State<SharedState>,
+    caller: Operator,
+    PathId(request_id): PathId<RequestId>,
+) -> Result<Response, ApiError> {
+    let accepted = app.gateway.cancel(&caller.tenant, &request_id).await.for_request(&request_id)?;
+    Ok(response::json(StatusCode::OK, accepted))
+}

@@ -1,0 +1,34 @@
+//! `POST /v1/prompt`: an approver's prompt, or an enforcer's word on one.
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use countersign_core::model::credential::Role;
+use serde::Serialize;
+
+use crate::{
+    auth::Participant,
+    error::ApiError,
+    protocol::operations,
+    rest::{body::RequestBody, response},
+    state::SharedState,
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Taken {
+    request_id: countersign_wire::id::RequestId,
+}
+
+pub(crate) async fn submit(
+    State(app): State<SharedState>,
+    Participant(caller): Participant,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    if let Role::Enforcer(_) = caller.role {
+        let request_id = operations::acknowledge_prompt(&app, &caller.enforcer()?, &body.framed()?).await?;
+        return Ok(response::json(StatusCode::OK, Taken { request_id }));
+    }
+    let approver = caller.approver()?;
+    let key = body.idempotency_key(&approver.principal)?;
+    let (ack, replayed) = operations::send_prompt(&app, &approver, body.framed()?, key).await?;
+    Ok(response::replayed(response::json(StatusCode::ACCEPTED, ack), replayed))
+}

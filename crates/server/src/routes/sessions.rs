@@ -1,0 +1,93 @@
+//! `/v1/session`.
+
+use std::collections::BTreeMap;
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use countersign_core::use_cases::session::Reported;
+use countersign_wire::{
+    RawObject,
+    failure::Failure,
+    id::{EnforcerId, SessionId},
+    session::{EndReason, SnapshotType, State as Activity},
+    timestamp::Timestamp,
+};
+use serde::Serialize;
+
+use crate::{
+    auth::{Caller, Enforcer},
+    error::ApiError,
+    protocol::operations,
+    rest::{body::RequestBody, params::PathId, response},
+    state::SharedState,
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Taken {
+    session_id: SessionId,
+}
+
+pub(crate) async fn report(
+    State(app): State<SharedState>,
+    caller: Enforcer,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    let (session_id, reported) = operations::report(&app, &caller, &body.framed()?).await?;
+    let status = match reported {
+        Reported::New => StatusCode::ACCEPTED,
+        Reported::Duplicate => StatusCode::OK,
+    };
+    Ok(response::json(status, Taken { session_id }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Known<'a> {
+    session_id: SessionId,
+    enforcer_id: EnforcerId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repo_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Activity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<EndReason>,
+    snapshots: BTreeMap<SnapshotType, RawObject<'a>>,
+}
+
+pub(crate) async fn one(
+    State(app): State<SharedState>,
+    caller: Caller,
+    PathId(session_id): PathId<SessionId>,
+) -> Result<Response, ApiError> {
+    let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
+    let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
+    let events =
+        app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
+    let mut snapshots = BTreeMap::new();
+    for (snapshot_type, event) in session.snapshots.keys().zip(&events) {
+        // Gone with the retention since it was listed.
+        let Some(event) = event else { continue };
+        snapshots.insert(*snapshot_type, RawObject::reread(event).map_err(|_| Failure::Internal)?);
+    }
+    let known = Known {
+        session_id,
+        enforcer_id: session.enforcer,
+        agent_host: session.agent_host,
+        repo_ref: session.repo_ref,
+        state: session.activity,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+        ended_at: session.end.as_ref().map(|end| end.at),
+        reason: session.end.map(|end| end.reason),
+        snapshots,
+    };
+    Ok(response::json(StatusCode::OK, known))
+}

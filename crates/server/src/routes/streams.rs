@@ -1,0 +1,136 @@
+//! `/v1/sse` and `/v1/ws`: everything that can be rejected is rejected here; then the connection leaves HTTP.
+
+use std::sync::Arc;
+
+use axum::{extract::State, http::HeaderMap, response::Response};
+use countersign_core::delivery::message::Party;
+use countersign_wire::{
+    failure::Failure,
+    id::{ApproverId, EnforcerId},
+    presence::Transport,
+};
+use tokio::time::Instant;
+
+use crate::{
+    auth::{Approver, Caller, Enforcer, Participant, RevocationWatch},
+    delivery::{Subscriber, Subscription},
+    error::ApiError,
+    ids::HttpRequestId,
+    net::takeover::ConnectionTakeover,
+    rest::{
+        access_log,
+        params::{PathId, QueryParams},
+    },
+    sse::{EventId, SseStream},
+    state::SharedState,
+    ws::{connection::WsConnection, handshake::upgrade_response},
+};
+
+pub(crate) async fn approver(
+    State(app): State<SharedState>,
+    caller: Approver,
+    PathId(approver): PathId<ApproverId>,
+    http_id: HttpRequestId,
+    takeover: ConnectionTakeover,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let party = Party::Approver(caller.acting_as(&approver)?);
+    let subscriber = Subscriber { tenant: caller.tenant, party, transport: Transport::Sse };
+    stream(app, subscriber, caller.principal, http_id, takeover, &headers).await
+}
+
+pub(crate) async fn enforcer(
+    State(app): State<SharedState>,
+    caller: Enforcer,
+    PathId(enforcer): PathId<EnforcerId>,
+    http_id: HttpRequestId,
+    takeover: ConnectionTakeover,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let enforcer = caller.acting_as(&app, &enforcer)?;
+    app.presence.seen(&caller.tenant, &enforcer, Transport::Sse);
+    let party = Party::Enforcer(enforcer);
+    let subscriber = Subscriber { tenant: caller.tenant, party, transport: Transport::Sse };
+    stream(app, subscriber, caller.principal, http_id, takeover, &headers).await
+}
+
+async fn stream(
+    app: SharedState,
+    subscriber: Subscriber,
+    principal: Arc<str>,
+    http_id: HttpRequestId,
+    takeover: ConnectionTakeover,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let revocation = watch(&app, &subscriber, &principal).await?;
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    // An id that is not ours means that the client knows nothing: it gets everything.
+    let positions = last.and_then(|id| EventId { subscriber: &subscriber }.read(&app.secret, id));
+    let subscription = Subscription::open(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
+    let positions = subscription.positions();
+    let stream = Box::new(SseStream { app, revocation, subscriber, subscription, http_id, positions });
+    match takeover
+        .take(|socket| async move {
+            let (started, http_id) = (Instant::now(), stream.http_id.clone());
+            stream.run(socket).await;
+            access_log::log_held(&http_id, "/v1/sse", 200, started);
+            None
+        })
+        .await {}
+}
+
+/// Watches the credential from now on; an error if it is revoked already.
+async fn watch(
+    app: &SharedState,
+    subscriber: &Subscriber,
+    principal: &Arc<str>,
+) -> Result<RevocationWatch, ApiError> {
+    let revocation = RevocationWatch::new(app, &subscriber.tenant, principal);
+    match revocation.is_active().await {
+        true => Ok(revocation),
+        false => Err(Failure::Unauthenticated.into()),
+    }
+}
+
+pub(crate) async fn websocket(
+    State(app): State<SharedState>,
+    Participant(caller): Participant,
+    query: QueryParams,
+    http_id: HttpRequestId,
+    takeover: ConnectionTakeover,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let caller = Caller { transport: Transport::Websocket, ..caller };
+    let party = party(&app, &caller, &query)?;
+    let mut upgrade = upgrade_response(&headers, caller.by_ticket)?;
+    http_id.put_on(&mut upgrade);
+    if let Party::Enforcer(enforcer) = &party {
+        app.presence.seen(&caller.tenant, enforcer, Transport::Websocket);
+    }
+    let subscriber = Subscriber { tenant: caller.tenant.clone(), party, transport: Transport::Websocket };
+    let revocation = watch(&app, &subscriber, &caller.principal).await?;
+    let subscription = Subscription::open(&app, subscriber.clone(), &[]).await?;
+    let connection = Box::new(WsConnection { app, caller, revocation, subscriber, subscription, http_id });
+    match takeover
+        .take(|mut socket| async move {
+            socket.upgrade(&upgrade).await.ok()?;
+            let (started, http_id) = (Instant::now(), connection.http_id.clone());
+            connection.run(socket).await;
+            access_log::log_held(&http_id, "/v1/ws", 101, started);
+            None
+        })
+        .await {}
+}
+
+/// The party that `role` and `id` name, which must be the credential's.
+fn party(app: &SharedState, caller: &Caller, query: &QueryParams) -> Result<Party, ApiError> {
+    let id = query.get("id")?.ok_or_else(|| ApiError::invalid(&countersign_wire::Error::missing("id")))?;
+    let bad_id = |rule: countersign_wire::Rule| ApiError::invalid(&rule.into());
+    match query.get("role")? {
+        Some("enforcer") => {
+            Ok(Party::Enforcer(caller.enforcer()?.acting_as(app, &id.parse().map_err(bad_id)?)?))
+        }
+        Some("approver") => Ok(Party::Approver(caller.approver()?.acting_as(&id.parse().map_err(bad_id)?)?)),
+        _ => Err(ApiError::breaks("role", "must be enforcer or approver")),
+    }
+}

@@ -1,0 +1,190 @@
+//! SSE streams: `id`, `event`, `data`, each event once per connection.
+
+use std::{collections::VecDeque, time::Duration};
+
+use axum::http::{HeaderValue, Response, header};
+use countersign_core::{delivery::feed::FeedItem, random::RandomSource, store::Delivery};
+use tokio::time::interval_at;
+
+use crate::{
+    auth::RevocationWatch,
+    delivery::{Subscriber, Subscription},
+    ids::HttpRequestId,
+    net::socket::{Socket, response_head},
+    random::SystemRandom,
+    secrets::Secret,
+    state::SharedState,
+};
+
+/// A keepalive is sent this often.
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The client reconnects after this delay.
+const RETRY_MILLIS: u32 = 1_000;
+
+/// At a shutdown, clients are told to reconnect after a delay that is spread over this time.
+const RECONNECT_SPREAD_MILLIS: u32 = 4_000;
+
+/// One SSE stream after its head was accepted.
+pub(crate) struct SseStream {
+    pub(crate) app: SharedState,
+    pub(crate) revocation: RevocationWatch,
+    pub(crate) subscriber: Subscriber,
+    pub(crate) subscription: Subscription,
+    pub(crate) http_id: HttpRequestId,
+    /// The last number that was sent, by mailbox.
+    pub(crate) positions: Vec<u64>,
+}
+
+impl SseStream {
+    /// Until the client disconnects or is too slow, or the gateway shuts down.
+    pub(crate) async fn run(mut self: Box<Self>, mut socket: Socket) -> Option<()> {
+        socket.limit_send_buffer();
+        let mut opening = self.head();
+        opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
+        socket.write(&opening).await.ok()?;
+        drop(opening);
+        let mut pings = interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        let mut queue: VecDeque<FeedItem> = VecDeque::new();
+        loop {
+            // One message at a time: between two of them the stream checks whether it has to end.
+            tokio::select! {
+                items = self.subscription.next(), if queue.is_empty() => match items {
+                    Ok(items) => queue.extend(items),
+                    Err(error) => {
+                        tracing::warn!(%error, "an SSE stream ended; its client will reconnect");
+                        return None;
+                    }
+                },
+                Some(item) = async { queue.pop_front() } => {
+                    // Boxed, so that an idle stream does not carry the memory for it.
+                    Box::pin(self.send(&mut socket, item)).await?;
+                }
+                _ = pings.tick() => socket.write(b"event: ping\ndata:\n\n").await.ok()?,
+                () = self.app.drain.begun() => {
+                    let random: &dyn RandomSource = &SystemRandom;
+                    let spread = RETRY_MILLIS + u32::from(random.byte()) * RECONNECT_SPREAD_MILLIS / 256;
+                    return socket.write(format!("retry: {spread}\n\n").as_bytes()).await.ok();
+                }
+                () = self.revocation.changed() => if !self.revocation.is_active().await { return None },
+                () = socket.disconnected() => return None,
+            }
+        }
+    }
+
+    fn head(&self) -> Vec<u8> {
+        let mut response = Response::new(());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // The stream ends with the connection, and proxies must not buffer it.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        self.http_id.put_on(&mut response);
+        response_head(&response)
+    }
+
+    /// The event as it is written; nothing else of the message is kept. The outer `None`: store unavailable.
+    async fn text(&self, delivery: &Delivery) -> Option<Option<Vec<u8>>> {
+        let permit = self.app.push_reads.acquire().await.ok()?;
+        let message = self.app.gateway.message(&self.subscriber.tenant, delivery).await.ok()?;
+        drop(permit);
+        let Some(message) = message else { return Some(None) };
+        let Some(envelope) = self.app.message(&message, &self.subscriber.party) else { return Some(None) };
+        let id = EventId { subscriber: &self.subscriber }.write(&self.app.secret, &self.positions);
+        Some(Some(event(&id, message.msg_type.as_str(), &envelope)))
+    }
+
+    async fn send(&mut self, socket: &mut Socket, item: FeedItem) -> Option<()> {
+        // The body is fetched now and not before: a slow client holds one message in memory, never a queue.
+        let FeedItem { source, delivery } = item;
+        self.positions[source] = delivery.number;
+        match self.text(&delivery).await? {
+            Some(text) => socket.write(&text).await.ok(),
+            None => Some(()),
+        }
+    }
+}
+
+/// Line breaks between the tokens of a body would end the event, so each line gets its own `data:`. A reader joins
+/// them with LF, which changes no token.
+fn event(id: &str, name: &str, data: &[u8]) -> Vec<u8> {
+    let mut text = format!("id: {id}\nevent: {name}\n").into_bytes();
+    text.reserve(data.len() + 16);
+    for line in data.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        text.extend_from_slice(b"data: ");
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    text.push(b'\n');
+    text
+}
+
+/// The `id` of an event: the positions of the client once it has the event, signed for this subscriber.
+pub(crate) struct EventId<'a> {
+    pub(crate) subscriber: &'a Subscriber,
+}
+
+impl EventId<'_> {
+    fn write(&self, secret: &Secret, positions: &[u64]) -> String {
+        let numbers: Vec<String> = positions.iter().map(ToString::to_string).collect();
+        let numbers = numbers.join("-");
+        let mac = self.mac(secret, &numbers);
+        format!("{numbers}.{mac}")
+    }
+
+    /// The positions in `Last-Event-ID`; `None` if it is not one of ours.
+    pub(crate) fn read(&self, secret: &Secret, id: &str) -> Option<Vec<u64>> {
+        let (numbers, mac) = id.split_once('.')?;
+        if mac != self.mac(secret, numbers) {
+            return None;
+        }
+        numbers.split('-').map(|number| number.parse().ok()).collect()
+    }
+
+    fn mac(&self, secret: &Secret, numbers: &str) -> String {
+        let who = format!("{:?}", self.subscriber.party);
+        let parts = [self.subscriber.tenant.as_str().as_bytes(), who.as_bytes(), numbers.as_bytes()];
+        secret.mac("event id", &parts).to_string()[..24].to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_has_no_line_breaks_but_its_own() {
+        let text = event("1", "approval.request", b"{\"a\":\r\n1,\n\"b\":2}");
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(
+            text,
+            "id: 1\nevent: approval.request\ndata: {\"a\":\ndata: \ndata: 1,\ndata: \"b\":2}\n\n"
+        );
+    }
+
+    #[test]
+    fn an_event_id_is_valid_for_its_own_subscriber_only() {
+        use countersign_core::delivery::message::Party;
+        use countersign_wire::presence::Transport;
+        let secret = Secret::random();
+        let subscriber = |tenant: &str, party: Party| Subscriber {
+            tenant: tenant.parse().unwrap(),
+            party,
+            transport: Transport::Sse,
+        };
+        let ada = subscriber("acme", Party::Approver("ada".parse().unwrap()));
+        let id = EventId { subscriber: &ada }.write(&secret, &[3, 9]);
+        assert_eq!(EventId { subscriber: &ada }.read(&secret, &id), Some(vec![3, 9]));
+        for other in [
+            subscriber("other", Party::Approver("ada".parse().unwrap())),
+            subscriber("acme", Party::Approver("bob".parse().unwrap())),
+            subscriber("acme", Party::Enforcer("ada".parse().unwrap())),
+        ] {
+            assert_eq!(EventId { subscriber: &other }.read(&secret, &id), None);
+        }
+        for forged in ["", "3-9", "4-9.", &id.replacen('3', "4", 1), "x.y"] {
+            assert_eq!(EventId { subscriber: &ada }.read(&secret, forged), None);
+        }
+    }
+}

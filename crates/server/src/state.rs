@@ -1,0 +1,93 @@
+//! What handlers share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use countersign_core::{
+    Gateway,
+    model::{
+        channels::{LEASE, NodeId},
+        pairing::CodeKey,
+    },
+};
+use countersign_wire::id::GatewayId;
+use tokio::{sync::Semaphore, time::Instant};
+
+use crate::{
+    ids::new_msg_id,
+    key_cache::KeyCache,
+    limits::{RateLimiters, TenantQuota, max_connections},
+    presence::PresenceRecorder,
+    secrets::Secret,
+    shutdown::Drain,
+};
+
+/// Bytes of what clients send that may be in memory at once.
+const MAX_REQUEST_BYTES: usize = 256 << 20;
+
+/// Concurrent reads for pushing. Fewer than the store's readers: a thousand channels with a backlog must not delay
+/// requests.
+const MAX_PUSH_READS: usize = 3;
+
+#[derive(Debug)]
+pub struct AppState {
+    pub(crate) gateway: Gateway,
+    pub(crate) gateway_id: GatewayId,
+    /// This run of this process.
+    pub(crate) node: NodeId,
+    pub(crate) secret: Secret,
+    pub(crate) codes: CodeKey,
+    pub(crate) keys: KeyCache,
+    pub(crate) rates: RateLimiters,
+    pub(crate) presence: PresenceRecorder,
+    /// Memory for what clients send, in bytes.
+    pub(crate) request_memory: TenantQuota,
+    /// Connections that are held open for long.
+    pub(crate) held_connections: TenantQuota,
+    /// Permits for reads of what is to be pushed.
+    pub(crate) push_reads: Semaphore,
+    pub(crate) drain: Drain,
+    pub(crate) lease: LeaseStatus,
+}
+
+/// Whether this node's lease in the store was renewed in time.
+#[derive(Debug, Default)]
+pub(crate) struct LeaseStatus(Mutex<Option<Instant>>);
+
+impl LeaseStatus {
+    pub(crate) fn renewed(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// False if the node could not write for as long as a lease lasts.
+    pub(crate) fn is_current(&self) -> bool {
+        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.is_some_and(|renewed| renewed.elapsed() < LEASE)
+    }
+}
+
+pub(crate) type SharedState = Arc<AppState>;
+
+impl AppState {
+    pub fn new(gateway: Gateway, gateway_id: GatewayId, secret: Secret, rates: RateLimiters) -> Arc<Self> {
+        Arc::new(Self {
+            keys: KeyCache::new(gateway.clone()),
+            presence: PresenceRecorder::start(gateway.clone()),
+            codes: secret.code_key(),
+            request_memory: TenantQuota::new(MAX_REQUEST_BYTES),
+            held_connections: TenantQuota::new(max_connections()),
+            push_reads: Semaphore::new(MAX_PUSH_READS),
+            drain: Drain::default(),
+            lease: LeaseStatus::default(),
+            node: NodeId(new_msg_id().to_string()),
+            gateway,
+            gateway_id,
+            secret,
+            rates,
+        })
+    }
+
+    /// The drain of this process.
+    pub fn drain(&self) -> &Drain {
+        &self.drain
+    }
+}

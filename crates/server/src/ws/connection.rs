@@ -1,0 +1,273 @@
+//! One WebSocket: frames in, frames out. What is due when is decided by [`super::session`].
+
+use std::{collections::VecDeque, io, time::Duration};
+
+use bytes::Bytes;
+use countersign_core::delivery::{
+    feed::FeedItem,
+    message::{Message, Party},
+};
+use countersign_wire::{
+    RawObject, limits,
+    msg_type::MsgType,
+    refresh::{RefreshBody, RefreshRequest, RefreshType},
+};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        self, Message as Frame,
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+
+use super::{
+    dispatch::Dispatch,
+    metering::MeteredStream,
+    session::{Action, MessageRef, WsSession},
+};
+use crate::{
+    auth::{Caller, RevocationWatch},
+    delivery::{Subscriber, Subscription, SubscriptionEnded},
+    ids::HttpRequestId,
+    net::socket::{Socket, WRITE_TIMEOUT},
+    state::SharedState,
+};
+
+/// One WebSocket after its upgrade.
+pub(crate) struct WsConnection {
+    pub(crate) app: SharedState,
+    pub(crate) caller: Caller,
+    pub(crate) revocation: RevocationWatch,
+    pub(crate) subscriber: Subscriber,
+    pub(crate) subscription: Subscription,
+    pub(crate) http_id: HttpRequestId,
+}
+
+/// Why a connection is closed.
+struct CloseReason(CloseCode, &'static str);
+
+const REVOKED: CloseReason = CloseReason(CloseCode::Policy, "the credential is revoked");
+const STORE_UNAVAILABLE: CloseReason = CloseReason(CloseCode::Error, "store unavailable");
+
+impl From<SubscriptionEnded> for CloseReason {
+    fn from(ended: SubscriptionEnded) -> Self {
+        match ended {
+            SubscriptionEnded::Store(error) => {
+                tracing::warn!(%error, "a WebSocket is closed; its client will reconnect");
+                STORE_UNAVAILABLE
+            }
+            SubscriptionEnded::ChannelDropped => {
+                Self(CloseCode::Again, "other channels took its place; reconnect")
+            }
+        }
+    }
+}
+
+type WsStream = WebSocketStream<MeteredStream>;
+
+impl WsConnection {
+    /// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end. The
+    /// largest message of an enforcer is a snapshot of a session, that of an approver a prompt.
+    fn settings(&self) -> WebSocketConfig {
+        let max_message_bytes = match &self.subscriber.party {
+            Party::Enforcer(_) => limits::MAX_SESSION_MESSAGE,
+            Party::Approver(_) => limits::MAX_PROMPT_MESSAGE,
+        };
+        WebSocketConfig::default()
+            .read_buffer_size(512)
+            .write_buffer_size(0)
+            .max_write_buffer_size(limits::MAX_SESSION_MESSAGE)
+            .max_message_size(Some(max_message_bytes))
+            .max_frame_size(Some(max_message_bytes))
+    }
+
+    /// Runs until either side closes. Boxed, as are streams and waits: a future carries what it was given as long as it
+    /// lives, and once more while it runs.
+    pub(crate) async fn run(mut self: Box<Self>, socket: Socket) {
+        socket.limit_send_buffer();
+        let read = socket.read.to_vec();
+        let memory = self.app.request_memory.permit(&self.caller.tenant);
+        let stream = MeteredStream::new(socket.stream, memory);
+        let mut stream =
+            WebSocketStream::from_partially_read(stream, read, Role::Server, Some(self.settings())).await;
+        let CloseReason(code, reason) = self.run_loop(&mut stream).await;
+        let frame = CloseFrame { code, reason: reason.into() };
+        drop(timeout(WRITE_TIMEOUT, Box::pin(stream.close(Some(frame)))).await);
+    }
+
+    /// What is done now and then is boxed, so that an idle connection does not carry the memory for it.
+    async fn run_loop(&mut self, stream: &mut WsStream) -> CloseReason {
+        let started = Instant::now();
+        let mut session = WsSession::default();
+        let mut queue: VecDeque<FeedItem> = VecDeque::new();
+        loop {
+            let done = tokio::select! {
+                frame = stream.next() => {
+                    session.received(started.elapsed());
+                    let control_payload = match &frame {
+                        Some(Ok(Frame::Ping(payload) | Frame::Pong(payload))) => Some(payload.len()),
+                        _ => None,
+                    };
+                    let handled = Box::pin(self.handle(stream, frame, &mut session, started.elapsed())).await;
+                    match control_payload {
+                        Some(bytes) => stream.get_mut().control_frame_received(bytes),
+                        None => stream.get_mut().message_finished(),
+                    }
+                    handled
+                }
+                items = self.subscription.next(), if queue.is_empty() => match items {
+                    Ok(items) => {
+                        queue.extend(items);
+                        Ok(())
+                    }
+                    Err(ended) => Err(ended.into()),
+                },
+                Some(item) = async { queue.pop_front() } => {
+                    Box::pin(self.send_item(stream, &item, &mut session, started.elapsed())).await
+                }
+                () = sleep_until(started + session.wake_at()) => {
+                    Box::pin(self.do_due(stream, &mut session, started.elapsed())).await
+                }
+                () = self.revocation.changed() => match self.revocation.is_active().await {
+                    true => Ok(()),
+                    false => Err(REVOKED),
+                },
+                () = self.app.drain.begun() => {
+                    Err(CloseReason(CloseCode::Restart, "the gateway restarts; reconnect"))
+                }
+            };
+            if let Err(reason) = done {
+                return reason;
+            }
+        }
+    }
+
+    /// Sends a message. Its body is fetched now and not before: a slow client holds one message in memory, never a
+    /// queue.
+    async fn send_item(
+        &self,
+        stream: &mut WsStream,
+        item: &FeedItem,
+        session: &mut WsSession,
+        now: Duration,
+    ) -> Result<(), CloseReason> {
+        let permit = self.app.push_reads.acquire().await;
+        let fetched = self.app.gateway.message(&self.subscriber.tenant, &item.delivery).await;
+        drop(permit);
+        let Ok(message) = fetched else { return Err(STORE_UNAVAILABLE) };
+        let place = (item.source, item.delivery.number);
+        let Some(message) = message else {
+            session.done_with(place);
+            return Ok(());
+        };
+        let message_ref =
+            MessageRef { request_id: message.request_id.clone(), msg_id: message.msg_id.clone() };
+        let Some(text) = self.frame_text(message) else { return Ok(()) };
+        self.send_text(stream, text).await?;
+        session.sent(place, message_ref, now);
+        Ok(())
+    }
+
+    /// The frame's text; nothing else of the message is kept. A refresh request is a bare control object.
+    fn frame_text(&self, message: Message) -> Option<Vec<u8>> {
+        if message.msg_type != MsgType::RefreshRequest {
+            return self.app.message(&message, &self.subscriber.party);
+        }
+        let body = RawObject::reread(&message.body).ok()?;
+        let refresh = RefreshRequest {
+            msg_type: RefreshType::RefreshRequest,
+            msg_id: message.msg_id,
+            request_id: message.request_id,
+            created_at: message.created_at,
+            reason: body.view::<RefreshBody>().ok()?.into_view().reason,
+        };
+        serde_json::to_vec(&refresh).ok()
+    }
+
+    async fn send_text(&self, stream: &mut WsStream, text: Vec<u8>) -> Result<(), CloseReason> {
+        let Ok(text) = String::from_utf8(text) else { return Ok(()) };
+        self.send_frame(stream, Frame::text(text)).await
+    }
+
+    async fn send_frame(&self, stream: &mut WsStream, frame: Frame) -> Result<(), CloseReason> {
+        match timeout(WRITE_TIMEOUT, stream.send(frame)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(CloseReason(CloseCode::Away, "")),
+            Err(_) => Err(CloseReason(CloseCode::Policy, "too slow")),
+        }
+    }
+
+    /// Pings, redelivers or gives up, whichever is due.
+    async fn do_due(
+        &mut self,
+        stream: &mut WsStream,
+        session: &mut WsSession,
+        now: Duration,
+    ) -> Result<(), CloseReason> {
+        if stream.get_ref().is_overdue() {
+            return Err(CloseReason(CloseCode::Policy, "a message did not arrive in time"));
+        }
+        for action in session.due(now) {
+            match action {
+                Action::CloseIdle => {
+                    return Err(CloseReason(CloseCode::Away, "nothing was heard for two minutes"));
+                }
+                Action::Ping => self.send_frame(stream, Frame::Ping(Bytes::new())).await?,
+                Action::Redeliver((source, number)) => match self.subscription.reload(source, number).await {
+                    Ok(Some(item)) => self.send_item(stream, &item, session, now).await?,
+                    Ok(None) => session.done_with((source, number)),
+                    Err(ended) => return Err(ended.into()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a frame from the client, and answers.
+    async fn handle(
+        &self,
+        stream: &mut WsStream,
+        frame: Option<Result<Frame, tungstenite::Error>>,
+        session: &mut WsSession,
+        now: Duration,
+    ) -> Result<(), CloseReason> {
+        let bytes: Bytes = match frame {
+            Some(Ok(Frame::Text(text))) => text.into(),
+            Some(Ok(Frame::Binary(bytes))) => bytes,
+            Some(Ok(Frame::Ping(_) | Frame::Pong(_) | Frame::Frame(_))) => return Ok(()),
+            Some(Err(tungstenite::Error::Capacity(_))) => {
+                return Err(CloseReason(CloseCode::Size, "too large"));
+            }
+            Some(Err(tungstenite::Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
+                return Err(CloseReason(CloseCode::Again, "too much is on its way; send it again later"));
+            }
+            Some(Err(tungstenite::Error::Utf8(_))) => {
+                return Err(CloseReason(CloseCode::Invalid, "not UTF-8"));
+            }
+            Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(CloseReason(CloseCode::Normal, "")),
+        };
+        let dispatch = Dispatch { app: &self.app, caller: &self.caller, subscriber: &self.subscriber };
+        match Box::pin(dispatch.answer(&bytes)).await {
+            Ok(answer) => {
+                if let Some(ack) = &answer.acknowledged {
+                    session.acknowledged(&ack.request_id, ack.msg_id.as_ref());
+                }
+                match answer.envelope {
+                    Some(envelope) => self.send_text(stream, envelope).await,
+                    None => Ok(()),
+                }
+            }
+            Err(error) => {
+                error.log(&self.http_id);
+                self.send_text(stream, self.app.error_envelope(&error, &self.http_id)).await?;
+                let malformed = matches!(error.failure().status(), 400 | 403 | 413 | 422);
+                match malformed && session.malformed(now) {
+                    true => Err(CloseReason(CloseCode::Policy, "too many malformed frames")),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+}

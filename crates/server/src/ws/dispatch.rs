@@ -1,0 +1,183 @@
+//! What is done with one message from the client, and the answer to it, as over REST.
+
+use countersign_core::{delivery::message::Party, use_cases::presence::SelfDescription};
+use countersign_wire::{
+    RawObject,
+    ack::AckAccepted,
+    envelope::Envelope,
+    failure::Failure,
+    framed::Framed,
+    id::RequestId,
+    limits,
+    msg_type::MsgType,
+    presence::{Hello, Transport},
+};
+
+use crate::{auth::Caller, delivery::Subscriber, error::ApiError, protocol::operations, state::AppState};
+
+/// Who sends the message.
+pub(super) struct Dispatch<'a> {
+    pub(super) app: &'a AppState,
+    pub(super) caller: &'a Caller,
+    pub(super) subscriber: &'a Subscriber,
+}
+
+/// The answer to a message.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// The envelope to send; `None` for a control message.
+    pub(super) envelope: Option<Vec<u8>>,
+    /// What the message acknowledged, which need not be sent again.
+    pub(super) acknowledged: Option<AckAccepted>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(envelope: Vec<u8>) -> Self {
+        Self { envelope: Some(envelope), acknowledged: None }
+    }
+}
+
+/// How large a message of this type may be, as over REST. A new type must be given a limit here, or it does not
+/// compile.
+fn max_message_bytes(msg_type: Option<&MsgType>) -> usize {
+    match msg_type {
+        Some(MsgType::ArtifactSubmit) => limits::MAX_ARTIFACT_MESSAGE,
+        Some(MsgType::PromptSend) => limits::MAX_PROMPT_MESSAGE,
+        Some(MsgType::SessionSnapshot) => limits::MAX_SESSION_MESSAGE,
+        None
+        | Some(
+            MsgType::ArtifactAccepted
+            | MsgType::ApprovalRequest
+            | MsgType::DecisionSubmit
+            | MsgType::DecisionAccepted
+            | MsgType::DecisionDeliver
+            | MsgType::ExchangeWithdrawn
+            | MsgType::ExchangeStatus
+            | MsgType::RefreshRequest
+            | MsgType::InboxPage
+            | MsgType::AckSubmit
+            | MsgType::AckAccepted
+            | MsgType::PromptAck
+            | MsgType::SessionStart
+            | MsgType::SessionStatus
+            | MsgType::SessionEnd
+            | MsgType::Error
+            | MsgType::Hello
+            | MsgType::Other(_),
+        ) => limits::MAX_OTHER_BODY,
+    }
+}
+
+impl Dispatch<'_> {
+    /// The answer to one frame.
+    pub(super) async fn answer(&self, bytes: &[u8]) -> Result<Answer, ApiError> {
+        let object = RawObject::parse(bytes).map_err(|fault| ApiError::invalid(&fault))?;
+        let mut members = object.members().map_err(|fault| ApiError::invalid(&fault))?;
+        // Whatever is wrong with the frame, the error names its request.
+        let request_id: Option<RequestId> = members.optional("requestId").ok().flatten();
+        let msg_type = members.optional("msgType").map_err(|fault| ApiError::invalid(&fault));
+        let answered = async { self.answer_object(object, bytes.len(), msg_type?).await };
+        answered.await.map_err(|error| error.or_for_request(request_id))
+    }
+
+    async fn answer_object(
+        &self,
+        object: RawObject<'_>,
+        size: usize,
+        msg_type: Option<MsgType>,
+    ) -> Result<Answer, ApiError> {
+        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
+        if size > max_message_bytes(msg_type.as_ref()) {
+            return Err(Failure::TooLarge.into());
+        }
+        if msg_type == Some(MsgType::Hello) {
+            let hello = object.view::<Hello>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
+            self.hello(hello);
+            return Ok(Answer::default());
+        }
+        let envelope = object.view::<Envelope<'_>>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
+        self.operate(envelope.into()).await
+    }
+
+    async fn operate(&self, mut framed: Framed<'_>) -> Result<Answer, ApiError> {
+        let (app, caller) = (self.app, self.caller);
+        self.check_sender(&mut framed)?;
+        let request_id = framed.request_id.clone().ok_or(Failure::Validation)?;
+        let answer = match framed.msg_type.clone().ok_or(Failure::Validation)? {
+            MsgType::ArtifactSubmit => {
+                let accepted = operations::submit(app, &caller.enforcer()?, framed, None).await?.accepted;
+                app.envelope(MsgType::ArtifactAccepted, &request_id, accepted)
+            }
+            MsgType::DecisionSubmit => {
+                let accepted = operations::decide(app, &caller.approver()?, framed, None).await?.accepted;
+                app.envelope(MsgType::DecisionAccepted, &request_id, accepted)
+            }
+            MsgType::AckSubmit | MsgType::PromptAck => {
+                let accepted = operations::acknowledge(app, caller, &framed).await?;
+                let envelope = app.envelope(MsgType::AckAccepted, &request_id, &accepted);
+                return Ok(Answer { envelope: Some(envelope), acknowledged: Some(accepted) });
+            }
+            MsgType::ExchangeWithdrawn => {
+                let accepted = operations::withdraw(app, &caller.enforcer()?, &request_id, &framed).await?;
+                app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)
+            }
+            MsgType::RefreshRequest => {
+                let body = operations::refresh(app, &caller.approver()?, &request_id, &framed).await?;
+                app.envelope(MsgType::RefreshRequest, &request_id, body)
+            }
+            MsgType::PromptSend => {
+                let (ack, _) = operations::send_prompt(app, &caller.approver()?, framed, None).await?;
+                app.envelope(MsgType::PromptAck, &request_id, ack)
+            }
+            MsgType::SessionStart
+            | MsgType::SessionSnapshot
+            | MsgType::SessionStatus
+            | MsgType::SessionEnd => {
+                operations::report(app, &caller.enforcer()?, &framed).await?;
+                let accepted = AckAccepted { request_id: request_id.clone(), msg_id: None };
+                app.envelope(MsgType::AckAccepted, &request_id, accepted)
+            }
+            // Only the gateway sends these, or nobody.
+            MsgType::ArtifactAccepted
+            | MsgType::ApprovalRequest
+            | MsgType::DecisionAccepted
+            | MsgType::DecisionDeliver
+            | MsgType::ExchangeStatus
+            | MsgType::InboxPage
+            | MsgType::AckAccepted
+            | MsgType::Error
+            | MsgType::Hello
+            | MsgType::Other(_) => {
+                return Err(ApiError::from(Failure::Unsupported).for_request(&request_id));
+            }
+        };
+        Ok(answer.into())
+    }
+
+    /// On a WebSocket the sender is known; a message that names another is rejected. That it does not name the other
+    /// side as well is checked by the operation.
+    fn check_sender(&self, framed: &mut Framed<'_>) -> Result<(), ApiError> {
+        let sender = &mut framed.sender;
+        let matches = match &self.subscriber.party {
+            Party::Enforcer(enforcer) => {
+                sender.enforcer_id.get_or_insert_with(|| enforcer.clone()) == enforcer
+            }
+            Party::Approver(approver) => {
+                sender.approver_id.get_or_insert_with(|| approver.clone()) == approver
+            }
+        };
+        if matches { Ok(()) } else { Err(Failure::Forbidden.into()) }
+    }
+
+    fn hello(&self, hello: Hello) {
+        if let Party::Enforcer(enforcer) = &self.subscriber.party {
+            let description = SelfDescription {
+                workspace_name: hello.workspace_name,
+                enforcer_label: hello.enforcer_label,
+                capabilities: hello.capabilities,
+            };
+            let tenant = &self.subscriber.tenant;
+            self.app.presence.described(tenant, enforcer, Transport::Websocket, description);
+        }
+    }
+}

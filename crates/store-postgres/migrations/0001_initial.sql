@@ -1,0 +1,83 @@
+-- The tables have the same names and columns in both stores; they know keys, versions and bytes, and no meaning.
+-- Times are microseconds since 1970. A kind is the number of countersign_core::store::Kind.
+
+-- The store's clock. Tests replace this function to set the time.
+CREATE FUNCTION gateway_now() RETURNS bigint LANGUAGE sql VOLATILE
+    AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+-- Narrow rows that change often. No index but the key, so that updates stay within their page.
+CREATE TABLE record (
+    tenant  text COLLATE "C" NOT NULL,
+    kind    smallint NOT NULL,
+    id      text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    content bytea NOT NULL,
+    PRIMARY KEY (tenant, kind, id)
+) WITH (fillfactor = 80);
+
+-- Written once, read by id. The content is ciphertext or signed text, which does not compress.
+CREATE TABLE payload (
+    id      bytea PRIMARY KEY,
+    tenant  text COLLATE "C" NOT NULL,
+    content bytea NOT NULL
+);
+ALTER TABLE payload ALTER COLUMN content SET STORAGE EXTERNAL;
+
+-- Large payloads that were written before their commit. They are invisible until it removes them from this table.
+CREATE TABLE payload_pending (
+    id bytea PRIMARY KEY,
+    at bigint NOT NULL
+);
+
+-- The newest number of each mailbox. It outlives the deliveries, so that no number is assigned twice.
+CREATE TABLE mailbox (
+    tenant  text COLLATE "C" NOT NULL,
+    name    text COLLATE "C" NOT NULL,
+    counter bigint NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITH (fillfactor = 50);
+
+CREATE TABLE delivery (
+    tenant       text COLLATE "C" NOT NULL,
+    mailbox      text COLLATE "C" NOT NULL,
+    number       bigint NOT NULL,
+    msg_id       text NOT NULL,
+    msg_type     text NOT NULL,
+    subject_kind smallint NOT NULL,
+    subject_id   text COLLATE "C" NOT NULL,
+    payload      bytea,
+    at           bigint NOT NULL,
+    until        bigint NOT NULL,
+    PRIMARY KEY (tenant, mailbox, number)
+);
+
+CREATE INDEX delivery_by_subject ON delivery (tenant, subject_id, subject_kind);
+
+-- What one reader did with a delivery that others still see.
+CREATE TABLE mark (
+    tenant       text COLLATE "C" NOT NULL,
+    mailbox      text COLLATE "C" NOT NULL,
+    number       bigint NOT NULL,
+    reader       text COLLATE "C" NOT NULL,
+    hidden       boolean NOT NULL,
+    acknowledged boolean NOT NULL,
+    PRIMARY KEY (tenant, mailbox, number, reader)
+);
+
+-- When the sweeper has to process a record. A table of its own, so that a change of the record does not touch an index.
+CREATE TABLE due (
+    at     bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    kind   smallint NOT NULL,
+    id     text COLLATE "C" NOT NULL,
+    PRIMARY KEY (at, tenant, kind, id)
+);
+
+CREATE TABLE audit (
+    seq          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant       text COLLATE "C" NOT NULL,
+    at           bigint NOT NULL,
+    subject_kind smallint NOT NULL,
+    subject_id   text NOT NULL,
+    event        bytea NOT NULL
+);

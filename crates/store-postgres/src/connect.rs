@@ -1,0 +1,175 @@
+//! Creates connections, with timeouts, planner settings and TLS, and checks that the server's commits are durable.
+
+use std::{
+    error::Error as StdError,
+    future::poll_fn,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Connection, Error, NoTls, Socket, config::SslMode, error::SqlState,
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{error::OpenError, options::Options};
+
+/// Set when the server warned that a commit may not have reached its standby.
+pub(crate) type InDoubt = Arc<AtomicBool>;
+
+/// Every statement finds its rows by key. A plan that was cached while a table was empty would scan the whole table
+/// later (measured: a tenth of the rate until the first ANALYZE), so scans and joins without an index are disabled.
+/// The server gives a plan that needs one anyway a very high cost and would JIT-compile it on every execution
+/// (measured: 250 ms to sweep an empty table), so JIT is off.
+///
+/// Such a plan is right for every set of keys, so each connection plans a statement once. Otherwise the server would
+/// plan most statements on every execution, which costs more than running them.
+pub(crate) const PLANNER_SETTINGS: &str = "-c enable_hashjoin=off -c enable_mergejoin=off \
+    -c enable_material=off -c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan";
+
+/// A node that is stopped or disconnected during a transaction must not keep its locks: the server ends its session.
+/// Options of the client's socket have no effect on that.
+const SESSION_TIMEOUTS: &str =
+    "-c idle_in_transaction_session_timeout=15s -c tcp_user_timeout=15s -c tcp_keepalives_idle=30";
+
+#[derive(Clone)]
+pub(crate) struct Connector {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Connector {
+    pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
+        let mut config: Config = options.url.parse().map_err(OpenError::Url)?;
+        config.application_name("countersign");
+        config.connect_timeout(Duration::from_secs(5));
+        config.keepalives_idle(Duration::from_secs(30));
+        // Detects a server that disappeared without closing the connection.
+        config.tcp_user_timeout(Duration::from_secs(15));
+        let given = config.get_options().unwrap_or_default();
+        let timeout = options.statement_timeout.as_millis();
+        config
+            .options(format!("{given} -c statement_timeout={timeout} {PLANNER_SETTINGS} {SESSION_TIMEOUTS}"));
+        let tls = options.root_certificates.as_deref().map(tls).transpose()?;
+        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+        Ok(Self { config, tls })
+    }
+
+    pub(crate) async fn connect(&self) -> Result<(Client, InDoubt), Error> {
+        let in_doubt = InDoubt::default();
+        let client = if let Some(tls) = &self.tls {
+            let (client, connection) = self.config.connect(tls.clone()).await?;
+            tokio::spawn(drive(connection, Arc::clone(&in_doubt)));
+            client
+        } else {
+            let (client, connection) = self.config.connect(NoTls).await?;
+            tokio::spawn(drive(connection, Arc::clone(&in_doubt)));
+            client
+        };
+        Ok((client, in_doubt))
+    }
+
+    /// Creates the connections of the pool.
+    pub(crate) fn manager(&self) -> Manager {
+        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        match &self.tls {
+            Some(tls) => Manager::from_config(self.config.clone(), tls.clone(), settings),
+            None => Manager::from_config(self.config.clone(), NoTls, settings),
+        }
+    }
+}
+
+/// Rejects a server on which an acknowledged commit can be lost.
+pub(crate) async fn check_durability(client: &Client) -> Result<(), OpenError> {
+    let row = client
+        .query_one(
+            "SELECT current_setting('fsync'), current_setting('synchronous_commit'), \
+             current_setting('synchronous_standby_names')",
+            &[],
+        )
+        .await?;
+    let (fsync, synchronous_commit, standbys): (String, String, String) =
+        (row.get(0), row.get(1), row.get(2));
+    if fsync != "on" {
+        return Err(OpenError::Unsafe { setting: "fsync", value: fsync, remedy: "set it to on" });
+    }
+    let sufficient = match standbys.is_empty() {
+        true => synchronous_commit != "off",
+        // `local` does not wait for the standby, `remote_write` not for its disk.
+        false => synchronous_commit == "on" || synchronous_commit == "remote_apply",
+    };
+    match sufficient {
+        true => Ok(()),
+        false => Err(OpenError::Unsafe {
+            setting: "synchronous_commit",
+            value: synchronous_commit,
+            remedy: "set it to on",
+        }),
+    }
+}
+
+fn tls(file: &Path) -> Result<MakeRustlsConnect, OpenError> {
+    let config =
+        tls_config(file).map_err(|source| OpenError::RootCertificates { file: file.to_owned(), source })?;
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn tls_config(file: &Path) -> Result<ClientConfig, Box<dyn StdError + Send + Sync>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file)? {
+        roots.add(certificate?)?;
+    }
+    if roots.is_empty() {
+        return Err("the file contains no certificate".into());
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth())
+}
+
+/// Runs a connection and watches for one warning: a commit whose wait for the standby was interrupted still reports
+/// success.
+async fn drive<T: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<Socket, T>, in_doubt: InDoubt) {
+    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+        if let AsyncMessage::Notice(notice) = message
+            && *notice.code() == SqlState::WARNING
+        {
+            tracing::warn!(
+                message = notice.message(),
+                "PostgreSQL sent a warning; the outcome of the current commit is treated as unknown"
+            );
+            in_doubt.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_testkit::postgres::Postgres;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_server_ends_the_session_of_a_node_that_stops_in_a_transaction() {
+        let server = Postgres::start();
+        let (client, _) = Connector::new(&Options::new(server.url())).unwrap().connect().await.unwrap();
+        let show = async |setting: &str| -> String {
+            client.query_one(&format!("SHOW {setting}"), &[]).await.unwrap().get(0)
+        };
+        assert_eq!(show("idle_in_transaction_session_timeout").await, "15s");
+        assert_eq!(show("tcp_user_timeout").await, "15000");
+        assert_eq!(show("plan_cache_mode").await, "force_generic_plan");
+    }
+}

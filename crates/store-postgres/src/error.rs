@@ -1,0 +1,24 @@
+//! Why the store can't be opened. The driver's errors become the port's by `StoreError::unavailable`.
+
+use std::{error::Error, path::PathBuf};
+
+use countersign_core::store::migrations::MigrationError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The text does not repeat the connection string, which may contain a password.
+    #[error("the connection string can't be parsed")]
+    Url(#[source] tokio_postgres::Error),
+    #[error("the root certificates in {} can't be used", file.display())]
+    RootCertificates { file: PathBuf, source: Box<dyn Error + Send + Sync> },
+    #[error("the connection pool can't be created")]
+    Pool(#[from] deadpool_postgres::BuildError),
+    /// The server can't be reached, or rejects a statement.
+    #[error("PostgreSQL can't be used")]
+    Engine(#[from] tokio_postgres::Error),
+    /// The server acknowledges commits before they are durable.
+    #[error("the server would lose acknowledged decisions: {setting} is {value}; {remedy}")]
+    Unsafe { setting: &'static str, value: String, remedy: &'static str },
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
+}

@@ -1,0 +1,78 @@
+//! Writes large payloads before the commit that needs them, so that they never delay a batch.
+//!
+//! Until that commit they are listed in `payload_pending`, and reads do not see them.
+
+use bytes::Bytes;
+use countersign_core::store::{Change, PayloadId, StoreError, error_chain};
+use countersign_wire::timestamp::Timestamp;
+use deadpool_postgres::Pool;
+use tokio::sync::Semaphore;
+
+use crate::rows::{payload_id_bytes, payload_id_column};
+
+/// A payload up to this size is written in the transaction of its change.
+const MAX_INLINE_BYTES: usize = 64 << 10;
+
+/// Concurrent writes of large payloads: more would only share the same disk.
+const MAX_CONCURRENT_WRITES: usize = 2;
+
+const WRITE: &str = "WITH inserted AS (INSERT INTO payload (id, tenant, content) VALUES ($1, $2, $3)) \
+    INSERT INTO payload_pending (id, at) VALUES ($1, gateway_now())";
+const DISCARD: &str = "WITH dropped AS (DELETE FROM payload_pending WHERE id = ANY($1) RETURNING id) \
+    DELETE FROM payload USING dropped WHERE payload.id = dropped.id";
+const SWEEP: &str = "WITH swept AS (DELETE FROM payload_pending WHERE id IN ( \
+        SELECT id FROM payload_pending WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id) \
+    DELETE FROM payload USING swept WHERE payload.id = swept.id";
+
+#[derive(Debug)]
+pub(crate) struct LargePayloadWriter {
+    pool: Pool,
+    permits: Semaphore,
+}
+
+impl LargePayloadWriter {
+    pub(crate) fn new(pool: Pool) -> Self {
+        Self { pool, permits: Semaphore::new(MAX_CONCURRENT_WRITES) }
+    }
+
+    /// Moves the large payloads of `change` to the database and returns their ids, which the commit must confirm.
+    pub(crate) async fn write_pending(&self, change: &mut Change) -> Result<Vec<PayloadId>, StoreError> {
+        let large: Vec<(PayloadId, Bytes)> =
+            change.payloads.extract_if(.., |(_, bytes)| bytes.len() > MAX_INLINE_BYTES).collect();
+        for (id, bytes) in &large {
+            let _permit = self.permits.acquire().await.map_err(StoreError::unavailable)?;
+            let client = self.pool.get().await.map_err(StoreError::unavailable)?;
+            let statement = client.prepare_cached(WRITE).await.map_err(StoreError::unavailable)?;
+            let id: &[u8] = &payload_id_bytes(*id);
+            let tenant = change.tenant.as_str();
+            client
+                .execute(&statement, &[&id, &tenant, &bytes.as_ref()])
+                .await
+                .map_err(StoreError::unavailable)?;
+        }
+        Ok(large.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// Deletes pending payloads of a change that was not committed. The sweeper deletes what fails here.
+    pub(crate) async fn discard(&self, ids: &[PayloadId]) {
+        if ids.is_empty() {
+            return;
+        }
+        if let Ok(client) = self.pool.get().await
+            && let Err(error) = client.execute(DISCARD, &[&payload_id_column(ids)]).await
+        {
+            tracing::warn!(
+                error = error_chain(&error),
+                "pending payloads of a failed change were not deleted; the sweeper will delete them"
+            );
+        }
+    }
+
+    /// Deletes payloads that were written before this time and never confirmed by a commit.
+    pub(crate) async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let client = self.pool.get().await.map_err(StoreError::unavailable)?;
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
+            [&before.unix_micros(), &i64::from(limit)];
+        client.execute(SWEEP, &params).await.map_err(StoreError::unavailable)
+    }
+}

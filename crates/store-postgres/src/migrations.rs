@@ -1,0 +1,48 @@
+//! Applies the migrations that the database still needs, under a lock that other nodes wait for.
+
+use countersign_core::store::migrations::{AppliedMigration, pending};
+use tokio_postgres::{Client, Error, Transaction};
+
+use crate::error::OpenError;
+
+/// Numbered from one, in this order. A released migration is never changed.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
+
+/// The key of the advisory lock. Every version of this program must use the same.
+const LOCK: i64 = 0x00c0_0a7e_2516_0001;
+
+/// Brings the schema up to date, or rejects one that this program does not know.
+pub(crate) async fn migrate(client: &mut Client) -> Result<(), OpenError> {
+    let transaction = client.transaction().await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    transaction
+        .batch_execute(
+            "CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, checksum bytea NOT NULL)",
+        )
+        .await?;
+    for migration in pending(MIGRATIONS, &applied(&transaction).await?)? {
+        transaction.batch_execute(migration.sql).await?;
+        let number = i32::try_from(migration.number).unwrap_or(i32::MAX);
+        let checksum = migration.checksum();
+        transaction
+            .execute(
+                "INSERT INTO migration (number, checksum) VALUES ($1, $2)",
+                &[&number, &checksum.as_slice()],
+            )
+            .await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+async fn applied(transaction: &Transaction<'_>) -> Result<Vec<AppliedMigration>, Error> {
+    let rows = transaction.query("SELECT number, checksum FROM migration", &[]).await?;
+    rows.iter()
+        .map(|row| {
+            let number: i32 = row.try_get("number")?;
+            Ok(AppliedMigration {
+                number: u32::try_from(number).unwrap_or_default(),
+                checksum: row.try_get("checksum")?,
+            })
+        })
+        .collect()
+}

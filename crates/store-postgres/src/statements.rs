@@ -1,0 +1,120 @@
+//! The SQL of a commit. Each statement takes one array per column, so that it writes all rows of a batch at once.
+
+use tokio_postgres::{Client, Error, Statement};
+
+/// Locks in key order, so that transactions can't deadlock. A row lock is a write: it makes the commit wait until
+/// what was read is durable, on the standby too if there is one.
+pub(crate) const LOCK_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version, r.content \
+    FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
+    JOIN record r ON r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id \
+    ORDER BY r.tenant, r.kind, r.id FOR UPDATE OF r";
+const NOW: &str = "SELECT gateway_now()";
+const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
+const INSERT_RECORDS: &str = "INSERT INTO record (tenant, kind, id, version, content) \
+    SELECT * FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[])";
+/// A row that does not exist can't be locked. Inserting and deleting it in the same transaction keeps other
+/// transactions from inserting it meanwhile.
+const INSERT_PLACEHOLDERS: &str = "INSERT INTO record (tenant, kind, id, version, content) \
+    SELECT tenant, kind, id, 0, '' FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id)";
+pub(crate) const UPDATE_RECORDS: &str = "UPDATE record r SET version = k.version, content = k.content \
+    FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \
+    AS k (tenant, kind, id, version, content) \
+    WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id";
+const DELETE_RECORDS: &str = "DELETE FROM record r \
+    USING unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
+    WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id";
+const INSERT_PAYLOADS: &str =
+    "INSERT INTO payload (tenant, id, content) SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[])";
+const CONFIRM_PAYLOADS: &str = "DELETE FROM payload_pending WHERE id = ANY($1)";
+const DELETE_PAYLOADS: &str = "DELETE FROM payload p USING unnest($1::text[], $2::bytea[]) AS k (tenant, id) \
+    WHERE p.id = k.id AND p.tenant = k.tenant";
+const DELETE_DELIVERIES: &str = "WITH deleted AS ( \
+        DELETE FROM delivery d USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
+        WHERE d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
+        RETURNING d.tenant, d.mailbox, d.number) \
+    DELETE FROM mark m USING deleted \
+    WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
+pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
+        DELETE FROM delivery d \
+        USING unnest($1::text[], $2::smallint[], $3::text[], $4::text[]) AS k (tenant, kind, id, msg_type) \
+        WHERE d.tenant = k.tenant AND d.subject_id = k.id AND d.subject_kind = k.kind \
+            AND (k.msg_type IS NULL OR d.msg_type = k.msg_type) \
+        RETURNING d.tenant, d.mailbox, d.number) \
+    DELETE FROM mark m USING deleted \
+    WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
+const UPSERT_MARKS: &str = "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) \
+    SELECT k.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[], $6::bool[]) \
+        AS k (tenant, mailbox, number, reader, hidden, acknowledged) \
+    JOIN delivery d ON d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
+    ON CONFLICT (tenant, mailbox, number, reader) DO UPDATE SET \
+        hidden = mark.hidden OR excluded.hidden, acknowledged = mark.acknowledged OR excluded.acknowledged";
+const INSERT_DUE: &str = "INSERT INTO due (at, tenant, kind, id) \
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[]) ON CONFLICT DO NOTHING";
+const DELETE_DUE: &str = "DELETE FROM due d \
+    USING unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[]) AS k (at, tenant, kind, id) \
+    WHERE d.at = k.at AND d.tenant = k.tenant AND d.kind = k.kind AND d.id = k.id";
+const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
+    SELECT tenant, $5::bigint, kind, id, event \
+    FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, event)";
+/// Runs last and locks the counters in order, so that numbers are assigned in commit order.
+const INSERT_DELIVERIES: &str = "WITH counted AS ( \
+        INSERT INTO mailbox (tenant, name, counter) \
+        SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) \
+        ON CONFLICT (tenant, name) DO UPDATE SET counter = mailbox.counter + excluded.counter \
+        RETURNING tenant, name, counter), \
+    inserted AS ( \
+        INSERT INTO delivery \
+            (tenant, mailbox, number, msg_id, msg_type, subject_kind, subject_id, payload, at, until) \
+        SELECT d.tenant, d.mailbox, counted.counter - d.from_last, d.msg_id, d.msg_type, d.kind, d.id, d.payload, \
+            $13::bigint, d.until \
+        FROM unnest($4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::smallint[], $10::text[], \
+            $11::bytea[], $12::bigint[]) \
+            AS d (tenant, mailbox, from_last, msg_id, msg_type, kind, id, payload, until) \
+        JOIN counted ON counted.tenant = d.tenant AND counted.name = d.mailbox) \
+    SELECT tenant, name, counter FROM counted";
+
+/// Prepared on one connection.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    pub(crate) lock_records: Statement,
+    pub(crate) now: Statement,
+    pub(crate) lock_pending_payloads: Statement,
+    pub(crate) insert_records: Statement,
+    pub(crate) insert_placeholders: Statement,
+    pub(crate) update_records: Statement,
+    pub(crate) delete_records: Statement,
+    pub(crate) insert_payloads: Statement,
+    pub(crate) confirm_payloads: Statement,
+    pub(crate) delete_payloads: Statement,
+    pub(crate) delete_deliveries: Statement,
+    pub(crate) delete_deliveries_by_subject: Statement,
+    pub(crate) upsert_marks: Statement,
+    pub(crate) insert_due: Statement,
+    pub(crate) delete_due: Statement,
+    pub(crate) insert_audit: Statement,
+    pub(crate) insert_deliveries: Statement,
+}
+
+impl Statements {
+    pub(crate) async fn prepare(client: &Client) -> Result<Self, Error> {
+        Ok(Self {
+            lock_records: client.prepare(LOCK_RECORDS).await?,
+            now: client.prepare(NOW).await?,
+            lock_pending_payloads: client.prepare(LOCK_PENDING_PAYLOADS).await?,
+            insert_records: client.prepare(INSERT_RECORDS).await?,
+            insert_placeholders: client.prepare(INSERT_PLACEHOLDERS).await?,
+            update_records: client.prepare(UPDATE_RECORDS).await?,
+            delete_records: client.prepare(DELETE_RECORDS).await?,
+            insert_payloads: client.prepare(INSERT_PAYLOADS).await?,
+            confirm_payloads: client.prepare(CONFIRM_PAYLOADS).await?,
+            delete_payloads: client.prepare(DELETE_PAYLOADS).await?,
+            delete_deliveries: client.prepare(DELETE_DELIVERIES).await?,
+            delete_deliveries_by_subject: client.prepare(DELETE_DELIVERIES_BY_SUBJECT).await?,
+            upsert_marks: client.prepare(UPSERT_MARKS).await?,
+            insert_due: client.prepare(INSERT_DUE).await?,
+            delete_due: client.prepare(DELETE_DUE).await?,
+            insert_audit: client.prepare(INSERT_AUDIT).await?,
+            insert_deliveries: client.prepare(INSERT_DELIVERIES).await?,
+        })
+    }
+}

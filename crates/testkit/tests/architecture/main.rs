@@ -1,0 +1,6 @@
+//! The architecture, kept by tests: which crate may depend on which, and which module on which.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod crates;
+mod modules;
