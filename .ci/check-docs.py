@@ -1,4 +1,4 @@
-"""Checks the documents: relative links lead somewhere, every dependency has its line of reason."""
+"""Checks the documents: links, paths and cited tests exist, every dependency has its line of reason."""
 
 import pathlib
 import re
@@ -15,6 +15,18 @@ for document in documents:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         if "://" not in target and not (document.parent / target).exists():
             faults.append(f"{document.relative_to(root)}: link to {target} leads nowhere")
+
+code = "\n".join(
+    (root / name).read_text() for name in tracked.stdout.splitlines() if name.endswith(".rs") and (root / name).is_file()
+)
+for document in documents:
+    for cited in re.findall(r"`([^`\s]+)`", document.read_text()):
+        name = document.relative_to(root)
+        if re.fullmatch(r"(crates|docs|schemas|fuzz|tests|\.ci)/[\w./-]+", cited) and not (root / cited).exists():
+            faults.append(f"{name}: there is no {cited}")
+        # Names with so many words are names of tests.
+        if re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+){4,}", cited) and f" {cited}" not in code:
+            faults.append(f"{name}: there is no test {cited}")
 
 reasons = (root / "docs/dependencies.md").read_text()
 manifest = tomllib.loads((root / "Cargo.toml").read_text())

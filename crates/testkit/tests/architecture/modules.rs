@@ -17,7 +17,8 @@ use syn::{Item, UseTree};
 const LAYERED: &[&str] = &["core", "server", "store-postgres", "store-sqlite"];
 
 /// All crates whose files must not import each other in a circle.
-const WITHOUT_CIRCLES: &[&str] = &["core", "server", "store-postgres", "store-sqlite", "wire"];
+const WITHOUT_CIRCLES: &[&str] =
+    &["core", "server", "store-postgres", "store-sqlite", "wire"];
 
 /// The segments of a path within its crate; empty for the root.
 type ModulePath = Vec<String>;
