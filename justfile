@@ -1,4 +1,4 @@
-# The verbs of a developer. `just` lists them.
+# Commands for developers. `just` lists them.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
@@ -6,7 +6,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 cache := env("COUNTERSIGN_CACHE", env("HOME") / ".cache/countersign")
 export PATH := cache / "tools/bin" + ":" + cache / "venv/bin" + ":" + env("PATH")
 
-# List the verbs.
+# List the commands.
 default:
     @just --list --unsorted
 

@@ -1,4 +1,4 @@
-//! Puts the gateway together. The only file that names the stores.
+//! Puts the gateway together. The only file that uses the store crates.
 
 use std::{path::Path, sync::Arc};
 

@@ -1,5 +1,5 @@
 //! All routes on one page. A route belongs to a group, which says who may call it, how large its body may be and how its
-//! errors are written; a route outside of a group can't be added.
+//! errors are written. A test fails for a route outside of a group.
 
 use axum::{
     Router,

@@ -89,6 +89,51 @@ msg_types! {
     Hello = "hello",
 }
 
+/// A message type that the gateway puts into mailboxes and pushes, as opposed to requests and responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named after the message types, which are documented")]
+pub enum PushedType {
+    ApprovalRequest,
+    DecisionDeliver,
+    ExchangeWithdrawn,
+    RefreshRequest,
+    PromptSend,
+    PromptAck,
+    SessionStart,
+    SessionSnapshot,
+    SessionStatus,
+    SessionEnd,
+}
+
+impl MsgType {
+    /// The same type, if the gateway pushes it; `None` for requests, responses and unknown types.
+    pub fn pushed(&self) -> Option<PushedType> {
+        Some(match self {
+            Self::ApprovalRequest => PushedType::ApprovalRequest,
+            Self::DecisionDeliver => PushedType::DecisionDeliver,
+            Self::ExchangeWithdrawn => PushedType::ExchangeWithdrawn,
+            Self::RefreshRequest => PushedType::RefreshRequest,
+            Self::PromptSend => PushedType::PromptSend,
+            Self::PromptAck => PushedType::PromptAck,
+            Self::SessionStart => PushedType::SessionStart,
+            Self::SessionSnapshot => PushedType::SessionSnapshot,
+            Self::SessionStatus => PushedType::SessionStatus,
+            Self::SessionEnd => PushedType::SessionEnd,
+            Self::ArtifactSubmit
+            | Self::ArtifactAccepted
+            | Self::DecisionSubmit
+            | Self::DecisionAccepted
+            | Self::ExchangeStatus
+            | Self::InboxPage
+            | Self::AckSubmit
+            | Self::AckAccepted
+            | Self::Error
+            | Self::Hello
+            | Self::Other(_) => return None,
+        })
+    }
+}
+
 impl fmt::Display for MsgType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -293,8 +293,17 @@ fn the_schemas_are_valid_schemas() {
 #[test]
 fn every_schema_of_the_file_is_run() {
     let run: Vec<&str> = tables().iter().map(|table| table.schema).collect();
-    let parts_of_others =
-        ["Id", "Timestamp", "Sha256", "Label", "PublicKey", "Ciphertext", "State", "DecisionValue", "SessionEvent"];
+    let parts_of_others = [
+        "Id",
+        "Timestamp",
+        "Sha256",
+        "Label",
+        "PublicKey",
+        "Ciphertext",
+        "State",
+        "DecisionValue",
+        "SessionEvent",
+    ];
     for name in schemas()["$defs"].as_object().unwrap().keys() {
         assert!(
             run.contains(&name.as_str()) || parts_of_others.contains(&name.as_str()),

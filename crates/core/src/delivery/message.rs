@@ -5,7 +5,7 @@ use countersign_wire::{
     exchange::{Accepted, State as WireState},
     failure::Failure,
     id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
-    msg_type::MsgType,
+    msg_type::{MsgType, PushedType},
     timestamp::Timestamp,
 };
 
@@ -135,19 +135,20 @@ fn parts(delivery: &Delivery, record: &Record) -> Result<Option<MessageParts>, E
 /// A new message about an exchange must say here who sends it and what it carries, or it does not compile.
 fn exchange_parts(delivery: &Delivery, exchange: &Exchange) -> Result<Option<MessageParts>, StoreError> {
     let from_enforcer = || MessageParts::from(Party::Enforcer(exchange.enforcer.clone()));
-    Ok(match delivery.msg_type {
-        MsgType::ApprovalRequest => Some(MessageParts {
+    let Some(msg_type) = delivery.msg_type.pushed() else { return Ok(None) };
+    Ok(match msg_type {
+        PushedType::ApprovalRequest => Some(MessageParts {
             created_at: Some(exchange.created_at),
             expires_at: Some(exchange.expires_at),
             trace: exchange.trace,
             ..from_enforcer()
         }),
-        MsgType::DecisionDeliver => exchange.state.decided().map(|decided| MessageParts {
+        PushedType::DecisionDeliver => exchange.state.decided().map(|decided| MessageParts {
             created_at: Some(decided.at),
             expires_at: Some(decided.expires_at),
             ..MessageParts::from(Party::Approver(decided.by.clone()))
         }),
-        MsgType::ExchangeWithdrawn => {
+        PushedType::ExchangeWithdrawn => {
             let request_id = delivery.subject.id.parse();
             let withdrawn = Accepted {
                 request_id: request_id.map_err(|_| StoreError::corrupt("not a request id"))?,
@@ -158,23 +159,13 @@ fn exchange_parts(delivery: &Delivery, exchange: &Exchange) -> Result<Option<Mes
             Some(MessageParts { body: body.into(), ..from_enforcer() })
         }
         // Only an approver asks for a refresh, but which of them is not stored.
-        MsgType::RefreshRequest => Some(from_enforcer()),
-        MsgType::ArtifactSubmit
-        | MsgType::ArtifactAccepted
-        | MsgType::DecisionSubmit
-        | MsgType::DecisionAccepted
-        | MsgType::ExchangeStatus
-        | MsgType::InboxPage
-        | MsgType::AckSubmit
-        | MsgType::AckAccepted
-        | MsgType::PromptSend
-        | MsgType::PromptAck
-        | MsgType::SessionStart
-        | MsgType::SessionSnapshot
-        | MsgType::SessionStatus
-        | MsgType::SessionEnd
-        | MsgType::Error
-        | MsgType::Hello
-        | MsgType::Other(_) => None,
+        PushedType::RefreshRequest => Some(from_enforcer()),
+        // These are about prompts and sessions.
+        PushedType::PromptSend
+        | PushedType::PromptAck
+        | PushedType::SessionStart
+        | PushedType::SessionSnapshot
+        | PushedType::SessionStatus
+        | PushedType::SessionEnd => None,
     })
 }

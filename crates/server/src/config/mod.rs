@@ -122,8 +122,8 @@ impl Config {
         let text = std::fs::read_to_string(file).with_context(|| {
             format!("{} can't be read; print a default one with: countersign-gateway config", file.display())
         })?;
-        let config: Self =
-            toml::from_str(&text).with_context(|| format!("{} is not as it must be", file.display()))?;
+        let config: Self = toml::from_str(&text)
+            .with_context(|| format!("{} is not a valid configuration", file.display()))?;
         config.check()?;
         Ok(config)
     }

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// Statuses that every row can give and that a test can't bring about on each: too often, our own fault, and a
-/// store that is away. Tests of their own have them.
-const ANYWHERE: [u16; 3] = [429, 500, 503];
+/// Statuses that every endpoint can return and that a test can't cause on each: rate limited, internal error, store
+/// unavailable. They have tests of their own.
+const ANY_ENDPOINT: [u16; 3] = [429, 500, 503];
 
-/// The specification lets every row give these; on these rows there is nothing that could bring them about.
+/// The specification lets every endpoint return these; on these endpoints nothing can cause them.
 const NEVER: [(&str, u16); 8] = [
     ("/v1/exchanges/{requestId}", 403),
     ("/v1/pairing/status/{nonce}", 403),
@@ -57,12 +57,14 @@ pub fn check(worlds: &[Arc<World>]) -> bool {
         unseen.extend(
             statuses
                 .difference(&seen)
-                .filter(|status| !ANYWHERE.contains(status) && !NEVER.contains(&(path.as_str(), **status)))
+                .filter(|status| {
+                    !ANY_ENDPOINT.contains(status) && !NEVER.contains(&(path.as_str(), **status))
+                })
                 .map(|status| format!("{method} {path}: {status}")),
         );
     }
     println!(
-        "coverage: {} rows, {} not seen, {} not documented",
+        "coverage: {} endpoints, {} not seen, {} not documented",
         documented.len(),
         unseen.len(),
         undocumented.len()
