@@ -28,6 +28,12 @@ pub enum Error {
         #[source]
         fault: countersign_wire::Error,
     },
+    /// The tenant's policy does not permit it; the name is that of the policy's member.
+    #[error("rejected by the policy {0}")]
+    Policy(&'static str),
+    /// A part of the request is larger than `limit` bytes.
+    #[error("{member} is larger than {limit} bytes")]
+    TooLarge { member: &'static str, limit: usize },
     /// The limit allows another attempt after this time.
     #[error("rate limited")]
     RateLimited(Duration),
@@ -43,6 +49,8 @@ impl Error {
             Self::Pairing(error) => error.failure(),
             Self::Session(error) => error.failure(),
             Self::Rejected(failure) | Self::Invalid { failure, .. } => *failure,
+            Self::Policy(_) => Failure::PolicyDeny,
+            Self::TooLarge { .. } => Failure::TooLarge,
             Self::RateLimited(_) => Failure::RateLimited,
             Self::Store(StoreError::Corrupt(_)) => Failure::Internal,
             Self::Store(StoreError::Overloaded | StoreError::OutcomeUnknown | StoreError::Unavailable(_)) => {
@@ -59,6 +67,11 @@ impl Error {
             _ => Failure::Structure,
         };
         Self::Invalid { failure, fault }
+    }
+
+    /// Rejects a part of a request that is larger than `limit` bytes.
+    pub(crate) fn check_size(member: &'static str, size: usize, limit: usize) -> Result<(), Self> {
+        if size <= limit { Ok(()) } else { Err(Self::TooLarge { member, limit }) }
     }
 
     /// A member of the request breaks a rule of the protocol.

@@ -158,6 +158,16 @@ impl Gateway {
         Ok((known.filter(|known| viewer.sees(&known.value)), now))
     }
 
+    /// Writes the expiry of an overdue exchange. A conflict means that somebody else has written; read again either way.
+    pub(crate) async fn expire(
+        &self,
+        exchange: ExchangeRef<'_>,
+        known: &Versioned<Exchange>,
+    ) -> Result<(), Error> {
+        let change = transitions::expire(&exchange, known, &self.retention)?;
+        self.commit(change, Some(exchange.ring())).await.map(drop)
+    }
+
     /// Commits, and rings for what was added to mailboxes and for `ring`.
     pub(crate) async fn commit(&self, change: Change, ring: Option<Ring>) -> Result<Commit, Error> {
         let tenant = change.tenant.clone();

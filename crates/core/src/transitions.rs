@@ -105,7 +105,12 @@ pub(crate) fn expire(
     change.no_longer_due.push((known.value.expires_at, key.clone()));
     remove_from_inboxes(&mut change, &key);
     let until = next_due_at(&next, retention);
-    for expired in next.mailboxes.iter().filter_map(Mailbox::expired) {
+    let is_hidden = |mailbox: &&Mailbox| match mailbox {
+        Mailbox::Approver(approver) => next.hidden_by.contains(approver),
+        _ => false,
+    };
+    let listed = next.mailboxes.iter().filter(|mailbox| !is_hidden(mailbox));
+    for expired in listed.filter_map(Mailbox::expired) {
         // The same message, moved to the list of expired requests.
         change.deliveries.push(NewDelivery {
             payload: next.artifact,

@@ -39,6 +39,13 @@ impl Mailboxes {
                         }
                     }
                 }
+                Removal::ByMessage { subject, msg_id } => {
+                    for (mailbox, delivery) in self.by_subject(&subject.id) {
+                        if delivery.msg_id == msg_id && delivery.subject == subject {
+                            self.remove_one(&mailbox, delivery.number);
+                        }
+                    }
+                }
             }
         }
     }

@@ -52,6 +52,15 @@ impl ApiError {
         Self::invalid(&countersign_wire::Error::breaks(member, rule))
     }
 
+    fn with_details(failure: Failure, details: &serde_json::Value) -> Self {
+        Self { details: Some(details.to_string()), ..failure.into() }
+    }
+
+    /// A part of the request is larger than `limit` bytes.
+    pub(crate) fn too_large(member: &str, limit: usize) -> Self {
+        Self::with_details(Failure::TooLarge, &serde_json::json!({ "member": member, "limit": limit }))
+    }
+
     /// The limit allows another request after this time.
     pub(crate) fn rate_limited(after: Duration) -> Self {
         Self { retry_after: Some(after), ..Failure::RateLimited.into() }
@@ -109,6 +118,8 @@ impl From<Error> for ApiError {
         let failure = error.failure();
         match &error {
             Error::Invalid { fault, .. } => Self::with_fault(failure, fault),
+            Error::Policy(policy) => Self::with_details(failure, &serde_json::json!({ "policy": policy })),
+            Error::TooLarge { member, limit } => Self::too_large(member, *limit),
             Error::RateLimited(after) => Self::rate_limited(*after),
             Error::Store(cause) => Self { cause: Some(error_chain(cause)), ..failure.into() },
             Error::Exchange(_) | Error::Pairing(_) | Error::Session(_) | Error::Rejected(_) => failure.into(),

@@ -1,12 +1,12 @@
 //! Turns the rows of a batch into columns: each statement takes one array per column.
 
 use bytes::Bytes;
-use countersign_core::store::{AuditRow, Key, Mailbox, PayloadId};
+use countersign_core::store::{AuditRow, Mailbox, PayloadId};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio_postgres::{Statement, types::ToSql};
 
 use crate::{
-    plan::{MarkKey, RecordKey, Writes},
+    plan::{MarkKey, RecordKey, RemovalBySubject, Writes},
     rows::{payload_id_bytes, payload_id_column, to_i64},
     statements::Statements,
 };
@@ -113,12 +113,13 @@ fn removal_by_number_columns(rows: &[(TenantId, Mailbox, u64)]) -> Columns {
     ]
 }
 
-fn removal_by_subject_columns(rows: &[(TenantId, Key, Option<String>)]) -> Columns {
+fn removal_by_subject_columns(rows: &[RemovalBySubject]) -> Columns {
     vec![
-        column(rows, |(tenant, ..)| tenant.to_string()),
-        column(rows, |(_, subject, _)| subject.kind.number()),
-        column(rows, |(_, subject, _)| subject.id.clone()),
-        column(rows, |(_, _, msg_type)| msg_type.clone()),
+        column(rows, |row| row.tenant.to_string()),
+        column(rows, |row| row.subject.kind.number()),
+        column(rows, |row| row.subject.id.clone()),
+        column(rows, |row| row.msg_type.clone()),
+        column(rows, |row| row.msg_id.clone()),
     ]
 }
 

@@ -31,7 +31,7 @@ fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         (
             "delete_deliveries_by_subject",
             statements::DELETE_DELIVERIES_BY_SUBJECT,
-            and(&["ARRAY['approval.request','approval.request']"]),
+            and(&["ARRAY['approval.request','approval.request']", "ARRAY[NULL,NULL]::text[]"]),
         ),
     ]
 }

@@ -40,6 +40,15 @@ pub(crate) enum PlannedOutcome {
     Failed(StoreError),
 }
 
+/// Deliveries about a record to remove; `None` means whatever type or message.
+#[derive(Debug)]
+pub(crate) struct RemovalBySubject {
+    pub(crate) tenant: TenantId,
+    pub(crate) subject: Key,
+    pub(crate) msg_type: Option<String>,
+    pub(crate) msg_id: Option<String>,
+}
+
 /// Everything that one transaction writes, by table.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
@@ -54,7 +63,7 @@ pub(crate) struct Writes {
     pub(crate) deleted_payloads: Vec<(TenantId, PayloadId)>,
     pub(crate) removals_by_number: Vec<(TenantId, Mailbox, u64)>,
     /// The message type is `None` for all types.
-    pub(crate) removals_by_subject: Vec<(TenantId, Key, Option<String>)>,
+    pub(crate) removals_by_subject: Vec<RemovalBySubject>,
     /// Whether to set hidden and acknowledged. Neither is ever unset.
     pub(crate) marks: BTreeMap<MarkKey, (bool, bool)>,
     pub(crate) due: Vec<(Timestamp, RecordKey)>,
@@ -88,7 +97,9 @@ pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
     let mut made_due: HashSet<(&TenantId, &(Timestamp, Key))> = HashSet::new();
     let first_dependent = jobs.iter().position(|Job { change, .. }| {
         let removes_delivered = change.removals.iter().any(|removal| match removal {
-            Removal::BySubject { subject, .. } => delivered.contains(&(&change.tenant, subject)),
+            Removal::BySubject { subject, .. } | Removal::ByMessage { subject, .. } => {
+                delivered.contains(&(&change.tenant, subject))
+            }
             Removal::ByNumber { .. } => false,
         });
         let removes_due = change.no_longer_due.iter().any(|due| made_due.contains(&(&change.tenant, due)));
@@ -227,12 +238,32 @@ impl Writes {
                     self.removals_by_number.push((tenant(), mailbox.clone(), *number));
                 }
                 Removal::BySubject { subject, msg_types } if msg_types.is_empty() => {
-                    self.removals_by_subject.push((tenant(), subject.clone(), None));
+                    self.remove_by_subject(tenant(), subject, None, None);
                 }
-                Removal::BySubject { subject, msg_types } => self.removals_by_subject.extend(
-                    msg_types.iter().map(|msg_type| (tenant(), subject.clone(), Some(msg_type.to_string()))),
-                ),
+                Removal::BySubject { subject, msg_types } => {
+                    for msg_type in msg_types {
+                        self.remove_by_subject(tenant(), subject, Some(msg_type.to_string()), None);
+                    }
+                }
+                Removal::ByMessage { subject, msg_id } => {
+                    self.remove_by_subject(tenant(), subject, None, Some(msg_id.to_string()));
+                }
             }
         }
+    }
+
+    fn remove_by_subject(
+        &mut self,
+        tenant: TenantId,
+        subject: &Key,
+        msg_type: Option<String>,
+        msg_id: Option<String>,
+    ) {
+        self.removals_by_subject.push(RemovalBySubject {
+            tenant,
+            subject: subject.clone(),
+            msg_type,
+            msg_id,
+        });
     }
 }

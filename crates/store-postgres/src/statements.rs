@@ -36,9 +36,9 @@ const DELETE_DELIVERIES: &str = "WITH deleted AS ( \
     WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
 pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
         DELETE FROM delivery d \
-        USING unnest($1::text[], $2::smallint[], $3::text[], $4::text[]) AS k (tenant, kind, id, msg_type) \
+        USING unnest($1::text[], $2::smallint[], $3::text[], $4::text[], $5::text[]) AS k (tenant, kind, id, msg_type, msg_id) \
         WHERE d.tenant = k.tenant AND d.subject_id = k.id AND d.subject_kind = k.kind \
-            AND (k.msg_type IS NULL OR d.msg_type = k.msg_type) \
+            AND (k.msg_type IS NULL OR d.msg_type = k.msg_type) AND (k.msg_id IS NULL OR d.msg_id = k.msg_id) \
         RETURNING d.tenant, d.mailbox, d.number) \
     DELETE FROM mark m USING deleted \
     WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";

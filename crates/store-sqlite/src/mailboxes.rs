@@ -1,6 +1,6 @@
 //! What a change does to mailboxes: removes deliveries, marks them, adds new ones.
 
-use countersign_core::store::{Mailbox, Mark, MarkKind, NewDelivery, Removal};
+use countersign_core::store::{Delivery, Key, Mailbox, Mark, MarkKind, NewDelivery, Removal};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, Result, params};
 
@@ -10,14 +10,26 @@ pub(crate) fn remove(conn: &Connection, tenant: &TenantId, removals: &[Removal])
     for removal in removals {
         match removal {
             Removal::ByNumber { mailbox, number } => remove_one(conn, tenant, mailbox, *number)?,
-            Removal::BySubject { subject, msg_types } => {
-                for (mailbox, delivery) in reads::deliveries_by_subject(conn, tenant, &subject.id)? {
-                    let is_listed = msg_types.is_empty() || msg_types.contains(&delivery.msg_type);
-                    if is_listed && delivery.subject == *subject {
-                        remove_one(conn, tenant, &mailbox, delivery.number)?;
-                    }
-                }
+            Removal::BySubject { subject, msg_types } => remove_about(conn, tenant, subject, |delivery| {
+                msg_types.is_empty() || msg_types.contains(&delivery.msg_type)
+            })?,
+            Removal::ByMessage { subject, msg_id } => {
+                remove_about(conn, tenant, subject, |delivery| delivery.msg_id == *msg_id)?;
             }
+        }
+    }
+    Ok(())
+}
+
+fn remove_about(
+    conn: &Connection,
+    tenant: &TenantId,
+    subject: &Key,
+    is_named: impl Fn(&Delivery) -> bool,
+) -> Result<()> {
+    for (mailbox, delivery) in reads::deliveries_by_subject(conn, tenant, &subject.id)? {
+        if delivery.subject == *subject && is_named(&delivery) {
+            remove_one(conn, tenant, &mailbox, delivery.number)?;
         }
     }
     Ok(())

@@ -3,22 +3,46 @@
 use serde::Serialize;
 
 use crate::{
-    Error, FromMembers, Members,
+    Error, FromMembers, Members, Rule,
     id::{MsgId, RequestId},
     prompt::PromptAck,
     timestamp::Timestamp,
-    vocabulary::vocabulary,
+    written::written_as_string,
 };
 
-vocabulary! {
-    /// How far a client has processed a message; both values end redelivery.
-    pub enum AckStatus {
-        /// The client has received the message.
-        Received = "received",
-        /// The client has acted on the message.
-        Processed = "processed",
+/// How far a client has processed a message: any text of 1 to 64 characters. All of them end redelivery; `received`,
+/// `seen` and `processed` are those that our own clients send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct AckStatus(Box<str>);
+
+impl AckStatus {
+    /// Checks the length.
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, Rule> {
+        let text = text.into();
+        match text.chars().count() {
+            1..=MAX_STATUS_CHARS => Ok(Self(text)),
+            _ => Err(Rule("must have 1 to 64 characters")),
+        }
+    }
+
+    /// The text as the client wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
+
+const MAX_STATUS_CHARS: usize = 64;
+
+impl std::str::FromStr for AckStatus {
+    type Err = Rule;
+
+    fn from_str(text: &str) -> Result<Self, Rule> {
+        Self::new(text)
+    }
+}
+
+written_as_string!(AckStatus);
 
 /// The body of `ack.submit`, for any message or for a prompt.
 #[derive(Debug, Clone)]
@@ -46,7 +70,7 @@ pub struct MessageAck {
     /// The message; if absent, all messages of the request that are outstanding to the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msg_id: Option<MsgId>,
-    /// How far the client has processed it; absent if it does not say. The gateway treats all alike.
+    /// How far the client has processed it; absent if it does not say. An approver's is shown to the enforcer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<AckStatus>,
     /// The time of the acknowledgement by the client's clock; optional, not evaluated.

@@ -189,6 +189,8 @@ impl FromMembers<'_> for Routing {
 pub enum ArtifactSubmit<'a> {
     /// A body with the member `ciphertext`.
     Sealed(SealedArtifact<'a>),
+    /// Exactly an artifact whose payload has the member `ciphertext`. Its hash is that of the plaintext.
+    SealedInPlace(Artifact<'a>),
     /// Any other body, which must be exactly an artifact.
     Open(Artifact<'a>),
 }
@@ -198,7 +200,7 @@ impl ArtifactSubmit<'_> {
     pub fn artifact_type(&self) -> ArtifactType {
         match self {
             Self::Sealed(sealed) => sealed.artifact_type,
-            Self::Open(artifact) => artifact.artifact_type,
+            Self::SealedInPlace(artifact) | Self::Open(artifact) => artifact.artifact_type,
         }
     }
 
@@ -206,7 +208,7 @@ impl ArtifactSubmit<'_> {
     pub fn artifact_hash(&self) -> Sha256Hex {
         match self {
             Self::Sealed(sealed) => sealed.artifact_hash,
-            Self::Open(artifact) => artifact.artifact_hash,
+            Self::SealedInPlace(artifact) | Self::Open(artifact) => artifact.artifact_hash,
         }
     }
 
@@ -214,7 +216,7 @@ impl ArtifactSubmit<'_> {
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::Sealed(sealed) => sealed.expires_at,
-            Self::Open(artifact) => Some(artifact.expires_at),
+            Self::SealedInPlace(artifact) | Self::Open(artifact) => Some(artifact.expires_at),
         }
     }
 }
@@ -225,6 +227,9 @@ impl<'a> FromMembers<'a> for ArtifactSubmit<'a> {
             return SealedArtifact::from_members(members).map(Self::Sealed);
         }
         let artifact = Artifact::from_members(members)?;
+        if artifact.payload.members()?.contains(CIPHERTEXT) {
+            return Ok(Self::SealedInPlace(artifact));
+        }
         artifact.check_extensions()?;
         Ok(Self::Open(artifact))
     }
@@ -234,13 +239,13 @@ impl<'a> Verbatim<'a, ArtifactSubmit<'a>> {
     /// Hashes the received text of an open artifact and compares; a sealed one can't be checked and passes.
     pub fn check_hash(&self) -> Result<(), Error> {
         match &**self {
-            ArtifactSubmit::Sealed(_) => Ok(()),
+            ArtifactSubmit::Sealed(_) | ArtifactSubmit::SealedInPlace(_) => Ok(()),
             ArtifactSubmit::Open(artifact) => artifact.artifact_hash.check(self.raw(), ARTIFACT_HASH),
         }
     }
 
-    /// The body as approvers receive it: a sealed artifact without the routing keys in its metadata, an open one byte
-    /// for byte as submitted.
+    /// The body as approvers receive it: a sealed artifact without the routing keys in its metadata, an open one and one
+    /// that is sealed in place byte for byte as submitted.
     pub fn text_for_approvers(&self) -> Result<Cow<'a, str>, Error> {
         match &**self {
             ArtifactSubmit::Sealed(SealedArtifact { metadata: Some(metadata), .. }) => {

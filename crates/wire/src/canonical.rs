@@ -1,14 +1,17 @@
 //! Canonical form: RFC 8785 (JCS).
 //!
 //! Members sorted by UTF-16 code units, numbers as ECMAScript writes them, no white space, no Unicode
-//! normalisation, `null` members kept. An integer literal outside ±(2^53−1) is rejected: RFC 8785
-//! rounds it to a double, so two texts that some parsers distinguish would have the same hash.
-
-use serde_json::Value;
+//! normalisation, `null` members kept. Written straight from the text, without a tree: a tree of a few megabytes of
+//! tiny members takes a hundred times their size.
+//!
+//! Where a hash is recomputed or a signature verified, a number whose value is outside ±(2^53−1) is rejected, however it
+//! is spelled: RFC 8785 rounds it to a double, so two texts that some parsers distinguish would have the same hash. And
+//! so canonical text can always be sent again: it has no number that is rejected.
 
 use crate::{Error, RawObject, strict};
 
-/// The canonical form of an untrusted text.
+/// The canonical form of an untrusted text, whatever its numbers are: RFC 8785 and no more. For recognising equal
+/// objects; what others hash is [`form_without`].
 ///
 /// ```
 /// let canonical = countersign_wire::canonical::form(br#"{ "b": 1.50, "a": null }"#)?;
@@ -16,77 +19,300 @@ use crate::{Error, RawObject, strict};
 /// # Ok::<(), countersign_wire::Error>(())
 /// ```
 pub fn form(text: &[u8]) -> Result<Vec<u8>, Error> {
-    let value = strict::check(text)?;
-    write(&read(value.get())?)
+    write(strict::check(text)?.get(), None, Numbers::Any)
 }
 
-/// The canonical form of `object` without its member `name`: what hashes and signatures cover.
+/// The canonical form of `object` without its member `name`: what hashes and signatures cover. Rejects numbers outside
+/// ±(2^53−1).
 pub fn form_without(object: RawObject<'_>, name: &str) -> Result<Vec<u8>, Error> {
-    let mut value = read(object.as_str())?;
-    if let Value::Object(members) = &mut value {
-        members.remove(name);
+    write(object.as_str(), Some(name), Numbers::Safe)
+}
+
+/// Which numbers are accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// Those within ±(2^53−1).
+    Safe,
+    Any,
+}
+
+fn write(strict_text: &str, without: Option<&str>, numbers: Numbers) -> Result<Vec<u8>, Error> {
+    let mut writer = Writer {
+        text: strict_text,
+        at: 0,
+        numbers,
+        out: Vec::with_capacity(strict_text.len()),
+        members: Vec::new(),
+        sorted: Vec::new(),
+    };
+    writer.value(without)?;
+    Ok(writer.out)
+}
+
+/// A member that has been written: where it and its name are in the output.
+#[derive(Clone, Copy)]
+struct Member {
+    start: usize,
+    name_end: usize,
+    end: usize,
+}
+
+/// Reads a text that is known to be strict JSON from left to right, and writes its canonical form. Members of an object
+/// are written as they come, and put in order when the object ends.
+struct Writer<'t> {
+    text: &'t str,
+    at: usize,
+    numbers: Numbers,
+    out: Vec<u8>,
+    /// The members of all objects that are open, the innermost last.
+    members: Vec<Member>,
+    /// Room for putting members in order.
+    sorted: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn peek(&mut self) -> u8 {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied().unwrap_or_default()
     }
-    write(&value)
-}
 
-/// Rejects an object with an integer that parsers could round differently.
-pub fn refuse_unsafe_integers(object: RawObject<'_>) -> Result<(), Error> {
-    if has_unsafe_integer(object.as_str()) { Err(Error::UnsafeInteger) } else { Ok(()) }
-}
-
-fn read(strict_text: &str) -> Result<Value, Error> {
-    if has_unsafe_integer(strict_text) {
-        return Err(Error::UnsafeInteger);
-    }
-    let mut reader = serde_json::Deserializer::from_str(strict_text);
-    // Strict texts are at most 128 levels deep, one more than the parser's own limit.
-    reader.disable_recursion_limit();
-    serde::Deserialize::deserialize(&mut reader).map_err(|error| strict::syntax_fault(&error).into())
-}
-
-fn write(value: &Value) -> Result<Vec<u8>, Error> {
-    serde_json_canonicalizer::to_vec(value).map_err(|error| strict::syntax_fault(&error).into())
-}
-
-/// Checks every number of a strict text that is written as an integer.
-fn has_unsafe_integer(strict_text: &str) -> bool {
-    const LARGEST_SAFE: u64 = (1 << 53) - 1;
-    let bytes = strict_text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => at = after_string(bytes, at),
-            b'-' | b'0'..=b'9' => {
-                let length = bytes[at..].iter().take_while(|byte| is_of_number(**byte)).count();
-                let number = &strict_text[at..at + length];
-                let is_integer = !number.contains(['.', 'e', 'E']);
-                // Digits that overflow 64 bits do not parse, and are not safe either.
-                let magnitude = number.trim_start_matches('-').parse::<u64>();
-                let is_safe = magnitude.is_ok_and(|magnitude| magnitude <= LARGEST_SAFE);
-                if is_integer && !is_safe {
-                    return true;
-                }
-                at += length;
+    /// One value; of an object, without the member of this name.
+    fn value(&mut self, without: Option<&str>) -> Result<(), Error> {
+        match self.peek() {
+            b'{' => self.object(without),
+            b'[' => self.array(),
+            b'"' => self.string(),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => {
+                let length = self.text.as_bytes()[self.at..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_alphabetic())
+                    .count();
+                self.copy(length.max(1));
+                Ok(())
             }
-            _ => at += 1,
         }
     }
-    false
+
+    fn copy(&mut self, length: usize) {
+        let end = (self.at + length).min(self.text.len());
+        self.out.extend_from_slice(&self.text.as_bytes()[self.at..end]);
+        self.at = end;
+    }
+
+    fn array(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        self.out.push(b'[');
+        loop {
+            match self.peek() {
+                b']' => {
+                    self.copy(1);
+                    return Ok(());
+                }
+                b',' => self.copy(1),
+                // The text is strict JSON; this only keeps a mistake of ours from looping.
+                0 => return Err(strict::unfinished().into()),
+                _ => self.value(None)?,
+            }
+        }
+    }
+
+    fn object(&mut self, without: Option<&str>) -> Result<(), Error> {
+        self.at += 1;
+        self.out.push(b'{');
+        let (first, from) = (self.members.len(), self.out.len());
+        loop {
+            match self.peek() {
+                b'}' => break,
+                b',' => self.at += 1,
+                0 => return Err(strict::unfinished().into()),
+                _ => {
+                    let start = self.out.len();
+                    self.string()?;
+                    let name_end = self.out.len();
+                    let is_left_out = without.is_some_and(|name| is_name(&self.out[start..name_end], name));
+                    self.peek();
+                    self.at += 1;
+                    self.out.push(b':');
+                    self.value(None)?;
+                    match is_left_out {
+                        true => self.out.truncate(start),
+                        false => self.members.push(Member { start, name_end, end: self.out.len() }),
+                    }
+                }
+            }
+        }
+        self.at += 1;
+        self.put_in_order(first, from);
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// Orders the members that were written from `from` on, and separates them.
+    fn put_in_order(&mut self, first: usize, from: usize) {
+        let Self { out, members, sorted, .. } = self;
+        let own = &mut members[first..];
+        let name = |member: &Member| &out[member.start..member.name_end];
+        if !own.is_sorted_by(|a, b| compare_names(name(a), name(b)).is_lt()) {
+            own.sort_unstable_by(|a, b| compare_names(name(a), name(b)));
+        }
+        sorted.clear();
+        for (index, member) in own.iter().enumerate() {
+            if index > 0 {
+                sorted.push(b',');
+            }
+            sorted.extend_from_slice(&out[member.start..member.end]);
+        }
+        out.truncate(from);
+        out.extend_from_slice(sorted);
+        members.truncate(first);
+    }
+
+    fn string(&mut self) -> Result<(), Error> {
+        let bytes = self.text.as_bytes();
+        let (start, mut end, mut escaped) = (self.at, self.at + 1, false);
+        while end < bytes.len() && bytes[end] != b'"' {
+            escaped |= bytes[end] == b'\\';
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        let literal = self.text.get(start..=end).ok_or_else(strict::unfinished)?;
+        if escaped {
+            let decoded: String =
+                serde_json::from_str(literal).map_err(|error| strict::syntax_fault(&error))?;
+            serde_json::to_writer(&mut self.out, &decoded).map_err(|error| strict::syntax_fault(&error))?;
+        } else {
+            // Without escapes a string has no control characters, and is canonical.
+            self.out.extend_from_slice(literal.as_bytes());
+        }
+        self.at = end + 1;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Error> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let length = rest.iter().take_while(|byte| is_of_number(**byte)).count();
+        let literal = &self.text[self.at..self.at + length];
+        let digits = literal.strip_prefix('-').unwrap_or(literal);
+        // Up to 15 digits are an exact integer and canonical as they are written, except -0.
+        if length <= 15 && digits.bytes().all(|byte| byte.is_ascii_digit()) && literal != "-0" {
+            self.copy(length);
+            return Ok(());
+        }
+        if self.numbers == Numbers::Safe && !is_safe(digits) {
+            return Err(Error::UnsafeInteger);
+        }
+        let value: f64 = literal.parse().map_err(|_| strict::unfinished())?;
+        self.out.extend_from_slice(ryu_js::Buffer::new().format_finite(value).as_bytes());
+        self.at += length;
+        Ok(())
+    }
+}
+
+/// Whether the value of an unsigned literal is at most 2^53−1. By its digits and not as a double, which would round
+/// 9007199254740991.4 to a safe number.
+fn is_safe(literal: &str) -> bool {
+    const LIMIT: &str = "9007199254740991";
+    let (mantissa, exponent) = literal.split_once(['e', 'E']).unwrap_or((literal, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits: String = [whole, fraction].concat();
+    let leading_zeros = digits.bytes().take_while(|digit| *digit == b'0').count();
+    let significant = &digits[leading_zeros..];
+    if significant.is_empty() {
+        return true;
+    }
+    // An exponent that is no i64 is far above or far below everything.
+    let Ok(exponent) = exponent.trim_start_matches('+').parse::<i64>() else {
+        return exponent.starts_with('-');
+    };
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let leading_zeros = i64::try_from(leading_zeros).unwrap_or(i64::MAX);
+    let integer_digits = length(whole).saturating_sub(leading_zeros).saturating_add(exponent);
+    match integer_digits.cmp(&length(LIMIT)) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Greater => false,
+        std::cmp::Ordering::Equal => {
+            let integer = &significant[..significant.len().min(LIMIT.len())];
+            let rest = &significant[integer.len()..];
+            let padded = format!("{integer:0<16}");
+            padded.as_str() < LIMIT || padded == LIMIT && rest.bytes().all(|digit| digit == b'0')
+        }
+    }
 }
 
 fn is_of_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
 }
 
-/// The index after the string that opens at `at`.
-fn after_string(bytes: &[u8], mut at: usize) -> usize {
-    at += 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
+/// Whether a canonical string literal is this name.
+fn is_name(literal: &[u8], name: &str) -> bool {
+    literal.len() == name.len() + 2 && &literal[1..literal.len() - 1] == name.as_bytes()
+}
+
+/// Compares two canonical string literals by the UTF-16 code units of what they say.
+fn compare_names(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let is_plain = |literal: &[u8]| literal.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
+    if is_plain(a) && is_plain(b) {
+        // Without the closing quote, which would sort after a space and an exclamation mark.
+        return a[..a.len() - 1].cmp(&b[..b.len() - 1]);
+    }
+    let decoded = |literal: &[u8]| serde_json::from_slice::<String>(literal).unwrap_or_default();
+    decoded(a).encode_utf16().cmp(decoded(b).encode_utf16())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_outside_of_the_safe_range_is_rejected_however_it_is_spelled() {
+        for unsafe_number in [
+            "9007199254740992",
+            "9007199254740993",
+            "-9007199254740993",
+            "9007199254740993.0",
+            "9007199254740991.4",
+            "9.0071992547409914e15",
+            "90071992547409920e-1",
+            "1e20",
+            "1E+20",
+            "0.1e21",
+            "100000000000000000000",
+            "1e16",
+        ] {
+            let text = format!("{{\"n\":[{unsafe_number}]}}");
+            let object = RawObject::parse(text.as_bytes()).unwrap();
+            assert_eq!(form_without(object, "hash"), Err(Error::UnsafeInteger), "{unsafe_number}");
+            assert!(form(text.as_bytes()).is_ok(), "{unsafe_number}");
+        }
+        for (safe, canonical) in [
+            ("9007199254740991", "9007199254740991"),
+            ("-9007199254740991.000", "-9007199254740991"),
+            ("90071992547409910e-1", "9007199254740991"),
+            ("9.007199254740991e15", "9007199254740991"),
+            ("0e99999999999999999999", "0"),
+            ("1e-99999999999999999999", "0"),
+            ("-0", "0"),
+            ("-0.0", "0"),
+            ("1e15", "1000000000000000"),
+            ("0.000001", "0.000001"),
+            ("1e-7", "1e-7"),
+            ("4.50", "4.5"),
+        ] {
+            let text = format!("{{\"n\":{safe},\"hash\":0}}");
+            let object = RawObject::parse(text.as_bytes()).unwrap();
+            let written = String::from_utf8(form_without(object, "hash").unwrap()).unwrap();
+            assert_eq!(written, format!("{{\"n\":{canonical}}}"), "{safe}");
         }
     }
-    at
+
+    #[test]
+    fn members_are_ordered_by_utf16_at_every_level() {
+        let text =
+            r#"{"\u20ac":1,"a":{"z":[],"a\"":2,"a!":3,"a":4},"\ud83d\ude00":5,"\ufb33":6,"1":{},"\r":7}"#;
+        let canonical = "{\"\\r\":7,\"1\":{},\"a\":{\"a\":4,\"a!\":3,\"a\\\"\":2,\"z\":[]},\"€\":1,\"😀\":5,\"\u{fb33}\":6}";
+        assert_eq!(String::from_utf8(form(text.as_bytes()).unwrap()).unwrap(), canonical);
+    }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     Error, FromMembers, Members, RawObject, Verbatim, canonical,
-    error::{MemberFault, Problem},
+    error::{MemberFault, Problem, SignatureFault},
     hash::{HashAlg, Sha256Hex},
     id::RequestId,
     keys::{SigningKey, VerifyingKey},
@@ -89,8 +89,20 @@ impl Decision<'_> {
 impl<'a> Verbatim<'a, Decision<'a>> {
     /// Verifies the signature over the canonical form of the received text, not of the parsed fields.
     pub fn verify(&self, key: &VerifyingKey) -> Result<(), Error> {
-        key.verify(&self.signed_bytes()?, &self.signature)?;
-        Ok(())
+        self.verify_any(std::slice::from_ref(key))
+    }
+
+    /// As [`Verbatim::verify`], under any of several keys; the text is canonicalized once.
+    pub fn verify_any(&self, keys: &[VerifyingKey]) -> Result<(), Error> {
+        let signed = self.signed_bytes()?;
+        let mut result = Err(SignatureFault::DoesNotVerify.into());
+        for key in keys {
+            result = key.verify(&signed, &self.signature).map_err(Error::from);
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
     }
 
     /// The bytes that the signature covers: the canonical form without the member `signature`.
@@ -116,8 +128,6 @@ impl<'a> FromMembers<'a> for Decision<'a> {
             policy_hints: members.optional("policyHints")?,
         };
         members.close()?;
-        // Any verifier would reject it; report it now, while the sender can still correct it.
-        decision.policy_hints.map_or(Ok(()), canonical::refuse_unsafe_integers)?;
         Ok(decision)
     }
 }

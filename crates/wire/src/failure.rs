@@ -45,6 +45,8 @@ failures! {
     DecisionHashMismatch => 400 "PROTO_ERR_HASH_MISMATCH" "The decision names another artifact hash than the exchange.",
     /// The decision's own `expiresAt` has passed.
     DecisionExpired => 400 "PROTO_ERR_EXPIRED" "The decision's own expiresAt has passed.",
+    /// A number outside ±(2^53−1) in a decision whose signature is verified.
+    DecisionCanonicalization => 400 "PROTO_ERR_CANONICALIZATION" "A number is outside ±(2^53−1); send it as a string.",
     /// No credential, or not a valid one.
     Unauthenticated => 401 "PROTO_ERR_UNAUTHENTICATED" "A valid credential is required.",
     /// The credential is valid, but its role or id does not permit the request.
@@ -79,12 +81,12 @@ failures! {
     HashMismatch => 422 "PROTO_ERR_HASH_MISMATCH" "The hash is not that of the canonical object.",
     /// The body of a submission does not have the format of its message type, or contradicts its envelope.
     Structure => 422 "PROTO_ERR_STRUCTURE" "The body is malformed; see details for the member at fault.",
-    /// An integer outside ±(2^53−1), which has no canonical form.
-    Canonicalization => 422 "PROTO_ERR_CANONICALIZATION" "An integer is outside ±(2^53−1); send it as a string.",
+    /// A number outside ±(2^53−1) in what is hashed: readers disagree about its value.
+    Canonicalization => 422 "PROTO_ERR_CANONICALIZATION" "A number is outside ±(2^53−1); send it as a string.",
     /// The artifact's `expiresAt` had passed when it was submitted.
     ArtifactExpired => 422 "PROTO_ERR_EXPIRED" "The artifact's expiresAt has passed already.",
     /// No recipient was found: an unknown routing token, or a prompt without a unique enforcer.
-    NoApprover => 422 "PROTO_ERR_NO_APPROVER" "No recipient can be found for this message.",
+    NoRecipient => 422 "PROTO_ERR_NO_RECIPIENT" "No recipient can be found for this message.",
     /// A rate limit; `Retry-After` says when to retry.
     RateLimited => 429 "PROTO_ERR_RATE_LIMITED" "Too many requests; retry after the time in Retry-After.",
     /// A bug or an unexpected condition in the gateway.

@@ -10,7 +10,7 @@ pub const MAX_ID: usize = 256;
 pub const MAX_LABEL_CHARS: usize = 128;
 
 /// Characters of a `publicKey` that is not a key bundle.
-pub const MAX_PUBLIC_KEY_CHARS: usize = 512;
+pub const MAX_PUBLIC_KEY_CHARS: usize = 4_096;
 
 /// The payload of an open artifact as JSON text in the body.
 pub const MAX_ARTIFACT_PAYLOAD: usize = 2 << 20;

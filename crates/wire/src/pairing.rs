@@ -144,11 +144,11 @@ impl FromMembers<'_> for InitiateResponse {
 pub struct ResolveResponse {
     /// Identifies the pairing in the calls that follow.
     pub nonce: PairingNonce,
-    /// The enforcer's name for people; absent if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The enforcer's name for people; empty if it has none.
+    #[serde(serialize_with = "label_or_empty")]
     pub enforcer_label: Option<Label>,
-    /// The enforcer's workspace; absent if it reported none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The enforcer's workspace; empty if it reported none.
+    #[serde(serialize_with = "label_or_empty")]
     pub workspace_name: Option<Label>,
     /// The enforcer's keys, as the gateway relays them: compare them over another channel.
     pub public_key: PublicKey,
@@ -193,11 +193,11 @@ impl FromMembers<'_> for CompleteRequest {
 pub struct CompleteResponse {
     /// Routes the enforcer's requests to this approver.
     pub routing_token: RoutingToken,
-    /// The enforcer's name for people; absent if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The enforcer's name for people; empty if it has none.
+    #[serde(serialize_with = "label_or_empty")]
     pub enforcer_label: Option<Label>,
-    /// The enforcer's workspace; absent if it reported none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The enforcer's workspace; empty if it reported none.
+    #[serde(serialize_with = "label_or_empty")]
     pub workspace_name: Option<Label>,
 }
 
@@ -279,6 +279,12 @@ impl FromMembers<'_> for PairingStatus {
         };
         Ok(Self { expires_at: members.required("expiresAt")?, progress })
     }
+}
+
+/// The specification lists both labels in every response, so a missing one is written as an empty text.
+#[expect(clippy::ref_option, reason = "serde's signature")]
+fn label_or_empty<S: Serializer>(label: &Option<Label>, writer: S) -> Result<S::Ok, S::Error> {
+    writer.serialize_str(label.as_ref().map_or("", Label::as_str))
 }
 
 #[cfg(test)]

@@ -24,6 +24,11 @@ pub(crate) fn check(bytes: &[u8]) -> Result<&RawValue, JsonFault> {
         .map_err(|syntax| fault.get().unwrap_or_else(|| syntax_fault(&syntax)))
 }
 
+/// The end of a text that was checked before; never seen unless a reader of ours is wrong.
+pub(crate) fn unfinished() -> JsonFault {
+    JsonFault::Syntax { line: 0, column: 0 }
+}
+
 pub(crate) fn syntax_fault(error: &serde_json::Error) -> JsonFault {
     JsonFault::Syntax { line: error.line(), column: error.column() }
 }

@@ -8,25 +8,23 @@ use crate::{Error, FromJson, Rule, limits::MAX_LABEL_CHARS, written::written_as_
 /// A name for people that a machine chose: an enforcer's label, a workspace's name.
 ///
 /// At most [`MAX_LABEL_CHARS`] characters, and none that changes how the text around it is shown, so
-/// that a label can't imitate other parts of a user interface.
+/// that a label can't imitate other parts of a user interface. A longer text is cut, and such characters are replaced:
+/// a label is never a reason to reject a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Label(Box<str>);
 
 impl Label {
-    /// Checks the length and the characters.
-    pub fn new(text: impl Into<Box<str>>) -> Result<Self, Rule> {
-        let text = text.into();
-        if text.chars().count() > MAX_LABEL_CHARS {
-            return Err(Rule("is longer than 128 characters"));
-        }
-        if text.chars().any(|char| char.is_control() || changes_direction(char)) {
-            return Err(Rule("has control characters or characters that change the direction of text"));
-        }
-        Ok(Self(text))
+    /// Cuts the text after [`MAX_LABEL_CHARS`] characters, and replaces control and direction-changing ones by U+FFFD.
+    pub fn new(text: &str) -> Self {
+        let shown = |char: char| match char.is_control() || changes_direction(char) {
+            true => char::REPLACEMENT_CHARACTER,
+            false => char,
+        };
+        Self(text.chars().take(MAX_LABEL_CHARS).map(shown).collect())
     }
 
-    /// The label as it was written; may be empty.
+    /// The label as it is shown; may be empty.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,10 +47,11 @@ impl FromJson<'_> for NonEmpty {
 }
 
 impl std::str::FromStr for Label {
+    /// Never returned: every text has a label.
     type Err = Rule;
 
     fn from_str(text: &str) -> Result<Self, Rule> {
-        Self::new(text)
+        Ok(Self::new(text))
     }
 }
 

@@ -40,11 +40,30 @@ pub struct Exchange {
     pub size: usize,
     /// When an approver last asked for a new submission; `None` if never.
     pub refreshed_at: Option<Timestamp>,
-    /// The body of the last refresh request.
+    /// The body of the last refresh request; `None` once the enforcer has acknowledged it.
     #[serde(default)]
     pub refresh: Option<PayloadId>,
+    /// Approvers that removed it from their inbox: neither listed nor pushed to them again, also not when it expires.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_by: Vec<ApproverId>,
+    /// The last acknowledgement of each approver, for the enforcer to see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<Seen>,
     pub state: State,
 }
+
+/// An approver has acknowledged the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    pub approver: ApproverId,
+    /// What the approver's client said: `received`, `seen`, or whatever it calls it; `None` if it said nothing.
+    pub status: Option<String>,
+    /// The store's time of the acknowledgement.
+    pub at: Timestamp,
+}
+
+/// At most so many approvers are named in [`Exchange::hidden_by`] and in [`Exchange::seen`], so that a record stays small.
+pub const MAX_NAMED_APPROVERS: usize = 100;
 
 impl Stored for Exchange {
     const KIND: Kind = Kind::Exchange;
@@ -274,14 +293,17 @@ pub fn evaluate(exchange: Option<&Exchange>, command: Command<'_>, now: Timestam
                 true => TransitionResult::Unchanged,
                 false => TransitionResult::Rejected(TransitionError::AlreadyDecided { at: decided.at }),
             },
-            _ if artifact_hash != exchange.artifact_hash => {
-                TransitionResult::Rejected(TransitionError::OtherArtifact)
-            }
-            _ if now >= expires_at => TransitionResult::Rejected(TransitionError::DecisionExpired),
-            _ if !signature_valid => TransitionResult::Rejected(TransitionError::BadSignature),
-            State::Pending => TransitionResult::Apply(Transition::Decide),
+            // That an exchange has ended comes before anything that is wrong with a late decision.
             State::Expired { at } => TransitionResult::Rejected(TransitionError::Expired { at: *at }),
             State::Cancelled { .. } => TransitionResult::Rejected(ended(&state)),
+            State::Pending if artifact_hash != exchange.artifact_hash => {
+                TransitionResult::Rejected(TransitionError::OtherArtifact)
+            }
+            State::Pending if now >= expires_at => {
+                TransitionResult::Rejected(TransitionError::DecisionExpired)
+            }
+            State::Pending if !signature_valid => TransitionResult::Rejected(TransitionError::BadSignature),
+            State::Pending => TransitionResult::Apply(Transition::Decide),
         },
         Command::Withdraw => end_pending(&state, Transition::Withdraw),
         Command::Cancel if matches!(state, State::Cancelled { .. }) => TransitionResult::Unchanged,

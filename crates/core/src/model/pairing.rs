@@ -94,8 +94,7 @@ impl Pairing {
     /// Whether `by` may complete the pairing; a prior resolve is not needed.
     pub fn check_completion(&self, by: &ApproverId, now: Timestamp) -> Result<(), PairingError> {
         match &self.progress {
-            Progress::Completed { approver, .. } if approver == by => Err(PairingError::AlreadyCompleted),
-            Progress::Completed { .. } => Err(PairingError::NotFound),
+            Progress::Completed { .. } => Err(PairingError::AlreadyCompleted),
             _ if self.is_past(now) => Err(PairingError::NotFound),
             Progress::Resolved { approver } if approver != by => Err(PairingError::NotFound),
             Progress::Pending | Progress::Resolved { .. } => Ok(()),
@@ -150,6 +149,9 @@ pub struct PairedApprover {
     pub enforcers: Vec<EnforcerId>,
     /// Each once, in the order of registration.
     pub signing_keys: Vec<VerifyingKey>,
+    /// Whether a signing key was ever registered: then unsigned decisions stay rejected, also when all are removed.
+    #[serde(default)]
+    pub had_signing_key: bool,
 }
 
 impl Stored for PairedEnforcer {
@@ -180,6 +182,7 @@ impl PairedApprover {
             && !self.signing_keys.contains(&bundle.signing)
         {
             self.signing_keys.push(bundle.signing);
+            self.had_signing_key = true;
         }
         self.enforcers.len() <= MAX_ENFORCERS && self.signing_keys.len() <= MAX_SIGNING_KEYS
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use countersign_wire::{
     failure::Failure,
     hash::Sha256Hex,
-    id::{EnforcerId, SnapshotId},
+    id::{EnforcerId, MsgId, SnapshotId},
     session::{EndReason, SessionEvent, SnapshotType, State as Activity},
     timestamp::Timestamp,
 };
@@ -33,6 +33,10 @@ pub struct Session {
     pub kept_until: Option<Timestamp>,
     /// The latest snapshot of each type.
     pub snapshots: BTreeMap<SnapshotType, Snapshot>,
+    /// The newest message of each kind, which the next one of its kind replaces: by event type, and for snapshots by
+    /// snapshot type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outstanding: BTreeMap<String, MsgId>,
 }
 
 impl Stored for Session {
@@ -107,31 +111,37 @@ impl Session {
             end: None,
             kept_until: None,
             snapshots: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
         }
     }
 
-    /// Applies a new event. An older event does not overwrite a newer one.
-    pub fn apply(&mut self, event: &SessionEvent<'_>, stored_as: PayloadId) -> Result<(), SessionError> {
+    /// Applies a new event. An older event does not overwrite a newer one. Returns whether it is the newest of its kind.
+    pub fn apply(&mut self, event: &SessionEvent<'_>, stored_as: PayloadId) -> Result<bool, SessionError> {
         if self.end.is_some() {
             return Err(SessionError::Closed);
         }
-        match event {
+        let is_newest = match event {
             SessionEvent::Start(start) => {
-                if self.created_at.is_none_or(|known| known <= start.created_at) {
+                let is_newest = self.created_at.is_none_or(|known| known <= start.created_at);
+                if is_newest {
                     self.agent_host = Some(start.agent_host.clone());
                     self.repo_ref.clone_from(&start.repo_ref);
                     self.created_at = Some(start.created_at);
                 }
+                is_newest
             }
             SessionEvent::Status(status) => {
-                if self.updated_at.is_none_or(|known| known <= status.updated_at) {
+                let is_newest = self.updated_at.is_none_or(|known| known <= status.updated_at);
+                if is_newest {
                     self.activity = Some(status.state);
                     self.updated_at = Some(status.updated_at);
                 }
+                is_newest
             }
             SessionEvent::Snapshot(snapshot) => {
                 let known = self.snapshots.get(&snapshot.snapshot_type);
-                if known.is_none_or(|known| known.created_at <= snapshot.created_at) {
+                let is_newest = known.is_none_or(|known| known.created_at <= snapshot.created_at);
+                if is_newest {
                     let latest = Snapshot {
                         id: snapshot.snapshot_id.clone(),
                         hash: snapshot.snapshot_hash,
@@ -140,9 +150,13 @@ impl Session {
                     };
                     self.snapshots.insert(snapshot.snapshot_type, latest);
                 }
+                is_newest
             }
-            SessionEvent::End(end) => self.end = Some(End { at: end.ended_at, reason: end.reason }),
-        }
-        Ok(())
+            SessionEvent::End(end) => {
+                self.end = Some(End { at: end.ended_at, reason: end.reason });
+                true
+            }
+        };
+        Ok(is_newest)
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use countersign_wire::{
-    id::{ApproverId, TenantId},
+    id::{ApproverId, MsgId, TenantId},
     msg_type::MsgType,
     timestamp::Timestamp,
 };
@@ -126,6 +126,8 @@ pub enum Removal {
         /// Only messages of these types; empty means all.
         msg_types: Vec<MsgType>,
     },
+    /// One message about this record, in every mailbox.
+    ByMessage { subject: Key, msg_id: MsgId },
 }
 
 /// A reader's mark on a delivery. A mark on a delivery that no longer exists is dropped.

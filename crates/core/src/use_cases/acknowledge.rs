@@ -1,7 +1,8 @@
 //! A client acknowledges messages: they are not pushed to it again.
 
 use countersign_wire::{
-    id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
+    ack::MessageAck,
+    id::{ApproverId, EnforcerId, RequestId, TenantId},
     msg_type::MsgType,
     timestamp::Timestamp,
 };
@@ -12,7 +13,10 @@ use crate::{
     gateway::{Evaluation, Gateway},
     load::{Load, record_of},
     model::{
-        exchange::{Command, Exchange, State, Transition, TransitionError, TransitionResult, evaluate},
+        exchange::{
+            Command, Exchange, MAX_NAMED_APPROVERS, Seen, State, Transition, TransitionError,
+            TransitionResult, evaluate,
+        },
         pairing::PairedApprover,
         prompt::Prompt,
         session::Session,
@@ -40,8 +44,9 @@ impl Gateway {
         tenant: &TenantId,
         by: Acknowledger<'_>,
         request_id: &RequestId,
-        msg_id: Option<&MsgId>,
+        ack: &MessageAck,
     ) -> Result<(), Error> {
+        let msg_id = ack.msg_id.as_ref();
         let exchange = ExchangeRef::new(tenant, request_id);
         let load = Acknowledgeable { exchange, by };
         self.update_exchange(exchange, by.viewer(), &load, |known, loaded, now| {
@@ -56,13 +61,16 @@ impl Gateway {
             let names_decision = named
                 .iter()
                 .any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == MsgType::DecisionDeliver);
-            let mut change = match (known, names_decision) {
-                (Some(known), true) => self.deliver_change(&exchange, by, known, now)?,
-                _ => Change::new(tenant.clone()),
+            let mut change = match known {
+                Some(known) if names_decision => self.deliver_change(&exchange, by, known, now)?,
+                Some(known) => progress_change(&exchange, by, known, &named, ack, now)?,
+                None => Change::new(tenant.clone()),
             };
             if named.is_empty() {
                 // It was acknowledged before; the answer rests on the records.
-                change.guards.extend(known.map(|known| Guard::unchanged(exchange.key(), Some(known))));
+                if change.guards.is_empty() {
+                    change.guards.extend(known.map(|known| Guard::unchanged(exchange.key(), Some(known))));
+                }
                 change.guards.extend(loaded.guards(request_id));
             }
             for (mailbox, delivery) in named {
@@ -93,6 +101,47 @@ impl Gateway {
         }
         Ok(Change::new(exchange.tenant.clone()))
     }
+}
+
+/// What an acknowledgement changes of a request that it does not deliver: an approver's is shown to the enforcer, and an
+/// enforcer's of a refresh request ends it.
+fn progress_change(
+    exchange: &ExchangeRef<'_>,
+    by: Acknowledger<'_>,
+    known: &Versioned<Exchange>,
+    named: &[&(Mailbox, Delivery)],
+    ack: &MessageAck,
+    now: Timestamp,
+) -> Result<Change, Error> {
+    let mut next = known.value.clone();
+    let mut change = exchange.unchanged(known);
+    match by {
+        Acknowledger::Approver(approver) => {
+            let names_request = ack.msg_id.as_ref().is_none_or(|msg_id| *msg_id == next.request);
+            let known_before = next.seen.iter().position(|seen| seen.approver == *approver);
+            if next.state != State::Pending || !names_request {
+                return Ok(Change::new(exchange.tenant.clone()));
+            }
+            let status = ack.status.as_ref().map(|status| status.as_str().to_owned());
+            let seen = Seen { approver: approver.clone(), status, at: now };
+            match known_before {
+                Some(index) => next.seen[index] = seen,
+                None if next.seen.len() < MAX_NAMED_APPROVERS => next.seen.push(seen),
+                None => return Ok(Change::new(exchange.tenant.clone())),
+            }
+        }
+        Acknowledger::Enforcer(_) => {
+            let names_refresh = named
+                .iter()
+                .any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == MsgType::RefreshRequest);
+            if !names_refresh {
+                return Ok(Change::new(exchange.tenant.clone()));
+            }
+            change.drop_payloads.extend(next.refresh.take());
+        }
+    }
+    change.puts.push(next.put(exchange.key())?);
+    Ok(change)
 }
 
 /// What an acknowledgement may be about: an exchange, a prompt or a session, and the messages about it.

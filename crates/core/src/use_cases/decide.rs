@@ -60,29 +60,35 @@ impl Gateway {
         let load = (exchange.record(), others);
         self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, others, now| {
             let (policy, paired, used) = others;
-            let mut change = Change::new(tenant.clone());
-            if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
-                return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
-            }
-            let command = Command::Decide {
+            let command = |signature_valid| Command::Decide {
                 digest,
                 artifact_hash: decision.artifact_hash,
                 expires_at: decision.expires_at,
-                signature_valid: is_signature_valid(decision, policy, paired),
+                signature_valid,
             };
-            match (evaluate(known.map(|known| &known.value), command, now), known) {
+            let evaluated = |valid| evaluate(known.map(|known| &known.value), command(valid), now);
+            // The signature is verified last, and only if everything else would be accepted: it costs the most.
+            let result = match evaluated(true) {
+                TransitionResult::Apply(_) => evaluated(is_signature_valid(decision, policy, paired)?),
+                other => other,
+            };
+            match (result, known) {
                 (TransitionResult::Rejected(error), Some(known)) => {
                     Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
                 }
                 (TransitionResult::Rejected(error), None) => Err(error.into()),
                 (TransitionResult::Apply(_), Some(known)) => {
+                    let mut change = Change::new(tenant.clone());
+                    if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                        return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+                    }
                     self.add_decision(&mut change, &submission, known, digest, now)?;
                     let answer = Submitted { accepted: accepted.clone(), replayed: false };
                     Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
                 }
                 (_, Some(known)) => {
-                    change.append(exchange.unchanged(known));
-                    Ok(Evaluation::commit(change, Submitted { accepted: accepted.clone(), replayed: true }))
+                    let answer = Submitted { accepted: accepted.clone(), replayed: true };
+                    Ok(Evaluation::commit(exchange.unchanged(known), answer))
                 }
                 // Without an exchange a decision is always rejected.
                 (_, None) => Err(Failure::Internal.into()),
@@ -127,15 +133,25 @@ impl Gateway {
 }
 
 /// Whether the signature is valid as far as the gateway can tell: without a registered key, the enforcer alone decides.
+/// An approver that ever had a registered key stays strict.
 fn is_signature_valid(
     decision: &Verbatim<'_, Decision<'_>>,
     policy: Option<Versioned<Policy>>,
     paired: Option<Versioned<PairedApprover>>,
-) -> bool {
-    let keys = paired.map(|paired| paired.value.signing_keys).unwrap_or_default();
-    match keys.is_empty() {
-        true => !policy.is_some_and(|policy| policy.value.require_registered_signer),
-        false => keys.iter().any(|key| decision.verify(key).is_ok()),
+) -> Result<bool, Error> {
+    let Some(PairedApprover { signing_keys, had_signing_key, .. }) = paired.map(|paired| paired.value) else {
+        return Ok(!policy.is_some_and(|policy| policy.value.require_registered_signer));
+    };
+    if signing_keys.is_empty() {
+        return Ok(!had_signing_key && !policy.is_some_and(|policy| policy.value.require_registered_signer));
+    }
+    match decision.verify_any(&signing_keys) {
+        Ok(()) => Ok(true),
+        // A number that readers disagree about is the sender's fault, and not a bad signature.
+        Err(fault @ countersign_wire::Error::UnsafeInteger) => {
+            Err(Error::Invalid { failure: Failure::DecisionCanonicalization, fault })
+        }
+        Err(_) => Ok(false),
     }
 }
 

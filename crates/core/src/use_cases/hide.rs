@@ -12,10 +12,10 @@ use crate::{
     gateway::{Evaluation, Gateway},
     load::Load,
     model::{
-        exchange::{Command, Exchange, TransitionError, TransitionResult, evaluate},
+        exchange::{Command, Exchange, MAX_NAMED_APPROVERS, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
     },
-    store::{DeliveryQuery, Mailbox, Mark, MarkKind, Store, StoreError, Versioned},
+    store::{DeliveryQuery, Mailbox, Mark, MarkKind, Store, StoreError, Stored as _, Versioned},
     transitions::ExchangeRef,
 };
 
@@ -35,10 +35,16 @@ impl Gateway {
             if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Hide, now) {
                 return Ok(Evaluation::reject_if_unchanged(change, error));
             }
-            if marks.is_empty() {
+            if marks.is_empty() || known.value.hidden_by.contains(approver) {
                 return Ok(Evaluation::reject_if_unchanged(change, TransitionError::NotFound));
             }
             change.marks = marks;
+            // The record remembers it too, for the list of expired requests and for pushes.
+            if known.value.hidden_by.len() < MAX_NAMED_APPROVERS {
+                let mut next = known.value.clone();
+                next.hidden_by.push(approver.clone());
+                change.puts.push(next.put(exchange.key())?);
+            }
             let actor = Actor::Approver(approver.as_str());
             change.audit.push(audit::action(exchange.key(), actor, "inbox.hidden")?);
             Ok(Evaluation::commit(change, ()))
@@ -93,7 +99,10 @@ impl ExchangeAndMarks<'_> {
             let visible = store.deliveries(tenant, query).await?.deliveries;
             if visible.iter().any(|visible| visible.number == delivery.number) {
                 let (number, reader) = (delivery.number, self.approver.clone());
-                marks.push(Mark { mailbox, number, reader, kind: MarkKind::Hidden });
+                // Acknowledged too: what is hidden is not pushed again.
+                for kind in [MarkKind::Hidden, MarkKind::Acknowledged] {
+                    marks.push(Mark { mailbox: mailbox.clone(), number, reader: reader.clone(), kind });
+                }
             }
         }
         Ok(marks)

@@ -1,6 +1,6 @@
 //! The check of an `Idempotency-Key`. It is recorded in the commit of what it was used for.
 
-use countersign_wire::{hash::Sha256Hex, id::RequestId, timestamp::Timestamp};
+use countersign_wire::{failure::Failure, hash::Sha256Hex, id::RequestId, timestamp::Timestamp};
 
 use crate::{
     error::Error,
@@ -49,5 +49,13 @@ impl IdempotencyUse<'_> {
         change.puts.push(record.put(key.clone())?);
         change.due.push((until, key));
         Ok(true)
+    }
+}
+
+/// The tenant's policy requires the header, as section 7 of the specification does.
+pub(super) fn missing_idempotency_key() -> Error {
+    Error::Invalid {
+        failure: Failure::Validation,
+        fault: countersign_wire::Error::missing("Idempotency-Key"),
     }
 }

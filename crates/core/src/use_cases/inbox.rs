@@ -86,7 +86,10 @@ impl Gateway {
             merged.iter().take(limit as usize).map(|(_, delivery)| delivery.subject.clone()).collect();
         let loaded = self.store.load(tenant, &keys).await?;
 
-        let (listed, next) = cut_page(&merged, &loaded.records, list, from, loaded.now)?;
+        let is_listed = |exchange: &Exchange| {
+            belongs(exchange, list, loaded.now) && !exchange.hidden_by.contains(approver)
+        };
+        let (listed, next) = cut_page(&merged, &loaded.records, from, is_listed)?;
         Ok(Page { items: self.items(tenant, listed).await?, next })
     }
 
@@ -149,14 +152,13 @@ type Listed<'d> = (&'d Delivery, Exchange);
 fn cut_page<'d>(
     merged: &'d [(bool, Delivery)],
     records: &[Option<Record>],
-    list: List,
     from: Position,
-    now: Timestamp,
+    is_listed: impl Fn(&Exchange) -> bool,
 ) -> Result<(Vec<Listed<'d>>, Option<Position>), Error> {
     let (mut position, mut taken, mut bytes, mut listed) = (from, 0, 0, Vec::new());
     for ((is_shared, delivery), record) in merged.iter().zip(records) {
         if let Some(exchange) = Exchange::read(record.as_ref())?
-            && belongs(&exchange.value, list, now)
+            && is_listed(&exchange.value)
         {
             if bytes > 0 && bytes + exchange.value.size > MAX_PAGE {
                 break;

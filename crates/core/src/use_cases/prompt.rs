@@ -12,7 +12,7 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::idempotency::IdempotencyUse;
+use super::idempotency::{IdempotencyUse, missing_idempotency_key};
 use crate::{
     audit::{self, Actor},
     error::Error,
@@ -20,7 +20,7 @@ use crate::{
     load::record_of,
     model::{
         idempotency::IdempotencyKey,
-        pairing::PairedApprover,
+        pairing::{PairedApprover, PairedEnforcer},
         policy::{POLICY_ID, Policy},
         prompt::{AckResult, Prompt},
         session::Session,
@@ -65,19 +65,15 @@ impl Gateway {
         let load = (
             record_of::<Prompt>(request_id),
             record_of::<Policy>(POLICY_ID),
-            record_of::<PairedApprover>(approver),
+            (
+                record_of::<PairedApprover>(approver),
+                submission.recipient.as_ref().map(record_of::<PairedEnforcer>),
+            ),
             session.map(record_of::<Session>),
             idempotency.record(),
         );
-        self.update(tenant, &load, |(known, policy, paired, session, used), now| {
-            if policy.is_some_and(|policy| policy.value.require_idempotency_key) && idempotency_key.is_none()
-            {
-                return Err(Failure::PolicyDeny.into());
-            }
+        self.update(tenant, &load, |(known, policy, (paired, of_recipient), session, used), now| {
             let mut change = Change::new(tenant.clone());
-            if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
-                return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
-            }
             change.guards.push(Guard::unchanged(load.0.key(), known.as_ref()));
             match known {
                 Some(known)
@@ -90,7 +86,16 @@ impl Gateway {
                 }
                 Some(_) => Ok(Evaluation::reject_if_unchanged(change, Failure::AlreadyExists)),
                 None => {
-                    let enforcer = recipient(&submission, paired, session)?;
+                    if policy.is_some_and(|policy| policy.value.require_idempotency_key)
+                        && idempotency_key.is_none()
+                    {
+                        return Err(missing_idempotency_key());
+                    }
+                    let enforcer = recipient(&submission, paired, of_recipient, session)?;
+                    // Last: a key that was used for something else matters only where the prompt would be taken as new.
+                    if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                        return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+                    }
                     self.add_prompt(&mut change, &submission, prompt_hash, enforcer, now)?;
                     let (status, ack_at) = (AckStatus::Queued, now);
                     let receipt = PromptReceipt { prompt_hash, status, ack_at, replayed: false };
@@ -136,16 +141,6 @@ impl Gateway {
             until,
         });
         Ok(())
-    }
-
-    /// The recipient of a prompt.
-    pub async fn enforcer_of_prompt(
-        &self,
-        tenant: &TenantId,
-        request_id: &RequestId,
-    ) -> Result<EnforcerId, Error> {
-        let (known, _) = self.load(tenant, &record_of::<Prompt>(request_id)).await?;
-        Ok(known.ok_or(Failure::NotFound)?.value.enforcer)
     }
 
     /// An enforcer acknowledges a prompt, and the acknowledgement is forwarded to the approver. One that would move the
@@ -221,18 +216,22 @@ fn check_size(body: &Verbatim<'_, PromptSubmit<'_>>) -> Result<(), Error> {
             (prompt.text.len(), text.map_or(0, |(_, text)| text.get().len()), limits::MAX_PROMPT)
         }
     };
-    let around = body.raw().as_str().len() - as_written;
-    if text > limit || around > limits::MAX_OTHER_BODY { Err(Failure::TooLarge.into()) } else { Ok(()) }
+    Error::check_size("text", text, limit)?;
+    Error::check_size("body", body.raw().as_str().len() - as_written, limits::MAX_OTHER_BODY)
 }
 
-/// The enforcer that the envelope names, else that of the session, else the only one that is paired.
+/// The enforcer that the envelope names, else that of the session, else the only one that is paired. An enforcer that has
+/// paired approvers takes prompts from them only; to anybody else it is as one that does not exist.
 fn recipient(
     submission: &PromptSubmission<'_>,
     paired: Option<Versioned<PairedApprover>>,
+    of_recipient: Option<Versioned<PairedEnforcer>>,
     session: Option<Versioned<Session>>,
 ) -> Result<EnforcerId, Error> {
     if let Some(named) = &submission.recipient {
-        return Ok(named.clone());
+        let approvers = of_recipient.map(|known| known.value.approvers).unwrap_or_default();
+        let accepts = approvers.is_empty() || approvers.contains(&submission.approver);
+        return if accepts { Ok(named.clone()) } else { Err(Failure::NoRecipient.into()) };
     }
     let paired = paired.map(|paired| paired.value.enforcers).unwrap_or_default();
     // A session that the approver may not see is treated as one that does not exist.
@@ -243,6 +242,6 @@ fn recipient(
     }
     match paired.as_slice() {
         [only] => Ok(only.clone()),
-        _ => Err(Failure::NoApprover.into()),
+        _ => Err(Failure::NoRecipient.into()),
     }
 }

@@ -22,9 +22,6 @@ use crate::{
     transitions::{ExchangeRef, new_delivery},
 };
 
-/// Requests within this time of the last one are coalesced with it.
-const COALESCE: Duration = Duration::from_mins(1);
-
 /// An enforcer that has not reconnected after this does not get the request any more.
 const LIFE: Duration = Duration::from_hours(24);
 
@@ -45,7 +42,10 @@ impl Gateway {
             if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Refresh, now) {
                 return Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error));
             }
-            if known.value.refreshed_at.is_some_and(|last| now < last.plus(COALESCE)) {
+            // One that the enforcer has not acknowledged, and that is still delivered, says the same.
+            let is_outstanding = known.value.refresh.is_some()
+                && known.value.refreshed_at.is_some_and(|last| now < last.plus(LIFE));
+            if is_outstanding {
                 return Ok(Evaluation::commit(exchange.unchanged(known), ()));
             }
             let actor = Actor::Approver(approver.as_str());
@@ -68,7 +68,7 @@ impl Gateway {
         let mut change = exchange.unchanged(known);
         change.puts.push(next.put(key.clone())?);
         change.audit.push(audit::action(key.clone(), actor, "refresh.requested")?);
-        // An earlier one that was not acknowledged is replaced.
+        // An earlier one that is no longer delivered is replaced.
         let msg_types = vec![MsgType::RefreshRequest];
         change.removals.push(Removal::BySubject { subject: key.clone(), msg_types });
         change.drop_payloads.extend(known.value.refresh);

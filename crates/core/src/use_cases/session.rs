@@ -5,7 +5,7 @@ use countersign_wire::{
     Verbatim, canonical,
     failure::Failure,
     hash::Sha256Hex,
-    id::{EnforcerId, SessionId, TenantId},
+    id::{EnforcerId, MsgId, SessionId, TenantId},
     limits,
     msg_type::MsgType,
     session::{EventType, SessionEvent},
@@ -22,7 +22,7 @@ use crate::{
         session::{RecordedEvent, Session, SessionError},
         viewer::Viewer,
     },
-    store::{Change, Guard, Key, Mailbox, NewDelivery, PayloadId, Stored as _, Versioned},
+    store::{Change, Guard, Key, Mailbox, NewDelivery, PayloadId, Removal, Stored as _, Versioned},
 };
 
 /// Whether a session event is new.
@@ -67,44 +67,30 @@ impl Gateway {
             }
             let payload = self.random.payload_id(now);
             let mut session = known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
-            if let Err(error) = session.apply(event, payload) {
-                return Ok(Evaluation::reject_if_unchanged(change, error));
-            }
+            let is_newest = match session.apply(event, payload) {
+                Ok(is_newest) => is_newest,
+                Err(error) => return Ok(Evaluation::reject_if_unchanged(change, error)),
+            };
             let until = now.plus(self.retention.after_end);
             session.kept_until = Some(until);
             change.guards.push(Guard::Absent(load.1.key()));
+            if is_newest {
+                let msg_id = self.random.msg_id(now);
+                let replaced = session.outstanding.insert(outstanding_kind(event), msg_id.clone());
+                let subject = load.0.key();
+                change.removals.extend(replaced.map(|msg_id| Removal::ByMessage { subject, msg_id }));
+                let delivery = EventDelivery { msg_id, event_type: event.event_type(), payload, until };
+                add_event_deliveries(&mut change, &load.0.key(), &delivery, paired);
+            }
             change.puts.push(session.put(load.0.key())?);
             change.puts.push(RecordedEvent { digest, event: payload }.put(load.1.key())?);
             let actor = Actor::Enforcer(enforcer.as_str());
             change.audit.push(audit::action(load.0.key(), actor, event.event_type().as_str())?);
             change.payloads.push((payload, Bytes::from(event.raw().as_str().to_owned())));
             change.due.extend([(until, load.0.key()), (until, load.1.key())]);
-            self.add_event_deliveries(&mut change, &load.0.key(), event.event_type(), payload, paired, now);
             Ok(Evaluation::commit(change, Reported::New))
         })
         .await
-    }
-
-    /// One delivery for each approver that the enforcer is paired with.
-    fn add_event_deliveries(
-        &self,
-        change: &mut Change,
-        session_key: &Key,
-        event_type: EventType,
-        payload: PayloadId,
-        paired: Option<Versioned<PairedEnforcer>>,
-        now: Timestamp,
-    ) {
-        for approver in paired.map(|paired| paired.value.approvers).unwrap_or_default() {
-            change.deliveries.push(NewDelivery {
-                mailbox: Mailbox::News(approver),
-                msg_id: self.random.msg_id(now),
-                msg_type: msg_type(event_type),
-                subject: session_key.clone(),
-                payload: Some(payload),
-                until: now.plus(self.retention.after_end),
-            });
-        }
     }
 
     /// A session, for its enforcer and for the approvers that are paired with it.
@@ -127,16 +113,56 @@ impl Gateway {
     }
 }
 
+/// A session event as it is delivered.
+struct EventDelivery {
+    /// The same to every approver.
+    msg_id: MsgId,
+    event_type: EventType,
+    payload: PayloadId,
+    until: Timestamp,
+}
+
+/// One delivery for each approver that the enforcer is paired with.
+fn add_event_deliveries(
+    change: &mut Change,
+    session_key: &Key,
+    event: &EventDelivery,
+    paired: Option<Versioned<PairedEnforcer>>,
+) {
+    for approver in paired.map(|paired| paired.value.approvers).unwrap_or_default() {
+        change.deliveries.push(NewDelivery {
+            mailbox: Mailbox::News(approver),
+            msg_id: event.msg_id.clone(),
+            msg_type: msg_type(event.event_type),
+            subject: session_key.clone(),
+            payload: Some(event.payload),
+            until: event.until,
+        });
+    }
+}
+
+/// Only the newest event of each kind is outstanding: what an approver missed in between says nothing any more.
+fn outstanding_kind(event: &SessionEvent<'_>) -> String {
+    match event {
+        SessionEvent::Snapshot(snapshot) => {
+            format!("{} {}", event.event_type().as_str(), snapshot.snapshot_type.as_str())
+        }
+        SessionEvent::Start(_) | SessionEvent::Status(_) | SessionEvent::End(_) => {
+            event.event_type().as_str().to_owned()
+        }
+    }
+}
+
 /// The id of the event's record, and the digest by which a repeated event is recognised. A snapshot is identified by its
 /// id and is the same if its hash is: sealed again, its text differs. Anything else is identified by all that it says.
 fn event_id_and_digest(event: &Verbatim<'_, SessionEvent<'_>>) -> Result<(String, Sha256Hex), Error> {
-    let form = canonical::form(event.raw().as_str().as_bytes()).map_err(Error::in_hashed_body)?;
     let session = Sha256Hex::digest(event.session_id().as_str().as_bytes());
     Ok(match &**event {
         SessionEvent::Snapshot(snapshot) => {
             (format!("{session}\n{}", snapshot.snapshot_id), snapshot.snapshot_hash)
         }
         SessionEvent::Start(_) | SessionEvent::Status(_) | SessionEvent::End(_) => {
+            let form = canonical::form(event.raw().as_str().as_bytes()).map_err(Error::in_hashed_body)?;
             let digest = Sha256Hex::digest(&form);
             (format!("{session}\n{digest}"), digest)
         }
@@ -145,18 +171,13 @@ fn event_id_and_digest(event: &Verbatim<'_, SessionEvent<'_>>) -> Result<(String
 
 fn check_size(event: &Verbatim<'_, SessionEvent<'_>>) -> Result<(), Error> {
     let whole = event.raw().as_str().len();
-    let fits = match &**event {
-        SessionEvent::Snapshot(snapshot) => {
-            let payload = snapshot.payload.as_str().len();
-            let limit = match event.is_sealed() {
-                true => limits::MAX_SNAPSHOT_CIPHERTEXT,
-                false => limits::MAX_SNAPSHOT,
-            };
-            payload <= limit && whole - payload <= limits::MAX_OTHER_BODY
-        }
-        _ => whole <= limits::MAX_OTHER_BODY,
+    let SessionEvent::Snapshot(snapshot) = &**event else {
+        return Error::check_size("body", whole, limits::MAX_OTHER_BODY);
     };
-    if fits { Ok(()) } else { Err(Failure::TooLarge.into()) }
+    let payload = snapshot.payload.as_str().len();
+    let limit = if event.is_sealed() { limits::MAX_SNAPSHOT_CIPHERTEXT } else { limits::MAX_SNAPSHOT };
+    Error::check_size("payload", payload, limit)?;
+    Error::check_size("body", whole - payload, limits::MAX_OTHER_BODY)
 }
 
 fn msg_type(event: EventType) -> MsgType {

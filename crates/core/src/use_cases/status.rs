@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     gateway::Gateway,
     model::{
-        exchange::{Command, TransitionError, TransitionResult, evaluate},
+        exchange::{Command, Seen, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
     },
     transitions::ExchangeRef,
@@ -21,7 +21,6 @@ use crate::{
 /// An exchange as it is at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeSnapshot {
-    /// One whose time is up reads as expired.
     pub state: WireState,
     /// The store's time of the submission.
     pub created_at: Timestamp,
@@ -29,6 +28,8 @@ pub struct ExchangeSnapshot {
     pub artifact_hash: Sha256Hex,
     /// The decision as it was submitted; `None` in every state but decided and delivered.
     pub decision: Option<Bytes>,
+    /// Which approvers have acknowledged the request, as the gateway knows it.
+    pub seen: Vec<Seen>,
 }
 
 impl Gateway {
@@ -45,6 +46,11 @@ impl Gateway {
             let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
             if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Status, now) {
                 return Err(error.into());
+            }
+            // Write the expiry before it is told: what is told as expired must not be decided a moment later.
+            if known.value.is_overdue(now) {
+                self.expire(exchange, &known).await?;
+                continue;
             }
             let state = known.value.state_at(now);
             // Don't tell of a decision that a failover could undo.
@@ -64,6 +70,7 @@ impl Gateway {
             expires_at: known.value.expires_at,
             artifact_hash: known.value.artifact_hash,
             decision,
+            seen: known.value.seen,
         })
     }
 }

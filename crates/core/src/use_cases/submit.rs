@@ -14,7 +14,7 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::idempotency::IdempotencyUse;
+use super::idempotency::{IdempotencyUse, missing_idempotency_key};
 use crate::{
     audit::Actor,
     error::Error,
@@ -80,12 +80,6 @@ impl Gateway {
         // A free id must be distinguished from another enforcer's, so every exchange is visible here.
         self.update_exchange(exchange, Viewer::Operator, &load, |known, others, now| {
             let (policy, paired, route, used) = others;
-            let policy = policy.map(|policy| policy.value).unwrap_or_default();
-            check_policy(&submission, &policy, expires_at, now)?;
-            let mut change = Change::new(submission.tenant.clone());
-            if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
-                return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
-            }
             let command = Command::Submit { enforcer: &submission.enforcer, artifact_hash: hash, expires_at };
             match (evaluate(known.map(|known| &known.value), command, now), known) {
                 (TransitionResult::Rejected(error), Some(known)) => {
@@ -93,10 +87,16 @@ impl Gateway {
                 }
                 (TransitionResult::Rejected(error), None) => Err(error.into()),
                 (_, None) => {
+                    let policy = policy.map(|policy| policy.value).unwrap_or_default();
+                    check_policy(&submission, &policy, expires_at, now)?;
                     // An unknown token is an error even where something else names the approver: a wrong secret must
                     // show.
                     if token.is_some() && route.is_none() {
-                        return Err(Failure::NoApprover.into());
+                        return Err(Failure::NoRecipient.into());
+                    }
+                    let mut change = Change::new(submission.tenant.clone());
+                    if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                        return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
                     }
                     let mailboxes = mailboxes(&submission, route, paired)?;
                     self.add_submission(&mut change, &submission, expires_at, mailboxes, now)?;
@@ -104,8 +104,8 @@ impl Gateway {
                     Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
                 }
                 (_, Some(known)) => {
-                    change.append(exchange.unchanged(known));
-                    Ok(Evaluation::commit(change, Submitted { accepted: accepted.clone(), replayed: true }))
+                    let answer = Submitted { accepted: accepted.clone(), replayed: true };
+                    Ok(Evaluation::commit(exchange.unchanged(known), answer))
                 }
             }
         })
@@ -141,6 +141,8 @@ impl Gateway {
             size: body.len() + trace.as_ref().map_or(0, |(_, text)| text.len()),
             refreshed_at: None,
             refresh: None,
+            hidden_by: Vec::new(),
+            seen: Vec::new(),
             state: State::Pending,
         };
         let key = exchange_ref.key();
@@ -161,33 +163,35 @@ impl Gateway {
 fn check_sizes(submission: &Submission<'_>) -> Result<(), Error> {
     let body = submission.body.raw().as_str().len();
     let trace = submission.trace.map_or(0, |trace| trace.as_str().len());
-    let (payload, payload_limit, metadata) = match &*submission.body {
+    let (member, payload, limit, metadata) = match &*submission.body {
         ArtifactSubmit::Sealed(sealed) => {
-            (sealed.ciphertext.get().len(), limits::MAX_ARTIFACT_CIPHERTEXT, sealed.metadata)
+            ("ciphertext", sealed.ciphertext.get().len(), limits::MAX_ARTIFACT_CIPHERTEXT, sealed.metadata)
+        }
+        ArtifactSubmit::SealedInPlace(artifact) => {
+            ("payload", artifact.payload.as_str().len(), limits::MAX_ARTIFACT_CIPHERTEXT, artifact.metadata)
         }
         ArtifactSubmit::Open(artifact) => {
-            (artifact.payload.as_str().len(), limits::MAX_ARTIFACT_PAYLOAD, artifact.metadata)
+            ("payload", artifact.payload.as_str().len(), limits::MAX_ARTIFACT_PAYLOAD, artifact.metadata)
         }
     };
     let metadata = metadata.map_or(0, |metadata| metadata.as_str().len());
-    let fits = payload <= payload_limit
-        && metadata + trace <= limits::MAX_METADATA_AND_TRACE
-        && body - payload <= limits::MAX_OTHER_BODY;
-    if fits { Ok(()) } else { Err(Failure::TooLarge.into()) }
+    Error::check_size(member, payload, limit)?;
+    Error::check_size("metadata and trace", metadata + trace, limits::MAX_METADATA_AND_TRACE)?;
+    Error::check_size("body", body - payload, limits::MAX_OTHER_BODY)
 }
 
-/// The expiry, from the body or the envelope. Where both name one, they must be equal.
+/// The expiry, from the body or the envelope. Where both name one, the body's counts: it is what was hashed.
 fn expiry(submission: &Submission<'_>) -> Result<Timestamp, Error> {
-    if let ArtifactSubmit::Open(artifact) = &*submission.body
+    if let ArtifactSubmit::Open(artifact) | ArtifactSubmit::SealedInPlace(artifact) = &*submission.body
         && artifact.request_id != submission.request_id
     {
-        return Err(Failure::Structure.into());
+        let fault = countersign_wire::Error::breaks("body.requestId", "is not that of the envelope");
+        return Err(Error::Invalid { failure: Failure::Structure, fault });
     }
-    match (submission.body.expires_at(), submission.expires_at) {
-        (Some(body), Some(envelope)) if body != envelope => Err(Failure::Structure.into()),
-        (Some(expires_at), _) | (None, Some(expires_at)) => Ok(expires_at),
-        (None, None) => Err(Failure::Structure.into()),
-    }
+    submission.body.expires_at().or(submission.expires_at).ok_or_else(|| Error::Invalid {
+        failure: Failure::Structure,
+        fault: countersign_wire::Error::missing("expiresAt"),
+    })
 }
 
 fn check_policy(
@@ -196,11 +200,14 @@ fn check_policy(
     expires_at: Timestamp,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let keyless = submission.idempotency_key.is_none();
-    let open = matches!(*submission.body, ArtifactSubmit::Open(_));
-    let lives_too_long = policy.max_life.is_some_and(|max_life| expires_at > now.plus(max_life));
-    if policy.require_sealed && open || policy.require_idempotency_key && keyless || lives_too_long {
-        return Err(Failure::PolicyDeny.into());
+    if policy.require_idempotency_key && submission.idempotency_key.is_none() {
+        return Err(missing_idempotency_key());
+    }
+    if policy.require_sealed && matches!(*submission.body, ArtifactSubmit::Open(_)) {
+        return Err(Error::Policy("requireSealed"));
+    }
+    if policy.max_life.is_some_and(|max_life| expires_at > now.plus(max_life)) {
+        return Err(Error::Policy("maxLifeSeconds"));
     }
     Ok(())
 }
@@ -209,7 +216,7 @@ fn check_policy(
 fn routing_token(submission: &Submission<'_>) -> Result<Option<RoutingToken>, Error> {
     let in_body = match &*submission.body {
         ArtifactSubmit::Sealed(sealed) => sealed.routing().map_err(Error::in_hashed_body)?.routing_token,
-        ArtifactSubmit::Open(_) => None,
+        ArtifactSubmit::SealedInPlace(_) | ArtifactSubmit::Open(_) => None,
     };
     let in_trace = match submission.trace {
         Some(trace) => trace
@@ -230,7 +237,7 @@ fn mailboxes(
 ) -> Result<BTreeSet<Mailbox>, Error> {
     let in_metadata = match &*submission.body {
         ArtifactSubmit::Sealed(sealed) => sealed.routing().map_err(Error::in_hashed_body)?.approver_id,
-        ArtifactSubmit::Open(_) => None,
+        ArtifactSubmit::SealedInPlace(_) | ArtifactSubmit::Open(_) => None,
     };
     let by_token = route.map(|route| route.value.approver);
     let paired = paired.map(|paired| paired.value.approvers).unwrap_or_default();

@@ -60,6 +60,11 @@ impl Gateway {
             // Boxed, like what follows: an idle wait does not carry the memory for it.
             let (known, store_now) = Box::pin(self.read_exchange(exchange, viewer)).await?;
             let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+            // Write the expiry before it is told: what is told as expired must not be decided a moment later.
+            if known.value.is_overdue(store_now) {
+                Box::pin(self.expire(exchange, &known)).await?;
+                continue;
+            }
             let state = known.value.state_at(store_now);
             match evaluate(Some(&known.value), Command::Wait, store_now) {
                 TransitionResult::Rejected(error) => return Err(error.into()),

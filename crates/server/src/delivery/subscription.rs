@@ -169,6 +169,7 @@ mod tests {
         Seeded, approver, decide, decision, minutes, request, submit,
     };
     use countersign_wire::{
+        ack::MessageAck,
         id::{EnforcerId, TenantId},
         presence::Transport,
     };
@@ -252,7 +253,7 @@ mod tests {
     async fn acknowledged(gateway: &Gateway, id: &str) {
         let robot = robot();
         let by = Acknowledger::Enforcer(&robot);
-        gateway.acknowledge(&tenant(), by, &id.parse().unwrap(), None).await.unwrap();
+        gateway.acknowledge(&tenant(), by, &id.parse().unwrap(), &MessageAck::default()).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,6 +26,17 @@ impl AppState {
         request_id: &RequestId,
         body: impl Serialize,
     ) -> Vec<u8> {
+        self.envelope_with_trace(msg_type, request_id, body, None)
+    }
+
+    /// As [`AppState::envelope`], with what the specification has no member for.
+    pub(crate) fn envelope_with_trace(
+        &self,
+        msg_type: MsgType,
+        request_id: &RequestId,
+        body: impl Serialize,
+        trace: Option<RawObject<'_>>,
+    ) -> Vec<u8> {
         let envelope = Envelope {
             msg_id: Some(new_msg_id()),
             msg_type,
@@ -34,7 +45,7 @@ impl AppState {
             expires_at: None,
             sender: Sender { gateway_id: Some(self.gateway_id.clone()), ..Sender::default() },
             recipient: None,
-            trace: None,
+            trace,
             body,
         };
         serde_json::to_vec(&envelope).unwrap_or_default()

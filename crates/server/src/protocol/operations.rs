@@ -50,7 +50,7 @@ pub(crate) async fn submit(
     let body = body.for_request(&request_id)?;
     let submission = Submission {
         tenant: caller.tenant.clone(),
-        enforcer: acting_enforcer(app, caller, &framed).for_request(&request_id)?,
+        enforcer: acting_enforcer(app, caller, &framed, &request_id).await.for_request(&request_id)?,
         request_id: request_id.clone(),
         body,
         expires_at: framed.expires_at,
@@ -64,7 +64,9 @@ pub(crate) async fn submit(
 /// A bare artifact names its own request; a sealed one may.
 fn request_id_in_body(body: RawObject<'_>, view: &ArtifactSubmit<'_>) -> Result<RequestId, ApiError> {
     match view {
-        ArtifactSubmit::Open(artifact) => Ok(artifact.request_id.clone()),
+        ArtifactSubmit::Open(artifact) | ArtifactSubmit::SealedInPlace(artifact) => {
+            Ok(artifact.request_id.clone())
+        }
         ArtifactSubmit::Sealed(_) => body
             .members()
             .and_then(|mut members| members.required("requestId"))
@@ -90,7 +92,7 @@ pub(crate) async fn decide(
     check_metadata_and_trace(&framed).for_request(&request_id)?;
     let submission = DecisionSubmission {
         tenant: caller.tenant.clone(),
-        approver: acting_approver(caller, &framed).for_request(&request_id)?,
+        approver: acting_approver(app, caller, &framed, &request_id).await.for_request(&request_id)?,
         request_id: request_id.clone(),
         decision,
         idempotency_key,
@@ -107,7 +109,7 @@ pub(crate) async fn withdraw(
 ) -> Result<Accepted, ApiError> {
     same_request(framed, request_id)?;
     check_metadata_and_trace(framed).for_request(request_id)?;
-    let enforcer = acting_enforcer(app, caller, framed).for_request(request_id)?;
+    let enforcer = acting_enforcer(app, caller, framed, request_id).await.for_request(request_id)?;
     app.gateway.withdraw(&caller.tenant, &enforcer, request_id).await.for_request(request_id)
 }
 
@@ -125,7 +127,7 @@ pub(crate) async fn refresh(
         .view::<RefreshBody>()
         .map_err(|fault| ApiError::invalid(&fault))
         .for_request(request_id)?;
-    let approver = acting_approver(caller, framed).for_request(request_id)?;
+    let approver = acting_approver(app, caller, framed, request_id).await.for_request(request_id)?;
     app.gateway.refresh(&caller.tenant, &approver, request_id, &body).await.for_request(request_id)?;
     Ok(body.into_view())
 }
@@ -151,20 +153,24 @@ pub(crate) async fn acknowledge(
             return Ok(AckAccepted { request_id, msg_id: None });
         }
     };
-    let (tenant, msg_id) = (&caller.tenant, ack.msg_id.as_ref());
+    let tenant = &caller.tenant;
     let acknowledged = match &caller.role {
         Role::Enforcer(_) => {
-            let enforcer = acting_enforcer(app, &caller.enforcer()?, framed).for_request(&request_id)?;
-            app.gateway.acknowledge(tenant, Acknowledger::Enforcer(&enforcer), &request_id, msg_id).await
+            let enforcer = acting_enforcer(app, &caller.enforcer()?, framed, &request_id)
+                .await
+                .for_request(&request_id)?;
+            app.gateway.acknowledge(tenant, Acknowledger::Enforcer(&enforcer), &request_id, ack).await
         }
         Role::Approver(_) => {
-            let approver = acting_approver(&caller.approver()?, framed).for_request(&request_id)?;
-            app.gateway.acknowledge(tenant, Acknowledger::Approver(&approver), &request_id, msg_id).await
+            let approver = acting_approver(app, &caller.approver()?, framed, &request_id)
+                .await
+                .for_request(&request_id)?;
+            app.gateway.acknowledge(tenant, Acknowledger::Approver(&approver), &request_id, ack).await
         }
         Role::Operator => Err(Failure::Forbidden.into()),
     };
     acknowledged.for_request(&request_id)?;
-    let msg_id = msg_id.cloned();
+    let msg_id = ack.msg_id.clone();
     Ok(AckAccepted { request_id, msg_id })
 }
 
@@ -189,7 +195,7 @@ pub(crate) async fn send_prompt(
     check_metadata_and_trace(&framed).for_request(&request_id)?;
     let submission = PromptSubmission {
         tenant: caller.tenant.clone(),
-        approver: acting_approver(caller, &framed).for_request(&request_id)?,
+        approver: acting_approver(app, caller, &framed, &request_id).await.for_request(&request_id)?,
         sees_all_sessions: caller.only.is_none(),
         request_id: request_id.clone(),
         body,
@@ -221,15 +227,7 @@ pub(crate) async fn acknowledge_prompt(
         return Err(error.for_request(&request_id));
     }
     check_metadata_and_trace(framed).for_request(&request_id)?;
-    names_only_an_enforcer(framed).for_request(&request_id)?;
-    // A wildcard credential acts as the recipient of the prompt, unless it names another.
-    let enforcer = match (&framed.sender.enforcer_id, &caller.only) {
-        (Some(named), _) => caller.acting_as(app, named).for_request(&request_id)?,
-        (None, Some(only)) => only.clone(),
-        (None, None) => {
-            app.gateway.enforcer_of_prompt(&caller.tenant, &request_id).await.for_request(&request_id)?
-        }
-    };
+    let enforcer = acting_enforcer(app, caller, framed, &request_id).await.for_request(&request_id)?;
     app.gateway.acknowledge_prompt(&caller.tenant, &enforcer, &ack).await.for_request(&request_id)?;
     Ok(request_id)
 }
@@ -245,38 +243,59 @@ pub(crate) async fn report(
         return Err(Failure::Unsupported.into());
     }
     check_metadata_and_trace(framed)?;
-    let enforcer = acting_enforcer(app, caller, framed)?;
+    if framed.sender.approver_id.is_some() {
+        return Err(Failure::Forbidden.into());
+    }
+    let enforcer = match &framed.sender.enforcer_id {
+        Some(named) => caller.acting_as(app, named)?,
+        None => caller.itself(app)?,
+    };
     let reported = app.gateway.report_session(&caller.tenant, &enforcer, &event).await?;
     Ok((event.session_id().clone(), reported))
 }
 
-/// The specification requires a sender on submissions, decisions and withdrawals; elsewhere the credential says who.
-fn acting_enforcer(app: &AppState, caller: &Enforcer, framed: &Framed<'_>) -> Result<EnforcerId, ApiError> {
-    names_only_an_enforcer(framed)?;
+/// The specification requires a sender on submissions, decisions and withdrawals; elsewhere the credential says who. A
+/// wildcard credential acts as the party of the exchange or prompt that the request names.
+async fn acting_enforcer(
+    app: &AppState,
+    caller: &Enforcer,
+    framed: &Framed<'_>,
+    request_id: &RequestId,
+) -> Result<EnforcerId, ApiError> {
+    // A sender that names the other side speaks for somebody else. `gatewayId` is ignored.
+    if framed.sender.approver_id.is_some() {
+        return Err(Failure::Forbidden.into());
+    }
     match (&framed.sender.enforcer_id, &framed.msg_type) {
         (Some(named), _) => caller.acting_as(app, named),
         (None, Some(MsgType::ArtifactSubmit | MsgType::ExchangeWithdrawn)) => {
             Err(missing("sender.enforcerId"))
         }
-        (None, _) => caller.itself(app),
+        (None, _) if caller.only.is_some() => caller.itself(app),
+        (None, _) => match app.gateway.parties(&caller.tenant, request_id).await? {
+            Some(parties) => caller.acting_as(app, &parties.enforcer),
+            None => caller.itself(app),
+        },
     }
 }
 
-/// A sender that names the other side as well is rejected.
-fn names_only_an_enforcer(framed: &Framed<'_>) -> Result<(), ApiError> {
-    let sender = &framed.sender;
-    let others = sender.approver_id.is_some() || sender.gateway_id.is_some();
-    if others { Err(Failure::Forbidden.into()) } else { Ok(()) }
-}
-
-fn acting_approver(caller: &Approver, framed: &Framed<'_>) -> Result<ApproverId, ApiError> {
-    if framed.sender.enforcer_id.is_some() || framed.sender.gateway_id.is_some() {
+async fn acting_approver(
+    app: &AppState,
+    caller: &Approver,
+    framed: &Framed<'_>,
+    request_id: &RequestId,
+) -> Result<ApproverId, ApiError> {
+    if framed.sender.enforcer_id.is_some() {
         return Err(Failure::Forbidden.into());
     }
     match &framed.sender.approver_id {
         Some(named) => caller.acting_as(named),
         None if framed.msg_type == Some(MsgType::DecisionSubmit) => Err(missing("sender.approverId")),
-        None => caller.itself(),
+        None if caller.only.is_some() => caller.itself(),
+        None => match app.gateway.parties(&caller.tenant, request_id).await?.and_then(|it| it.approver) {
+            Some(approver) => Ok(approver),
+            None => caller.itself(),
+        },
     }
 }
 

@@ -5,14 +5,32 @@ use countersign_wire::{
     RawObject,
     exchange::ExchangeStatus,
     failure::Failure,
-    id::{RequestId, TenantId},
+    id::{ApproverId, RequestId, TenantId},
     msg_type::MsgType,
+    timestamp::Timestamp,
 };
+use serde::Serialize;
 
 use crate::{
     error::{ApiError, ForRequest as _},
     state::AppState,
 };
+
+/// An approver's acknowledgement of the request, as the gateway knows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SeenBy<'a> {
+    approver_id: &'a ApproverId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a str>,
+    at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Trace<'a> {
+    #[serde(rename = "org.proto.seen")]
+    seen: Vec<SeenBy<'a>>,
+}
 
 /// The `exchange.status` envelope, for a viewer that may see the exchange.
 pub(crate) async fn exchange_status(
@@ -31,5 +49,16 @@ pub(crate) async fn exchange_status(
         artifact_hash: Some(snapshot.artifact_hash),
         decision: decision.map_err(|_| Failure::Internal)?,
     };
-    Ok(app.envelope(MsgType::ExchangeStatus, request_id, body))
+    // The specification closes the body of a status, so what it does not name goes into the free-form trace.
+    let seen: Vec<SeenBy<'_>> = snapshot
+        .seen
+        .iter()
+        .map(|seen| SeenBy { approver_id: &seen.approver, status: seen.status.as_deref(), at: seen.at })
+        .collect();
+    if seen.is_empty() {
+        return Ok(app.envelope(MsgType::ExchangeStatus, request_id, body));
+    }
+    let trace = serde_json::to_string(&Trace { seen }).map_err(|_| Failure::Internal)?;
+    let trace = RawObject::parse(trace.as_bytes()).map_err(|_| Failure::Internal)?;
+    Ok(app.envelope_with_trace(MsgType::ExchangeStatus, request_id, body, Some(trace)))
 }

@@ -30,7 +30,9 @@ impl BodyRules {
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let declared: Option<u64> = declared.and_then(|length| length.parse().ok());
         match declared {
-            Some(length) if length > self.max_body_bytes as u64 => Err(Failure::TooLarge.into()),
+            Some(length) if length > self.max_body_bytes as u64 => {
+                Err(ApiError::too_large("body", self.max_body_bytes))
+            }
             _ => Ok(()),
         }
     }
@@ -96,7 +98,7 @@ async fn collect(
         let Ok(frame) = frame else { return Err(broken("broke off")) };
         let Ok(data) = frame.into_data() else { continue };
         if collected.len() + data.len() > max_body_bytes {
-            return Err(Failure::TooLarge.into());
+            return Err(ApiError::too_large("body", max_body_bytes));
         }
         if !memory.try_reserve(data.len()) {
             return Err(Failure::Unavailable.into());

@@ -66,9 +66,10 @@ impl FromRequestParts<SharedState> for QueryParams {
 }
 
 impl QueryParams {
-    /// The value of a parameter; `None` if it is absent. Given twice is an error.
+    /// The value of a parameter; `None` if it is absent or empty. Given twice is an error.
     pub(crate) fn get(&self, name: &'static str) -> Result<Option<&str>, ApiError> {
-        let mut found = self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let named = self.0.iter().filter(|(known, value)| known == name && !value.is_empty());
+        let mut found = named.map(|(_, value)| value.as_str());
         match (found.next(), found.next()) {
             (found, None) => Ok(found),
             _ => Err(ApiError::breaks(name, "is given more than once")),

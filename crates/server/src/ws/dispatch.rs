@@ -11,9 +11,18 @@ use countersign_wire::{
     limits,
     msg_type::MsgType,
     presence::{Hello, Transport},
+    refresh::{RefreshBody, RefreshRequest, RefreshType},
 };
 
-use crate::{auth::Caller, delivery::Subscriber, error::ApiError, protocol::operations, state::AppState};
+use crate::{
+    auth::Caller,
+    clock,
+    delivery::Subscriber,
+    error::{ApiError, ForRequest as _},
+    ids::new_msg_id,
+    protocol::operations,
+    state::AppState,
+};
 
 /// Who sends the message.
 pub(super) struct Dispatch<'a> {
@@ -68,6 +77,11 @@ fn max_message_bytes(msg_type: Option<&MsgType>) -> usize {
     }
 }
 
+/// An envelope has a body; a control object has none.
+fn is_envelope(object: RawObject<'_>) -> bool {
+    object.members().is_ok_and(|members| members.contains("body"))
+}
+
 impl Dispatch<'_> {
     /// The answer to one frame.
     pub(super) async fn answer(&self, bytes: &[u8]) -> Result<Answer, ApiError> {
@@ -87,16 +101,44 @@ impl Dispatch<'_> {
         msg_type: Option<MsgType>,
     ) -> Result<Answer, ApiError> {
         self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
-        if size > max_message_bytes(msg_type.as_ref()) {
-            return Err(Failure::TooLarge.into());
+        let limit = max_message_bytes(msg_type.as_ref());
+        if size > limit {
+            return Err(ApiError::too_large("message", limit));
         }
         if msg_type == Some(MsgType::Hello) {
             let hello = object.view::<Hello>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
             self.hello(hello);
             return Ok(Answer::default());
         }
+        // The specification makes it a bare control object, in both directions; an envelope is accepted too.
+        if msg_type == Some(MsgType::RefreshRequest) && !is_envelope(object) {
+            return self.refresh(object).await;
+        }
         let envelope = object.view::<Envelope<'_>>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
         self.operate(envelope.into()).await
+    }
+
+    /// A bare `refresh.request`, answered in kind.
+    async fn refresh(&self, object: RawObject<'_>) -> Result<Answer, ApiError> {
+        let invalid = |fault| ApiError::invalid(&fault);
+        let mut members = object.members().map_err(invalid)?;
+        let request_id: RequestId = members.required("requestId").map_err(invalid)?;
+        let body = RefreshBody { reason: members.optional("reason").map_err(invalid)? };
+        let caller = self.caller.approver()?;
+        let Party::Approver(approver) = &self.subscriber.party else { return Err(Failure::Forbidden.into()) };
+        self.app
+            .gateway
+            .refresh(&caller.tenant, approver, &request_id, &body)
+            .await
+            .for_request(&request_id)?;
+        let answer = RefreshRequest {
+            msg_type: RefreshType::RefreshRequest,
+            msg_id: new_msg_id(),
+            request_id,
+            created_at: clock::now(),
+            reason: body.reason,
+        };
+        Ok(serde_json::to_vec(&answer).map_err(|_| Failure::Internal)?.into())
     }
 
     async fn operate(&self, mut framed: Framed<'_>) -> Result<Answer, ApiError> {

@@ -16,6 +16,7 @@ cases! {
     an_ack_is_for_whom_the_credential_names,
     a_prompt_ack_without_what_it_must_say_is_400_and_acknowledges_nothing,
     nobody_speaks_for_both_sides,
+    an_ack_takes_any_status_and_the_enforcer_sees_what_an_approver_said,
     an_operator_acknowledges_nothing,
 }
 
@@ -44,7 +45,22 @@ async fn nobody_speaks_for_both_sides(world: Arc<World>) {
     pair.approver.post(PATH, &ack).await.refuse(403, "PROTO_ERR_FORBIDDEN");
     let gateway = json!({ "enforcerId": pair.enforcer_id, "gatewayId": "gw" });
     let ack = envelope("ack.submit", &id, gateway, json!({})).to_string();
-    pair.enforcer.post(PATH, ack).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+    pair.enforcer.post(PATH, ack).await.expect(200);
+}
+
+async fn an_ack_takes_any_status_and_the_enforcer_sees_what_an_approver_said(world: Arc<World>) {
+    let pair = world.pair().await;
+    let id = pair.id("status");
+    pair.submit(&id).await.expect(202);
+    for status in ["ok", "delivered", "seen"] {
+        let sender = json!({ "approverId": pair.approver_id });
+        let ack = envelope("ack.submit", &id, sender, json!({ "status": status })).to_string();
+        pair.approver.post(PATH, ack).await.expect(200);
+        let seen = pair.enforcer.get(&format!("/v1/exchanges/{id}")).await.expect(200).json();
+        let seen = &seen["trace"]["org.proto.seen"];
+        assert_eq!((&seen[0]["approverId"], &seen[0]["status"]), (&json!(pair.approver_id), &json!(status)));
+        assert_eq!(seen.as_array().unwrap().len(), 1);
+    }
 }
 
 async fn an_operator_acknowledges_nothing(world: Arc<World>) {
@@ -126,7 +142,9 @@ async fn an_ack_of_the_wrong_shape_is_400(world: Arc<World>) {
     let pair = world.pair().await;
     let sender = json!({ "enforcerId": pair.enforcer_id });
     let ack = |body| envelope("ack.submit", "r", sender.clone(), body).to_string();
-    pair.enforcer.post(PATH, ack(json!({ "status": "maybe" }))).await.refuse(400, "PROTO_ERR_VALIDATION");
+    for status in [json!(""), json!("x".repeat(65)), json!(1), json!(null)] {
+        pair.enforcer.post(PATH, ack(json!({ "status": status }))).await.refuse(400, "PROTO_ERR_VALIDATION");
+    }
     let unsent = envelope("ack.submit", "r", json!({}), json!({})).to_string();
     pair.enforcer.post(PATH, unsent).await.refuse(404, "PROTO_ERR_NOT_FOUND");
     let other = envelope("inbox.page", "r", sender.clone(), json!({})).to_string();

@@ -19,6 +19,8 @@ cases! {
     another_enforcer_under_the_same_id_is_409,
     a_hash_that_does_not_fit_is_422,
     a_body_of_the_wrong_shape_is_422_and_names_the_member,
+    the_expiry_of_the_body_counts_where_the_envelope_has_one_too,
+    an_artifact_that_is_sealed_in_place_is_relayed_byte_for_byte,
     an_integer_that_readers_disagree_about_is_422,
     an_artifact_that_is_past_already_is_422,
     an_unknown_routing_token_is_422,
@@ -119,20 +121,44 @@ async fn a_body_of_the_wrong_shape_is_422_and_names_the_member(world: Arc<World>
     let mut timeless = pair.submission(&id);
     timeless["body"].as_object_mut().unwrap().remove("expiresAt");
     pair.enforcer.post(PATH, timeless.to_string()).await.refuse(422, "PROTO_ERR_STRUCTURE");
+}
+
+async fn the_expiry_of_the_body_counts_where_the_envelope_has_one_too(world: Arc<World>) {
+    let pair = world.pair().await;
+    let id = pair.id("two-times");
     let mut two_times = pair.submission(&id);
-    two_times["expiresAt"] = "2098-01-01T00:00:00Z".into();
-    pair.enforcer.post(PATH, two_times.to_string()).await.refuse(422, "PROTO_ERR_STRUCTURE");
+    two_times["expiresAt"] = "2020-01-01T00:00:00Z".into();
+    pair.enforcer.post(PATH, two_times.to_string()).await.expect(202);
+    let status = pair.enforcer.get(&format!("/v1/exchanges/{id}")).await.expect(200).body();
+    assert_eq!(status["expiresAt"], LATER);
+}
+
+async fn an_artifact_that_is_sealed_in_place_is_relayed_byte_for_byte(world: Arc<World>) {
+    let pair = world.pair().await;
+    let id = pair.id("in-place");
+    let mut artifact = open(&id);
+    // The hash is that of the plaintext, which the gateway can't know.
+    artifact["payload"] = json!({ "ciphertext": "c2VhbGVk", "n": 1e20 });
+    artifact["metadata"] = json!({ "routingToken": "kept" });
+    let sender = json!({ "enforcerId": pair.enforcer_id });
+    let mut submission = envelope("artifact.submit", &id, sender, artifact.clone());
+    submission["recipient"] = json!({ "approverId": pair.approver_id });
+    pair.enforcer.post(PATH, submission.to_string()).await.expect(202);
+    let page = pair.approver.get(&pair.inbox()).await.expect(200);
+    assert!(String::from_utf8_lossy(&page.bytes).contains(&artifact.to_string()), "nothing is taken out");
 }
 
 async fn an_integer_that_readers_disagree_about_is_422(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("integer");
-    let artifact = open(&id).to_string().replace("1.0", "9007199254740993");
-    let text =
-        envelope("artifact.submit", &id, json!({ "enforcerId": pair.enforcer_id }), json!({ "BODY": 1 }))
-            .to_string()
-            .replace(r#"{"BODY":1}"#, &artifact);
-    pair.enforcer.post(PATH, text).await.refuse(422, "PROTO_ERR_CANONICALIZATION");
+    for number in ["9007199254740993", "9007199254740993.0", "1e20", "100000000000000000000"] {
+        let artifact = open(&id).to_string().replace("1.0", number);
+        let text =
+            envelope("artifact.submit", &id, json!({ "enforcerId": pair.enforcer_id }), json!({ "BODY": 1 }))
+                .to_string()
+                .replace(r#"{"BODY":1}"#, &artifact);
+        pair.enforcer.post(PATH, text).await.refuse(422, "PROTO_ERR_CANONICALIZATION");
+    }
 }
 
 async fn an_artifact_that_is_past_already_is_422(world: Arc<World>) {
@@ -146,7 +172,7 @@ async fn an_unknown_routing_token_is_422(world: Arc<World>) {
     let pair = world.pair().await;
     let mut submission = pair.submission(&pair.id("token"));
     submission["body"]["metadata"] = json!({ "routingToken": "made-up" });
-    pair.enforcer.post(PATH, submission.to_string()).await.refuse(422, "PROTO_ERR_NO_APPROVER");
+    pair.enforcer.post(PATH, submission.to_string()).await.refuse(422, "PROTO_ERR_NO_RECIPIENT");
 }
 
 async fn requested_actions_that_are_broken_are_422(world: Arc<World>) {
@@ -293,6 +319,12 @@ async fn an_idempotency_key_is_for_one_request(world: Arc<World>) {
     pair.enforcer.post_with(PATH, &one, &key).await.expect(202);
     pair.enforcer.post_with(PATH, &one, &key).await.expect(202);
     pair.enforcer.post_with(PATH, &two, &key).await.refuse(409, "PROTO_ERR_IDEMPOTENCY");
+    // The state's own answer comes first: a replay is a replay, a conflict a conflict.
+    pair.enforcer.post(PATH, &two).await.expect(202);
+    assert_eq!(
+        pair.enforcer.post_with(PATH, &two, &key).await.expect(202).header("idempotent-replayed"),
+        "true"
+    );
     let other = world.pair().await;
     let theirs = other.submission(&other.id("three")).to_string();
     other.enforcer.post_with(PATH, theirs, &key).await.expect(202);
@@ -311,10 +343,12 @@ async fn a_policy_can_ask_for_sealed_bodies_and_idempotency_keys_and_short_lives
     let sealed =
         |id: &str| envelope("artifact.submit", id, sender.clone(), crate::support::messages::sealed(id));
     set(json!({ "requireSealed": true })).await;
-    enforcer.post(PATH, &clear).await.refuse(403, "PROTO_ERR_POLICY_DENY");
+    let denied = enforcer.post(PATH, &clear).await.refuse(403, "PROTO_ERR_POLICY_DENY");
+    assert_eq!(denied.body()["details"], json!({ "policy": "requireSealed" }));
     enforcer.post(PATH, sealed("sealed").to_string()).await.expect(202);
     set(json!({ "requireIdempotencyKey": true })).await;
-    enforcer.post(PATH, &clear).await.refuse(403, "PROTO_ERR_POLICY_DENY");
+    let refused = enforcer.post(PATH, &clear).await.refuse(400, "PROTO_ERR_VALIDATION");
+    assert_eq!(refused.body()["details"]["member"], "Idempotency-Key");
     enforcer.post_with(PATH, &clear, &[("idempotency-key", "k")]).await.expect(202);
     set(json!({ "maxLifeSeconds": 60 })).await;
     assert_eq!(sealed("long")["body"]["expiresAt"], LATER);

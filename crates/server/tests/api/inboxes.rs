@@ -263,7 +263,8 @@ async fn a_cursor_that_is_not_of_this_list_is_400(world: Arc<World>) {
 
 async fn a_limit_that_is_none_is_400(world: Arc<World>) {
     let pair = world.pair().await;
-    for limit in ["0", "-1", "ten", ""] {
+    pair.approver.get(&format!("{}?cursor=&limit=", pair.inbox())).await.expect(200);
+    for limit in ["0", "-1", "ten"] {
         pair.approver
             .get(&format!("{}?limit={limit}", pair.inbox()))
             .await

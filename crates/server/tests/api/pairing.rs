@@ -87,11 +87,16 @@ async fn initiate_refuses_what_is_malformed_and_who_may_not(world: Arc<World>) {
     let with = |key: &str, label: &str| {
         json!({ "enforcerId": pair.enforcer_id, "enforcerLabel": label, "publicKey": key }).to_string()
     };
-    for body in [with("v1.broken", "x"), with("", "x"), with("opaque", "a\u{202e}b"), "{}".into(), "x".into()]
-    {
+    for body in [with("v1.broken", "x"), with("", "x"), "{}".into(), "x".into()] {
         pair.enforcer.post(path, body).await.refuse(400, "PROTO_ERR_VALIDATION");
     }
-    pair.enforcer.post(path, with("opaque", "fine")).await.expect(200);
+    // A label is cut and cleaned, never a reason to refuse.
+    let long = format!("a\u{202e}b\n{}", "x".repeat(200));
+    let begun = pair.enforcer.post(path, with("opaque", &long)).await.expect(200).json();
+    let code = begun["code"].as_str().unwrap();
+    let resolved = pair.approver.get(&format!("/v1/pairing/resolve/{code}")).await.expect(200).json();
+    let shown = format!("a\u{fffd}b\u{fffd}{}", "x".repeat(124));
+    assert_eq!((&resolved["enforcerLabel"], &resolved["workspaceName"]), (&json!(shown), &json!("")));
     pair.approver.post(path, with("opaque", "x")).await.refuse(403, "PROTO_ERR_FORBIDDEN");
     world.pair().await.enforcer.post(path, with("opaque", "x")).await.refuse(403, "PROTO_ERR_FORBIDDEN");
     pair.enforcer

@@ -76,7 +76,7 @@ async fn the_same_prompt_again_is_a_replay_and_another_is_409(world: Arc<World>)
 async fn a_prompt_to_nobody_or_with_a_wrong_hash_is_422(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("nobody");
-    pair.approver.post(PROMPT, prompt(&id, "x").to_string()).await.refuse(422, "PROTO_ERR_NO_APPROVER");
+    pair.approver.post(PROMPT, prompt(&id, "x").to_string()).await.refuse(422, "PROTO_ERR_NO_RECIPIENT");
     let mut wrong = prompt(&id, "x");
     wrong["text"] = "y".into();
     pair.approver.post(PROMPT, wrong.to_string()).await.refuse(422, "PROTO_ERR_HASH_MISMATCH");

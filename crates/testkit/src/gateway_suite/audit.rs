@@ -4,7 +4,7 @@ use countersign_core::{
     store::{Change, Kind},
     use_cases::acknowledge::Acknowledger,
 };
-use countersign_wire::{id::RequestId, parse, refresh::RefreshBody};
+use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
 
 use super::{
     cases,
@@ -75,7 +75,7 @@ async fn run_every_use_case(world: &World) {
     world.gateway.hide(&world.tenant, &approver("bob"), &id("decided")).await.unwrap();
     world.decide("bob", "decided", "n").await.unwrap();
     let by = Acknowledger::Enforcer(&robot);
-    world.gateway.acknowledge(&world.tenant, by, &id("decided"), None).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id("decided"), &MessageAck::default()).await.unwrap();
     world.gateway.withdraw(&world.tenant, &robot, &id("withdrawn")).await.unwrap();
     world.gateway.cancel(&world.tenant, &id("cancelled")).await.unwrap();
     send_prompt(world, "p", "hi").await.unwrap();

@@ -11,11 +11,11 @@ use countersign_core::{
     model::viewer::Viewer,
     use_cases::{acknowledge::Acknowledger, wait::WaitOutcome},
 };
-use countersign_wire::{exchange::State, id::RequestId, refresh::RefreshBody};
+use countersign_wire::{ack::MessageAck, exchange::State, id::RequestId, refresh::RefreshBody};
 
 use super::{
     cases,
-    world::{World, approver, decide, decision, minutes, request, robot, status_of},
+    world::{World, ack_of, approver, decide, decision, minutes, request, robot, status_of},
 };
 use crate::store_suite::StoreHarness;
 
@@ -41,7 +41,7 @@ cases! {
     a_wait_on_an_exchange_that_ended_undecided_gets_no_decision,
     a_wait_on_an_unknown_exchange_is_not_found,
     a_decision_of_another_node_is_confirmed_before_it_is_sent,
-    a_refresh_reaches_the_enforcer_once_a_minute,
+    a_refresh_is_coalesced_only_while_it_is_unacknowledged,
 }
 
 async fn a_submission_is_pending_until_it_is_decided(harness: Box<dyn StoreHarness>) {
@@ -188,14 +188,17 @@ async fn an_acknowledged_decision_is_delivered_and_not_sent_again(harness: Box<d
     assert_eq!(again, items, "redelivered with the same id until it is acknowledged");
 
     let by = Acknowledger::Enforcer(&"stranger".parse().unwrap());
-    assert_eq!(status_of(&world.gateway.acknowledge(&world.tenant, by, &id, None).await, 200), 404);
+    assert_eq!(
+        status_of(&world.gateway.acknowledge(&world.tenant, by, &id, &MessageAck::default()).await, 200),
+        404
+    );
     assert_eq!(world.status("r").await.unwrap().state, State::Decided);
 
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&items[0].delivery.msg_id)).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&items[0].delivery.msg_id)).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&items[0].delivery.msg_id)).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&items[0].delivery.msg_id)).await.unwrap();
     assert!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().is_empty());
 }
 
@@ -206,9 +209,9 @@ async fn acknowledging_another_message_does_not_deliver(harness: Box<dyn StoreHa
     world.decide("ada", "r", "n").await.unwrap();
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
-    world.gateway.acknowledge(&world.tenant, by, &id, Some(&"another".parse().unwrap())).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&"another".parse().unwrap())).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().state, State::Decided);
-    world.gateway.acknowledge(&world.tenant, by, &id, None).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, &MessageAck::default()).await.unwrap();
     assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
 }
 
@@ -341,21 +344,29 @@ async fn a_decision_of_another_node_is_confirmed_before_it_is_sent(harness: Box<
     assert_eq!(confirms(), 1);
 }
 
-async fn a_refresh_reaches_the_enforcer_once_a_minute(harness: Box<dyn StoreHarness>) {
+async fn a_refresh_is_coalesced_only_while_it_is_unacknowledged(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let (ada, id): (_, RequestId) = (approver("ada"), "r".parse().unwrap());
     world.submit(&request("r")).await.unwrap();
     let refresh = async || world.gateway.refresh(&world.tenant, &ada, &id, &RefreshBody::default()).await;
-    let refreshes =
-        async || world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().len() - 1;
+    let enforcer = robot();
+    let outstanding = async || {
+        let about = world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap();
+        let mut refreshes = about.into_iter().filter(|(_, it)| it.msg_type.as_str() == "refresh.request");
+        let first = refreshes.next().map(|(_, delivery)| delivery.msg_id);
+        assert!(refreshes.next().is_none(), "never two");
+        first
+    };
     refresh().await.unwrap();
+    let first = outstanding().await.unwrap();
+    world.at_minute(5).await;
     refresh().await.unwrap();
-    assert_eq!(refreshes().await, 1);
-    let first = world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap();
-    world.at_minute(1).await;
+    assert_eq!(outstanding().await.as_ref(), Some(&first), "the enforcer has not heard of the first yet");
+    let by = Acknowledger::Enforcer(&enforcer);
+    world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&first)).await.unwrap();
+    assert_eq!(outstanding().await, None);
     refresh().await.unwrap();
-    assert_eq!(refreshes().await, 1, "a refresh that is not acknowledged yet is replaced, not added");
-    assert_ne!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap(), first);
+    assert_ne!(outstanding().await.unwrap(), first, "at once, however soon after the first");
     let unknown =
         world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;
     assert_eq!(status_of(&unknown, 202), 404);

@@ -11,6 +11,7 @@ use super::{
     world::{World, approver, request, status_of},
 };
 use crate::store_suite::StoreHarness;
+use countersign_wire::ack::MessageAck;
 
 cases! {
     own_and_shared_requests_are_merged_in_the_order_they_came,
@@ -24,6 +25,8 @@ cases! {
     an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again,
     what_expires_moves_to_the_expired_list,
     an_expired_request_can_be_hidden_from_its_list,
+    a_hidden_request_stays_hidden_when_it_expires_and_is_not_pushed,
+    what_an_approver_acknowledged_is_shown_to_the_enforcer,
     decided_withdrawn_and_cancelled_requests_are_on_no_list,
     a_page_skips_deliveries_that_are_no_requests,
 }
@@ -151,7 +154,11 @@ async fn an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again(harn
     world.submit(&request("shared")).await.unwrap();
     for id in ["own", "shared"] {
         let by = Acknowledger::Approver(&ada);
-        world.gateway.acknowledge(&world.tenant, by, &id.parse().unwrap(), None).await.unwrap();
+        world
+            .gateway
+            .acknowledge(&world.tenant, by, &id.parse().unwrap(), &MessageAck::default())
+            .await
+            .unwrap();
     }
     assert_eq!(world.inbox("ada").await, ["own", "shared"]);
     world.submit(&request("next")).await.unwrap();
@@ -222,4 +229,46 @@ async fn a_page_skips_deliveries_that_are_no_requests(harness: Box<dyn StoreHarn
     let ada = approver("ada");
     let page = world.gateway.inbox(&world.tenant, &ada, List::Active, Position::default(), 1).await.unwrap();
     assert_eq!((page.items.len(), page.next), (1, None), "the first page has it, and is the last");
+}
+
+async fn a_hidden_request_stays_hidden_when_it_expires_and_is_not_pushed(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    for name in ["own", "shared"] {
+        let request = if name == "own" { request(name).to("ada") } else { request(name) };
+        world.submit(&request).await.unwrap();
+        world.gateway.hide(&world.tenant, &approver("ada"), &name.parse().unwrap()).await.unwrap();
+    }
+    world.submit(&request("visible")).await.unwrap();
+    let reader = countersign_core::delivery::feed::Reader::Requests(approver("ada"));
+    let pushed = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    let pushed: Vec<&str> = pushed.iter().map(|item| item.delivery.subject.id.as_str()).collect();
+    assert_eq!(pushed, ["visible"], "hidden requests are not pushed");
+    world.at_minute(60 * 24 * 365).await;
+    let expired = async |who: &str| -> Vec<String> {
+        let items = world.list(who, List::Expired, 10).await;
+        items.into_iter().map(|item| item.request_id.to_string()).collect()
+    };
+    assert_eq!(expired("ada").await, ["visible"]);
+    assert_eq!(expired("bob").await, ["shared", "visible"], "nobody else notices");
+    let again = world.gateway.hide(&world.tenant, &approver("ada"), &"shared".parse().unwrap()).await;
+    assert_eq!(status_of(&again, 200), 404);
+}
+
+async fn what_an_approver_acknowledged_is_shown_to_the_enforcer(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    world.submit(&request("r").to("ada")).await.unwrap();
+    let (ada, id) = (approver("ada"), "r".parse().unwrap());
+    assert!(world.status("r").await.unwrap().seen.is_empty());
+    for status in ["received", "shown on the lock screen"] {
+        let ack = MessageAck { status: Some(status.parse().unwrap()), ..MessageAck::default() };
+        let by = Acknowledger::Approver(&ada);
+        world.gateway.acknowledge(&world.tenant, by, &id, &ack).await.unwrap();
+        let seen = world.status("r").await.unwrap().seen;
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            (&seen[0].approver, seen[0].status.as_deref()),
+            (&ada, Some(status)),
+            "the last one counts"
+        );
+    }
 }

@@ -194,7 +194,7 @@ async fn two_completions_of_one_pairing_make_one_pair(harness: Box<dyn StoreHarn
     let (one, two) = tokio::join!(complete(&world, &begun, "ada", 2), complete(&world, &begun, "bob", 3));
     let mut statuses = [status_of(&one, 200), status_of(&two, 200)];
     statuses.sort_unstable();
-    assert_eq!(statuses, [200, 404]);
+    assert_eq!(statuses, [200, 409]);
     world.submit(&request("r")).await.unwrap();
     assert_eq!(world.inbox("ada").await.len() + world.inbox("bob").await.len(), 1);
 }

@@ -173,6 +173,6 @@ async fn two_completions_race(harness: Box<dyn StoreHarness>) {
         let (ada, bob) = race(complete(world.gateway.clone(), "ada"), complete(second.clone(), "bob")).await;
         let mut statuses = [status_of(&ada, 200), status_of(&bob, 200)];
         statuses.sort_unstable();
-        assert_eq!(statuses, [200, 404], "round {round}");
+        assert_eq!(statuses, [200, 409], "round {round}");
     }
 }

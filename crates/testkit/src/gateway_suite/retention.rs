@@ -7,7 +7,7 @@ use countersign_core::{
     store::{Change, Key, Kind, PayloadId, Put},
     use_cases::{acknowledge::Acknowledger, prompt::PromptSubmission, submit::Submission},
 };
-use countersign_wire::{id::RequestId, parse, refresh::RefreshBody};
+use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
 
 use super::{
     cases,
@@ -42,7 +42,7 @@ async fn ended(world: &World) -> Vec<&'static str> {
     world.decide("ada", "delivered", "n").await.unwrap();
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
-    world.gateway.acknowledge(&world.tenant, by, &id("delivered"), None).await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id("delivered"), &MessageAck::default()).await.unwrap();
     vec!["withdrawn", "cancelled", "expired", "delivered"]
 }
 

@@ -11,6 +11,7 @@ use super::{
 use crate::store_suite::StoreHarness;
 
 cases! {
+    only_the_newest_status_and_snapshot_of_each_type_are_outstanding,
     session_events_are_accepted_once_and_not_after_the_end,
 }
 
@@ -61,6 +62,35 @@ async fn session_events_are_accepted_once_and_not_after_the_end(harness: Box<dyn
     assert!(session.end.is_some() && session.snapshots.len() == 1);
     assert_eq!(status_of(&world.gateway.session(&world.tenant, Viewer::Approver(&eve), &id).await, 200), 404);
     let reader = countersign_core::delivery::feed::Reader::Approver(ada.clone());
-    assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 6);
+    // The newest of each kind: start, status, snapshot, end. What is older than it is not sent.
+    assert_eq!(world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap().len(), 4);
     assert!(world.inbox("ada").await.is_empty(), "session events are not in the inbox");
+}
+
+async fn only_the_newest_status_and_snapshot_of_each_type_are_outstanding(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    pair(&world, "ada", 2).await;
+    let robot = robot();
+    let report = async |text: String| {
+        let event = parse::<SessionEvent<'_>>(text.as_bytes()).unwrap();
+        world.gateway.report_session(&world.tenant, &robot, &event).await.unwrap();
+    };
+    for second in 10..60 {
+        let at = format!("2026-11-15T12:00:{second}Z");
+        report(format!(
+            r#"{{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"{at}"}}"#
+        ))
+        .await;
+        for snapshot_type in ["plan", "summary"] {
+            let hash = Sha256Hex::digest(at.as_bytes());
+            report(format!(r#"{{"sessionId":"s","eventType":"session.snapshot","snapshotId":"{second}-{snapshot_type}","snapshotType":"{snapshot_type}","createdAt":"{at}","payload":{{"ciphertext":"c"}},"snapshotHashAlg":"SHA-256","snapshotHash":"{hash}"}}"#)).await;
+        }
+    }
+    let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
+    let outstanding = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
+    assert_eq!(outstanding.len(), 3, "one status, one snapshot of each type");
+    for item in outstanding {
+        let message = world.gateway.message(&world.tenant, &item.delivery).await.unwrap().unwrap();
+        assert!(String::from_utf8_lossy(&message.body).contains("12:00:59Z"), "the newest");
+    }
 }

@@ -20,8 +20,9 @@ use countersign_core::{
     },
 };
 use countersign_wire::{
+    ack::MessageAck,
     hash::Sha256Hex,
-    id::{ApproverId, EnforcerId, RequestId, TenantId},
+    id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
     keys::SigningKey,
     parse,
     timestamp::Timestamp,
@@ -257,4 +258,9 @@ pub fn status_of<T>(outcome: &Result<T, Error>, success: u16) -> u16 {
         Ok(_) => success,
         Err(error) => error.failure().status(),
     }
+}
+
+/// An acknowledgement of one message.
+pub fn ack_of(msg_id: &MsgId) -> MessageAck {
+    MessageAck { msg_id: Some(msg_id.clone()), ..MessageAck::default() }
 }

@@ -13,6 +13,7 @@ use countersign_core::{
     use_cases::{acknowledge::Acknowledger, inbox::List, wait::WaitOutcome},
 };
 use countersign_wire::{
+    ack::MessageAck,
     exchange::State,
     id::RequestId,
     keys::{AgreementKey, KeyBundle, PublicKey, SigningKey},
@@ -70,7 +71,7 @@ async fn perform(world: &World, op: &Op) -> u16 {
         Op::Acknowledge { id: index, enforcer: who } => {
             let who = enforcer(who);
             let by = Acknowledger::Enforcer(&who);
-            status_of(&gateway.acknowledge(tenant, by, &id(index), None).await, 200)
+            status_of(&gateway.acknowledge(tenant, by, &id(index), &MessageAck::default()).await, 200)
         }
         Op::Wait { id: index, enforcer: who } => {
             match gateway.wait(tenant, Viewer::Enforcer(&enforcer(who)), &id(index), Duration::ZERO).await {

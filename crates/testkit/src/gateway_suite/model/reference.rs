@@ -28,19 +28,18 @@ pub(super) struct Model {
 }
 
 impl ModelExchange {
-    pub(super) fn has_lapsed(&self, now: Timestamp) -> bool {
+    pub(super) fn is_overdue(&self, now: Timestamp) -> bool {
         self.state == State::PendingApproval && now >= self.expires_at
     }
 
     pub(super) fn state_at(&self, now: Timestamp) -> State {
-        if self.has_lapsed(now) { State::Expired } else { self.state }
+        if self.is_overdue(now) { State::Expired } else { self.state }
     }
 
     /// Every writing command first stores the expiry of an exchange past its time.
     pub(super) fn expire_if_due(&mut self, now: Timestamp) {
-        if self.has_lapsed(now) {
+        if self.is_overdue(now) {
             self.state = State::Expired;
-            self.hidden.clear();
         }
     }
 
@@ -57,7 +56,7 @@ impl Model {
     pub(super) fn column(&self, id: usize) -> &'static str {
         match self.exchanges.get(&id) {
             None => "none",
-            Some(exchange) if exchange.has_lapsed(self.now()) => "P!",
+            Some(exchange) if exchange.is_overdue(self.now()) => "P!",
             Some(exchange) => match exchange.state {
                 State::PendingApproval => "P",
                 State::Decided => "D",
@@ -118,7 +117,7 @@ impl Model {
                 match known.state {
                     State::Withdrawn => 404,
                     State::Decided | State::Delivered if known.decision == text => 200,
-                    State::Decided | State::Delivered => 409,
+                    State::Decided | State::Delivered | State::Expired | State::Cancelled => 409,
                     _ if about != known.about || expired => 400,
                     _ if APPROVERS[by] == "carol" && !signed => 403,
                     State::PendingApproval => {
@@ -126,7 +125,6 @@ impl Model {
                         known.decision = text;
                         200
                     }
-                    State::Expired | State::Cancelled => 409,
                 }
             }
             Op::Withdraw { id, enforcer } => {
