@@ -12,7 +12,7 @@ use crate::{
     notify::{Doorbell, Ring},
     random::RandomSource,
     retention::Retention,
-    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, Versioned},
+    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, StoreError, Versioned},
     transitions::{self, ExchangeRef},
 };
 
@@ -168,8 +168,15 @@ impl Gateway {
         self.commit(change, Some(exchange.ring())).await.map(drop)
     }
 
-    /// Commits, and rings for what was added to mailboxes and for `ring`.
+    /// Commits, and rings for what was added to mailboxes and for `ring`. In a task of its own: a caller that goes away
+    /// must not take the ring with it.
     pub(crate) async fn commit(&self, change: Change, ring: Option<Ring>) -> Result<Commit, Error> {
+        let gateway = self.clone();
+        let committing = tokio::spawn(async move { gateway.commit_here(change, ring).await });
+        committing.await.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown.into()))
+    }
+
+    async fn commit_here(&self, change: Change, ring: Option<Ring>) -> Result<Commit, Error> {
         let tenant = change.tenant.clone();
         let mut rings: Vec<Ring> =
             change.deliveries.iter().map(|delivery| mailbox_ring(&tenant, &delivery.mailbox)).collect();

@@ -7,7 +7,7 @@ use countersign_core::{delivery::feed::FeedItem, random::RandomSource, store::De
 use tokio::time::interval_at;
 
 use crate::{
-    auth::RevocationWatch,
+    auth::{KeyStatus, RevocationWatch},
     delivery::{Subscriber, Subscription},
     ids::HttpRequestId,
     net::socket::{Socket, response_head},
@@ -66,7 +66,10 @@ impl SseStream {
                     let spread = RETRY_MILLIS + u32::from(random.byte()) * RECONNECT_SPREAD_MILLIS / 256;
                     return socket.write(format!("retry: {spread}\n\n").as_bytes()).await.ok();
                 }
-                () = self.revocation.changed() => if !self.revocation.is_active().await { return None },
+                () = self.revocation.changed() => match self.revocation.check().await {
+                    KeyStatus::Active | KeyStatus::Unknown => {}
+                    KeyStatus::Revoked | KeyStatus::Unconfirmed => return None,
+                },
                 () = socket.disconnected() => return None,
             }
         }
@@ -86,7 +89,7 @@ impl SseStream {
 
     /// The event as it is written; nothing else of the message is kept. The outer `None`: store unavailable.
     async fn text(&self, delivery: &Delivery) -> Option<Option<Vec<u8>>> {
-        let permit = self.app.push_reads.acquire().await.ok()?;
+        let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
         let message = self.app.gateway.message(&self.subscriber.tenant, delivery).await.ok()?;
         drop(permit);
         let Some(message) = message else { return Some(None) };

@@ -10,12 +10,12 @@ use countersign_core::{
     },
 };
 use countersign_wire::id::GatewayId;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     ids::new_msg_id,
     key_cache::KeyCache,
-    limits::{RateLimiters, TenantQuota, max_connections},
+    limits::{FairSemaphore, RateLimiters, TenantQuota, max_connections},
     presence::PresenceRecorder,
     secrets::Secret,
     shutdown::Drain,
@@ -27,6 +27,9 @@ const MAX_REQUEST_BYTES: usize = 256 << 20;
 /// Concurrent reads for pushing. Fewer than the store's readers: a thousand channels with a backlog must not delay
 /// requests.
 const MAX_PUSH_READS: usize = 3;
+
+/// Concurrent checks of credentials of held connections.
+const MAX_REVOCATION_READS: usize = 2;
 
 #[derive(Debug)]
 pub struct AppState {
@@ -43,8 +46,10 @@ pub struct AppState {
     pub(crate) request_memory: TenantQuota,
     /// Connections that are held open for long.
     pub(crate) held_connections: TenantQuota,
-    /// Permits for reads of what is to be pushed.
-    pub(crate) push_reads: Semaphore,
+    /// Permits for reads of what is to be pushed, which tenants take in turn.
+    pub(crate) push_reads: FairSemaphore,
+    /// Permits for checks of credentials of held connections. Their own, so that none waits behind pushes.
+    pub(crate) revocation_reads: FairSemaphore,
     pub(crate) drain: Drain,
     pub(crate) lease: LeaseStatus,
 }
@@ -75,7 +80,8 @@ impl AppState {
             codes: secret.code_key(),
             request_memory: TenantQuota::new(MAX_REQUEST_BYTES),
             held_connections: TenantQuota::new(max_connections()),
-            push_reads: Semaphore::new(MAX_PUSH_READS),
+            push_reads: FairSemaphore::new(MAX_PUSH_READS),
+            revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
             drain: Drain::default(),
             lease: LeaseStatus::default(),
             node: NodeId(new_msg_id().to_string()),

@@ -1,6 +1,9 @@
-//! A store that records the changes committed through it.
+//! A store that records the changes committed through it, and whose reads can be made to fail.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -14,11 +17,17 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 pub struct RecordingStore {
     inner: Arc<dyn Store>,
     committed: Mutex<Vec<Change>>,
+    loads_fail: AtomicBool,
 }
 
 impl RecordingStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, committed: Mutex::default() })
+        Arc::new(Self { inner, committed: Mutex::default(), loads_fail: AtomicBool::new(false) })
+    }
+
+    /// Whether every load from now on fails, as with a store that is unavailable.
+    pub fn set_loads_fail(&self, fail: bool) {
+        self.loads_fail.store(fail, Ordering::SeqCst);
     }
 
     /// The changes committed since the last call.
@@ -30,6 +39,9 @@ impl RecordingStore {
 #[async_trait]
 impl Store for RecordingStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        if self.loads_fail.load(Ordering::SeqCst) {
+            return Err(StoreError::unavailable("the test says so"));
+        }
         self.inner.load(tenant, keys).await
     }
 

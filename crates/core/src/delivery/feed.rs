@@ -143,6 +143,13 @@ impl Feed {
         Ok(found.map(|delivery| FeedItem { source, delivery }))
     }
 
+    /// Reads the deliveries after this number again, one chunk of those that are unacknowledged and still relevant. The
+    /// position of the feed does not change.
+    pub async fn read_again(&self, source: usize, after: u64) -> Result<Vec<FeedItem>, Error> {
+        let found = self.read(source, after, CHUNK).await?;
+        Ok(found.into_iter().map(|delivery| FeedItem { source, delivery }).collect())
+    }
+
     /// The last number that was read, by mailbox.
     pub fn positions(&self) -> Vec<u64> {
         self.sources.iter().map(|source| source.after).collect()

@@ -6,4 +6,4 @@ mod revocation;
 
 pub(crate) use access::{Access, authenticate};
 pub(crate) use caller::{Approver, Caller, Enforcer, Operator, Participant};
-pub(crate) use revocation::RevocationWatch;
+pub(crate) use revocation::{KeyStatus, RevocationWatch};

@@ -1,49 +1,202 @@
 //! Whether a credential is still active, for connections that are held open with it.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use countersign_core::notify::Listener;
 use countersign_wire::id::TenantId;
+use tokio::time::{Instant, sleep};
 
 use crate::state::SharedState;
 
-/// Listens to the record of a credential.
+/// A check that the store did not answer is retried after this.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// A credential that could not be confirmed for this long counts as revoked.
+const FAIL_CLOSED_AFTER: Duration = Duration::from_secs(15);
+
+/// What is known of a credential is trusted for this long before a message of its client is acted on.
+const CONFIRMED_FOR: Duration = Duration::from_secs(5);
+
+/// What a check came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyStatus {
+    Active,
+    Revoked,
+    /// The store did not answer; it will be asked again.
+    Unknown,
+    /// The store has not answered for [`FAIL_CLOSED_AFTER`].
+    Unconfirmed,
+}
+
+/// Listens to the record of a credential, and asks again until there is a definite answer.
 pub(crate) struct RevocationWatch {
     app: SharedState,
     tenant: TenantId,
     principal: Arc<str>,
     listener: Listener,
+    /// When the credential was last known to be active.
+    confirmed_at: Mutex<Instant>,
+    /// Whether the last check had no definite answer.
+    is_open: AtomicBool,
 }
 
 impl RevocationWatch {
-    /// Listens from now on. Check [`RevocationWatch::is_active`] after this, and not before.
+    /// Listens from now on. Call [`RevocationWatch::check`] after this, and not before.
     pub(crate) fn new(app: &SharedState, tenant: &TenantId, principal: &Arc<str>) -> Self {
         let listener = app.gateway.listen_to_key(tenant, principal);
-        Self { app: app.clone(), tenant: tenant.clone(), principal: principal.clone(), listener }
+        Self {
+            app: app.clone(),
+            tenant: tenant.clone(),
+            principal: principal.clone(),
+            listener,
+            confirmed_at: Mutex::new(Instant::now()),
+            is_open: AtomicBool::new(false),
+        }
     }
 
-    /// Returns when the credential may have been revoked. Holds no permit, so it need not be polled all the time: a
-    /// future that waits for a permit and is not polled would keep the permit from others.
+    fn unconfirmed_for(&self) -> Duration {
+        self.confirmed_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Returns when the credential may have been revoked, or is to be asked for again. Holds no permit, so it need not
+    /// be polled all the time: a future that waits for a permit and is not polled would keep the permit from others.
     pub(crate) async fn changed(&self) {
-        self.listener.rung().await;
+        if !self.is_open.load(Ordering::Relaxed) {
+            self.listener.rung().await;
+            // From now on a check is due, until one has a definite answer.
+            self.is_open.store(true, Ordering::Relaxed);
+            return;
+        }
+        sleep(RETRY_DELAY).await;
     }
 
-    /// Returns when the credential is revoked. Unlike [`RevocationWatch::changed`] it takes read permits, so it must be
-    /// polled all the time.
+    /// Returns when the credential is revoked, or can't be confirmed. Unlike [`RevocationWatch::changed`] it takes read
+    /// permits, so it must be polled all the time.
     pub(crate) async fn revoked(&self) {
         loop {
             self.changed().await;
-            if !self.is_active().await {
+            if matches!(self.check().await, KeyStatus::Revoked | KeyStatus::Unconfirmed) {
                 return;
             }
         }
     }
 
-    /// Whether the credential is active. An unavailable store does not count against the client.
-    pub(crate) async fn is_active(&self) -> bool {
-        let _permit = self.app.push_reads.acquire().await;
+    /// Asks the store. Never behind pushes: revocations have permits of their own.
+    pub(crate) async fn check(&self) -> KeyStatus {
+        let permit = self.app.revocation_reads.acquire(&self.tenant).await;
         // Boxed, so that an idle connection does not carry the memory for it.
         let active = Box::pin(self.app.gateway.key_is_active(&self.tenant, &self.principal)).await;
-        !matches!(active, Ok(false))
+        drop(permit);
+        let status = match active {
+            Ok(true) => KeyStatus::Active,
+            Ok(false) => KeyStatus::Revoked,
+            Err(error) if self.unconfirmed_for() < FAIL_CLOSED_AFTER => {
+                tracing::warn!(%error, "a credential could not be checked; it will be retried");
+                KeyStatus::Unknown
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a credential could not be confirmed; its connection is closed");
+                KeyStatus::Unconfirmed
+            }
+        };
+        if status == KeyStatus::Active {
+            *self.confirmed_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+        self.is_open.store(status == KeyStatus::Unknown, Ordering::Relaxed);
+        status
+    }
+
+    /// As [`RevocationWatch::check`], before a message of the client is acted on; asks only if the last confirmation is
+    /// older than [`CONFIRMED_FOR`].
+    pub(crate) async fn check_before_acting(&self) -> KeyStatus {
+        match self.unconfirmed_for() < CONFIRMED_FOR && !self.is_open.load(Ordering::Relaxed) {
+            true => KeyStatus::Active,
+            false => self.check().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_core::{Gateway, model::credential::Role, notify::LocalDoorbell, retention::Retention};
+    use countersign_testkit::recording_store::RecordingStore;
+
+    use super::*;
+    use crate::{limits::RateLimiters, random::SystemRandom, secrets::Secret, state::AppState};
+
+    struct Fixture {
+        app: SharedState,
+        store: Arc<RecordingStore>,
+        tenant: TenantId,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let options = countersign_store_sqlite::Options::default();
+            let file = folder.path().join("db");
+            let inner = countersign_store_sqlite::SqliteStore::open(file, options).unwrap();
+            let store = RecordingStore::new(Arc::new(inner));
+            let doorbell = Arc::new(LocalDoorbell::default());
+            let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+            let (id, rates) = ("gw".parse().unwrap(), RateLimiters::default());
+            let app = AppState::new(gateway, id, Secret::random(), rates);
+            Self { app, store, tenant: "acme".parse().unwrap(), _folder: folder }
+        }
+
+        /// A watch on a key that is revoked just then.
+        async fn revoked_watch(&self) -> RevocationWatch {
+            let made = self.app.gateway.create_key(&self.tenant, Role::Operator).await.unwrap();
+            let watch = RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into());
+            assert_eq!(watch.check().await, KeyStatus::Active);
+            self.app.gateway.revoke_key(&self.tenant, made.key.key_id()).await.unwrap();
+            watch
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revocation_is_not_lost_when_the_store_fails_at_that_moment() {
+        let fixture = Fixture::new();
+        for round in 0..100 {
+            let watch = fixture.revoked_watch().await;
+            fixture.store.set_loads_fail(true);
+            watch.changed().await;
+            assert_eq!(watch.check().await, KeyStatus::Unknown, "round {round}");
+            fixture.store.set_loads_fail(false);
+            let asked_again = Instant::now();
+            watch.revoked().await;
+            assert!(asked_again.elapsed() <= RETRY_DELAY + Duration::from_millis(10), "round {round}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_credential_that_can_not_be_confirmed_counts_as_revoked_after_a_bound() {
+        let fixture = Fixture::new();
+        let watch = fixture.revoked_watch().await;
+        fixture.store.set_loads_fail(true);
+        let started = Instant::now();
+        watch.revoked().await;
+        let waited = started.elapsed();
+        assert!(waited >= FAIL_CLOSED_AFTER - RETRY_DELAY && waited <= FAIL_CLOSED_AFTER + RETRY_DELAY * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_is_acted_on_only_with_a_credential_that_was_confirmed_lately() {
+        let fixture = Fixture::new();
+        let watch = fixture.revoked_watch().await;
+        assert_eq!(watch.check_before_acting().await, KeyStatus::Active, "confirmed a moment ago");
+        tokio::time::advance(CONFIRMED_FOR).await;
+        assert_eq!(
+            watch.check_before_acting().await,
+            KeyStatus::Revoked,
+            "although nobody has polled the ring"
+        );
     }
 }

@@ -73,7 +73,7 @@ impl Subscription {
             // With much deferred, the rest stays in the mailbox.
             let may_read = self.deferred.len() < MAX_DEFERRED;
             if may_read {
-                let permit = self.app.push_reads.acquire().await;
+                let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
                 // Boxed, like what follows: an idle channel does not carry the memory for it.
                 let unread = Box::pin(self.feed.unread()).await?.into_iter();
                 drop(permit);
@@ -94,25 +94,24 @@ impl Subscription {
         }
     }
 
-    /// Divides what was read, and what was deferred before, into items for this channel and for a newer one.
+    /// Divides what was deferred before, and then what was read, into items for this channel and for a newer one. What is
+    /// done is kept: a client that sends frames all the time cancels this future again and again.
     async fn route(&mut self) -> Result<Vec<FeedItem>, SubscriptionEnded> {
         let Some(channel) = &self.channel else { return Ok(std::mem::take(&mut self.read)) };
         if self.read.is_empty() && self.deferred.is_empty() {
             return Ok(Vec::new());
         }
         let routing = channel.routing().await?.ok_or(SubscriptionEnded::ChannelDropped)?;
-        let mut reloaded = Vec::new();
-        for item in self.deferred.values().filter(|item| is_routed_here(routing, item)) {
-            // One that was acknowledged meanwhile is gone.
-            let number = item.delivery.number;
-            reloaded.push((number, self.feed.reload(item.source, number).await?));
+        while let Some(first) = self.deferred.values().find(|item| is_routed_here(routing, item)) {
+            let (source, after) = (first.source, first.delivery.number - 1);
+            // One read for many; one that was acknowledged meanwhile is gone.
+            let reloaded = self.feed.read_again(source, after).await?;
+            let taken = self.take_deferred(routing, source, after, reloaded);
+            if !taken.is_empty() {
+                return Ok(taken);
+            }
         }
-        // No await from here on.
         let mut routed_here = Vec::new();
-        for (number, item) in reloaded {
-            self.deferred.remove(&number);
-            routed_here.extend(item);
-        }
         for item in std::mem::take(&mut self.read) {
             match is_routed_here(routing, &item) {
                 true => routed_here.push(item),
@@ -120,6 +119,31 @@ impl Subscription {
             }
         }
         Ok(routed_here)
+    }
+
+    /// Takes what was read again out of the deferred items, and what is gone. No await: all of it happens or nothing.
+    fn take_deferred(
+        &mut self,
+        routing: ChannelRouting,
+        source: usize,
+        after: u64,
+        reloaded: Vec<FeedItem>,
+    ) -> Vec<FeedItem> {
+        let last = reloaded.last().map_or(u64::MAX, |item| item.delivery.number);
+        let still_there: BTreeMap<u64, FeedItem> =
+            reloaded.into_iter().map(|item| (item.delivery.number, item)).collect();
+        let numbers: Vec<u64> = self
+            .deferred
+            .range(after + 1..=last)
+            .filter(|(_, item)| item.source == source && is_routed_here(routing, item))
+            .map(|(number, _)| *number)
+            .collect();
+        let mut taken = Vec::new();
+        for number in numbers {
+            self.deferred.remove(&number);
+            taken.extend(still_there.get(&number).cloned());
+        }
+        taken
     }
 
     /// Reads one item again, if it is still unacknowledged and this channel has to send it.
@@ -368,5 +392,32 @@ mod tests {
         assert!(sent.try_recv().is_err(), "its lease still runs by the store's clock");
         nodes.clock.set(minutes(0).plus(LEASE));
         assert_eq!(sent.recv().await.unwrap(), (0, "r".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_hand_over_goes_on_however_often_the_client_interrupts_it() {
+        let nodes = Nodes::start().await;
+        let party = Party::Enforcer(robot());
+        let subscriber = Subscriber { tenant: tenant(), party, transport: Transport::Websocket };
+        let mut older = Subscription::open(&nodes.apps[0], subscriber.clone(), &[]).await.unwrap();
+        let newer = Subscription::open(&nodes.apps[1], subscriber, &[]).await.unwrap();
+        const DECISIONS: usize = 900;
+        for index in 0..DECISIONS {
+            decided(nodes.gateway(), &format!("r-{index:03}")).await;
+        }
+        while older.deferred.len() < DECISIONS {
+            drop(timeout(Duration::from_millis(20), older.next()).await);
+        }
+        drop(newer);
+        let started = tokio::time::Instant::now();
+        let mut sent = Vec::new();
+        while sent.len() < DECISIONS && started.elapsed() < Duration::from_secs(10) {
+            // As a frame of the client does: whatever is under way is dropped.
+            if let Ok(items) = timeout(Duration::from_millis(3), older.next()).await {
+                sent.extend(items.unwrap().into_iter().map(|item| item.delivery.subject.id));
+            }
+        }
+        let expected: Vec<String> = (0..DECISIONS).map(|index| format!("r-{index:03}")).collect();
+        assert_eq!(sent, expected, "each once, in order");
     }
 }

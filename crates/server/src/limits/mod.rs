@@ -4,8 +4,10 @@ mod client_address;
 mod connections;
 mod quota;
 mod rates;
+mod turns;
 
 pub(crate) use client_address::ClientAddress;
 pub use connections::max_connections;
 pub(crate) use quota::{QuotaPermit, TenantQuota};
 pub use rates::RateLimiters;
+pub(crate) use turns::FairSemaphore;

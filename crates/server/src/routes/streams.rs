@@ -12,7 +12,7 @@ use countersign_wire::{
 use tokio::time::Instant;
 
 use crate::{
-    auth::{Approver, Caller, Enforcer, Participant, RevocationWatch},
+    auth::{Approver, Caller, Enforcer, KeyStatus, Participant, RevocationWatch},
     delivery::{Subscriber, Subscription},
     error::ApiError,
     ids::HttpRequestId,
@@ -86,9 +86,10 @@ async fn watch(
     principal: &Arc<str>,
 ) -> Result<RevocationWatch, ApiError> {
     let revocation = RevocationWatch::new(app, &subscriber.tenant, principal);
-    match revocation.is_active().await {
-        true => Ok(revocation),
-        false => Err(Failure::Unauthenticated.into()),
+    match revocation.check().await {
+        KeyStatus::Active => Ok(revocation),
+        KeyStatus::Revoked => Err(Failure::Unauthenticated.into()),
+        KeyStatus::Unknown | KeyStatus::Unconfirmed => Err(Failure::Unavailable.into()),
     }
 }
 

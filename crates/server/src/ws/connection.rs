@@ -28,7 +28,7 @@ use super::{
     session::{Action, MessageRef, WsSession},
 };
 use crate::{
-    auth::{Caller, RevocationWatch},
+    auth::{Caller, KeyStatus, RevocationWatch},
     delivery::{Subscriber, Subscription, SubscriptionEnded},
     ids::HttpRequestId,
     net::socket::{Socket, WRITE_TIMEOUT},
@@ -62,6 +62,14 @@ impl From<SubscriptionEnded> for CloseReason {
                 Self(CloseCode::Again, "other channels took its place; reconnect")
             }
         }
+    }
+}
+
+fn close_if_revoked(status: KeyStatus) -> Result<(), CloseReason> {
+    match status {
+        KeyStatus::Active | KeyStatus::Unknown => Ok(()),
+        KeyStatus::Revoked => Err(REVOKED),
+        KeyStatus::Unconfirmed => Err(STORE_UNAVAILABLE),
     }
 }
 
@@ -130,10 +138,7 @@ impl WsConnection {
                 () = sleep_until(started + session.wake_at()) => {
                     Box::pin(self.do_due(stream, &mut session, started.elapsed())).await
                 }
-                () = self.revocation.changed() => match self.revocation.is_active().await {
-                    true => Ok(()),
-                    false => Err(REVOKED),
-                },
+                () = self.revocation.changed() => close_if_revoked(self.revocation.check().await),
                 () = self.app.drain.begun() => {
                     Err(CloseReason(CloseCode::Restart, "the gateway restarts; reconnect"))
                 }
@@ -153,7 +158,7 @@ impl WsConnection {
         session: &mut WsSession,
         now: Duration,
     ) -> Result<(), CloseReason> {
-        let permit = self.app.push_reads.acquire().await;
+        let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
         let fetched = self.app.gateway.message(&self.subscriber.tenant, &item.delivery).await;
         drop(permit);
         let Ok(message) = fetched else { return Err(STORE_UNAVAILABLE) };
@@ -248,6 +253,8 @@ impl WsConnection {
             }
             Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(CloseReason(CloseCode::Normal, "")),
         };
+        // A frame acts with the credential of the connection, so the credential must be active now.
+        close_if_revoked(Box::pin(self.revocation.check_before_acting()).await)?;
         let dispatch = Dispatch { app: &self.app, caller: &self.caller, subscriber: &self.subscriber };
         match Box::pin(dispatch.answer(&bytes)).await {
             Ok(answer) => {

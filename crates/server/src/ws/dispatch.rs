@@ -85,6 +85,8 @@ fn is_envelope(object: RawObject<'_>) -> bool {
 impl Dispatch<'_> {
     /// The answer to one frame.
     pub(super) async fn answer(&self, bytes: &[u8]) -> Result<Answer, ApiError> {
+        // Before anything is parsed: parsing is what a flood of frames would cost.
+        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
         let object = RawObject::parse(bytes).map_err(|fault| ApiError::invalid(&fault))?;
         let mut members = object.members().map_err(|fault| ApiError::invalid(&fault))?;
         // Whatever is wrong with the frame, the error names its request.
@@ -100,7 +102,6 @@ impl Dispatch<'_> {
         size: usize,
         msg_type: Option<MsgType>,
     ) -> Result<Answer, ApiError> {
-        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
         let limit = max_message_bytes(msg_type.as_ref());
         if size > limit {
             return Err(ApiError::too_large("message", limit));

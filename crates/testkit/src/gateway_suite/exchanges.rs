@@ -1,6 +1,6 @@
 //! Submit, decide, withdraw, cancel: transitions, replays and rejections on a real store.
 
-use std::time::Duration;
+use std::{future::Future as _, time::Duration};
 
 use countersign_core::{
     Gateway,
@@ -37,6 +37,7 @@ cases! {
     an_approver_outside_the_exchange_sees_nothing,
     tenants_with_the_same_ids_are_isolated,
     a_wait_is_answered_by_the_decision,
+    a_caller_that_goes_away_does_not_take_the_ring_with_it,
     the_change_poller_makes_up_for_a_missed_ring,
     a_wait_on_an_exchange_that_ended_undecided_gets_no_decision,
     a_wait_on_an_unknown_exchange_is_not_found,
@@ -370,4 +371,48 @@ async fn a_refresh_is_coalesced_only_while_it_is_unacknowledged(harness: Box<dyn
     let unknown =
         world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;
     assert_eq!(status_of(&unknown, 202), 404);
+}
+
+async fn a_caller_that_goes_away_does_not_take_the_ring_with_it(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let mut rung_without_a_caller = 0;
+    for polls in 0..60_u32 {
+        let request = request(&format!("r-{polls}")).to("ada");
+        world.submit(&request).await.unwrap();
+        let exchange =
+            countersign_core::store::Key::new(countersign_core::store::Kind::Exchange, &request.id);
+        let ring = countersign_core::notify::Ring::Record(world.tenant.clone(), exchange);
+        let listener = world.doorbell.listen(vec![ring]);
+        let ada = approver("ada");
+        let decision = decision(&request.id, &request.id.to_string(), "n", None);
+        let finished = {
+            let mut deciding = Box::pin(decide(&world.gateway, &world.tenant, &ada, &request.id, &decision));
+            let mut finished = false;
+            for _ in 0..polls {
+                let polled =
+                    std::future::poll_fn(|context| std::task::Poll::Ready(deciding.as_mut().poll(context)));
+                finished = polled.await.is_ready();
+                if finished {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            finished
+        };
+        // What was committed for a caller that is gone is rung for all the same.
+        let committed = async {
+            loop {
+                if world.status(&request.id.to_string()).await.unwrap().state == State::Decided {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        if !finished && tokio::time::timeout(Duration::from_millis(100), committed).await.is_ok() {
+            let heard = tokio::time::timeout(Duration::from_secs(2), listener.rung()).await;
+            assert!(heard.is_ok(), "after {polls} polls the decision was committed and nobody was told");
+            rung_without_a_caller += 1;
+        }
+    }
+    assert!(rung_without_a_caller > 0, "the caller never left at the right moment");
 }
