@@ -115,7 +115,15 @@ impl Gateway {
                 exchange.state.clone()
             }
         };
-        let tombstone = Exchange { artifact: None, trace: None, refresh: None, state, ..exchange.clone() };
+        let tombstone = Exchange {
+            artifact: None,
+            trace: None,
+            refresh: None,
+            hidden_by: Vec::new(),
+            seen: Vec::new(),
+            state,
+            ..exchange.clone()
+        };
         change.puts.push(tombstone.put(key.clone())?);
         change.removals.push(Removal::BySubject { subject: key.clone(), msg_types: Vec::new() });
         change.due.push((next_due_at(&tombstone, &self.retention), key.clone()));

@@ -201,8 +201,8 @@ fn docs_states_md_is_what_the_state_machine_says() {
          Generated from `crates/core/src/model/exchange.rs` by `crates/core/tests/states.rs`.\n\n\
          P pending, P! pending in the store but past its `expiresAt`, D decided, V delivered, X expired, \
          W withdrawn, C cancelled. A number is the HTTP status; → is the state after it; hold is a wait that \
-         goes on. A command that meets P! first writes X, so both columns are the same; a reader treats it \
-         as X.\n\n",
+         goes on. Whoever meets P!, reader or writer, first writes X, so that nobody is told of an \
+         expiry that a decision could still overtake.\n\n",
     );
     writeln!(page, "| operation | {} |", COLUMNS.join(" | ")).unwrap();
     writeln!(page, "|---|{}", "---|".repeat(COLUMNS.len())).unwrap();

@@ -1,6 +1,6 @@
 //! Puts the gateway together. The only file that uses the store crates.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use countersign_core::{Gateway, notify::LocalDoorbell, store::Store};
@@ -16,7 +16,7 @@ use crate::{
     rest::response::busy_answer,
     router::router,
     secrets::Secret,
-    state::AppState,
+    state::{AppState, Settings},
 };
 
 /// The database below the data folder.
@@ -91,7 +91,12 @@ pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
 pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<AppState>> {
     make_folder(&config.data)?;
     let secret = Secret::load_or_create(&config.data.join("secret"))?;
-    let app = AppState::new(gateway, config.gateway_id()?, secret, RateLimiters::new(config.rates));
+    let settings = Settings {
+        rates: RateLimiters::new(config.rates),
+        websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
+        trusted_proxies: config.trusted_proxies.clone(),
+    };
+    let app = AppState::new(gateway, config.gateway_id()?, secret, settings);
     background::start(&app);
     Ok(app)
 }

@@ -63,6 +63,15 @@ impl PresenceRecorder {
         self.record(tenant, enforcer, transport, Some(description));
     }
 
+    /// A channel of the enforcer was closed, which the store records. What was collected before must not undo that, and
+    /// the next call must be recorded.
+    pub(crate) fn forget(&self, tenant: &TenantId, enforcer: &EnforcerId) {
+        let who = (tenant.clone(), enforcer.clone());
+        let mut sightings = self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        sightings.written.remove(&who);
+        sightings.to_write.remove(&who);
+    }
+
     fn record(
         &self,
         tenant: &TenantId,

@@ -1,6 +1,10 @@
 //! What handlers share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use countersign_core::{
     Gateway,
@@ -41,6 +45,8 @@ pub struct AppState {
     pub(crate) codes: CodeKey,
     pub(crate) keys: KeyCache,
     pub(crate) rates: RateLimiters,
+    pub(crate) websocket_idle: Duration,
+    pub(crate) trusted_proxies: Vec<IpAddr>,
     pub(crate) presence: PresenceRecorder,
     /// Memory for what clients send, in bytes.
     pub(crate) request_memory: TenantQuota,
@@ -72,8 +78,25 @@ impl LeaseStatus {
 
 pub(crate) type SharedState = Arc<AppState>;
 
+/// What an operator sets of how clients are treated.
+#[derive(Debug)]
+pub struct Settings {
+    pub rates: RateLimiters,
+    /// A WebSocket from which nothing is received for this long is closed.
+    pub websocket_idle: Duration,
+    /// Proxies whose `X-Forwarded-For` is believed. Without one, the address of a client is not known.
+    pub trusted_proxies: Vec<IpAddr>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let websocket_idle = Duration::from_mins(2);
+        Self { rates: RateLimiters::default(), websocket_idle, trusted_proxies: Vec::new() }
+    }
+}
+
 impl AppState {
-    pub fn new(gateway: Gateway, gateway_id: GatewayId, secret: Secret, rates: RateLimiters) -> Arc<Self> {
+    pub fn new(gateway: Gateway, gateway_id: GatewayId, secret: Secret, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
             keys: KeyCache::new(gateway.clone()),
             presence: PresenceRecorder::start(gateway.clone()),
@@ -88,7 +111,9 @@ impl AppState {
             gateway,
             gateway_id,
             secret,
-            rates,
+            rates: settings.rates,
+            websocket_idle: settings.websocket_idle,
+            trusted_proxies: settings.trusted_proxies,
         })
     }
 

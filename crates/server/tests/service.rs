@@ -7,10 +7,11 @@ mod support;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hyper::Method;
 use serde_json::json;
 use support::{
     client::{Client, exchange},
-    messages::{approval, submission},
+    messages::{approval, envelope, submission},
     process::{Dev, Gateway, On, program},
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -139,10 +140,18 @@ async fn who_calls_too_often_is_429_and_told_when_to_come_back() {
     assert!((1..=5).contains(&wait) && refused.body()["retryable"] == true);
     other.get("/v1/status").await.expect(200);
     let stranger = one.with_key("csk_made_up");
+    let from = async |address: &str| {
+        stranger.call(Method::GET, "/v1/status", "", &[("x-forwarded-for", address)]).await
+    };
     for _ in 0..3 {
+        from("192.0.2.1").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+    }
+    from("192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    from("192.0.2.2").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+    // Where the address is not known, nobody is counted: it would be everybody behind the proxy.
+    for _ in 0..9 {
         stranger.get("/v1/status").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
     }
-    stranger.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,11 +174,15 @@ async fn an_address_that_calls_too_often_is_429_with_whatever_credential() {
     let settings = "[rates]\naddress = { per_second = 1, burst = 4 }\n";
     let gateway = Gateway::start_with(On::Sqlite, settings);
     let (one, other) = clients(&gateway);
+    let from = async |client: &Client, address: &str| {
+        client.call(Method::GET, "/v1/status", "", &[("x-forwarded-for", address)]).await
+    };
     for client in [&one, &other, &one, &other] {
-        client.get("/v1/status").await.expect(200);
+        from(client, "192.0.2.1").await.expect(200);
     }
-    one.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
-    other.without_key().get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    from(&one, "192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    from(&other.without_key(), "192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    from(&one, "192.0.2.2").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,6 +196,13 @@ async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
         (client("enforcerKey"), client("approverKey"), client("operatorKey"));
     enforcer.post("/v1/artifacts", submission("r", "any-robot", "any-ada").to_string()).await.expect(202);
     approver.get("/v1/approvers/any-ada/inbox").await.expect(200);
+    // Where a request names nobody, such a key acts as the party of the exchange.
+    let unsent = |msg_type: &str| envelope(msg_type, "r", json!({}), json!({})).to_string();
+    approver.post("/v1/exchanges/r/refresh", unsent("refresh.request")).await.expect(202);
+    enforcer.post("/v1/acks", unsent("ack.submit")).await.expect(200);
+    approver.post("/v1/acks", unsent("ack.submit")).await.expect(200);
+    let seen = enforcer.get("/v1/exchanges/r").await.expect(200).json();
+    assert_eq!(seen["trace"]["org.proto.seen"][0]["approverId"], "any-ada");
     approver.post("/v1/decisions", approval("r", "any-ada").to_string()).await.expect(200);
     enforcer.get("/v1/exchanges/r/wait").await.expect(200);
     operator.get("/platform/v1/keys").await.expect(200);

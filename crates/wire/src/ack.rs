@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    Error, FromMembers, Members, Rule,
+    Error, FromMembers, Label, Members, Rule,
     id::{MsgId, RequestId},
     prompt::PromptAck,
     timestamp::Timestamp,
@@ -17,16 +17,15 @@ use crate::{
 pub struct AckStatus(Box<str>);
 
 impl AckStatus {
-    /// Checks the length.
-    pub fn new(text: impl Into<Box<str>>) -> Result<Self, Rule> {
-        let text = text.into();
+    /// Checks the length, and replaces what could change how the text around it is shown, as in a label.
+    pub fn new(text: &str) -> Result<Self, Rule> {
         match text.chars().count() {
-            1..=MAX_STATUS_CHARS => Ok(Self(text)),
+            1..=MAX_STATUS_CHARS => Ok(Self(Label::new(text).as_str().into())),
             _ => Err(Rule("must have 1 to 64 characters")),
         }
     }
 
-    /// The text as the client wrote it.
+    /// The text as it is shown.
     pub fn as_str(&self) -> &str {
         &self.0
     }

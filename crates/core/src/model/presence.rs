@@ -27,6 +27,9 @@ pub struct Presence {
     pub enforcer_label: Option<Label>,
     /// From the `hello` of its last WebSocket; `None` if it never sent one.
     pub capabilities: Option<Capabilities>,
+    /// When its last channel was closed: it is offline until it is seen after that. `None` if it never had one.
+    #[serde(default)]
+    pub closed_at: Option<Timestamp>,
 }
 
 impl Stored for Presence {
@@ -36,7 +39,9 @@ impl Stored for Presence {
 impl Presence {
     /// The record that others see. `channel` is the transport of its newest live channel; `None` if it has none.
     pub fn record(&self, enforcer: EnforcerId, channel: Option<Transport>, now: Timestamp) -> PresenceRecord {
-        let called_lately = now < self.last_seen_at.plus(ONLINE_AFTER_CALL + PRESENCE_WRITE_INTERVAL);
+        let seen_since_closing = self.closed_at.is_none_or(|closed_at| closed_at < self.last_seen_at);
+        let called_lately =
+            seen_since_closing && now < self.last_seen_at.plus(ONLINE_AFTER_CALL + PRESENCE_WRITE_INTERVAL);
         PresenceRecord {
             enforcer_device_id: enforcer,
             status: if channel.is_some() || called_lately { Status::Online } else { Status::Offline },

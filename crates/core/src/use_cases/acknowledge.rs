@@ -58,12 +58,15 @@ impl Gateway {
                 .iter()
                 .filter(|(_, delivery)| msg_id.is_none_or(|msg_id| delivery.msg_id == *msg_id))
                 .collect();
-            let names_decision = named
-                .iter()
-                .any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == MsgType::DecisionDeliver);
+            let is_named = |msg_type: MsgType| {
+                named.iter().any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == msg_type)
+            };
+            let names_refresh = is_named(MsgType::RefreshRequest);
             let mut change = match known {
-                Some(known) if names_decision => self.deliver_change(&exchange, by, known, now)?,
-                Some(known) => progress_change(&exchange, by, known, &named, ack, now)?,
+                Some(known) if is_named(MsgType::DecisionDeliver) => {
+                    self.deliver_change(&exchange, by, known, names_refresh, now)?
+                }
+                Some(known) => progress_change(&exchange, by, known, names_refresh, ack, now)?,
                 None => Change::new(tenant.clone()),
             };
             if named.is_empty() {
@@ -87,6 +90,7 @@ impl Gateway {
         exchange: &ExchangeRef<'_>,
         by: Acknowledger<'_>,
         known: &Versioned<Exchange>,
+        names_refresh: bool,
         now: Timestamp,
     ) -> Result<Change, Error> {
         if let Acknowledger::Enforcer(enforcer) = by
@@ -95,9 +99,13 @@ impl Gateway {
             && let State::Decided(decided) = &known.value.state
         {
             let state = State::Delivered { decided: decided.clone(), at: now };
-            let next = Exchange { state, ..known.value.clone() };
+            // An acknowledgement of everything is one of the refresh request too.
+            let refresh = known.value.refresh.filter(|_| !names_refresh);
+            let next = Exchange { refresh, state, ..known.value.clone() };
             let actor = Actor::Enforcer(enforcer.as_str());
-            return Ok(transition_change(exchange, Some(known), &next, &self.retention, actor)?);
+            let mut change = transition_change(exchange, Some(known), &next, &self.retention, actor)?;
+            change.drop_payloads.extend(known.value.refresh.filter(|_| names_refresh));
+            return Ok(change);
         }
         Ok(Change::new(exchange.tenant.clone()))
     }
@@ -109,7 +117,7 @@ fn progress_change(
     exchange: &ExchangeRef<'_>,
     by: Acknowledger<'_>,
     known: &Versioned<Exchange>,
-    named: &[&(Mailbox, Delivery)],
+    names_refresh: bool,
     ack: &MessageAck,
     now: Timestamp,
 ) -> Result<Change, Error> {
@@ -131,9 +139,6 @@ fn progress_change(
             }
         }
         Acknowledger::Enforcer(_) => {
-            let names_refresh = named
-                .iter()
-                .any(|(mailbox, delivery)| by.owns(mailbox) && delivery.msg_type == MsgType::RefreshRequest);
             if !names_refresh {
                 return Ok(Change::new(exchange.tenant.clone()));
             }

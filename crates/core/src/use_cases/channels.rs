@@ -12,7 +12,10 @@ use crate::{
     error::Error,
     gateway::{Evaluation, Gateway, mailbox_ring},
     load::{Load, record_of},
-    model::channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
+    model::{
+        channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
+        presence::Presence,
+    },
     store::{Change, Guard, Key, Mailbox, Store, StoreError, Stored as _, Versioned},
 };
 
@@ -63,12 +66,18 @@ impl Gateway {
         enforcer: &EnforcerId,
         number: ChannelNumber,
     ) -> Result<(), Error> {
-        self.update(tenant, &record_of::<Channels>(enforcer), |known, _| {
+        let load = (record_of::<Channels>(enforcer), record_of::<Presence>(enforcer));
+        self.update(tenant, &load, |(known, presence), now| {
             let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             if !next.close(number) {
                 return Ok(Evaluation::NothingToDo(()));
             }
-            let change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
+            let mut change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
+            // Without its last channel an enforcer is offline until it is next seen.
+            if let Some(presence) = presence.filter(|_| next.open.is_empty()) {
+                let closed = Presence { last_seen_at: now, closed_at: Some(now), ..presence.value };
+                change.puts.push(closed.put(load.1.key())?);
+            }
             let ring = mailbox_ring(tenant, &Mailbox::Enforcer(enforcer.clone()));
             Ok(Evaluation::commit_and_ring(change, ring, ()))
         })

@@ -26,8 +26,16 @@ pub struct SelfDescription {
     pub capabilities: Option<Capabilities>,
 }
 
-/// Presence lists are for people; longer ones are cut.
-const MAX_LISTED: u32 = 1_000;
+/// Enforcers that one read of the list brings.
+const CHUNK: u32 = 500;
+
+/// A part of the presence list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresencePage {
+    pub records: Vec<PresenceRecord>,
+    /// Where the next page starts; `None` after the last.
+    pub next: Option<String>,
+}
 
 impl Gateway {
     /// Records that an enforcer was seen. What it said of itself before stays, unless it says it again.
@@ -47,6 +55,7 @@ impl Gateway {
             workspace_name: says.workspace_name.or_else(|| known.as_ref()?.workspace_name.clone()),
             enforcer_label: says.enforcer_label.or_else(|| known.as_ref()?.enforcer_label.clone()),
             capabilities: says.capabilities.or_else(|| known.as_ref()?.capabilities),
+            closed_at: known.as_ref().and_then(|known| known.closed_at),
         };
         let mut change = Change::new(tenant.clone());
         // No guard: the last writer wins.
@@ -54,10 +63,11 @@ impl Gateway {
         self.commit(change, None).await.map(drop)
     }
 
-    /// All enforcers of the tenant that were ever seen.
-    pub async fn presence_list(&self, tenant: &TenantId) -> Result<Vec<PresenceRecord>, Error> {
+    /// A page of all enforcers of the tenant that were ever seen, after the id `after`.
+    pub async fn presence_page(&self, tenant: &TenantId, after: Option<&str>) -> Result<PresencePage, Error> {
         let now = self.store.now().await?;
-        let records = self.store.scan(tenant, Kind::Presence, None, MAX_LISTED).await?;
+        let records = self.store.scan(tenant, Kind::Presence, after, CHUNK).await?;
+        let next = records.last().filter(|_| records.len() == CHUNK as usize).map(|last| last.key.id.clone());
         let mut known: Vec<(EnforcerId, Presence)> = Vec::with_capacity(records.len());
         for record in &records {
             if let (Some(presence), Ok(enforcer)) = (Presence::read(Some(record))?, record.key.id.parse()) {
@@ -67,7 +77,8 @@ impl Gateway {
         let enforcers: Vec<&EnforcerId> = known.iter().map(|(enforcer, _)| enforcer).collect();
         let channels = self.live_channels(tenant, &enforcers).await?;
         let list = known.into_iter().zip(channels);
-        Ok(list.map(|((enforcer, presence), channel)| presence.record(enforcer, channel, now)).collect())
+        let records = list.map(|((enforcer, presence), channel)| presence.record(enforcer, channel, now));
+        Ok(PresencePage { records: records.collect(), next })
     }
 
     /// The presence of one enforcer.

@@ -221,7 +221,7 @@ fn check_size(body: &Verbatim<'_, PromptSubmit<'_>>) -> Result<(), Error> {
 }
 
 /// The enforcer that the envelope names, else that of the session, else the only one that is paired. An enforcer that has
-/// paired approvers takes prompts from them only; to anybody else it is as one that does not exist.
+/// paired approvers takes prompts from them only; one without pairs need not be known yet.
 fn recipient(
     submission: &PromptSubmission<'_>,
     paired: Option<Versioned<PairedApprover>>,

@@ -38,7 +38,8 @@ pub(crate) async fn authenticate(app: &AppState, access: Access, parts: &mut Par
     if access == Access::Public {
         return Ok(());
     }
-    let client = parts.extensions.get::<ClientAddress>().copied();
+    let peer = parts.extensions.get::<ClientAddress>().copied();
+    let client = peer.and_then(|peer| ClientAddress::behind(peer, &app.trusted_proxies, &parts.headers));
     app.rates.admit_address(client)?;
     let caller = match Caller::from_credential(app, parts).await {
         Ok(caller) => caller,

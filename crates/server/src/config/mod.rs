@@ -3,7 +3,7 @@
 mod rates;
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
@@ -31,6 +31,9 @@ pub struct Config {
     pub store: StoreConfig,
     pub log: Log,
     pub rates: RateLimits,
+    /// Addresses of reverse proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    pub websocket: WebSocketConfig,
     pub retention: RetentionDays,
 }
 
@@ -92,6 +95,20 @@ pub struct RetentionDays {
     pub tombstone_days: NonZeroU32,
 }
 
+/// How WebSockets are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebSocketConfig {
+    /// A WebSocket from which nothing is received for this long is closed.
+    pub idle_seconds: NonZeroU32,
+}
+
+impl Default for WebSocketConfig {
+    fn default() -> Self {
+        Self { idle_seconds: some(120) }
+    }
+}
+
 fn some(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
@@ -111,6 +128,8 @@ impl Default for Config {
             store: StoreConfig::default(),
             log: Log::default(),
             rates: RateLimits::default(),
+            trusted_proxies: Vec::new(),
+            websocket: WebSocketConfig::default(),
             retention: RetentionDays::default(),
         }
     }

@@ -6,7 +6,6 @@ use countersign_core::{Error, Gateway, model::channels::ChannelNumber, use_cases
 use countersign_wire::{
     failure::Failure,
     id::{EnforcerId, TenantId},
-    presence::Transport,
 };
 use tokio::time::sleep;
 
@@ -18,7 +17,6 @@ pub(super) struct ChannelGuard {
     app: SharedState,
     tenant: TenantId,
     enforcer: EnforcerId,
-    transport: Transport,
     number: ChannelNumber,
 }
 
@@ -34,7 +32,7 @@ impl ChannelGuard {
         let enforcer = enforcer.clone();
         let opening = tokio::spawn(async move {
             let number = app.gateway.open_channel(&tenant, &enforcer, &app.node, transport).await?;
-            Ok(Self { app, tenant, enforcer, transport, number })
+            Ok(Self { app, tenant, enforcer, number })
         });
         opening.await.unwrap_or_else(|_| Err(Failure::Internal.into()))
     }
@@ -53,7 +51,7 @@ impl Drop for ChannelGuard {
     fn drop(&mut self) {
         let (gateway, tenant): (Gateway, _) = (self.app.gateway.clone(), self.tenant.clone());
         let (enforcer, number) = (self.enforcer.clone(), self.number);
-        self.app.presence.seen(&tenant, &enforcer, self.transport);
+        self.app.presence.forget(&tenant, &enforcer);
         tokio::spawn(async move {
             // Until it succeeds: this node is alive, so its open channels count.
             let (mut delay, longest) = CLOSE_RETRY_DELAY;

@@ -200,7 +200,11 @@ mod tests {
     use tokio::{sync::mpsc, task::JoinHandle, time::sleep};
 
     use super::*;
-    use crate::{limits::RateLimiters, random::SystemRandom, secrets::Secret, state::AppState};
+    use crate::{
+        random::SystemRandom,
+        secrets::Secret,
+        state::{AppState, Settings},
+    };
 
     /// Two nodes on one store, with one doorbell.
     struct Nodes {
@@ -223,7 +227,7 @@ mod tests {
                     Arc::new(SystemRandom),
                     Retention::default(),
                 );
-                AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), RateLimiters::default())
+                AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default())
             };
             let apps = [app(), app()];
             for app in &apps {

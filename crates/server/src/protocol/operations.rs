@@ -328,5 +328,8 @@ fn check_metadata_and_trace(framed: &Framed<'_>) -> Result<(), ApiError> {
     let mut members = framed.body.members().map_err(|fault| ApiError::invalid(&fault))?;
     let metadata: Option<RawObject<'_>> = members.optional("metadata").ok().flatten();
     let metadata = metadata.map_or(0, |metadata| metadata.as_str().len());
-    if trace + metadata <= limits::MAX_METADATA_AND_TRACE { Ok(()) } else { Err(Failure::TooLarge.into()) }
+    match trace + metadata <= limits::MAX_METADATA_AND_TRACE {
+        true => Ok(()),
+        false => Err(ApiError::too_large("metadata and trace", limits::MAX_METADATA_AND_TRACE)),
+    }
 }

@@ -145,9 +145,7 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::{
-        ids::assign_request_id, limits::RateLimiters, random::SystemRandom, secrets::Secret, state::AppState,
-    };
+    use crate::{ids::assign_request_id, random::SystemRandom, secrets::Secret, state::Settings};
 
     #[tokio::test]
     async fn every_failure_has_one_status_and_form() {
@@ -156,7 +154,7 @@ mod tests {
         let store = countersign_store_sqlite::SqliteStore::open(folder.path().join("db"), options).unwrap();
         let doorbell = Arc::new(LocalDoorbell::default());
         let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemRandom), Retention::default());
-        let app = AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), RateLimiters::default());
+        let app = AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default());
         let mut table = String::new();
         for failure in Failure::ALL {
             for form in [ErrorForm::Envelope, ErrorForm::Bare] {

@@ -108,7 +108,7 @@ impl WsConnection {
     /// What is done now and then is boxed, so that an idle connection does not carry the memory for it.
     async fn run_loop(&mut self, stream: &mut WsStream) -> CloseReason {
         let started = Instant::now();
-        let mut session = WsSession::default();
+        let mut session = WsSession::new(self.app.websocket_idle);
         let mut queue: VecDeque<FeedItem> = VecDeque::new();
         loop {
             let done = tokio::select! {
@@ -217,7 +217,7 @@ impl WsConnection {
         for action in session.due(now) {
             match action {
                 Action::CloseIdle => {
-                    return Err(CloseReason(CloseCode::Away, "nothing was heard for two minutes"));
+                    return Err(CloseReason(CloseCode::Away, "nothing was received for too long"));
                 }
                 Action::Ping => self.send_frame(stream, Frame::Ping(Bytes::new())).await?,
                 Action::Redeliver((source, number)) => match self.subscription.reload(source, number).await {

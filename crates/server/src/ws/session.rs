@@ -8,11 +8,8 @@ use std::{
 
 use countersign_wire::id::{MsgId, RequestId};
 
-/// A ping is sent this often.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-
-/// A client from which nothing is received for this long is disconnected.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+/// A ping is sent this often, and at least four times before the idle timeout.
+const MAX_PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// An unacknowledged message is redelivered after this, with exponential backoff up to the second.
 const REDELIVERY_DELAY: Duration = Duration::from_secs(10);
@@ -34,7 +31,7 @@ pub(super) enum Action {
     Ping,
     /// Send this again, if it is still unacknowledged.
     Redeliver(Place),
-    /// Nothing was received for [`IDLE_TIMEOUT`].
+    /// Nothing was received for the idle timeout.
     CloseIdle,
 }
 
@@ -53,8 +50,9 @@ struct Outstanding {
 }
 
 /// The state of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct WsSession {
+    idle_timeout: Duration,
     last_received: Duration,
     last_ping: Duration,
     outstanding: BTreeMap<Place, Outstanding>,
@@ -62,6 +60,20 @@ pub(super) struct WsSession {
 }
 
 impl WsSession {
+    pub(super) fn new(idle_timeout: Duration) -> Self {
+        Self {
+            idle_timeout,
+            last_received: Duration::ZERO,
+            last_ping: Duration::ZERO,
+            outstanding: BTreeMap::new(),
+            malformed: VecDeque::new(),
+        }
+    }
+
+    fn ping_interval(&self) -> Duration {
+        MAX_PING_INTERVAL.min(self.idle_timeout / 4)
+    }
+
     /// A frame came from the client.
     pub(super) fn received(&mut self, now: Duration) {
         self.last_received = now;
@@ -104,13 +116,13 @@ impl WsSession {
     /// When something is due next.
     pub(super) fn wake_at(&self) -> Duration {
         let redelivery = self.outstanding.values().map(|known| known.due).min();
-        let ping = (self.last_ping + PING_INTERVAL).min(self.last_received + IDLE_TIMEOUT);
+        let ping = (self.last_ping + self.ping_interval()).min(self.last_received + self.idle_timeout);
         redelivery.map_or(ping, |redelivery| redelivery.min(ping))
     }
 
     /// What is due at `now`.
     pub(super) fn due(&mut self, now: Duration) -> Vec<Action> {
-        if now >= self.last_received + IDLE_TIMEOUT {
+        if now >= self.last_received + self.idle_timeout {
             return vec![Action::CloseIdle];
         }
         let mut actions: Vec<Action> = self
@@ -119,7 +131,7 @@ impl WsSession {
             .filter(|(_, known)| known.due <= now)
             .map(|(place, _)| Action::Redeliver(*place))
             .collect();
-        if now >= self.last_ping + PING_INTERVAL {
+        if now >= self.last_ping + self.ping_interval() {
             self.last_ping = now;
             actions.push(Action::Ping);
         }
@@ -142,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_quiet_client_is_pinged_every_thirty_seconds_and_disconnected_after_two_minutes() {
-        let mut session = WsSession::default();
+        let mut session = WsSession::new(at(120));
         assert_eq!(session.wake_at(), at(30));
         for seconds in [30, 60, 90] {
             assert_eq!(session.due(at(seconds)), [Action::Ping]);
@@ -152,8 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn the_idle_timeout_is_configurable() {
+        let mut session = WsSession::new(at(20));
+        for seconds in [5, 10, 15] {
+            assert_eq!(session.due(at(seconds)), [Action::Ping]);
+        }
+        assert_eq!(session.due(at(20)), [Action::CloseIdle]);
+    }
+
+    #[test]
     fn a_client_that_answers_pings_is_kept() {
-        let mut session = WsSession::default();
+        let mut session = WsSession::new(at(120));
         for seconds in (30..3_000).step_by(30) {
             assert_eq!(session.due(at(seconds)), [Action::Ping]);
             session.received(at(seconds));
@@ -162,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_unacknowledged_message_is_redelivered_after_ten_seconds_with_backoff() {
-        let mut session = WsSession::default();
+        let mut session = WsSession::new(at(120));
         session.sent((0, 7), message(7), at(0));
         let (mut now, mut delays) = (Duration::ZERO, Vec::new());
         let mut last = Duration::ZERO;
@@ -182,12 +203,12 @@ mod tests {
 
     #[test]
     fn the_tenth_malformed_frame_within_a_minute_is_one_too_many() {
-        let mut session = WsSession::default();
+        let mut session = WsSession::new(at(120));
         for seconds in 0..9 {
             assert!(!session.malformed(at(seconds)));
         }
         assert!(session.malformed(at(59)));
-        let mut slow = WsSession::default();
+        let mut slow = WsSession::new(at(120));
         for seconds in (0..600).step_by(7) {
             assert!(!slow.malformed(at(seconds)), "nine a minute are tolerated");
         }
@@ -195,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_client_that_acknowledges_nothing_costs_a_bounded_amount() {
-        let mut session = WsSession::default();
+        let mut session = WsSession::new(at(120));
         for number in 0..10_000 {
             session.sent((0, number), message(number), at(1));
         }

@@ -11,6 +11,7 @@ use crate::{
 };
 
 cases! {
+    a_number_that_readers_disagree_about_is_400_only_where_a_signature_is_verified,
     a_decision_is_accepted,
     the_same_decision_again_is_a_replay,
     another_decision_is_409,
@@ -204,4 +205,21 @@ async fn a_policy_can_ask_for_registered_keys(world: Arc<World>) {
     let submission = crate::support::messages::submission("r", "robot", "ada");
     enforcer.post("/v1/artifacts", submission.to_string()).await.expect(202);
     approver.post(PATH, approval("r", "ada").to_string()).await.refuse(403, "PROTO_ERR_SIGNATURE_INVALID");
+}
+
+async fn a_number_that_readers_disagree_about_is_400_only_where_a_signature_is_verified(world: Arc<World>) {
+    let with_hint = |pair: &Pair, id: &str| {
+        let mut body = decision_about(id, &hash(id), "approve", None);
+        body["policyHints"] = json!({ "n": "NUMBER" });
+        let envelope = envelope("decision.submit", id, json!({ "approverId": pair.approver_id }), body);
+        envelope.to_string().replace("\"NUMBER\"", "1e20")
+    };
+    let (pair, id) = submitted(&world, "relayed").await;
+    pair.approver.post(PATH, with_hint(&pair, &id)).await.expect(200);
+    let strict = world.pair().await;
+    crate::pairing::pair_up(&strict, 9).await;
+    let id = strict.id("verified");
+    strict.submit(&id).await.expect(202);
+    strict.approver.post(PATH, with_hint(&strict, &id)).await.refuse(400, "PROTO_ERR_CANONICALIZATION");
+    assert_eq!(strict.state(&id).await, "pendingApproval");
 }

@@ -11,6 +11,7 @@ use crate::{
 };
 
 cases! {
+    an_enforcer_that_is_paired_takes_prompts_from_its_approvers_only,
     a_prompt_is_queued_and_its_acknowledgement_is_taken,
     a_sealed_prompt_is_queued,
     the_same_prompt_again_is_a_replay_and_another_is_409,
@@ -209,4 +210,21 @@ async fn a_session_is_seen_by_its_enforcer_and_its_approvers(world: Arc<World>) 
         .refuse(404, "PROTO_ERR_NOT_FOUND");
     pair.enforcer.get("/v1/session/%00").await.refuse(400, "PROTO_ERR_VALIDATION");
     pair.enforcer.without_key().get(&path).await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+}
+
+async fn an_enforcer_that_is_paired_takes_prompts_from_its_approvers_only(world: Arc<World>) {
+    let (pair, stranger) = (world.pair().await, world.pair().await);
+    let to = |by: &crate::world::Pair, id: &str| {
+        let body = prompt(id, "x");
+        let mut sent = envelope("prompt.send", id, json!({ "approverId": by.approver_id }), body);
+        sent["recipient"] = json!({ "enforcerId": pair.enforcer_id });
+        sent.to_string()
+    };
+    let first = stranger.id("before");
+    stranger.approver.post(PROMPT, to(&stranger, &first)).await.expect(202);
+    crate::pairing::pair_up(&pair, 12).await;
+    let second = stranger.id("after");
+    stranger.approver.post(PROMPT, to(&stranger, &second)).await.refuse(422, "PROTO_ERR_NO_RECIPIENT");
+    let own = pair.id("own");
+    pair.approver.post(PROMPT, to(&pair, &own)).await.expect(202);
 }

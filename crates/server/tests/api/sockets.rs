@@ -23,6 +23,7 @@ use crate::{
 };
 
 cases! {
+    a_bare_refresh_request_of_an_approver_is_answered_in_kind,
     a_socket_is_for_whom_the_credential_names,
     an_upgrade_of_the_wrong_shape_is_400,
     a_ticket_opens_one_socket_once,
@@ -416,4 +417,30 @@ async fn a_decision_goes_to_the_newest_channel_and_to_the_next_when_it_dies(worl
         drop(middle);
         oldest.expect_nothing().await;
     }
+}
+
+async fn a_bare_refresh_request_of_an_approver_is_answered_in_kind(world: Arc<World>) {
+    let pair = world.pair().await;
+    let id = pair.id("bare-refresh");
+    pair.submit(&id).await.expect(202);
+    let mut approving = approver(&pair).await;
+    let bare = json!({ "msgType": "refresh.request", "requestId": id, "reason": "stale" });
+    approving.send(&bare).await;
+    let answer = loop {
+        let message = approving.message().await;
+        if message["msgType"] == "refresh.request" {
+            break message;
+        }
+    };
+    assert_eq!((&answer["requestId"], &answer["reason"]), (&json!(id), &json!("stale")));
+    assert!(answer.get("body").is_none() && answer["msgId"].is_string(), "bare, as it was asked: {answer}");
+    let unknown = json!({ "msgType": "refresh.request", "requestId": "unknown" });
+    approving.send(&unknown).await;
+    let refused = loop {
+        let message = approving.message().await;
+        if message["msgType"] == "error" {
+            break message;
+        }
+    };
+    assert_eq!(refused["body"]["code"], "PROTO_ERR_NOT_FOUND");
 }

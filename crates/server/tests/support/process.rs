@@ -66,7 +66,7 @@ impl Gateway {
         let config = folder.path().join("gateway.toml");
         let data = folder.path().join("data");
         let text = format!(
-            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ndata = \"{}\"\n{store}{settings}\n",
+            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{settings}\n",
             data.display()
         );
         std::fs::write(&config, text).unwrap();

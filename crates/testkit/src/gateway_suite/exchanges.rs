@@ -368,6 +368,12 @@ async fn a_refresh_is_coalesced_only_while_it_is_unacknowledged(harness: Box<dyn
     assert_eq!(outstanding().await, None);
     refresh().await.unwrap();
     assert_ne!(outstanding().await.unwrap(), first, "at once, however soon after the first");
+    // An acknowledgement of everything at once, the decision included, ends it too.
+    world.decide("ada", "r", "n").await.unwrap();
+    world.gateway.acknowledge(&world.tenant, by, &id, &MessageAck::default()).await.unwrap();
+    assert_eq!(outstanding().await, None);
+    refresh().await.unwrap();
+    assert!(outstanding().await.is_some());
     let unknown =
         world.gateway.refresh(&world.tenant, &ada, &"x".parse().unwrap(), &RefreshBody::default()).await;
     assert_eq!(status_of(&unknown, 202), 404);
