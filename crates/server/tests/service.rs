@@ -123,7 +123,15 @@ async fn a_store_that_goes_away_is_503_and_comes_back_by_itself() {
     let body = submission("during", "robot", "ada").to_string();
     let refused = enforcer.post("/v1/artifacts", &body).await.refuse(503, "PROTO_ERR_UNAVAILABLE");
     assert_eq!((refused.header("retry-after"), &refused.body()["retryable"]), ("1", &json!(true)));
-    enforcer.without_key().get("/readyz").await.expect(503);
+    let becomes = async |status| {
+        let asked = async {
+            while enforcer.without_key().get("/readyz").await.status != status {
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        timeout(Duration::from_secs(15), asked).await.is_ok()
+    };
+    assert!(becomes(503).await, "still ready");
     enforcer.without_key().get("/healthz").await.expect(200);
     gateway.postgres.as_mut().unwrap().start_again();
     let back = timeout(Duration::from_secs(30), async {
@@ -132,6 +140,7 @@ async fn a_store_that_goes_away_is_503_and_comes_back_by_itself() {
         }
     });
     back.await.expect("it comes back");
+    assert!(becomes(200).await, "not ready again");
     assert_eq!(enforcer.get("/v1/exchanges/before").await.expect(200).body()["state"], "pendingApproval");
 }
 
