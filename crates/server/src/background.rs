@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_core::{Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use crate::state::AppState;
 
@@ -12,6 +12,10 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often the store is polled for changes that no ring announced.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A renewal of the lease that takes longer is given up and retried. Together with the time until the next one it is as
+/// long as the lease.
+const RENEWAL_TIMEOUT: Duration = HEARTBEAT.saturating_mul(2);
 
 /// How often the counters of idle clients are evicted.
 const EVICTION_INTERVAL: Duration = Duration::from_mins(1);
@@ -31,15 +35,22 @@ fn ticks(period: Duration) -> Interval {
     ticks
 }
 
-/// Renews this node's lease for as long as the process runs.
+/// Renews this node's lease for as long as the process runs. `/readyz` answers with the last result.
 async fn renew_lease(app: Arc<AppState>) {
     let mut ticks = ticks(HEARTBEAT);
     loop {
         ticks.tick().await;
-        match app.gateway.renew_lease(&app.node).await {
-            Ok(()) => app.lease.renewed(),
-            Err(error) => tracing::warn!(%error, "this node's lease was not renewed; it will be retried"),
-        }
+        let renewal = timeout(RENEWAL_TIMEOUT, app.gateway.renew_lease(&app.node)).await;
+        let error = match renewal {
+            Ok(Ok(())) => {
+                app.lease.renewed();
+                continue;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(late) => late.to_string(),
+        };
+        app.lease.failed();
+        tracing::warn!(error, "this node's lease was not renewed; it will be retried");
     }
 }
 

@@ -90,8 +90,15 @@ impl SseStream {
     /// The event as it is written; nothing else of the message is kept. The outer `None`: store unavailable.
     async fn text(&self, delivery: &Delivery) -> Option<Option<Vec<u8>>> {
         let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
-        let message = self.app.gateway.message(&self.subscriber.tenant, delivery).await.ok()?;
+        let fetched = self.app.gateway.message(&self.subscriber.tenant, delivery).await;
         drop(permit);
+        let message = match fetched {
+            Ok(message) => message,
+            Err(error) => {
+                tracing::warn!(%error, "an SSE stream ended; its client will reconnect");
+                return None;
+            }
+        };
         let Some(message) = message else { return Some(None) };
         let Some(envelope) = self.app.message(&message, &self.subscriber.party) else { return Some(None) };
         let id = EventId { subscriber: &self.subscriber }.write(&self.app.secret, &self.positions);

@@ -60,16 +60,25 @@ pub struct AppState {
     pub(crate) lease: LeaseStatus,
 }
 
-/// Whether this node's lease in the store was renewed in time.
+/// When this node's lease in the store was last renewed, which shows that the store takes writes. `None` before the
+/// first time and after an attempt that failed.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseStatus(Mutex<Option<Instant>>);
 
 impl LeaseStatus {
     pub(crate) fn renewed(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.set(Some(Instant::now()));
     }
 
-    /// False if the node could not write for as long as a lease lasts.
+    pub(crate) fn failed(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, renewed: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+    }
+
+    /// False if the last attempt failed, or none has ended for as long as a lease lasts.
     pub(crate) fn is_current(&self) -> bool {
         let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.is_some_and(|renewed| renewed.elapsed() < LEASE)
@@ -120,5 +129,29 @@ impl AppState {
     /// The drain of this process.
     pub fn drain(&self) -> &Drain {
         &self.drain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_current_until_a_renewal_fails_or_does_not_end() {
+        let lease = LeaseStatus::default();
+        assert!(!lease.is_current());
+        lease.renewed();
+        advance(Duration::from_secs(14)).await;
+        assert!(lease.is_current());
+        advance(Duration::from_secs(1)).await;
+        assert!(!lease.is_current());
+        lease.renewed();
+        assert!(lease.is_current());
+        lease.failed();
+        assert!(!lease.is_current());
     }
 }

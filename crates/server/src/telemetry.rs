@@ -1,22 +1,217 @@
-//! Logs, to stderr: stdout is for programs.
+//! Logs, to stderr: stdout is for programs. A thread of its own writes them, so that a reader of the log who is slow or
+//! gone holds up no request.
+
+use std::{
+    io::{self, Write},
+    mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
 
 use tracing::Level;
-use tracing_subscriber::fmt;
+use tracing_subscriber::{
+    fmt,
+    fmt::{
+        format::Writer,
+        time::{FormatTime as _, SystemTime},
+    },
+};
 
 use crate::config::{Log, LogFormat, LogLevel};
 
-/// Starts logging to stderr.
-pub fn start(log: Log) {
+/// Bytes of lines that wait to be written, about 5,000 lines. Beyond that lines are dropped and counted. The thread may
+/// have as much again in hand.
+const MAX_QUEUED_BYTES: usize = 1 << 20;
+
+/// How long the end of the program waits for lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Starts logging to stderr, until the result is dropped.
+pub fn start(log: Log) -> io::Result<Flush> {
     let level = match log.level {
         LogLevel::Error => Level::ERROR,
         LogLevel::Warn => Level::WARN,
         LogLevel::Info => Level::INFO,
         LogLevel::Debug => Level::DEBUG,
     };
-    let builder = fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+    let queue = Arc::new(LogQueue::default());
+    let of_thread = Arc::clone(&queue);
+    let write = move || of_thread.write_to(&mut io::stderr(), log.format);
+    thread::Builder::new().name("log".to_owned()).spawn(write)?;
+    let builder = fmt().with_max_level(level).with_writer(Arc::clone(&queue)).with_target(false);
     // Fails only where a log was started before, which then goes on.
     match log.format {
         LogFormat::Json => drop(builder.json().flatten_event(true).try_init()),
         LogFormat::Text => drop(builder.with_ansi(false).try_init()),
+    }
+    Ok(Flush(queue))
+}
+
+/// When dropped, waits until what is queued is written, for [`FLUSH_TIMEOUT`] at most.
+#[must_use = "what is queued at the end of the program is lost without it"]
+#[derive(Debug)]
+pub struct Flush(Arc<LogQueue>);
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        let is_busy = |queued: &mut Queued| queued.is_writing || !queued.lines.is_empty();
+        drop(self.0.changed.wait_timeout_while(self.0.lock(), FLUSH_TIMEOUT, is_busy));
+    }
+}
+
+/// Lines between those who log and the thread that writes.
+#[derive(Debug, Default)]
+struct LogQueue {
+    queued: Mutex<Queued>,
+    /// Signalled when the thread is idle and there is a line, and when it becomes idle.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queued {
+    lines: Vec<u8>,
+    /// How many lines were dropped since that was last said.
+    dropped: u64,
+    is_writing: bool,
+}
+
+impl LogQueue {
+    fn lock(&self) -> MutexGuard<'_, Queued> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what is queued, for as long as the program runs.
+    fn write_to(&self, out: &mut impl Write, format: LogFormat) {
+        let mut lines = Vec::new();
+        loop {
+            let dropped = self.next(&mut lines);
+            let mut lost = 0;
+            for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                lost += u64::from(out.write_all(line).is_err());
+            }
+            if dropped > 0 && out.write_all(report(format, dropped).as_bytes()).is_err() {
+                lost += dropped;
+            }
+            lines.clear();
+            self.lock().dropped += lost;
+        }
+    }
+
+    /// Waits for lines and takes all of them, and how many were dropped.
+    fn next(&self, lines: &mut Vec<u8>) -> u64 {
+        let mut queued = self.lock();
+        if queued.lines.is_empty() {
+            queued.is_writing = false;
+            self.changed.notify_all();
+            let waited = self.changed.wait_while(queued, |queued| queued.lines.is_empty());
+            queued = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        queued.is_writing = true;
+        mem::swap(lines, &mut queued.lines);
+        mem::take(&mut queued.dropped)
+    }
+}
+
+impl Write for &LogQueue {
+    /// The logger writes a whole line at once.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut queued = self.lock();
+        if queued.lines.len() + line.len() > MAX_QUEUED_BYTES {
+            queued.dropped += 1;
+            return Ok(line.len());
+        }
+        queued.lines.extend_from_slice(line);
+        if !queued.is_writing {
+            self.changed.notify_all();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The line that says how many lines are missing before it.
+fn report(format: LogFormat, dropped: u64) -> String {
+    let mut time = String::new();
+    if SystemTime.format_time(&mut Writer::new(&mut time)).is_err() {
+        // Without its time the line still says what matters.
+        time.clear();
+    }
+    match format {
+        LogFormat::Json => format!(
+            "{{\"timestamp\":\"{time}\",\"level\":\"WARN\",\"message\":\"{dropped} log lines were dropped\",\"dropped\":{dropped}}}\n"
+        ),
+        LogFormat::Text => format!("{time}  WARN {dropped} log lines were dropped dropped={dropped}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// Hands over what is written to it, and is as slow as its reader: each write waits for a permit.
+    struct SlowOutput {
+        permits: Receiver<()>,
+        written: Sender<String>,
+    }
+
+    impl Write for SlowOutput {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.permits.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+            drop(self.written.send(String::from_utf8_lossy(line).into_owned()));
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_beyond_the_queue_are_dropped_and_counted_once() {
+        let (permit, permits) = channel();
+        let (written, lines) = channel();
+        let queue = Arc::new(LogQueue::default());
+        let line = "x".repeat(1_023) + "\n";
+        // The queue holds 1,024 of them.
+        for _ in 0..1_500 {
+            (&*queue).write_all(line.as_bytes()).unwrap();
+        }
+        let of_thread = Arc::clone(&queue);
+        thread::spawn(move || of_thread.write_to(&mut SlowOutput { permits, written }, LogFormat::Json));
+        for _ in 0..1_025 {
+            permit.send(()).unwrap();
+        }
+        for _ in 0..1_024 {
+            assert_eq!(lines.recv().unwrap(), line);
+        }
+        let report: serde_json::Value = serde_json::from_str(&lines.recv().unwrap()).unwrap();
+        assert_eq!(report["message"], "476 log lines were dropped");
+        // It goes on, and does not repeat it.
+        (&*queue).write_all(b"next\n").unwrap();
+        permit.send(()).unwrap();
+        assert_eq!(lines.recv().unwrap(), "next\n");
+    }
+
+    #[test]
+    fn the_end_waits_for_what_is_queued_but_not_for_ever() {
+        let (permit, permits) = channel();
+        let (written, lines) = channel();
+        let queue = Arc::new(LogQueue::default());
+        let of_thread = Arc::clone(&queue);
+        thread::spawn(move || of_thread.write_to(&mut SlowOutput { permits, written }, LogFormat::Text));
+        (&*queue).write_all(b"last words\n").unwrap();
+        permit.send(()).unwrap();
+        drop(Flush(Arc::clone(&queue)));
+        assert_eq!(lines.try_recv().unwrap(), "last words\n");
+        // Nobody reads this one.
+        (&*queue).write_all(b"unheard\n").unwrap();
+        drop(Flush(queue));
+        assert!(lines.try_recv().is_err());
     }
 }

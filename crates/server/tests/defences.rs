@@ -285,6 +285,112 @@ async fn a_key_that_is_revoked_on_one_node_ends_all_that_it_holds_on_another() {
     second.stop();
 }
 
+/// Sends a request, then ends the sending side if asked to, and returns everything that comes for so long.
+async fn raw(gateway: &Gateway, request: &str, half_close: bool, longest: Duration) -> String {
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    if half_close {
+        stream.shutdown().await.unwrap();
+    }
+    all_of(&mut stream, longest).await.0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_nothing_more_to_send_still_gets_its_answer() {
+    let gateway = Gateway::start(On::Sqlite);
+    let enforcer = client(&gateway, "acme", "enforcer");
+    let head = format!("host: g\r\nauthorization: Bearer {}\r\n", enforcer.key.as_ref().unwrap());
+    let longest = Duration::from_secs(5);
+    let status = format!("GET /v1/status HTTP/1.1\r\n{head}\r\n");
+    let answer = raw(&gateway, &status, true, longest).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    let body = submission("r", "robot", "ada").to_string();
+    let length = body.len();
+    let submit = format!("POST /v1/artifacts HTTP/1.1\r\n{head}content-length: {length}\r\n\r\n{body}");
+    let answer = raw(&gateway, &submit, true, longest).await;
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer:?}");
+    // A body that breaks off is none.
+    let answer = raw(&gateway, &submit[..submit.len() - 1], true, longest).await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_whose_clients_end_their_side_make_room_for_others() {
+    let gateway = Gateway::start_with_files(600);
+    let approver = client(&gateway, "acme", "approver");
+    let key = approver.key.as_deref().unwrap();
+    let stream =
+        async |number| ask_for_stream(gateway.address, key, &format!("/v1/sse/approvers/a{number}")).await;
+    // As many as one tenant may hold.
+    let mut held = Vec::new();
+    for number in 0..225 {
+        let (stream, status) = stream(number).await;
+        assert_eq!(status, 200);
+        held.push(stream);
+    }
+    assert_eq!(stream(225).await.1, 429);
+    for stream in &mut held {
+        stream.shutdown().await.unwrap();
+    }
+    let again = async { while stream(225).await.1 != 200 {} };
+    timeout(Duration::from_secs(10), again).await.expect("those who left still count");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_is_asked_for_only_after_its_sender_is_admitted() {
+    let gateway = Gateway::start(On::Sqlite);
+    let enforcer = client(&gateway, "acme", "enforcer");
+    let key = enforcer.key.as_ref().unwrap();
+    let begin = |path: &str, head: &str| {
+        let body = submission("r", "robot", "ada").to_string();
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: g\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n{head}\r\n"
+        );
+        (head, body)
+    };
+    let rejected = [
+        ("/v1/artifacts", String::new(), "401"),
+        ("/v1/artifacts", "authorization: Bearer csk_made_up\r\n".to_owned(), "401"),
+        ("/v1/decisions", format!("authorization: Bearer {key}\r\n"), "403"),
+        ("/nothing", format!("authorization: Bearer {key}\r\n"), "404"),
+    ];
+    for (path, head, status) in rejected {
+        let (head, _) = begin(path, &head);
+        let started = Instant::now();
+        let answer = raw(&gateway, &head, false, Duration::from_secs(5)).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path} {answer}");
+        assert!(answer.contains("connection: close"), "{path} {answer}");
+        assert!(started.elapsed() < Duration::from_secs(4), "{path} is kept open");
+    }
+    let (head, body) =
+        begin("/v1/artifacts", &format!("authorization: Bearer {key}\r\nconnection: close\r\n"));
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).await.unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let (answer, _) = all_of(&mut stream, Duration::from_secs(5)).await;
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_names_its_host_once() {
+    let gateway = Gateway::start(On::Sqlite);
+    for (head, status) in [
+        ("HTTP/1.1\r\n", "400"),
+        ("HTTP/1.1\r\nhost: g\r\nhost: h\r\n", "400"),
+        ("HTTP/1.1\r\nhost: g\r\nconnection: close\r\n", "200"),
+        ("HTTP/1.0\r\n", "200"),
+    ] {
+        let request = format!("GET /healthz {head}\r\n");
+        let answer = raw(&gateway, &request, false, Duration::from_secs(5)).await;
+        assert!(answer.get(9..12) == Some(status), "{head:?} {answer}");
+        assert!(status == "200" || answer.contains("connection: close"), "{answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gateway_is_still_there_after_nonsense() {
     let gateway = Gateway::start(On::Sqlite);

@@ -4,7 +4,12 @@
 
 mod support;
 
-use std::time::Duration;
+use std::{
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    process::{Child, ChildStderr, Stdio},
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use hyper::Method;
@@ -12,9 +17,13 @@ use serde_json::json;
 use support::{
     client::{Client, exchange},
     messages::{approval, envelope, submission},
-    process::{Dev, Gateway, On, program},
+    process::{Dev, Gateway, On, program, signal},
 };
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, sleep, timeout},
+};
 
 fn clients(gateway: &Gateway) -> (Client, Client) {
     let enforcer = Client::new(gateway.address, &gateway.key("acme", "enforcer", None));
@@ -115,7 +124,15 @@ async fn a_store_that_goes_away_is_503_and_comes_back_by_itself() {
     let body = submission("during", "robot", "ada").to_string();
     let refused = enforcer.post("/v1/artifacts", &body).await.refuse(503, "PROTO_ERR_UNAVAILABLE");
     assert_eq!((refused.header("retry-after"), &refused.body()["retryable"]), ("1", &json!(true)));
-    enforcer.without_key().get("/readyz").await.expect(503);
+    let becomes = async |status| {
+        let asked = async {
+            while enforcer.without_key().get("/readyz").await.status != status {
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        timeout(Duration::from_secs(15), asked).await.is_ok()
+    };
+    assert!(becomes(503).await, "still ready");
     enforcer.without_key().get("/healthz").await.expect(200);
     gateway.postgres.as_mut().unwrap().start_again();
     let back = timeout(Duration::from_secs(30), async {
@@ -124,6 +141,7 @@ async fn a_store_that_goes_away_is_503_and_comes_back_by_itself() {
         }
     });
     back.await.expect("it comes back");
+    assert!(becomes(200).await, "not ready again");
     assert_eq!(enforcer.get("/v1/exchanges/before").await.expect(200).body()["state"], "pendingApproval");
 }
 
@@ -301,13 +319,12 @@ async fn two_gateways_on_one_postgres_answer_each_others_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_says_nothing_or_too_much_is_let_go() {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let gateway = Gateway::start(On::Sqlite);
     for text in [
         "GET / HTTP/1.1\r\n".to_owned() + &"x: y\r\n".repeat(100) + "\r\n",
         format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20)),
     ] {
-        let mut stream = tokio::net::TcpStream::connect(gateway.address).await.unwrap();
+        let mut stream = TcpStream::connect(gateway.address).await.unwrap();
         drop(stream.write_all(text.as_bytes()).await);
         let mut answer = Vec::new();
         let ended = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
@@ -321,4 +338,68 @@ async fn a_client_that_says_nothing_or_too_much_is_let_go() {
     let alive =
         hyper::Request::get("/healthz").header("host", "g").body(http_body_util::Full::default()).unwrap();
     assert_eq!(exchange(gateway.address, alive).await.unwrap().status, 200);
+}
+
+/// A gateway that logs each request to a pipe, with the end of the pipe that nobody reads yet.
+fn start_with_unread_log() -> (Child, ChildStderr, SocketAddr) {
+    let mut child = program()
+        .args(["dev", "--json", "--verbose", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = started["url"].as_str().unwrap().strip_prefix("http://").unwrap().parse().unwrap();
+    let log = child.stderr.take().unwrap();
+    (child, log, address)
+}
+
+/// So many requests over one connection, and whether all of them were answered.
+async fn requests(address: SocketAddr, count: usize) -> bool {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let (mut reading, mut writing) = stream.split();
+    let last = "GET /nothing HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n";
+    let text = "GET /nothing HTTP/1.1\r\nhost: g\r\n\r\n".repeat(count - 1) + last;
+    let mut answers = Vec::new();
+    let both = async { tokio::join!(writing.write_all(text.as_bytes()), reading.read_to_end(&mut answers)) };
+    drop(timeout(Duration::from_mins(1), both).await);
+    String::from_utf8_lossy(&answers).matches("HTTP/1.1 404").count() == count
+}
+
+async fn is_alive(address: SocketAddr) -> bool {
+    let request = hyper::Request::get("/healthz").header("host", "g");
+    let answer = exchange(address, request.body(http_body_util::Full::default()).unwrap());
+    matches!(timeout(Duration::from_secs(5), answer).await, Ok(Ok(answer)) if answer.status == 200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_holds_up_no_request_and_says_later_what_it_dropped() {
+    let (mut child, log, address) = start_with_unread_log();
+    // Many times what the pipe and the queue hold.
+    let all = join_all((0..30).map(|_| requests(address, 1_000))).await;
+    let alive = is_alive(address).await;
+    let said = std::thread::spawn(move || {
+        let lines = BufReader::new(log).lines().map_while(Result::ok);
+        lines.filter(|line| line.contains("log lines were dropped")).collect::<Vec<_>>()
+    });
+    // What comes now is written again.
+    let after = requests(address, 1).await;
+    signal(child.id(), "TERM");
+    let ended = child.wait().unwrap();
+    let said = said.join().unwrap();
+    assert_eq!(all.iter().filter(|answered| **answered).count(), 30, "connections on which all was answered");
+    assert!(alive && after && ended.success(), "{alive} {after} {ended}");
+    assert_eq!(said.len(), 1, "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_whose_reader_is_gone_fails_no_request() {
+    let (mut child, log, address) = start_with_unread_log();
+    drop(log);
+    let answered = requests(address, 100).await;
+    let alive = is_alive(address).await;
+    signal(child.id(), "TERM");
+    assert!(answered && alive && child.wait().unwrap().success());
 }

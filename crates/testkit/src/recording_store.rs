@@ -1,8 +1,8 @@
-//! A store that records the changes committed through it, and whose reads can be made to fail.
+//! A store that records the changes committed through it, counts all calls, and whose reads can be made to fail.
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
@@ -18,11 +18,17 @@ pub struct RecordingStore {
     inner: Arc<dyn Store>,
     committed: Mutex<Vec<Change>>,
     loads_fail: AtomicBool,
+    calls: AtomicU64,
 }
 
 impl RecordingStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, committed: Mutex::default(), loads_fail: AtomicBool::new(false) })
+        Arc::new(Self {
+            inner,
+            committed: Mutex::default(),
+            loads_fail: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+        })
     }
 
     /// Whether every load from now on fails, as with a store that is unavailable.
@@ -34,6 +40,16 @@ impl RecordingStore {
     pub fn take_committed(&self) -> Vec<Change> {
         std::mem::take(&mut self.committed.lock().unwrap())
     }
+
+    /// How often the store was called, for reads or writes.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn counted(&self) -> &dyn Store {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.inner.as_ref()
+    }
 }
 
 #[async_trait]
@@ -42,12 +58,12 @@ impl Store for RecordingStore {
         if self.loads_fail.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("the test says so"));
         }
-        self.inner.load(tenant, keys).await
+        self.counted().load(tenant, keys).await
     }
 
     async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
         let copy = change.clone();
-        let outcome = self.inner.commit(change).await;
+        let outcome = self.counted().commit(change).await;
         if matches!(outcome, Ok(Outcome::Committed { .. })) {
             self.committed.lock().unwrap().push(copy);
         }
@@ -55,11 +71,11 @@ impl Store for RecordingStore {
     }
 
     async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        self.inner.payloads(tenant, ids).await
+        self.counted().payloads(tenant, ids).await
     }
 
     async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
-        self.inner.deliveries(tenant, query).await
+        self.counted().deliveries(tenant, query).await
     }
 
     async fn deliveries_by_subject(
@@ -67,11 +83,11 @@ impl Store for RecordingStore {
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        self.inner.deliveries_by_subject(tenant, subject).await
+        self.counted().deliveries_by_subject(tenant, subject).await
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
-        self.inner.heads(mailboxes).await
+        self.counted().heads(mailboxes).await
     }
 
     async fn scan(
@@ -81,18 +97,18 @@ impl Store for RecordingStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
-        self.inner.scan(tenant, kind, after, limit).await
+        self.counted().scan(tenant, kind, after, limit).await
     }
 
     async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        self.inner.due(limit).await
+        self.counted().due(limit).await
     }
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.inner.sweep_orphans(before, limit).await
+        self.counted().sweep_orphans(before, limit).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.inner.now().await
+        self.counted().now().await
     }
 }

@@ -67,7 +67,7 @@ impl Dev {
             ..Config::default()
         };
         config.check()?;
-        telemetry::start(config.log);
+        let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
         let listener = listen(config.listen).await?;
         let started = started(&gateway, listener.local_addr()?).await?;

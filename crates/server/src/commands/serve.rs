@@ -31,7 +31,7 @@ impl Serve {
         config.listen = self.listen.unwrap_or(config.listen);
         config.data = self.data.unwrap_or(config.data);
         config.check()?;
-        telemetry::start(config.log);
+        let _flush = telemetry::start(config.log)?;
         let app = assemble::app(&config, assemble::gateway(&config).await?)?;
         let listener = listen(config.listen).await?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");

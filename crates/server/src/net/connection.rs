@@ -11,7 +11,14 @@ use std::{
 
 use axum::{Router, body::Body};
 use bytes::Buf as _;
-use hyper::{Request, Uri, body::Incoming, server::conn::http1, service::service_fn};
+use futures_util::future::{Either, ready};
+use hyper::{
+    Request, Response, StatusCode, Uri, Version,
+    body::Incoming,
+    header::{CONNECTION, HOST, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -58,11 +65,16 @@ async fn http(
         without_trailing_slash(&mut request);
         request.extensions_mut().insert(client);
         request.extensions_mut().insert(for_requests.clone());
-        router.clone().oneshot(request.map(Body::new))
+        match names_host(&request) {
+            true => Either::Left(router.clone().oneshot(request.map(Body::new))),
+            false => Either::Right(ready(Ok(malformed()))),
+        }
     });
     let io = TokioIo::new(ReplayStream { read: socket.read, stream: socket.stream, stalled: None });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).half_close(false);
+    // A client may end its sending side and still read the answer. One that is gone is noticed by what waits for long,
+    // which is out of HTTP, and by the answer that can't be written.
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).half_close(true);
     builder.max_headers(64).max_header_size(MAX_HEAD_BYTES).max_buf_size(MAX_READ_BYTES);
     let mut connection = builder.serve_connection(io, service);
     let mut draining = pin!(drain.begun());
@@ -97,6 +109,20 @@ async fn http(
         false => [parts.read_buf, io.read].concat().into(),
     };
     Some(handler(Socket { stream: io.stream, read }))
+}
+
+/// Whether the request names its host exactly once, as HTTP/1.1 demands: what is between client and gateway may choose
+/// by it.
+fn names_host<B>(request: &Request<B>) -> bool {
+    request.version() != Version::HTTP_11 || request.headers().get_all(HOST).iter().count() == 1
+}
+
+/// As hyper answers what is not HTTP: no route has been chosen, which would say how errors are written.
+fn malformed() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// A path with a slash at its end is the path without.

@@ -1,6 +1,7 @@
 //! Discards the rest of a body that no handler read, so that the client can read the answer.
 //!
-//! A server that answers and closes while the client still sends makes the client's system discard the answer.
+//! A server that answers and closes while the client still sends makes the client's system discard the answer. A client
+//! that waits for `100 Continue` sends nothing: reading its body would ask it to.
 
 use std::{
     pin::Pin,
@@ -9,7 +10,13 @@ use std::{
     time::Duration,
 };
 
-use axum::{body::Body, extract::Request, middleware::Next, response::Response};
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, header},
+    middleware::Next,
+    response::Response,
+};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
@@ -19,16 +26,29 @@ use tokio::time::timeout;
 const MAX_DISCARDED_BYTES: usize = 8 << 20;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
-type Left = Arc<Mutex<Option<Body>>>;
+/// What a reader left of a body, and whether it had asked for any of it.
+struct Rest {
+    body: Body,
+    is_begun: bool,
+}
+
+type Left = Arc<Mutex<Option<Rest>>>;
 
 /// Middleware: discards what the handler left of the body.
 pub(crate) async fn discard_unread_body(request: Request, next: Next) -> Response {
+    let expect = request.headers().get(header::EXPECT).map(HeaderValue::as_bytes);
+    let waits_for_continue = expect.is_some_and(|expect| expect.eq_ignore_ascii_case(b"100-continue"));
     let left = Left::default();
-    let returning = Arc::clone(&left);
-    let response =
-        next.run(request.map(|body| Body::new(Returned { body: Some(body), to: returning }))).await;
-    let body = left.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(mut body) = body {
+    let to = Arc::clone(&left);
+    let returned = request.map(|body| Body::new(Returned { body: Some(body), is_begun: false, to }));
+    let mut response = next.run(returned).await;
+    let rest = left.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(Rest { mut body, is_begun }) = rest {
+        if waits_for_continue && !is_begun {
+            // Whether the body follows is not known, so the next request can't be found.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
         let discard = async {
             let mut read = 0;
             while let Some(Ok(frame)) = body.frame().await {
@@ -47,6 +67,7 @@ pub(crate) async fn discard_unread_body(request: Request, next: Next) -> Respons
 /// A body that is returned when its reader drops it before its end.
 struct Returned {
     body: Option<Body>,
+    is_begun: bool,
     to: Left,
 }
 
@@ -58,6 +79,7 @@ impl HttpBody for Returned {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.is_begun = true;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = std::task::ready!(Pin::new(body).poll_frame(context));
         if !matches!(frame, Some(Ok(_))) {
@@ -78,7 +100,8 @@ impl HttpBody for Returned {
 impl Drop for Returned {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) {
-            *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+            let rest = Rest { body, is_begun: self.is_begun };
+            *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
         }
     }
 }

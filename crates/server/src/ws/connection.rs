@@ -161,7 +161,7 @@ impl WsConnection {
         let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
         let fetched = self.app.gateway.message(&self.subscriber.tenant, &item.delivery).await;
         drop(permit);
-        let Ok(message) = fetched else { return Err(STORE_UNAVAILABLE) };
+        let message = fetched.map_err(SubscriptionEnded::Store)?;
         let place = (item.source, item.delivery.number);
         let Some(message) = message else {
             session.done_with(place);
