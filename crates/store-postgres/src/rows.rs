@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use countersign_core::store::{Delivery, Due, Key, Kind, Mailbox, PayloadId, Record, StoreError};
-use countersign_wire::timestamp::Timestamp;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio_postgres::{Row, types::FromSql};
 
 /// PostgreSQL's integers are signed; numbers and versions never reach the sign bit.
@@ -28,6 +28,12 @@ fn key(row: &Row, kind: &str, id: &str) -> Result<Key, StoreError> {
     let kind = Kind::from_number(number)
         .ok_or_else(|| StoreError::corrupt(format!("unknown record kind {number}")))?;
     Ok(Key { kind, id: get(row, id)? })
+}
+
+/// The record's tenant and key.
+pub(crate) fn record_key(row: &Row) -> Result<(TenantId, Key), StoreError> {
+    let tenant: &str = get(row, "tenant")?;
+    Ok((tenant.parse().map_err(StoreError::corrupt)?, key(row, "kind", "id")?))
 }
 
 pub(crate) fn record(row: &Row) -> Result<Record, StoreError> {
@@ -59,9 +65,8 @@ pub(crate) fn delivery_and_mailbox(row: &Row) -> Result<(Mailbox, Delivery), Sto
 }
 
 pub(crate) fn due(row: &Row) -> Result<Due, StoreError> {
-    let tenant: &str = get(row, "tenant")?;
-    let tenant = tenant.parse().map_err(StoreError::corrupt)?;
-    Ok(Due { tenant, at: timestamp(row, "at")?, key: key(row, "kind", "id")? })
+    let (tenant, key) = record_key(row)?;
+    Ok(Due { tenant, at: timestamp(row, "at")?, key })
 }
 
 pub(crate) fn payload_id(bytes: &[u8]) -> Result<PayloadId, StoreError> {

@@ -104,10 +104,10 @@ impl Writer {
             _ => Session::open(&self.connector).await.map_err(AttemptError::Unavailable)?,
         };
         let (client, statements) = (&session.client, &session.statements);
-        let keys = plan::keys_to_lock(jobs);
+        let named = plan::named_records(jobs);
         let pending_payloads: Vec<PayloadId> =
             jobs.iter().flat_map(|job| job.pending_payloads.iter().copied()).collect();
-        let begun = match commit::begin(client, statements, &keys, &pending_payloads).await {
+        let begun = match commit::begin(client, statements, &named, &pending_payloads).await {
             Ok(begun) => begun,
             Err(error) => {
                 self.roll_back(session).await;
@@ -115,7 +115,7 @@ impl Writer {
             }
         };
         let now = begun.now;
-        let plan = plan::plan(jobs, &begun.locked, &begun.swept, now);
+        let plan = plan::plan(jobs, begun);
         match commit::write_and_commit(client, statements, &plan.writes, now).await {
             CommitResult::Committed(_) if session.in_doubt.swap(false, Ordering::Relaxed) => {
                 Err(AttemptError::OutcomeUnknown)
@@ -150,10 +150,9 @@ impl Session {
     }
 }
 
-/// Another node inserted the same key, or locked in another order.
+/// The connection failed, or another node locked in another order.
 fn is_retryable(error: &tokio_postgres::Error) -> bool {
-    let retryable = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED];
-    error.code().is_none_or(|code| retryable.contains(code))
+    error.code().is_none_or(|code| *code == SqlState::T_R_DEADLOCK_DETECTED)
 }
 
 fn outcomes(plan: Plan, counters: &Counters, now: Timestamp) -> Vec<Result<Outcome, StoreError>> {
