@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use countersign_core::store::PayloadId;
+use countersign_core::store::{PayloadId, StoreError, error_chain};
 use countersign_wire::timestamp::Timestamp;
 use futures_util::future::join_all;
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
@@ -10,9 +10,29 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 use crate::{
     columns::{self, Columns},
     plan::{Begun, IfMissing, LockedRecords, MailboxName, NamedRecords, ReservedRecords, Writes},
-    rows::{payload_id, payload_id_column, record, record_key, to_u64},
+    rows::{count, get, payload_id, payload_id_column, record, record_key, timestamp},
     statements::Statements,
 };
+
+/// Why the first round trip failed. Nothing was written.
+#[derive(Debug)]
+pub(crate) enum BeginError {
+    Engine(Error),
+    /// The server's answer can't be decoded.
+    Answer(StoreError),
+}
+
+impl From<Error> for BeginError {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<StoreError> for BeginError {
+    fn from(error: StoreError) -> Self {
+        Self::Answer(error)
+    }
+}
 
 /// The first round trip: begins a transaction, locks or reserves the records that the batch names, and reads the clock.
 pub(crate) async fn begin(
@@ -20,7 +40,7 @@ pub(crate) async fn begin(
     statements: &Statements,
     named: &NamedRecords,
     pending_payloads: &[PayloadId],
-) -> Result<Begun, Error> {
+) -> Result<Begun, BeginError> {
     let any_to_reserve = named.values().any(|if_missing| *if_missing != IfMissing::Ignore);
     let reserve_records = async {
         match any_to_reserve {
@@ -50,32 +70,25 @@ pub(crate) async fn begin(
     begun?;
     let mut reserved = ReservedRecords::new();
     for row in inserted? {
-        if let Ok(key) = record_key(&row)
-            && let Some(if_missing) = named.get(&key)
-        {
-            let draft = match if_missing {
-                IfMissing::Draft(content) => Some(content.clone()),
-                IfMissing::Ignore | IfMissing::Reserve => None,
-            };
-            reserved.insert(key, draft);
-        }
+        let key = record_key(&row)?;
+        let draft = match named.get(&key) {
+            Some(IfMissing::Draft(content)) => Some(content.clone()),
+            Some(IfMissing::Ignore | IfMissing::Reserve) | None => None,
+        };
+        reserved.insert(key, draft);
     }
     let mut locked = LockedRecords::new();
     for row in records? {
-        if let (Ok(key), Ok(record)) = (record_key(&row), record(&row))
-            && !reserved.contains_key(&key)
-        {
-            locked.insert(key, (record.version, record.content));
+        let key = record_key(&row)?;
+        if !reserved.contains_key(&key) {
+            locked.insert(key, record(&row).map(|record| (record.version, record.content)));
         }
     }
     let mut swept: HashSet<PayloadId> = pending_payloads.iter().copied().collect();
     for row in payloads? {
-        let id: &[u8] = row.try_get(0)?;
-        if let Ok(id) = payload_id(id) {
-            swept.remove(&id);
-        }
+        swept.remove(&payload_id(get(&row, "id")?)?);
     }
-    Ok(Begun { locked, reserved, swept, now: Timestamp::from_unix_micros(now?.try_get(0)?) })
+    Ok(Begun { locked, reserved, swept, now: timestamp(&now?, "now")? })
 }
 
 async fn query(client: &Client, statement: &Statement, columns: &Columns) -> Result<Vec<Row>, Error> {
@@ -109,7 +122,16 @@ pub(crate) async fn write_and_commit(
     let mut counters = Counters::new();
     for result in results {
         match result {
-            Ok(rows) => counters.extend(rows.iter().filter_map(counter)),
+            Ok(rows) => match rows.iter().map(counter).collect::<Result<Vec<_>, _>>() {
+                Ok(more) => counters.extend(more),
+                Err(error) => {
+                    tracing::error!(
+                        error = error_chain(&error),
+                        "the number of a delivery can't be decoded; the outcome of its batch is unknown"
+                    );
+                    return CommitResult::Unknown;
+                }
+            },
             // After a rejected statement, COMMIT rolls the transaction back.
             Err(error) if error.as_db_error().is_some() => return CommitResult::Rejected(error),
             Err(_) => return CommitResult::Unknown,
@@ -121,8 +143,8 @@ pub(crate) async fn write_and_commit(
     }
 }
 
-fn counter(row: &Row) -> Option<(MailboxName, u64)> {
-    let tenant: &str = row.try_get("tenant").ok()?;
-    let counter: i64 = row.try_get("counter").ok()?;
-    Some(((tenant.parse().ok()?, row.try_get("name").ok()?), to_u64(counter)))
+fn counter(row: &Row) -> Result<(MailboxName, u64), StoreError> {
+    let tenant: &str = get(row, "tenant")?;
+    let tenant = tenant.parse().map_err(StoreError::corrupt)?;
+    Ok(((tenant, get(row, "name")?), count(row, "counter")?))
 }

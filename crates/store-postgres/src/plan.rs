@@ -41,8 +41,9 @@ pub(crate) enum IfMissing {
     Draft(Bytes),
 }
 
-/// The existing records that a batch names: version and content, locked.
-pub(crate) type LockedRecords = HashMap<RecordKey, (u64, Bytes)>;
+/// The existing records that a batch names: version and content, locked. A record that can't be decoded fails the changes
+/// that name it.
+pub(crate) type LockedRecords = HashMap<RecordKey, Result<(u64, Bytes), StoreError>>;
 
 /// The records that the first round trip has inserted, with what it has inserted; `None` for an empty row.
 pub(crate) type ReservedRecords = BTreeMap<RecordKey, Option<Bytes>>;
@@ -174,6 +175,8 @@ pub(crate) fn plan(jobs: &[Job], begun: Begun) -> Plan {
             PlannedOutcome::Failed(StoreError::unavailable(
                 "a pending payload waited too long for its commit and was swept",
             ))
+        } else if let Some(error) = overlay.undecodable(change) {
+            PlannedOutcome::Failed(error)
         } else if change.guards.iter().all(|guard| overlay.is_satisfied(&change.tenant, guard, now)) {
             let first = plan.writes.deliveries.len();
             overlay.apply(change);
@@ -202,8 +205,14 @@ impl BatchOverlay<'_> {
         let key = (tenant.clone(), key.clone());
         match self.changed.get(&key) {
             Some(changed) => changed.as_ref(),
-            None => self.locked.get(&key),
+            None => self.locked.get(&key)?.as_ref().ok(),
         }
+    }
+
+    fn undecodable(&self, change: &Change) -> Option<StoreError> {
+        let guarded = change.guards.iter().filter_map(Guard::key);
+        let mut named = guarded.chain(change.puts.iter().map(|put| &put.key)).chain(&change.deletes);
+        named.find_map(|key| self.locked.get(&(change.tenant.clone(), key.clone()))?.as_ref().err().cloned())
     }
 
     fn is_satisfied(&self, tenant: &TenantId, guard: &Guard, now: Timestamp) -> bool {

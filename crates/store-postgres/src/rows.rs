@@ -10,13 +10,15 @@ pub(crate) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn to_u64(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
 /// A value that can't be decoded is [`StoreError::Corrupt`].
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, StoreError> {
     row.try_get(column).map_err(StoreError::corrupt)
+}
+
+/// A number or version; a negative one is [`StoreError::Corrupt`].
+pub(crate) fn count(row: &Row, column: &str) -> Result<u64, StoreError> {
+    let number: i64 = get(row, column)?;
+    u64::try_from(number).map_err(|_| StoreError::corrupt(format!("{column} is negative")))
 }
 
 pub(crate) fn timestamp(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
@@ -40,7 +42,7 @@ pub(crate) fn record(row: &Row) -> Result<Record, StoreError> {
     let content: Vec<u8> = get(row, "content")?;
     Ok(Record {
         key: key(row, "kind", "id")?,
-        version: to_u64(get(row, "version")?),
+        version: count(row, "version")?,
         content: Bytes::from(content),
     })
 }
@@ -49,7 +51,7 @@ pub(crate) fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     let msg_id: &str = get(row, "msg_id")?;
     let msg_type: &str = get(row, "msg_type")?;
     Ok(Delivery {
-        number: to_u64(get(row, "number")?),
+        number: count(row, "number")?,
         msg_id: msg_id.parse().map_err(StoreError::corrupt)?,
         msg_type: msg_type.parse().map_err(StoreError::corrupt)?,
         subject: key(row, "subject_kind", "subject_id")?,

@@ -19,7 +19,7 @@ pub(crate) const RESERVE_RECORDS: &str = "INSERT INTO record (tenant, kind, id, 
 pub(crate) const READ_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version, r.content \
     FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) CROSS JOIN LATERAL \
     (SELECT * FROM record r WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id LIMIT 1) r";
-const NOW: &str = "SELECT gateway_now()";
+const NOW: &str = "SELECT gateway_now() AS now";
 const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
 pub(crate) const UPDATE_RECORDS: &str = "UPDATE record r SET version = k.version, content = k.content \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \
@@ -61,11 +61,13 @@ const DELETE_DUE: &str = "DELETE FROM due d \
 const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
     SELECT tenant, $5::bigint, kind, id, event \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, event)";
-/// Runs last and locks the counters in order, so that numbers are assigned in commit order.
+/// Runs last and locks the counters in order, so that numbers are assigned in commit order. A counter that is negative,
+/// which it never is unless somebody has damaged it, becomes NULL, which the table refuses: the change fails.
 const INSERT_DELIVERIES: &str = "WITH counted AS ( \
         INSERT INTO mailbox (tenant, name, counter) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) \
-        ON CONFLICT (tenant, name) DO UPDATE SET counter = mailbox.counter + excluded.counter \
+        ON CONFLICT (tenant, name) DO UPDATE \
+            SET counter = CASE WHEN mailbox.counter >= 0 THEN mailbox.counter + excluded.counter END \
         RETURNING tenant, name, counter), \
     inserted AS ( \
         INSERT INTO delivery \
