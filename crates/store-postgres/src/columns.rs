@@ -6,7 +6,7 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio_postgres::{Statement, types::ToSql};
 
 use crate::{
-    plan::{MarkKey, RecordKey, RemovalBySubject, Writes},
+    plan::{IfMissing, MarkKey, NEW, NamedRecords, RecordKey, RemovalBySubject, Writes},
     rows::{payload_id_bytes, payload_id_column, to_i64},
     statements::Statements,
 };
@@ -21,13 +21,9 @@ pub(crate) fn batch<'s>(
     now: Timestamp,
 ) -> Vec<(&'s Statement, Columns)> {
     let now = now.unix_micros();
-    let absent = &writes.absent_records;
     let marks: Vec<_> = writes.marks.iter().collect();
     let mut batch = Batch(Vec::new());
-    batch.add(&statements.insert_records, &writes.new_records, record_columns);
     batch.add(&statements.update_records, &writes.changed_records, record_columns);
-    batch.add(&statements.insert_placeholders, absent, key_columns);
-    batch.add(&statements.delete_records, absent, key_columns);
     batch.add(&statements.delete_records, &writes.deleted_records, key_columns);
     batch.add(&statements.insert_payloads, &writes.payloads, payload_columns);
     batch.add(&statements.confirm_payloads, &writes.confirmed_payloads, |ids| {
@@ -69,9 +65,27 @@ where
     Box::new(rows.into_iter().map(value).collect::<Vec<T>>())
 }
 
-pub(crate) fn key_columns(keys: &[RecordKey]) -> Columns {
+fn key_columns(keys: &[RecordKey]) -> Columns {
     let keys: Vec<&RecordKey> = keys.iter().collect();
     key_ref_columns(&keys)
+}
+
+/// The keys alone, in lock order.
+pub(crate) fn named_columns(named: &NamedRecords) -> Columns {
+    let keys: Vec<&RecordKey> = named.keys().collect();
+    key_ref_columns(&keys)
+}
+
+/// The keys in lock order, each with what to insert if there is no such record.
+pub(crate) fn reserved_columns(named: &NamedRecords) -> Columns {
+    let mut columns = named_columns(named);
+    let draft = |if_missing: &IfMissing| match if_missing {
+        IfMissing::Ignore | IfMissing::Reserve => (0, Vec::new()),
+        IfMissing::Draft(content) => (to_i64(NEW), content.to_vec()),
+    };
+    columns.push(column(named.values(), |if_missing| draft(if_missing).0));
+    columns.push(column(named.values(), |if_missing| draft(if_missing).1));
+    columns
 }
 
 fn key_ref_columns(keys: &[&RecordKey]) -> Columns {

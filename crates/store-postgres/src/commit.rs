@@ -2,36 +2,56 @@
 
 use std::collections::{HashMap, HashSet};
 
-use countersign_core::store::PayloadId;
-use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use countersign_core::store::{PayloadId, StoreError, error_chain};
+use countersign_wire::timestamp::Timestamp;
 use futures_util::future::join_all;
-use tokio_postgres::{Client, Error, Row, types::ToSql};
+use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use crate::{
-    columns::{self, key_columns},
-    plan::{LockedRecords, MailboxName, RecordKey, Writes},
-    rows::{payload_id, payload_id_column, record, to_u64},
+    columns::{self, Columns},
+    plan::{Begun, IfMissing, LockedRecords, MailboxName, NamedRecords, ReservedRecords, Writes},
+    rows::{count, get, payload_id, payload_id_column, record, record_key, timestamp},
     statements::Statements,
 };
 
-/// What the first round trip found.
-pub(crate) struct Begun {
-    pub(crate) locked: LockedRecords,
-    /// Pending payloads that the sweeper has deleted.
-    pub(crate) swept: HashSet<PayloadId>,
-    /// The store's time, read after the locks were granted.
-    pub(crate) now: Timestamp,
+/// Why the first round trip failed. Nothing was written.
+#[derive(Debug)]
+pub(crate) enum BeginError {
+    Engine(Error),
+    /// The server's answer can't be decoded.
+    Answer(StoreError),
 }
 
-/// The first round trip: begins a transaction, locks the records that the batch names, and reads the clock.
+impl From<Error> for BeginError {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<StoreError> for BeginError {
+    fn from(error: StoreError) -> Self {
+        Self::Answer(error)
+    }
+}
+
+/// The first round trip: begins a transaction, locks or reserves the records that the batch names, and reads the clock.
 pub(crate) async fn begin(
     client: &Client,
     statements: &Statements,
-    keys: &[RecordKey],
+    named: &NamedRecords,
     pending_payloads: &[PayloadId],
-) -> Result<Begun, Error> {
-    let keys = key_columns(keys);
-    let keys: Vec<&(dyn ToSql + Sync)> = keys.iter().map(|column| &**column as _).collect();
+) -> Result<Begun, BeginError> {
+    let any_to_reserve = named.values().any(|if_missing| *if_missing != IfMissing::Ignore);
+    let reserve_records = async {
+        match any_to_reserve {
+            true => query(client, &statements.reserve_records, &columns::reserved_columns(named)).await,
+            false => Ok(Vec::new()),
+        }
+    };
+    let read_records = async {
+        let statement = if any_to_reserve { &statements.read_records } else { &statements.lock_records };
+        query(client, statement, &columns::named_columns(named)).await
+    };
     let payload_ids = payload_id_column(pending_payloads);
     let lock_payloads = async {
         match pending_payloads.is_empty() {
@@ -39,29 +59,41 @@ pub(crate) async fn begin(
             false => client.query(&statements.lock_pending_payloads, &[&payload_ids]).await,
         }
     };
-    let (begun, records, payloads, now) = tokio::join!(
+    let (begun, inserted, records, payloads, now) = tokio::join!(
         biased;
         client.batch_execute("BEGIN"),
-        client.query(&statements.lock_records, &keys),
+        reserve_records,
+        read_records,
         lock_payloads,
         client.query_one(&statements.now, &[]),
     );
     begun?;
+    let mut reserved = ReservedRecords::new();
+    for row in inserted? {
+        let key = record_key(&row)?;
+        let draft = match named.get(&key) {
+            Some(IfMissing::Draft(content)) => Some(content.clone()),
+            Some(IfMissing::Ignore | IfMissing::Reserve) | None => None,
+        };
+        reserved.insert(key, draft);
+    }
     let mut locked = LockedRecords::new();
     for row in records? {
-        let tenant: &str = row.try_get("tenant")?;
-        if let (Ok(tenant), Ok(record)) = (tenant.parse::<TenantId>(), record(&row)) {
-            locked.insert((tenant, record.key), (record.version, record.content));
+        let key = record_key(&row)?;
+        if !reserved.contains_key(&key) {
+            locked.insert(key, record(&row).map(|record| (record.version, record.content)));
         }
     }
     let mut swept: HashSet<PayloadId> = pending_payloads.iter().copied().collect();
     for row in payloads? {
-        let id: &[u8] = row.try_get(0)?;
-        if let Ok(id) = payload_id(id) {
-            swept.remove(&id);
-        }
+        swept.remove(&payload_id(get(&row, "id")?)?);
     }
-    Ok(Begun { locked, swept, now: Timestamp::from_unix_micros(now?.try_get(0)?) })
+    Ok(Begun { locked, reserved, swept, now: timestamp(&now?, "now")? })
+}
+
+async fn query(client: &Client, statement: &Statement, columns: &Columns) -> Result<Vec<Row>, Error> {
+    let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as _).collect();
+    client.query(statement, &columns).await
 }
 
 /// The newest number of each mailbox that the transaction delivered to.
@@ -85,15 +117,21 @@ pub(crate) async fn write_and_commit(
     now: Timestamp,
 ) -> CommitResult {
     let batch = columns::batch(statements, writes, now);
-    let executions = batch.iter().map(|(statement, columns)| async move {
-        let columns: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as _).collect();
-        client.query(*statement, &columns).await
-    });
+    let executions = batch.iter().map(|(statement, columns)| query(client, statement, columns));
     let (results, commit) = tokio::join!(biased; join_all(executions), client.batch_execute("COMMIT"));
     let mut counters = Counters::new();
     for result in results {
         match result {
-            Ok(rows) => counters.extend(rows.iter().filter_map(counter)),
+            Ok(rows) => match rows.iter().map(counter).collect::<Result<Vec<_>, _>>() {
+                Ok(more) => counters.extend(more),
+                Err(error) => {
+                    tracing::error!(
+                        error = error_chain(&error),
+                        "the number of a delivery can't be decoded; the outcome of its batch is unknown"
+                    );
+                    return CommitResult::Unknown;
+                }
+            },
             // After a rejected statement, COMMIT rolls the transaction back.
             Err(error) if error.as_db_error().is_some() => return CommitResult::Rejected(error),
             Err(_) => return CommitResult::Unknown,
@@ -105,8 +143,8 @@ pub(crate) async fn write_and_commit(
     }
 }
 
-fn counter(row: &Row) -> Option<(MailboxName, u64)> {
-    let tenant: &str = row.try_get("tenant").ok()?;
-    let counter: i64 = row.try_get("counter").ok()?;
-    Some(((tenant.parse().ok()?, row.try_get("name").ok()?), to_u64(counter)))
+fn counter(row: &Row) -> Result<(MailboxName, u64), StoreError> {
+    let tenant: &str = get(row, "tenant")?;
+    let tenant = tenant.parse().map_err(StoreError::corrupt)?;
+    Ok(((tenant, get(row, "name")?), count(row, "counter")?))
 }

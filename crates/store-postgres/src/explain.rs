@@ -23,6 +23,8 @@ fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),
         ("due", reads::DUE, vec!["200"]),
         ("lock", statements::LOCK_RECORDS, and(&[])),
+        ("reserve", statements::RESERVE_RECORDS, and(&["ARRAY[1,1]::bigint[]", "ARRAY['x','x']::bytea[]"])),
+        ("read", statements::READ_RECORDS, and(&[])),
         (
             "update_records",
             statements::UPDATE_RECORDS,

@@ -4,9 +4,9 @@
 
 use bytes::Bytes;
 use countersign_core::store::{Change, PayloadId, StoreError, error_chain};
-use countersign_wire::timestamp::Timestamp;
-use deadpool_postgres::Pool;
-use tokio::sync::Semaphore;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use deadpool_postgres::{Pool, PoolError};
+use tokio::sync::{AcquireError, Semaphore};
 
 use crate::rows::{payload_id_bytes, payload_id_column};
 
@@ -24,6 +24,16 @@ const SWEEP: &str = "WITH swept AS (DELETE FROM payload_pending WHERE id IN ( \
         SELECT id FROM payload_pending WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id) \
     DELETE FROM payload USING swept WHERE payload.id = swept.id";
 
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error("the writer of large payloads is closed")]
+    Closed(#[from] AcquireError),
+    #[error("no connection is free")]
+    Pool(#[from] PoolError),
+    #[error("PostgreSQL can't be used")]
+    Engine(#[from] tokio_postgres::Error),
+}
+
 #[derive(Debug)]
 pub(crate) struct LargePayloadWriter {
     pool: Pool,
@@ -39,18 +49,26 @@ impl LargePayloadWriter {
     pub(crate) async fn write_pending(&self, change: &mut Change) -> Result<Vec<PayloadId>, StoreError> {
         let large: Vec<(PayloadId, Bytes)> =
             change.payloads.extract_if(.., |(_, bytes)| bytes.len() > MAX_INLINE_BYTES).collect();
-        for (id, bytes) in &large {
-            let _permit = self.permits.acquire().await.map_err(StoreError::unavailable)?;
-            let client = self.pool.get().await.map_err(StoreError::unavailable)?;
-            let statement = client.prepare_cached(WRITE).await.map_err(StoreError::unavailable)?;
-            let id: &[u8] = &payload_id_bytes(*id);
-            let tenant = change.tenant.as_str();
-            client
-                .execute(&statement, &[&id, &tenant, &bytes.as_ref()])
-                .await
-                .map_err(StoreError::unavailable)?;
+        let ids: Vec<PayloadId> = large.iter().map(|(id, _)| *id).collect();
+        for (at, (id, bytes)) in large.iter().enumerate() {
+            if let Err(error) = self.write(&change.tenant, *id, bytes).await {
+                // Where the server refused it, the id may be somebody else's; where the connection failed, the payload
+                // may be there.
+                let is_refused = matches!(&error, WriteError::Engine(error) if error.as_db_error().is_some());
+                self.discard(&ids[..if is_refused { at } else { at + 1 }]).await;
+                return Err(StoreError::unavailable(error));
+            }
         }
-        Ok(large.into_iter().map(|(id, _)| id).collect())
+        Ok(ids)
+    }
+
+    async fn write(&self, tenant: &TenantId, id: PayloadId, bytes: &Bytes) -> Result<(), WriteError> {
+        let _permit = self.permits.acquire().await?;
+        let client = self.pool.get().await?;
+        let statement = client.prepare_cached(WRITE).await?;
+        let id: &[u8] = &payload_id_bytes(id);
+        client.execute(&statement, &[&id, &tenant.as_str(), &bytes.as_ref()]).await?;
+        Ok(())
     }
 
     /// Deletes pending payloads of a change that was not committed. The sweeper deletes what fails here.
@@ -58,9 +76,12 @@ impl LargePayloadWriter {
         if ids.is_empty() {
             return;
         }
-        if let Ok(client) = self.pool.get().await
-            && let Err(error) = client.execute(DISCARD, &[&payload_id_column(ids)]).await
-        {
+        let discard = async {
+            let client = self.pool.get().await?;
+            client.execute(DISCARD, &[&payload_id_column(ids)]).await?;
+            Ok::<_, WriteError>(())
+        };
+        if let Err(error) = discard.await {
             tracing::warn!(
                 error = error_chain(&error),
                 "pending payloads of a failed change were not deleted; the sweeper will delete them"

@@ -16,8 +16,8 @@
 //! | batches, retries, replies | `writer` |
 //! | the [`Store`](countersign_core::store::Store) itself | `store` |
 //!
-//! `store-sqlite` has the same files, except that its queue is in `writer` and that one writer needs neither `plan`,
-//! `statements` and `columns` nor `large_payloads`.
+//! `store-sqlite` has the same files, except that one writer needs neither `plan`, `statements` and `columns` nor
+//! `large_payloads`.
 //!
 //! Connect in session mode only: prepared statements and the migration lock do not work with a pooler that assigns
 //! sessions per transaction.

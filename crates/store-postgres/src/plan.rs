@@ -1,7 +1,7 @@
 //! Decides what a batch writes: checks the guards in order, each change seeing what those before it write.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     ops::Range,
 };
 
@@ -13,6 +13,9 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::queue::Job;
 
+/// The version of a new record.
+pub(crate) const NEW: u64 = 1;
+
 /// A record of any tenant.
 pub(crate) type RecordKey = (TenantId, Key);
 
@@ -22,8 +25,39 @@ pub(crate) type MailboxName = (TenantId, String);
 /// Tenant, mailbox, number and reader.
 pub(crate) type MarkKey = (TenantId, String, u64, String);
 
-/// The records that a batch names: version and content, locked.
-pub(crate) type LockedRecords = HashMap<RecordKey, (u64, Bytes)>;
+/// The records that a batch names, in lock order.
+pub(crate) type NamedRecords = BTreeMap<RecordKey, IfMissing>;
+
+/// What the first round trip does with a record that does not exist. Whoever inserts it first owns it until the end of
+/// the transaction, as if it were locked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    /// No change of the batch can write it.
+    Ignore,
+    /// Insert an empty row.
+    Reserve,
+    /// Insert what the first change that requires its absence writes. As a rule that is what the batch commits, so that
+    /// nothing is left to do.
+    Draft(Bytes),
+}
+
+/// The existing records that a batch names: version and content, locked. A record that can't be decoded fails the changes
+/// that name it.
+pub(crate) type LockedRecords = HashMap<RecordKey, Result<(u64, Bytes), StoreError>>;
+
+/// The records that the first round trip has inserted, with what it has inserted; `None` for an empty row.
+pub(crate) type ReservedRecords = BTreeMap<RecordKey, Option<Bytes>>;
+
+/// What the first round trip found.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) locked: LockedRecords,
+    pub(crate) reserved: ReservedRecords,
+    /// Pending payloads that the sweeper has deleted: the changes that need them fail.
+    pub(crate) swept: HashSet<PayloadId>,
+    /// The store's time, read after the locks were granted.
+    pub(crate) now: Timestamp,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
@@ -52,11 +86,10 @@ pub(crate) struct RemovalBySubject {
 /// Everything that one transaction writes, by table.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    pub(crate) new_records: Vec<(RecordKey, u64, Bytes)>,
+    /// Of existing records, and of reserved ones whose content is not yet what is to be written.
     pub(crate) changed_records: Vec<(RecordKey, u64, Bytes)>,
+    /// Existing records, and reserved ones that nobody writes.
     pub(crate) deleted_records: Vec<RecordKey>,
-    /// Records that no other transaction may insert while this transaction runs, and that it does not insert itself.
-    pub(crate) absent_records: Vec<RecordKey>,
     pub(crate) payloads: Vec<(TenantId, PayloadId, Bytes)>,
     /// Pending payloads that become visible.
     pub(crate) confirmed_payloads: Vec<PayloadId>,
@@ -75,19 +108,41 @@ pub(crate) struct Writes {
     pub(crate) deliveries: Vec<(TenantId, NewDelivery, u64)>,
 }
 
-/// The records that must be locked before `jobs` can be planned, in lock order.
-pub(crate) fn keys_to_lock(jobs: &[Job]) -> Vec<RecordKey> {
-    let mut keys: Vec<RecordKey> = jobs
-        .iter()
-        .flat_map(|Job { change, .. }| {
-            let guarded = change.guards.iter().filter_map(Guard::key);
-            let written = change.puts.iter().map(|put| &put.key);
-            guarded.chain(written).chain(&change.deletes).map(|key| (change.tenant.clone(), key.clone()))
-        })
-        .collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys
+/// The records that must be locked or reserved before `jobs` can be planned.
+pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
+    let mut named = NamedRecords::new();
+    for Job { change, .. } in jobs {
+        let mut name = |key: &Key, if_missing: IfMissing| {
+            let known = named.entry((change.tenant.clone(), key.clone())).or_insert(IfMissing::Ignore);
+            match (&known, &if_missing) {
+                (IfMissing::Ignore, _) | (IfMissing::Reserve, IfMissing::Draft(_)) => *known = if_missing,
+                _ => {}
+            }
+        };
+        let requires_absence =
+            |key: &Key| change.guards.iter().any(|it| matches!(it, Guard::Absent(of) if of == key));
+        let requires_version =
+            |key: &Key| change.guards.iter().any(|it| matches!(it, Guard::Version(of, _) if of == key));
+        for guard in &change.guards {
+            match guard {
+                Guard::Absent(key) => name(key, IfMissing::Reserve),
+                Guard::Version(key, _) => name(key, IfMissing::Ignore),
+                Guard::Before(_) => {}
+            }
+        }
+        for Put { key, content } in &change.puts {
+            name(
+                key,
+                match () {
+                    () if requires_absence(key) => IfMissing::Draft(content.clone()),
+                    () if requires_version(key) => IfMissing::Ignore,
+                    () => IfMissing::Reserve,
+                },
+            );
+        }
+        change.deletes.iter().for_each(|key| name(key, IfMissing::Ignore));
+    }
+    named
 }
 
 /// Splits off the first job that can't share a transaction with those before it, and all jobs after it. Statements
@@ -110,19 +165,20 @@ pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
     first_dependent.map_or_else(Vec::new, |first| jobs.split_off(first))
 }
 
-/// Plans `jobs` against the locked records at the store's time `now`. `swept` are pending payloads that the sweeper
-/// has deleted: the changes that need them fail.
-pub(crate) fn plan(jobs: &[Job], locked: &LockedRecords, swept: &HashSet<PayloadId>, now: Timestamp) -> Plan {
+/// Plans `jobs` against what the first round trip found.
+pub(crate) fn plan(jobs: &[Job], begun: Begun) -> Plan {
+    let Begun { locked, reserved, swept, now } = begun;
     let mut plan = Plan::default();
-    let mut overlay = BatchOverlay { locked, changed: BTreeMap::new(), absent: BTreeSet::new() };
+    let mut overlay = BatchOverlay { locked: &locked, changed: BTreeMap::new() };
     for Job { change, pending_payloads, .. } in jobs {
         let outcome = if pending_payloads.iter().any(|id| swept.contains(id)) {
             PlannedOutcome::Failed(StoreError::unavailable(
                 "a pending payload waited too long for its commit and was swept",
             ))
+        } else if let Some(error) = overlay.undecodable(change) {
+            PlannedOutcome::Failed(error)
         } else if change.guards.iter().all(|guard| overlay.is_satisfied(&change.tenant, guard, now)) {
             let first = plan.writes.deliveries.len();
-            overlay.require_absence(change);
             overlay.apply(change);
             plan.writes.confirmed_payloads.extend(pending_payloads);
             plan.writes.collect(change);
@@ -133,7 +189,7 @@ pub(crate) fn plan(jobs: &[Job], locked: &LockedRecords, swept: &HashSet<Payload
         };
         plan.outcomes.push(outcome);
     }
-    overlay.into_writes(&mut plan.writes);
+    overlay.into_writes(reserved, &mut plan.writes);
     plan
 }
 
@@ -142,8 +198,6 @@ struct BatchOverlay<'r> {
     locked: &'r LockedRecords,
     /// `None` where the batch deletes the record.
     changed: BTreeMap<RecordKey, Option<(u64, Bytes)>>,
-    /// Records that a guard requires to be absent.
-    absent: BTreeSet<RecordKey>,
 }
 
 impl BatchOverlay<'_> {
@@ -151,8 +205,14 @@ impl BatchOverlay<'_> {
         let key = (tenant.clone(), key.clone());
         match self.changed.get(&key) {
             Some(changed) => changed.as_ref(),
-            None => self.locked.get(&key),
+            None => self.locked.get(&key)?.as_ref().ok(),
         }
+    }
+
+    fn undecodable(&self, change: &Change) -> Option<StoreError> {
+        let guarded = change.guards.iter().filter_map(Guard::key);
+        let mut named = guarded.chain(change.puts.iter().map(|put| &put.key)).chain(&change.deletes);
+        named.find_map(|key| self.locked.get(&(change.tenant.clone(), key.clone()))?.as_ref().err().cloned())
     }
 
     fn is_satisfied(&self, tenant: &TenantId, guard: &Guard, now: Timestamp) -> bool {
@@ -170,33 +230,29 @@ impl BatchOverlay<'_> {
         Some(Record { key: key.clone(), version: *version, content: content.clone() })
     }
 
-    fn require_absence(&mut self, change: &Change) {
-        for guard in &change.guards {
-            if let Guard::Absent(key) = guard {
-                self.absent.insert((change.tenant.clone(), key.clone()));
-            }
-        }
-    }
-
     fn apply(&mut self, change: &Change) {
         for key in &change.deletes {
             self.changed.insert((change.tenant.clone(), key.clone()), None);
         }
         for Put { key, content } in &change.puts {
-            let version = self.get(&change.tenant, key).map_or(1, |(version, _)| version + 1);
+            let version = self.get(&change.tenant, key).map_or(NEW, |(version, _)| version + 1);
             self.changed.insert((change.tenant.clone(), key.clone()), Some((version, content.clone())));
         }
     }
 
-    fn into_writes(self, writes: &mut Writes) {
-        let is_written =
-            |key: &RecordKey| self.locked.contains_key(key) || matches!(self.changed.get(key), Some(Some(_)));
-        writes.absent_records.extend(self.absent.iter().filter(|key| !is_written(key)).cloned());
+    fn into_writes(mut self, reserved: ReservedRecords, writes: &mut Writes) {
+        for (key, draft) in reserved {
+            match self.changed.remove(&key).flatten() {
+                Some((NEW, content)) if draft.as_ref() == Some(&content) => {}
+                Some((version, content)) => writes.changed_records.push((key, version, content)),
+                None => writes.deleted_records.push(key),
+            }
+        }
         for (key, record) in self.changed {
             let exists = self.locked.contains_key(&key);
+            debug_assert!(exists || record.is_none(), "a record that is written is locked or reserved");
             match record {
-                Some((version, content)) if exists => writes.changed_records.push((key, version, content)),
-                Some((version, content)) => writes.new_records.push((key, version, content)),
+                Some((version, content)) => writes.changed_records.push((key, version, content)),
                 None if exists => writes.deleted_records.push(key),
                 None => {}
             }

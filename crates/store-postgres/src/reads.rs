@@ -12,8 +12,7 @@ use deadpool_postgres::Pool;
 use tokio_postgres::{Row, types::ToSql};
 
 use crate::rows::{
-    delivery, delivery_and_mailbox, due, get, payload_id, payload_id_column, record, timestamp, to_i64,
-    to_u64,
+    count, delivery, delivery_and_mailbox, due, get, payload_id, payload_id_column, record, timestamp, to_i64,
 };
 
 const NOW: &str = "SELECT gateway_now() AS now";
@@ -142,7 +141,7 @@ impl Reads {
         let tenants: Vec<&str> = mailboxes.iter().map(|mailbox| mailbox.tenant.as_str()).collect();
         let names: Vec<String> = mailboxes.iter().map(|mailbox| mailbox.mailbox.to_string()).collect();
         let rows = self.query(HEADS, &[&tenants, &names]).await?;
-        rows.iter().map(|row| get(row, "counter").map(to_u64)).collect()
+        rows.iter().map(|row| count(row, "counter")).collect()
     }
 
     pub(crate) async fn scan(

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use countersign_core::store::{Delivery, Due, Key, Kind, Mailbox, PayloadId, Record, StoreError};
-use countersign_wire::timestamp::Timestamp;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio_postgres::{Row, types::FromSql};
 
 /// PostgreSQL's integers are signed; numbers and versions never reach the sign bit.
@@ -10,13 +10,15 @@ pub(crate) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn to_u64(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
 /// A value that can't be decoded is [`StoreError::Corrupt`].
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: &str) -> Result<T, StoreError> {
     row.try_get(column).map_err(StoreError::corrupt)
+}
+
+/// A number or version; a negative one is [`StoreError::Corrupt`].
+pub(crate) fn count(row: &Row, column: &str) -> Result<u64, StoreError> {
+    let number: i64 = get(row, column)?;
+    u64::try_from(number).map_err(|_| StoreError::corrupt(format!("{column} is negative")))
 }
 
 pub(crate) fn timestamp(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
@@ -30,11 +32,17 @@ fn key(row: &Row, kind: &str, id: &str) -> Result<Key, StoreError> {
     Ok(Key { kind, id: get(row, id)? })
 }
 
+/// The record's tenant and key.
+pub(crate) fn record_key(row: &Row) -> Result<(TenantId, Key), StoreError> {
+    let tenant: &str = get(row, "tenant")?;
+    Ok((tenant.parse().map_err(StoreError::corrupt)?, key(row, "kind", "id")?))
+}
+
 pub(crate) fn record(row: &Row) -> Result<Record, StoreError> {
     let content: Vec<u8> = get(row, "content")?;
     Ok(Record {
         key: key(row, "kind", "id")?,
-        version: to_u64(get(row, "version")?),
+        version: count(row, "version")?,
         content: Bytes::from(content),
     })
 }
@@ -43,7 +51,7 @@ pub(crate) fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     let msg_id: &str = get(row, "msg_id")?;
     let msg_type: &str = get(row, "msg_type")?;
     Ok(Delivery {
-        number: to_u64(get(row, "number")?),
+        number: count(row, "number")?,
         msg_id: msg_id.parse().map_err(StoreError::corrupt)?,
         msg_type: msg_type.parse().map_err(StoreError::corrupt)?,
         subject: key(row, "subject_kind", "subject_id")?,
@@ -59,9 +67,8 @@ pub(crate) fn delivery_and_mailbox(row: &Row) -> Result<(Mailbox, Delivery), Sto
 }
 
 pub(crate) fn due(row: &Row) -> Result<Due, StoreError> {
-    let tenant: &str = get(row, "tenant")?;
-    let tenant = tenant.parse().map_err(StoreError::corrupt)?;
-    Ok(Due { tenant, at: timestamp(row, "at")?, key: key(row, "kind", "id")? })
+    let (tenant, key) = record_key(row)?;
+    Ok(Due { tenant, at: timestamp(row, "at")?, key })
 }
 
 pub(crate) fn payload_id(bytes: &[u8]) -> Result<PayloadId, StoreError> {

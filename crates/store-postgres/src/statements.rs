@@ -8,14 +8,19 @@ pub(crate) const LOCK_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version,
     FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
     JOIN record r ON r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id \
     ORDER BY r.tenant, r.kind, r.id FOR UPDATE OF r";
-const NOW: &str = "SELECT gateway_now()";
+/// Inserts the records that do not exist and locks the others, in one pass in the order of the keys, so that
+/// transactions can't deadlock. Where another transaction inserts the same record it waits for that one's end. Returns
+/// what it inserted; [`READ_RECORDS`] reads the rest.
+pub(crate) const RESERVE_RECORDS: &str = "INSERT INTO record (tenant, kind, id, version, content) \
+    SELECT * FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \
+    ON CONFLICT (tenant, kind, id) DO UPDATE SET version = record.version WHERE false \
+    RETURNING tenant, kind, id";
+/// A statement of its own after [`RESERVE_RECORDS`]: only a later snapshot shows what that one has waited for.
+pub(crate) const READ_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version, r.content \
+    FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) CROSS JOIN LATERAL \
+    (SELECT * FROM record r WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id LIMIT 1) r";
+const NOW: &str = "SELECT gateway_now() AS now";
 const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
-const INSERT_RECORDS: &str = "INSERT INTO record (tenant, kind, id, version, content) \
-    SELECT * FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[])";
-/// A row that does not exist can't be locked. Inserting and deleting it in the same transaction keeps other
-/// transactions from inserting it meanwhile.
-const INSERT_PLACEHOLDERS: &str = "INSERT INTO record (tenant, kind, id, version, content) \
-    SELECT tenant, kind, id, 0, '' FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id)";
 pub(crate) const UPDATE_RECORDS: &str = "UPDATE record r SET version = k.version, content = k.content \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \
     AS k (tenant, kind, id, version, content) \
@@ -56,11 +61,13 @@ const DELETE_DUE: &str = "DELETE FROM due d \
 const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
     SELECT tenant, $5::bigint, kind, id, event \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, event)";
-/// Runs last and locks the counters in order, so that numbers are assigned in commit order.
+/// Runs last and locks the counters in order, so that numbers are assigned in commit order. A counter that is negative,
+/// which it never is unless somebody has damaged it, becomes NULL, which the table refuses: the change fails.
 const INSERT_DELIVERIES: &str = "WITH counted AS ( \
         INSERT INTO mailbox (tenant, name, counter) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) \
-        ON CONFLICT (tenant, name) DO UPDATE SET counter = mailbox.counter + excluded.counter \
+        ON CONFLICT (tenant, name) DO UPDATE \
+            SET counter = CASE WHEN mailbox.counter >= 0 THEN mailbox.counter + excluded.counter END \
         RETURNING tenant, name, counter), \
     inserted AS ( \
         INSERT INTO delivery \
@@ -77,10 +84,10 @@ const INSERT_DELIVERIES: &str = "WITH counted AS ( \
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) lock_records: Statement,
+    pub(crate) reserve_records: Statement,
+    pub(crate) read_records: Statement,
     pub(crate) now: Statement,
     pub(crate) lock_pending_payloads: Statement,
-    pub(crate) insert_records: Statement,
-    pub(crate) insert_placeholders: Statement,
     pub(crate) update_records: Statement,
     pub(crate) delete_records: Statement,
     pub(crate) insert_payloads: Statement,
@@ -99,10 +106,10 @@ impl Statements {
     pub(crate) async fn prepare(client: &Client) -> Result<Self, Error> {
         Ok(Self {
             lock_records: client.prepare(LOCK_RECORDS).await?,
+            reserve_records: client.prepare(RESERVE_RECORDS).await?,
+            read_records: client.prepare(READ_RECORDS).await?,
             now: client.prepare(NOW).await?,
             lock_pending_payloads: client.prepare(LOCK_PENDING_PAYLOADS).await?,
-            insert_records: client.prepare(INSERT_RECORDS).await?,
-            insert_placeholders: client.prepare(INSERT_PLACEHOLDERS).await?,
             update_records: client.prepare(UPDATE_RECORDS).await?,
             delete_records: client.prepare(DELETE_RECORDS).await?,
             insert_payloads: client.prepare(INSERT_PAYLOADS).await?,

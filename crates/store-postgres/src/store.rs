@@ -65,15 +65,23 @@ impl PostgresStore {
         Ok(Self { queues, large_payloads: LargePayloadWriter::new(pool.clone()), reads: Reads::new(pool) })
     }
 
-    /// The same key always goes to the same writer, so that transactions of this handle do not compete for it.
+    /// One exchange always meets the same writer, so that transactions of this handle do not compete for it.
     fn queue_for(&self, change: &Change) -> &Queue {
         let mut hasher = DefaultHasher::new();
-        change.tenant.hash(&mut hasher);
-        let first_key = change.guards.iter().find_map(Guard::key);
-        first_key.or(change.puts.first().map(|put| &put.key)).hash(&mut hasher);
+        (&change.tenant, main_record(change)).hash(&mut hasher);
         let queues = self.queues.len() as u64;
         &self.queues[usize::try_from(hasher.finish() % queues).unwrap_or_default()]
     }
+}
+
+/// The record that decides which writer gets a change: the one with the lowest kind that it guards or writes. Kinds are
+/// numbered so that what a change is about comes first (an exchange, a prompt, a session, a pairing), and what is only
+/// written beside it (an idempotency key) comes later: two submissions of one exchange with different idempotency keys
+/// meet the same writer. A change without records has what its deliveries are about; `None` if it has neither.
+fn main_record(change: &Change) -> Option<&Key> {
+    let guarded = change.guards.iter().filter_map(Guard::key);
+    let written = change.puts.iter().map(|put| &put.key).chain(&change.deletes);
+    guarded.chain(written).min().or_else(|| change.deliveries.iter().map(|delivery| &delivery.subject).min())
 }
 
 impl Drop for PostgresStore {
@@ -139,5 +147,34 @@ impl Store for PostgresStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.reads.now().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_core::store::Put;
+
+    use super::*;
+
+    #[test]
+    fn changes_of_one_exchange_have_the_same_main_record_whatever_else_they_guard() {
+        let exchange = Key::new(Kind::Exchange, "r");
+        let put = |key: &Key| Put { key: key.clone(), content: Bytes::new() };
+        let change = |guards: Vec<Guard>, puts: Vec<Put>| Change {
+            guards,
+            puts,
+            ..Change::new("acme".parse().unwrap())
+        };
+        let submit = |idempotency: &str| {
+            let idempotency = Key::new(Kind::Idempotency, idempotency);
+            let guards = vec![Guard::Absent(idempotency.clone()), Guard::Absent(exchange.clone())];
+            change(guards, vec![put(&idempotency), put(&exchange)])
+        };
+        let confirm = change(vec![Guard::Version(exchange.clone(), 1)], Vec::new());
+        let unguarded = change(Vec::new(), vec![put(&exchange)]);
+        let purge = Change { deletes: vec![exchange.clone()], ..change(Vec::new(), Vec::new()) };
+        for change in [submit("a"), submit("b"), confirm, unguarded, purge] {
+            assert_eq!(main_record(&change), Some(&exchange), "{change:?}");
+        }
     }
 }

@@ -1,13 +1,16 @@
 //! A writer: commits queued changes as one transaction and replies to each caller.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
 
 use countersign_core::store::{Outcome, PayloadId, StoreError, error_chain};
 use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, error::SqlState};
 
 use crate::{
-    commit::{self, CommitResult, Counters},
+    commit::{self, BeginError, CommitResult, Counters},
     connect::{Connector, InDoubt, check_durability},
     error::OpenError,
     plan::{self, Plan, PlannedOutcome},
@@ -53,6 +56,8 @@ enum AttemptError {
     Unavailable(OpenError),
     /// Nothing was written, so a retry is safe.
     Rejected(tokio_postgres::Error),
+    /// The server's answer can't be decoded. Nothing was written.
+    Answer(StoreError),
     /// Something may have been written.
     OutcomeUnknown,
 }
@@ -63,6 +68,7 @@ impl Writer {
             Ok(outcomes) => reply(jobs, outcomes),
             Err(AttemptError::OutcomeUnknown) => reply_all(jobs, &StoreError::OutcomeUnknown),
             Err(AttemptError::Unavailable(error)) => reply_all(jobs, &StoreError::unavailable(error)),
+            Err(AttemptError::Answer(error)) => reply_all(jobs, &error),
             // One bad change must not fail the rest of its batch.
             Err(AttemptError::Rejected(_)) => {
                 for job in jobs {
@@ -83,6 +89,7 @@ impl Writer {
                 Err(AttemptError::Unavailable(error)) => {
                     return reply_all(jobs, &StoreError::unavailable(error));
                 }
+                Err(AttemptError::Answer(error)) => return reply_all(jobs, &error),
                 Err(AttemptError::Rejected(error)) if attempts == MAX_ATTEMPTS || !is_retryable(&error) => {
                     break error;
                 }
@@ -92,9 +99,9 @@ impl Writer {
         tracing::warn!(
             error = error_chain(&error),
             attempts,
-            "PostgreSQL rejected a change; nothing was written, the caller gets \"store unavailable\""
+            "PostgreSQL rejected a change; nothing was written"
         );
-        reply_all(jobs, &StoreError::unavailable(error));
+        reply_all(jobs, &rejection(error));
     }
 
     /// Runs one transaction with all of `jobs`.
@@ -103,21 +110,26 @@ impl Writer {
             Some(session) if !session.client.is_closed() => session,
             _ => Session::open(&self.connector).await.map_err(AttemptError::Unavailable)?,
         };
+        // A warning of an earlier attempt says nothing of this one.
+        session.in_doubt.store(false, Ordering::Relaxed);
         let (client, statements) = (&session.client, &session.statements);
-        let keys = plan::keys_to_lock(jobs);
+        let named = plan::named_records(jobs);
         let pending_payloads: Vec<PayloadId> =
             jobs.iter().flat_map(|job| job.pending_payloads.iter().copied()).collect();
-        let begun = match commit::begin(client, statements, &keys, &pending_payloads).await {
+        let begun = match commit::begin(client, statements, &named, &pending_payloads).await {
             Ok(begun) => begun,
             Err(error) => {
                 self.roll_back(session).await;
-                return Err(AttemptError::Rejected(error));
+                return Err(match error {
+                    BeginError::Engine(error) => AttemptError::Rejected(error),
+                    BeginError::Answer(error) => AttemptError::Answer(error),
+                });
             }
         };
         let now = begun.now;
-        let plan = plan::plan(jobs, &begun.locked, &begun.swept, now);
+        let plan = plan::plan(jobs, begun);
         match commit::write_and_commit(client, statements, &plan.writes, now).await {
-            CommitResult::Committed(_) if session.in_doubt.swap(false, Ordering::Relaxed) => {
+            CommitResult::Committed(_) if session.in_doubt.load(Ordering::Relaxed) => {
                 Err(AttemptError::OutcomeUnknown)
             }
             CommitResult::Committed(counters) => {
@@ -150,10 +162,17 @@ impl Session {
     }
 }
 
-/// Another node inserted the same key, or locked in another order.
+/// The connection failed, or another node locked in another order.
 fn is_retryable(error: &tokio_postgres::Error) -> bool {
-    let retryable = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED];
-    error.code().is_none_or(|code| retryable.contains(code))
+    error.code().is_none_or(|code| *code == SqlState::T_R_DEADLOCK_DETECTED)
+}
+
+/// The columns are never NULL unless [`crate::statements`] refuses a damaged counter that way.
+fn rejection(error: tokio_postgres::Error) -> StoreError {
+    match error.code() {
+        Some(code) if *code == SqlState::NOT_NULL_VIOLATION => StoreError::corrupt(error),
+        _ => StoreError::unavailable(error),
+    }
 }
 
 fn outcomes(plan: Plan, counters: &Counters, now: Timestamp) -> Vec<Result<Outcome, StoreError>> {
@@ -161,14 +180,16 @@ fn outcomes(plan: Plan, counters: &Counters, now: Timestamp) -> Vec<Result<Outco
     let number = |index: usize| {
         let (tenant, delivery, position) = &writes.deliveries[index];
         let mailbox = (tenant.clone(), delivery.mailbox.to_string());
-        let newest = counters.get(&mailbox).copied().unwrap_or_default();
-        let in_batch = writes.counters.get(&mailbox).copied().unwrap_or_default();
-        newest + position - in_batch
+        let (newest, in_batch) = (counters.get(&mailbox)?, writes.counters.get(&mailbox)?);
+        (newest + position).checked_sub(*in_batch)
+    };
+    // It is committed, but a caller that can't be told its numbers must not take it for success.
+    let committed = |deliveries: Range<usize>| match deliveries.map(number).collect() {
+        Some(numbers) => Ok(Outcome::Committed { now, numbers }),
+        None => Err(StoreError::OutcomeUnknown),
     };
     let outcome = |planned| match planned {
-        PlannedOutcome::Committed(deliveries) => {
-            Ok(Outcome::Committed { now, numbers: deliveries.map(number).collect() })
-        }
+        PlannedOutcome::Committed(deliveries) => committed(deliveries),
         PlannedOutcome::Conflict(current) => Ok(Outcome::Conflict { current, now }),
         PlannedOutcome::Failed(error) => Err(error),
     };

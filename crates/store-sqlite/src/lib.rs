@@ -12,11 +12,12 @@
 //! | reads, and their connections | `reads` with `queries/`, `pool` |
 //! | one change: guards, records, payloads, deliveries | `mailboxes`, `commit` |
 //! | several changes in one transaction | `batch` |
-//! | the queue, the writer's thread, replies | `writer` |
+//! | changes that wait for the writer, by tenant | `queue` |
+//! | the writer's thread, replies | `writer` |
 //! | the [`Store`](countersign_core::store::Store) itself | `store` |
 //!
-//! `store-postgres` has the same files, except that its queue, which several writers need, has a file of its own, and
-//! that it plans a batch in memory (`plan`, `statements`, `columns`) instead of writing change by change.
+//! `store-postgres` has the same files, except that it plans a batch in memory (`plan`, `statements`, `columns`) instead of
+//! writing change by change.
 
 mod clock;
 
@@ -36,6 +37,8 @@ mod commit;
 mod mailboxes;
 
 mod batch;
+
+mod queue;
 
 mod writer;
 

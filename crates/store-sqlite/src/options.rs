@@ -10,9 +10,9 @@ pub struct Options {
     /// Whether changes that are queued at the same time share a transaction, and so one sync of the disk. Off only for
     /// measurements.
     pub batching: bool,
-    /// Changes that may be queued; one more is rejected as overload.
+    /// Changes that may be queued; one more is rejected as overload. A single tenant gets at most half.
     pub queued_changes: usize,
-    /// Bytes of content that may be queued. A single change may always be queued.
+    /// Bytes of content that may be queued. A single tenant gets at most half, but one change may always be queued.
     pub queued_bytes: u32,
     /// Connections for reading, and so concurrent reads.
     pub readers: usize,

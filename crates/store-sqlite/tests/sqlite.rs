@@ -150,6 +150,38 @@ async fn a_full_queue_is_overload_at_once() {
 }
 
 #[tokio::test]
+async fn a_tenant_that_fills_its_half_of_the_queue_does_not_delay_another() {
+    let file = File::new();
+    let store = Arc::new(file.open(Options { batching: false, queued_changes: 40, ..Options::default() }));
+    let other = file.occupy();
+    let mut commits = JoinSet::new();
+    let mut commit = |tenant: &str, id: u32| {
+        let (store, tenant) = (store.clone(), tenant.to_owned());
+        let change = Change { tenant: tenant.parse().unwrap(), ..put(id) };
+        commits.spawn(async move { (tenant, store.commit(change).await) });
+    };
+    (0..40).for_each(|id| commit("loud", id));
+    commit("quiet", 0);
+    tokio::task::yield_now().await;
+    other.execute_batch("ROLLBACK").unwrap();
+    let mut refused = 0;
+    let mut before = 0;
+    while let Some(Ok((tenant, result))) = commits.join_next().await {
+        match result {
+            Ok(_) if tenant == "quiet" => break,
+            Ok(_) => before += 1,
+            Err(error) => {
+                assert_eq!((tenant.as_str(), error), ("loud", StoreError::Overloaded));
+                refused += 1;
+            }
+        }
+    }
+    // One may have been taken before the quiet one came, and a few replies may be received late.
+    assert!((19..=20).contains(&refused), "{refused} refused");
+    assert!(before < 15, "{before} of the loud tenant came first");
+}
+
+#[tokio::test]
 async fn too_many_bytes_in_the_queue_are_overload_at_once() {
     let file = File::new();
     let store = Arc::new(file.open(Options { queued_bytes: 10, ..Options::default() }));

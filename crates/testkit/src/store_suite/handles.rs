@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_core::store::{Change, DeliveryQuery, Mailbox, Outcome, Record};
+use countersign_core::store::{Change, DeliveryQuery, Kind, Mailbox, Outcome, Record};
 use tokio::task::JoinSet;
 
 use super::{StoreHarness, cases, fixtures::*};
@@ -12,6 +12,7 @@ cases![
     a_guard_sees_what_the_other_handle_committed,
     of_two_changes_of_one_version_exactly_one_is_committed,
     of_two_first_submits_exactly_one_is_committed,
+    batches_that_insert_the_same_records_leave_their_neighbours_alone,
     of_a_change_and_a_deletion_exactly_one_is_committed,
     absent_guards_that_cross_do_not_both_pass,
     version_guards_that_cross_do_not_both_pass,
@@ -80,6 +81,40 @@ async fn of_two_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHar
         assert_eq!(load(&other, &ours).await, won);
     }
     assert_eq!(numbers(&store, all_of(&ann)).await, (1..=ROUNDS as u64).collect::<Vec<_>>());
+}
+
+/// Each handle commits batches in which every fourth change competes with the other handle, in opposite orders.
+async fn batches_that_insert_the_same_records_leave_their_neighbours_alone(harness: Box<dyn StoreHarness>) {
+    let handles = [harness.store(), harness.second_handle().await];
+    for round in 0..10 {
+        let mut commits = JoinSet::new();
+        for at in 0..40 {
+            for (node, handle) in handles.iter().enumerate() {
+                let at = if node == 0 { at } else { 39 - at };
+                let shared = at % 4 == 0;
+                let id = if shared { format!("{round} {at}") } else { format!("{round} {at} {node}") };
+                let (ours, beside) = (exchange(&id), key(Kind::Idempotency, &format!("{round} {at} {node}")));
+                let change = change().if_absent(&beside).put(&beside, "x").if_absent(&ours).put(&ours, "x");
+                let handle = Arc::clone(handle);
+                commits.spawn(async move { (shared, at, handle.commit(change).await.unwrap()) });
+            }
+        }
+        let mut won = Vec::new();
+        for (shared, at, outcome) in commits.join_all().await {
+            match outcome {
+                Outcome::Committed { .. } if shared => won.push(at),
+                Outcome::Committed { .. } => {}
+                Outcome::Conflict { current, .. } => {
+                    assert!(shared, "a neighbour conflicts with nobody");
+                    assert_eq!(current, [None, Some(record(&exchange(&format!("{round} {at}")), 1, "x"))]);
+                }
+            }
+        }
+        won.sort_unstable();
+        assert_eq!(won, (0..40).step_by(4).collect::<Vec<_>>(), "exactly one wins");
+    }
+    let beside = scan(&handles[0], Kind::Idempotency, None, 10_000).await;
+    assert_eq!(beside.len(), 10 * (30 * 2 + 10), "and the losers have left nothing");
 }
 
 async fn of_a_change_and_a_deletion_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {

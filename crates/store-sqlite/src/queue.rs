@@ -1,0 +1,274 @@
+//! Changes that wait for the writer: bounded, and scheduled round-robin by tenant.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use countersign_core::store::{Change, StoreError};
+use countersign_wire::id::TenantId;
+use tokio::sync::oneshot;
+
+use crate::{batch::CommitResult, options::Options};
+
+/// Limits of one transaction: a larger batch would delay its first change.
+const MAX_BATCH_CHANGES: usize = 256;
+const MAX_BATCH_BYTES: usize = 4 * 1_024 * 1_024;
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) change: Change,
+    reply: oneshot::Sender<CommitResult>,
+    reservation: Reservation,
+}
+
+impl Job {
+    pub(crate) fn reply(self, result: CommitResult) {
+        // Before the reply: a caller that has its result may count on the freed space.
+        drop(self.reservation);
+        // The caller may no longer wait.
+        let _ = self.reply.send(result);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    /// Notified when a job was pushed or the queue was closed.
+    changed: Condvar,
+    capacity: usize,
+    max_bytes: usize,
+    batching: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Every tenant with queued jobs; the next one to be served is in front.
+    schedule: VecDeque<TenantId>,
+    jobs: HashMap<TenantId, VecDeque<Job>>,
+    length: usize,
+    /// Bytes of the changes that are queued or being written: of all, and of each tenant.
+    bytes: usize,
+    bytes_by_tenant: HashMap<TenantId, usize>,
+    closed: bool,
+}
+
+/// The bytes of a change that has no reply yet.
+#[derive(Debug)]
+struct Reservation {
+    queue: Arc<Queue>,
+    tenant: TenantId,
+    bytes: usize,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut state = self.queue.state();
+        state.bytes -= self.bytes;
+        if let Some(held) = state.bytes_by_tenant.get_mut(&self.tenant) {
+            *held -= self.bytes;
+            if *held == 0 {
+                state.bytes_by_tenant.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            capacity: options.queued_changes.max(2),
+            max_bytes: options.queued_bytes as usize,
+            batching: options.batching,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues `change`; the receiver gets its result. A full queue is [`StoreError::Overloaded`] at once.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        change: Change,
+    ) -> Result<oneshot::Receiver<CommitResult>, StoreError> {
+        let tenant = change.tenant.clone();
+        // A change that is larger than the limit takes all of it instead of always failing.
+        let bytes = bytes_of(&change).min(self.max_bytes);
+        let mut state = self.state();
+        if state.closed {
+            return Err(closed());
+        }
+        let tenant_bytes = state.bytes_by_tenant.get(&tenant).copied().unwrap_or_default();
+        let tenant_length = state.jobs.get(&tenant).map_or(0, VecDeque::len);
+        // No tenant may fill the queue alone, except with a single change.
+        if state.length >= self.capacity
+            || tenant_length >= self.capacity / 2
+            || state.bytes + bytes > self.max_bytes
+            || (tenant_bytes > 0 && tenant_bytes + bytes > self.max_bytes / 2)
+        {
+            return Err(StoreError::Overloaded);
+        }
+        let (reply, result) = oneshot::channel();
+        state.bytes += bytes;
+        *state.bytes_by_tenant.entry(tenant.clone()).or_default() += bytes;
+        let reservation = Reservation { queue: Arc::clone(self), tenant: tenant.clone(), bytes };
+        if tenant_length == 0 {
+            state.schedule.push_back(tenant.clone());
+        }
+        state.jobs.entry(tenant).or_default().push_back(Job { change, reply, reservation });
+        state.length += 1;
+        drop(state);
+        self.changed.notify_one();
+        Ok(result)
+    }
+
+    /// Blocks until there are jobs and takes one of each tenant in turn, without waiting for more: while one batch is
+    /// written, the next one accumulates. Empty when the queue is closed and drained.
+    pub(crate) fn next_batch(&self) -> Vec<Job> {
+        let is_idle = |state: &mut State| state.length == 0 && !state.closed;
+        let waited = self.changed.wait_while(self.state(), is_idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 })
+    }
+
+    /// Accepts no more jobs; those that are queued are still committed.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Accepts no more jobs and drops those that are queued: nobody will take them.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.schedule.clear();
+        state.length = 0;
+        let jobs = std::mem::take(&mut state.jobs);
+        // Dropping a job needs the lock.
+        drop(state);
+        drop(jobs);
+    }
+}
+
+impl State {
+    fn take_batch(&mut self, max_changes: usize) -> Vec<Job> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < max_changes && bytes < MAX_BATCH_BYTES {
+            let Some(tenant) = self.schedule.pop_front() else { break };
+            let Some(tenant_jobs) = self.jobs.get_mut(&tenant) else { continue };
+            if let Some(job) = tenant_jobs.pop_front() {
+                bytes += bytes_of(&job.change);
+                self.length -= 1;
+                batch.push(job);
+            }
+            match tenant_jobs.is_empty() {
+                true => drop(self.jobs.remove(&tenant)),
+                false => self.schedule.push_back(tenant),
+            }
+        }
+        batch
+    }
+}
+
+fn bytes_of(change: &Change) -> usize {
+    change.payload_bytes() + change.puts.iter().map(|put| put.content.len()).sum::<usize>()
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable("the writer has ended")
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_core::store::PayloadId;
+
+    use super::*;
+
+    fn queue(queued_changes: usize, queued_bytes: u32, batching: bool) -> Arc<Queue> {
+        Arc::new(Queue::new(&Options { batching, queued_changes, queued_bytes, ..Options::default() }))
+    }
+
+    fn change(tenant: &str, bytes: usize) -> Change {
+        let mut change = Change::new(tenant.parse().unwrap());
+        change.payloads.push((PayloadId(1), vec![0; bytes].into()));
+        change
+    }
+
+    fn push(queue: &Arc<Queue>, tenant: &str) -> Result<(), StoreError> {
+        queue.push(change(tenant, 0)).map(drop)
+    }
+
+    fn tenants(batch: &[Job]) -> Vec<&str> {
+        batch.iter().map(|job| job.change.tenant.as_str()).collect()
+    }
+
+    #[test]
+    fn tenants_take_turns() {
+        let queue = queue(100, 100, true);
+        for tenant in ["loud", "loud", "loud", "loud", "quiet", "other", "quiet"] {
+            push(&queue, tenant).unwrap();
+        }
+        let batch = queue.next_batch();
+        assert_eq!(tenants(&batch), ["loud", "quiet", "other", "loud", "quiet", "loud", "loud"]);
+    }
+
+    #[test]
+    fn one_tenant_gets_at_most_half_of_the_queue() {
+        let queue = queue(10, 100, true);
+        assert_eq!((0..10).filter(|_| push(&queue, "loud").is_ok()).count(), 5);
+        assert_eq!(push(&queue, "loud"), Err(StoreError::Overloaded));
+        assert_eq!((0..10).filter(|_| push(&queue, "quiet").is_ok()).count(), 5);
+        assert_eq!(push(&queue, "late"), Err(StoreError::Overloaded));
+        assert_eq!(queue.next_batch().len(), 10);
+        assert_eq!(push(&queue, "late"), Ok(()));
+    }
+
+    #[test]
+    fn one_tenant_gets_at_most_half_of_the_bytes_until_its_changes_are_written() {
+        let queue = queue(100, 100, true);
+        let push = |tenant: &str, bytes| queue.push(change(tenant, bytes)).map(drop);
+        assert_eq!(push("loud", 30), Ok(()));
+        assert_eq!(push("loud", 21), Err(StoreError::Overloaded));
+        assert_eq!(push("loud", 20), Ok(()));
+        assert_eq!(push("quiet", 51), Err(StoreError::Overloaded), "more than what is left");
+        assert_eq!(push("quiet", 50), Ok(()));
+        let batch = queue.next_batch();
+        assert_eq!(push("loud", 1), Err(StoreError::Overloaded), "they are still being written");
+        for job in batch {
+            job.reply(Err(StoreError::Overloaded));
+        }
+        assert_eq!(push("loud", 1_000), Ok(()), "a single change may have any size");
+        assert_eq!(push("quiet", 1), Err(StoreError::Overloaded));
+    }
+
+    #[test]
+    fn a_closed_queue_is_drained_and_then_empty() {
+        let queue = queue(10, 100, true);
+        push(&queue, "a").unwrap();
+        queue.close();
+        assert!(matches!(push(&queue, "a"), Err(StoreError::Unavailable(_))));
+        assert_eq!(queue.next_batch().len(), 1);
+        assert!(queue.next_batch().is_empty());
+    }
+
+    #[test]
+    fn the_callers_of_an_abandoned_queue_do_not_wait_for_ever() {
+        let queue = queue(10, 100, true);
+        let mut result = queue.push(change("a", 10)).unwrap();
+        queue.abandon();
+        assert_eq!(result.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert!(matches!(push(&queue, "a"), Err(StoreError::Unavailable(_))));
+    }
+
+    #[test]
+    fn without_batching_one_change_is_taken_at_a_time() {
+        let queue = queue(10, 100, false);
+        push(&queue, "a").unwrap();
+        push(&queue, "b").unwrap();
+        assert_eq!(queue.next_batch().len(), 1);
+    }
+}
