@@ -1,7 +1,7 @@
 //! A client that was written from the specification alone, in another language, goes through every endpoint on both
 //! stores. See tests/from-the-specification.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, unreachable_pub, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 
