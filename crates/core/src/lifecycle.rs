@@ -6,6 +6,8 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
+use tokio::task::JoinSet;
+
 use crate::{
     error::Error,
     gateway::{Evaluation, Gateway},
@@ -23,7 +25,33 @@ use crate::{
     transitions::{self, ExchangeRef, next_due_at},
 };
 
+/// Due entries that are processed at once. Fewer than a tenant may queue at a store.
+const CONCURRENCY: usize = 64;
+
 impl Gateway {
+    /// Does what is due for all of these, many at once, so that the store commits them together. Returns what failed.
+    pub(crate) async fn process_all_due(&self, all: Vec<Due>, now: Timestamp) -> Vec<(Due, Error)> {
+        let mut failed = Vec::new();
+        let mut running: JoinSet<Option<(Due, Error)>> = JoinSet::new();
+        let mut all = all.into_iter();
+        loop {
+            while running.len() < CONCURRENCY
+                && let Some(due) = all.next()
+            {
+                let gateway = self.clone();
+                running.spawn(async move {
+                    let result = gateway.process_due(&due, now).await;
+                    result.err().map(|error| (due, error))
+                });
+            }
+            match running.join_next().await {
+                // A task that panicked is due again.
+                Some(ended) => failed.extend(ended.ok().flatten()),
+                None => return failed,
+            }
+        }
+    }
+
     /// Does what is due for one record at `now`, and removes the due entry.
     pub(crate) async fn process_due(&self, due: &Due, now: Timestamp) -> Result<(), Error> {
         self.update(&due.tenant, &RawRecord(due.key.clone()), |record, _| {

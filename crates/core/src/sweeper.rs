@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{error::Error, gateway::Gateway, store::Change};
+use countersign_wire::timestamp::Timestamp;
+
+use crate::{
+    error::Error,
+    gateway::Gateway,
+    store::{Change, Due},
+};
 
 /// Due entries that one read brings.
 const BATCH: u32 = 200;
@@ -28,22 +34,25 @@ impl Gateway {
         Ok(swept)
     }
 
+    /// One entry that fails must not block the others.
+    async fn postpone(&self, due: &Due, error: &Error, now: Timestamp) -> Result<(), Error> {
+        tracing::warn!(%error, kind = ?due.key.kind, "a due record was not processed; it will be retried");
+        let mut later = Change::new(due.tenant.clone());
+        later.no_longer_due.push((due.at, due.key.clone()));
+        later.due.push((now.plus(RETRY_DELAY), due.key.clone()));
+        self.commit(later, None).await.map(drop)
+    }
+
     async fn sweep_due(&self) -> Result<u64, Error> {
         let mut processed = 0;
         loop {
             let (due, now) = self.store.due(BATCH).await?;
-            for due in &due {
-                // One entry that fails must not block the others.
-                if let Err(error) = self.process_due(due, now).await {
-                    tracing::warn!(%error, kind = ?due.key.kind, "a due record was not processed; it will be retried");
-                    let mut later = Change::new(due.tenant.clone());
-                    later.no_longer_due.push((due.at, due.key.clone()));
-                    later.due.push((now.plus(RETRY_DELAY), due.key.clone()));
-                    self.commit(later, None).await?;
-                }
+            let count = due.len();
+            for (due, error) in self.process_all_due(due, now).await {
+                self.postpone(&due, &error, now).await?;
             }
-            processed += due.len() as u64;
-            if due.len() < BATCH as usize {
+            processed += count as u64;
+            if count < BATCH as usize {
                 return Ok(processed);
             }
         }

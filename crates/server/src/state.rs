@@ -32,6 +32,12 @@ const MAX_REQUEST_BYTES: usize = 256 << 20;
 /// requests.
 const MAX_PUSH_READS: usize = 3;
 
+/// Bytes of large answers that may wait for their readers at once.
+const MAX_RESPONSE_BYTES: usize = 128 << 20;
+
+/// Large answers that are read from the store and rendered at once: up to 28 MB each, twice.
+const MAX_LARGE_READS: usize = 2;
+
 /// Concurrent checks of credentials of held connections.
 const MAX_REVOCATION_READS: usize = 2;
 
@@ -50,6 +56,10 @@ pub struct AppState {
     pub(crate) presence: PresenceRecorder,
     /// Memory for what clients send, in bytes.
     pub(crate) request_memory: TenantQuota,
+    /// Memory for large answers that are not written yet, in bytes.
+    pub(crate) response_memory: TenantQuota,
+    /// Permits for reading and rendering large answers, which tenants take in turn.
+    pub(crate) large_reads: FairSemaphore,
     /// Connections that are held open for long.
     pub(crate) held_connections: TenantQuota,
     /// Permits for reads of what is to be pushed, which tenants take in turn.
@@ -111,6 +121,8 @@ impl AppState {
             presence: PresenceRecorder::start(gateway.clone()),
             codes: secret.code_key(),
             request_memory: TenantQuota::new(MAX_REQUEST_BYTES),
+            response_memory: TenantQuota::new(MAX_RESPONSE_BYTES),
+            large_reads: FairSemaphore::new(MAX_LARGE_READS),
             held_connections: TenantQuota::new(max_connections()),
             push_reads: FairSemaphore::new(MAX_PUSH_READS),
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),

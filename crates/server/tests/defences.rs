@@ -12,7 +12,7 @@ use serde_json::json;
 use support::{
     client::{Client, ask_for_stream, exchange},
     messages::submission,
-    process::{Gateway, On, Second, program},
+    process::{Gateway, On, Second, program, resident_kib},
     sse::Stream,
     ws::Socket,
 };
@@ -142,6 +142,41 @@ async fn bodies_that_are_announced_and_never_come_take_nobodys_room() {
     let (answer, _) = all_of(&mut announced[0], Duration::from_secs(30)).await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
     assert!(started.elapsed() < Duration::from_secs(25), "a piece that takes longer than 15 s is too slow");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_cost_a_bounded_amount() {
+    let gateway = Gateway::start(On::Sqlite);
+    let enforcer = client(&gateway, "acme", "enforcer");
+    for snapshot_type in ["summary", "plan", "diff_summary", "context"] {
+        let event = json!({
+            "eventType": "session.snapshot", "sessionId": "s", "snapshotId": snapshot_type,
+            "snapshotType": snapshot_type, "createdAt": "2026-11-15T12:00:00Z",
+            "payload": { "ciphertext": "x".repeat(6_900_000) },
+            "snapshotHashAlg": "SHA-256", "snapshotHash": "b".repeat(64),
+        });
+        enforcer.post("/v1/session/event", event.to_string()).await.expect(202);
+    }
+    enforcer.get("/v1/session/s").await.expect(200);
+    let before = resident_kib(gateway.pid());
+    let key = enforcer.key.clone().unwrap();
+    let mut unread = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+        let head = format!("GET /v1/session/s HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        unread.push(stream);
+    }
+    let mut peak = 0;
+    for _ in 0..60 {
+        sleep(Duration::from_millis(50)).await;
+        peak = peak.max(resident_kib(gateway.pid()));
+    }
+    let more = peak.saturating_sub(before) / 1_024;
+    println!("100 unread answers of 28 MB: {more} MB more");
+    assert!(more < 320, "{more} MB");
+    // Others are not locked out, whatever is unread.
+    client(&gateway, "quiet", "enforcer").get("/v1/status").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

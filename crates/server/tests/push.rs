@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use support::{
     client::{Client, ask_for_stream},
     messages::{approval, envelope, submission},
-    process::{Gateway, On},
+    process::{Gateway, On, resident_kib},
     sse::Stream,
     ws::Socket,
 };
@@ -216,12 +216,6 @@ async fn a_socket_that_is_cut_anywhere_loses_no_decision_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_is_cut_anywhere_loses_no_decision_on_postgres() {
     cut_sockets(On::Postgres).await;
-}
-
-fn resident_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 /// A connection that asks for a stream and never reads from it. Its own buffer is made small, so that it is full soon.

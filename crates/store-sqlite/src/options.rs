@@ -25,8 +25,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             batching: true,
-            queued_changes: 1_024,
-            queued_bytes: 64 * 1_024 * 1_024,
+            queued_changes: 4_096,
+            queued_bytes: 128 * 1_024 * 1_024,
             readers: 4,
             busy_timeout: Duration::from_secs(5),
             clock: Clock::system(),

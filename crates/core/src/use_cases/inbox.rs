@@ -106,9 +106,14 @@ impl Gateway {
                 only_relevant: false,
             };
             let DeliveryPage { deliveries, now } = self.store.deliveries(tenant, query).await?;
-            for overdue in deliveries.iter().filter(|delivery| delivery.until <= now) {
-                let due = Due { tenant: tenant.clone(), at: overdue.until, key: overdue.subject.clone() };
-                self.process_due(&due, now).await?;
+            let overdue = deliveries.iter().filter(|delivery| delivery.until <= now).map(|delivery| Due {
+                tenant: tenant.clone(),
+                at: delivery.until,
+                key: delivery.subject.clone(),
+            });
+            let failed = self.process_all_due(overdue.collect(), now).await;
+            if let Some((_, error)) = failed.into_iter().next() {
+                return Err(error);
             }
             match deliveries.last() {
                 Some(last) if deliveries.len() == CHUNK as usize => after = last.number,

@@ -3,6 +3,7 @@
 pub(crate) mod access_log;
 pub(crate) mod body;
 pub(crate) mod cursor;
+pub(crate) mod large_answer;
 pub(crate) mod params;
 pub(crate) mod response;
 pub(crate) mod unread_body;

@@ -34,8 +34,22 @@ pub(crate) fn json(status: StatusCode, body: impl Serialize) -> Response {
     with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
 }
 
+/// As [`proto`], before its body is handed to the connection.
+pub(crate) fn proto_bytes(status: StatusCode, envelope: Vec<u8>) -> HttpResponse<Bytes> {
+    bytes_with_type(status, PROTO_JSON, envelope)
+}
+
+/// As [`json`], before its body is handed to the connection.
+pub(crate) fn json_bytes(status: StatusCode, body: impl Serialize) -> HttpResponse<Bytes> {
+    bytes_with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
+}
+
 fn with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+    bytes_with_type(status, content_type, body).map(Body::from)
+}
+
+fn bytes_with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> HttpResponse<Bytes> {
+    let mut response = HttpResponse::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response

@@ -21,6 +21,7 @@ use crate::{
     protocol::status::exchange_status,
     rest::{
         cursor::InboxCursor,
+        large_answer::metered,
         params::{PathId, PathIds, QueryParams},
         response,
     },
@@ -61,6 +62,8 @@ async fn page(
         Some(cursor) => cursors.position(&app.secret, cursor)?,
         None => Position::default(),
     };
+    // Held while the page is read and rendered, not while it is written.
+    let _permit = app.large_reads.acquire(&caller.tenant).await;
     let page = app.gateway.inbox(&caller.tenant, approver, list, from, query.limit()?).await?;
     let to = Party::Approver(approver.clone());
     let items: Option<Vec<Vec<u8>>> =
@@ -70,7 +73,8 @@ async fn page(
     let items = items.map_err(|_| Failure::Internal)?;
     let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, next));
     let body = InboxPage { items, next_cursor };
-    Ok(response::proto(StatusCode::OK, app.envelope(MsgType::InboxPage, &http_id.as_request_id(), body)))
+    let envelope = app.envelope(MsgType::InboxPage, &http_id.as_request_id(), body);
+    metered(app, &caller.tenant, response::proto_bytes(StatusCode::OK, envelope))
 }
 
 /// An item of a page is the same message as is pushed.

@@ -17,7 +17,7 @@ use crate::{
     auth::{Caller, Enforcer},
     error::ApiError,
     protocol::operations,
-    rest::{body::RequestBody, params::PathId, response},
+    rest::{body::RequestBody, large_answer::metered, params::PathId, response},
     state::SharedState,
 };
 
@@ -68,6 +68,8 @@ pub(crate) async fn one(
     PathId(session_id): PathId<SessionId>,
 ) -> Result<Response, ApiError> {
     let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
+    // Held while the snapshots are read and rendered, not while they are written.
+    let _permit = app.large_reads.acquire(&caller.tenant).await;
     let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
     let events =
         app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
@@ -89,5 +91,5 @@ pub(crate) async fn one(
         reason: session.end.map(|end| end.reason),
         snapshots,
     };
-    Ok(response::json(StatusCode::OK, known))
+    metered(&app, &caller.tenant, response::json_bytes(StatusCode::OK, known))
 }

@@ -246,7 +246,9 @@ async fn a_hidden_request_stays_hidden_when_it_expires_and_is_not_pushed(harness
     world.at_minute(60 * 24 * 365).await;
     let expired = async |who: &str| -> Vec<String> {
         let items = world.list(who, List::Expired, 10).await;
-        items.into_iter().map(|item| item.request_id.to_string()).collect()
+        let mut listed: Vec<String> = items.into_iter().map(|item| item.request_id.to_string()).collect();
+        listed.sort();
+        listed
     };
     assert_eq!(expired("ada").await, ["visible"]);
     assert_eq!(expired("bob").await, ["shared", "visible"], "nobody else notices");
