@@ -48,7 +48,7 @@ pub fn start(log: Log) -> io::Result<Flush> {
     Ok(Flush(queue))
 }
 
-/// When dropped, waits until what is queued is written, for [`FLUSH_TIMEOUT`] at most.
+/// When dropped, waits until what is queued is written, for a second at most.
 #[must_use = "what is queued at the end of the program is lost without it"]
 #[derive(Debug)]
 pub struct Flush(Arc<LogQueue>);
