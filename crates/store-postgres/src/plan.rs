@@ -95,7 +95,6 @@ pub(crate) struct Writes {
     pub(crate) confirmed_payloads: Vec<PayloadId>,
     pub(crate) deleted_payloads: Vec<(TenantId, PayloadId)>,
     pub(crate) removals_by_number: Vec<(TenantId, Mailbox, u64)>,
-    /// The message type is `None` for all types.
     pub(crate) removals_by_subject: Vec<RemovalBySubject>,
     /// Whether to set hidden and acknowledged. Neither is ever unset.
     pub(crate) marks: BTreeMap<MarkKey, (bool, bool)>,
@@ -131,14 +130,14 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
             }
         }
         for Put { key, content } in &change.puts {
-            name(
-                key,
-                match () {
-                    () if requires_absence(key) => IfMissing::Draft(content.clone()),
-                    () if requires_version(key) => IfMissing::Ignore,
-                    () => IfMissing::Reserve,
-                },
-            );
+            let if_missing = if requires_absence(key) {
+                IfMissing::Draft(content.clone())
+            } else if requires_version(key) {
+                IfMissing::Ignore
+            } else {
+                IfMissing::Reserve
+            };
+            name(key, if_missing);
         }
         change.deletes.iter().for_each(|key| name(key, IfMissing::Ignore));
     }

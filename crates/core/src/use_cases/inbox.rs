@@ -55,7 +55,8 @@ pub struct Page {
 }
 
 impl Gateway {
-    /// One page of a list. A request that is pending during a whole walk appears in it exactly once.
+    /// One page of a list. A request that is pending during a whole walk appears in it exactly once. The list of expired
+    /// requests is exact right after [`Gateway::expire_overdue`].
     pub async fn inbox(
         &self,
         tenant: &TenantId,
@@ -66,11 +67,7 @@ impl Gateway {
     ) -> Result<Page, Error> {
         let (own, shared) = match list {
             List::Active => (Mailbox::Approver(approver.clone()), Mailbox::Shared),
-            List::Expired => {
-                self.expire_overdue(tenant, Mailbox::Approver(approver.clone())).await?;
-                self.expire_overdue(tenant, Mailbox::Shared).await?;
-                (Mailbox::ExpiredOfApprover(approver.clone()), Mailbox::ExpiredShared)
-            }
+            List::Expired => (Mailbox::ExpiredOfApprover(approver.clone()), Mailbox::ExpiredShared),
         };
         let query = |mailbox, after| DeliveryQuery {
             mailbox,
@@ -93,8 +90,13 @@ impl Gateway {
         Ok(Page { items: self.items(tenant, listed).await?, next })
     }
 
-    /// Moves requests whose time is up to the list of expired ones, so that the list is exact.
-    async fn expire_overdue(&self, tenant: &TenantId, mailbox: Mailbox) -> Result<(), Error> {
+    /// Moves an approver's requests whose time is up to the list of expired ones, so that reading it next is exact.
+    pub async fn expire_overdue(&self, tenant: &TenantId, approver: &ApproverId) -> Result<(), Error> {
+        self.expire_overdue_in(tenant, Mailbox::Approver(approver.clone())).await?;
+        self.expire_overdue_in(tenant, Mailbox::Shared).await
+    }
+
+    async fn expire_overdue_in(&self, tenant: &TenantId, mailbox: Mailbox) -> Result<(), Error> {
         const CHUNK: u32 = 200;
         let mut after = 0;
         loop {

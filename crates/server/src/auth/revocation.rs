@@ -1,16 +1,13 @@
 //! Whether a credential is still active, for connections that are held open with it.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use countersign_core::notify::Listener;
 use countersign_wire::id::TenantId;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use crate::state::SharedState;
 
@@ -40,10 +37,16 @@ pub(crate) struct RevocationWatch {
     tenant: TenantId,
     principal: Arc<str>,
     listener: Listener,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Progress {
     /// When the credential was last known to be active.
-    confirmed_at: Mutex<Instant>,
-    /// Whether the last check had no definite answer.
-    is_open: AtomicBool,
+    confirmed_at: Instant,
+    /// When to ask the store; `None` until the listener rings. A time and not a delay: whoever waits for it is cancelled
+    /// and starts again whenever the connection has something else to do.
+    check_at: Option<Instant>,
 }
 
 impl RevocationWatch {
@@ -55,25 +58,24 @@ impl RevocationWatch {
             tenant: tenant.clone(),
             principal: principal.clone(),
             listener,
-            confirmed_at: Mutex::new(Instant::now()),
-            is_open: AtomicBool::new(false),
+            progress: Mutex::new(Progress { confirmed_at: Instant::now(), check_at: None }),
         }
     }
 
-    fn unconfirmed_for(&self) -> Duration {
-        self.confirmed_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when the credential may have been revoked, or is to be asked for again. Holds no permit, so it need not
     /// be polled all the time: a future that waits for a permit and is not polled would keep the permit from others.
     pub(crate) async fn changed(&self) {
-        if !self.is_open.load(Ordering::Relaxed) {
-            self.listener.rung().await;
-            // From now on a check is due, until one has a definite answer.
-            self.is_open.store(true, Ordering::Relaxed);
-            return;
+        let check_at = self.progress().check_at;
+        if let Some(check_at) = check_at {
+            return sleep_until(check_at).await;
         }
-        sleep(RETRY_DELAY).await;
+        self.listener.rung().await;
+        // From now on a check is due, until one has a definite answer.
+        self.progress().check_at = Some(Instant::now());
     }
 
     /// Returns when the credential is revoked, or can't be confirmed. Unlike [`RevocationWatch::changed`] it takes read
@@ -93,29 +95,30 @@ impl RevocationWatch {
         // Boxed, so that an idle connection does not carry the memory for it.
         let active = Box::pin(self.app.gateway.key_is_active(&self.tenant, &self.principal)).await;
         drop(permit);
-        let status = match active {
-            Ok(true) => KeyStatus::Active,
+        let mut progress = self.progress();
+        match active {
+            Ok(true) => {
+                *progress = Progress { confirmed_at: Instant::now(), check_at: None };
+                KeyStatus::Active
+            }
             Ok(false) => KeyStatus::Revoked,
-            Err(error) if self.unconfirmed_for() < FAIL_CLOSED_AFTER => {
+            Err(error) if progress.confirmed_at.elapsed() < FAIL_CLOSED_AFTER => {
                 tracing::warn!(%error, "a credential could not be checked; it will be retried");
+                progress.check_at = Some(Instant::now() + RETRY_DELAY);
                 KeyStatus::Unknown
             }
             Err(error) => {
                 tracing::warn!(%error, "a credential could not be confirmed; its connection is closed");
                 KeyStatus::Unconfirmed
             }
-        };
-        if status == KeyStatus::Active {
-            *self.confirmed_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
-        self.is_open.store(status == KeyStatus::Unknown, Ordering::Relaxed);
-        status
     }
 
     /// As [`RevocationWatch::check`], before a message of the client is acted on; asks only if the last confirmation is
     /// older than [`CONFIRMED_FOR`].
     pub(crate) async fn check_before_acting(&self) -> KeyStatus {
-        match self.unconfirmed_for() < CONFIRMED_FOR && !self.is_open.load(Ordering::Relaxed) {
+        let Progress { confirmed_at, check_at } = *self.progress();
+        match confirmed_at.elapsed() < CONFIRMED_FOR && check_at.is_none() {
             true => KeyStatus::Active,
             false => self.check().await,
         }
@@ -126,6 +129,7 @@ impl RevocationWatch {
 mod tests {
     use countersign_core::{Gateway, model::credential::Role, notify::LocalDoorbell, retention::Retention};
     use countersign_testkit::recording_store::RecordingStore;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::{
@@ -178,6 +182,22 @@ mod tests {
             watch.revoked().await;
             assert!(asked_again.elapsed() <= RETRY_DELAY + Duration::from_millis(10), "round {round}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_connection_asks_again_as_soon_as_an_idle_one() {
+        let fixture = Fixture::new();
+        let watch = fixture.revoked_watch().await;
+        fixture.store.set_loads_fail(true);
+        watch.changed().await;
+        assert_eq!(watch.check().await, KeyStatus::Unknown);
+        fixture.store.set_loads_fail(false);
+        let started = Instant::now();
+        // As a stream does that has a message to send every 100 ms: the future is dropped and made again.
+        while timeout(Duration::from_millis(100), watch.changed()).await.is_err() {
+            assert!(started.elapsed() < RETRY_DELAY * 2, "never asked again");
+        }
+        assert_eq!(watch.check().await, KeyStatus::Revoked);
     }
 
     #[tokio::test(start_paused = true)]

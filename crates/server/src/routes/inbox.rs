@@ -62,6 +62,9 @@ async fn page(
         Some(cursor) => cursors.position(&app.secret, cursor)?,
         None => Position::default(),
     };
+    if list == List::Expired {
+        app.gateway.expire_overdue(&caller.tenant, approver).await?;
+    }
     // Held while the page is read and rendered, not while it is written.
     let _permit = app.large_reads.acquire(&caller.tenant).await;
     let page = app.gateway.inbox(&caller.tenant, approver, list, from, query.limit()?).await?;

@@ -8,7 +8,10 @@ use axum::{
 };
 use bytes::Bytes;
 use countersign_core::{Error, use_cases::presence::PresencePage};
-use countersign_wire::id::{EnforcerId, TenantId};
+use countersign_wire::{
+    failure::Failure,
+    id::{EnforcerId, TenantId},
+};
 use futures_util::stream;
 
 use crate::{
@@ -42,7 +45,7 @@ impl Writing {
         let mut text = Vec::new();
         for record in &page.records {
             text.push(if std::mem::take(&mut self.is_first) { b'[' } else { b',' });
-            text.extend(serde_json::to_vec(record).unwrap_or_default());
+            text.extend(serde_json::to_vec(record).map_err(|_| Failure::Internal)?);
         }
         match page.next {
             Some(after) => {

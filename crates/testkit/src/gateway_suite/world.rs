@@ -229,6 +229,9 @@ impl World {
         let mut items = Vec::new();
         let mut position = Some(Position::default());
         while let Some(from) = position {
+            if list == List::Expired {
+                self.gateway.expire_overdue(&self.tenant, &approver(who)).await.unwrap();
+            }
             let page = self.gateway.inbox(&self.tenant, &approver(who), list, from, limit).await.unwrap();
             assert!(page.items.len() <= limit as usize);
             items.extend(page.items);
