@@ -258,8 +258,34 @@ fn compare_names(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
         // Without the closing quote, which would sort after a space and an exclamation mark.
         return a[..a.len() - 1].cmp(&b[..b.len() - 1]);
     }
-    let decoded = |literal: &[u8]| serde_json::from_slice::<String>(literal).unwrap_or_default();
-    decoded(a).encode_utf16().cmp(decoded(b).encode_utf16())
+    utf16_units(a).cmp(utf16_units(b))
+}
+
+/// The UTF-16 code units of what a canonical string literal says, decoded as they are read: sorting asks often, and
+/// nothing is allocated for it.
+fn utf16_units(literal: &[u8]) -> impl Iterator<Item = u16> {
+    let text = std::str::from_utf8(&literal[1..literal.len() - 1]).unwrap_or_default();
+    let mut units = text.encode_utf16();
+    std::iter::from_fn(move || {
+        let unit = units.next()?;
+        if unit != u16::from(b'\\') {
+            return Some(unit);
+        }
+        // Canonical text escapes only the quote, the backslash and control characters.
+        let escape = units.next()?;
+        match u8::try_from(escape) {
+            Ok(b'b') => Some(0x08),
+            Ok(b't') => Some(0x09),
+            Ok(b'n') => Some(0x0a),
+            Ok(b'f') => Some(0x0c),
+            Ok(b'r') => Some(0x0d),
+            Ok(b'u') => (0..4).try_fold(0, |value, _| {
+                let digit = char::from_u32(u32::from(units.next()?))?.to_digit(16)?;
+                Some(value << 4 | u16::try_from(digit).ok()?)
+            }),
+            _ => Some(escape),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -314,5 +340,22 @@ mod tests {
             r#"{"\u20ac":1,"a":{"z":[],"a\"":2,"a!":3,"a":4},"\ud83d\ude00":5,"\ufb33":6,"1":{},"\r":7}"#;
         let canonical = "{\"\\r\":7,\"1\":{},\"a\":{\"a\":4,\"a!\":3,\"a\\\"\":2,\"z\":[]},\"€\":1,\"😀\":5,\"\u{fb33}\":6}";
         assert_eq!(String::from_utf8(form(text.as_bytes()).unwrap()).unwrap(), canonical);
+    }
+
+    #[test]
+    fn names_are_compared_by_what_they_say() {
+        let units: Vec<u32> = (0..0x60).chain([0x7f, 0xe9, 0x20ac, 0xd7ff, 0xfb33, 0x1_f600]).collect();
+        let names: Vec<String> = units
+            .iter()
+            .filter_map(|unit| char::from_u32(*unit))
+            .flat_map(|letter| [letter.to_string(), format!("a{letter}z"), format!("a{letter}")])
+            .collect();
+        for a in &names {
+            for b in &names {
+                let literal = |name| serde_json::to_vec(name).unwrap();
+                let expected = a.encode_utf16().cmp(b.encode_utf16());
+                assert_eq!(compare_names(&literal(a), &literal(b)), expected, "{a:?} {b:?}");
+            }
+        }
     }
 }

@@ -26,29 +26,25 @@ const JSON: &str = "application/json";
 
 /// An answer in the protocol's own media type.
 pub(crate) fn proto(status: StatusCode, envelope: Vec<u8>) -> Response {
-    with_type(status, PROTO_JSON, envelope)
+    proto_bytes(status, envelope).map(Body::from)
 }
 
 /// An answer in plain JSON.
 pub(crate) fn json(status: StatusCode, body: impl Serialize) -> Response {
-    with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
+    json_bytes(status, body).map(Body::from)
 }
 
 /// As [`proto`], before its body is handed to the connection.
 pub(crate) fn proto_bytes(status: StatusCode, envelope: Vec<u8>) -> HttpResponse<Bytes> {
-    bytes_with_type(status, PROTO_JSON, envelope)
+    with_type(status, PROTO_JSON, envelope)
 }
 
 /// As [`json`], before its body is handed to the connection.
 pub(crate) fn json_bytes(status: StatusCode, body: impl Serialize) -> HttpResponse<Bytes> {
-    bytes_with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
+    with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
 }
 
-fn with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
-    bytes_with_type(status, content_type, body).map(Body::from)
-}
-
-fn bytes_with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> HttpResponse<Bytes> {
+fn with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> HttpResponse<Bytes> {
     let mut response = HttpResponse::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
