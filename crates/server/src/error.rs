@@ -61,6 +61,11 @@ impl ApiError {
         Self::with_details(Failure::TooLarge, &serde_json::json!({ "member": member, "limit": limit }))
     }
 
+    /// Something that cannot happen did: an answer of ours, or a text that we stored, is not valid JSON.
+    pub(crate) fn internal(cause: &impl std::fmt::Display) -> Self {
+        Self { cause: Some(cause.to_string()), ..Failure::Internal.into() }
+    }
+
     /// The limit allows another request after this time.
     pub(crate) fn rate_limited(after: Duration) -> Self {
         Self { retry_after: Some(after), ..Failure::RateLimited.into() }

@@ -35,7 +35,7 @@ const MAX_PUSH_READS: usize = 3;
 /// Bytes of large answers that may wait for their readers at once.
 const MAX_RESPONSE_BYTES: usize = 128 << 20;
 
-/// Large answers that are read from the store and rendered at once: up to 28 MB each, twice.
+/// Large answers that are read from the store and rendered at once: up to 28 MB each.
 const MAX_LARGE_READS: usize = 2;
 
 /// Concurrent checks of credentials of held connections.

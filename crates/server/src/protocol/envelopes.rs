@@ -25,7 +25,7 @@ impl AppState {
         msg_type: MsgType,
         request_id: &RequestId,
         body: impl Serialize,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>, ApiError> {
         self.envelope_with_trace(msg_type, request_id, body, None)
     }
 
@@ -36,7 +36,7 @@ impl AppState {
         request_id: &RequestId,
         body: impl Serialize,
         trace: Option<RawObject<'_>>,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>, ApiError> {
         let envelope = Envelope {
             msg_id: Some(new_msg_id()),
             msg_type,
@@ -48,7 +48,7 @@ impl AppState {
             trace,
             body,
         };
-        serde_json::to_vec(&envelope).unwrap_or_default()
+        serde_json::to_vec(&envelope).map_err(|error| ApiError::internal(&error))
     }
 
     /// The envelope of a message to one side. Body and trace are written byte for byte.
@@ -92,7 +92,8 @@ impl AppState {
             details: error.details(),
         };
         let request_id = error.subject().cloned().unwrap_or_else(|| http_id.as_request_id());
-        self.envelope(MsgType::Error, &request_id, body)
+        // Without a body it still is the error that its status or its connection's end says it is.
+        self.envelope(MsgType::Error, &request_id, body).unwrap_or_default()
     }
 }
 

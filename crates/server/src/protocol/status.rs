@@ -56,9 +56,9 @@ pub(crate) async fn exchange_status(
         .map(|seen| SeenBy { approver_id: &seen.approver, status: seen.status.as_deref(), at: seen.at })
         .collect();
     if seen.is_empty() {
-        return Ok(app.envelope(MsgType::ExchangeStatus, request_id, body));
+        return app.envelope(MsgType::ExchangeStatus, request_id, body);
     }
     let trace = serde_json::to_string(&Trace { seen }).map_err(|_| Failure::Internal)?;
     let trace = RawObject::parse(trace.as_bytes()).map_err(|_| Failure::Internal)?;
-    Ok(app.envelope_with_trace(MsgType::ExchangeStatus, request_id, body, Some(trace)))
+    app.envelope_with_trace(MsgType::ExchangeStatus, request_id, body, Some(trace))
 }

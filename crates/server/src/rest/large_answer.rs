@@ -1,19 +1,20 @@
 //! Large answers: counted against a quota until they are written, and written within a bounded time.
 
 use std::{
+    collections::VecDeque,
     io,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
-use axum::{body::Body, response::Response};
+use axum::{body::Body, http::StatusCode, response::Response};
 use bytes::Bytes;
 use countersign_wire::{failure::Failure, id::TenantId};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::{error::ApiError, limits::QuotaPermit, state::AppState};
+use crate::{error::ApiError, limits::QuotaPermit, rest::response, state::AppState};
 
 /// Up to this size an answer is not counted.
 const SMALL: usize = 64 << 10;
@@ -24,27 +25,29 @@ const WRITE_DEADLINE: Duration = Duration::from_mins(1);
 /// Handed to the connection at once.
 const CHUNK: usize = 64 << 10;
 
-/// Counts the body of an answer against the quota of its tenant until it is written. 503 if there is no room.
+/// An answer whose body is these segments, which are not copied into one. It counts against the quota of its tenant
+/// until it is written. 503 if there is no room.
 pub(crate) fn metered(
     app: &AppState,
     tenant: &TenantId,
-    response: Response<Bytes>,
+    content_type: &'static str,
+    segments: impl Into<VecDeque<Bytes>>,
 ) -> Result<Response, ApiError> {
-    let (parts, body) = response.into_parts();
-    if body.len() <= SMALL {
-        return Ok(Response::from_parts(parts, Body::from(body)));
-    }
+    let segments = segments.into();
+    let unwritten = segments.iter().map(Bytes::len).sum();
     let mut permit = app.response_memory.permit(tenant);
-    if !permit.try_reserve(body.len()) {
+    if unwritten > SMALL && !permit.try_reserve(unwritten) {
         return Err(Failure::Unavailable.into());
     }
     let deadline = Instant::now() + WRITE_DEADLINE;
-    let metered = MeteredBody { rest: body, deadline, _permit: permit };
-    Ok(Response::from_parts(parts, Body::new(metered)))
+    let body = MeteredBody { segments, unwritten, deadline, _permit: permit };
+    Ok(response::with_type(StatusCode::OK, content_type, Body::new(body)))
 }
 
 struct MeteredBody {
-    rest: Bytes,
+    segments: VecDeque<Bytes>,
+    /// The sum of their lengths.
+    unwritten: usize,
     deadline: Instant,
     _permit: QuotaPermit,
 }
@@ -57,23 +60,26 @@ impl HttpBody for MeteredBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if self.rest.is_empty() {
-            return Poll::Ready(None);
+        while self.segments.front().is_some_and(Bytes::is_empty) {
+            self.segments.pop_front();
         }
+        let Self { segments, unwritten, deadline, .. } = &mut *self;
+        let Some(segment) = segments.front_mut() else { return Poll::Ready(None) };
         // Polled when the connection has taken the chunk before: a reader that trickles is noticed here, one that reads
         // nothing by the connection itself.
-        if Instant::now() >= self.deadline {
+        if Instant::now() >= *deadline {
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         }
-        let length = CHUNK.min(self.rest.len());
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+        let chunk = segment.split_to(CHUNK.min(segment.len()));
+        *unwritten -= chunk.len();
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty()
+        self.unwritten == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len() as u64)
+        SizeHint::with_exact(self.unwritten as u64)
     }
 }

@@ -22,30 +22,22 @@ use crate::{
 };
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// An answer in the protocol's own media type.
 pub(crate) fn proto(status: StatusCode, envelope: Vec<u8>) -> Response {
-    proto_bytes(status, envelope).map(Body::from)
+    with_type(status, PROTO_JSON, envelope.into())
 }
 
 /// An answer in plain JSON.
-pub(crate) fn json(status: StatusCode, body: impl Serialize) -> Response {
-    json_bytes(status, body).map(Body::from)
+pub(crate) fn json(status: StatusCode, body: impl Serialize) -> Result<Response, ApiError> {
+    let text = serde_json::to_vec(&body).map_err(|error| ApiError::internal(&error))?;
+    Ok(with_type(status, JSON, text.into()))
 }
 
-/// As [`proto`], before its body is handed to the connection.
-pub(crate) fn proto_bytes(status: StatusCode, envelope: Vec<u8>) -> HttpResponse<Bytes> {
-    with_type(status, PROTO_JSON, envelope)
-}
-
-/// As [`json`], before its body is handed to the connection.
-pub(crate) fn json_bytes(status: StatusCode, body: impl Serialize) -> HttpResponse<Bytes> {
-    with_type(status, JSON, serde_json::to_vec(&body).unwrap_or_default())
-}
-
-fn with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> HttpResponse<Bytes> {
-    let mut response = HttpResponse::new(Bytes::from(body));
+/// An answer with this body.
+pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
@@ -102,6 +94,7 @@ fn bare(error: &ApiError) -> Vec<u8> {
         #[serde(skip_serializing_if = "Option::is_none")]
         details: Option<RawObject<'a>>,
     }
+    // Without a body it still is an error: the status says so.
     serde_json::to_vec(&Bare { error: error.failure().into(), details: error.details() }).unwrap_or_default()
 }
 

@@ -18,6 +18,6 @@ pub(crate) async fn submit(
 ) -> Result<Response, ApiError> {
     let framed = body.ack_envelope()?;
     let accepted = operations::acknowledge(&app, &caller, &framed).await?;
-    let envelope = app.envelope(MsgType::AckAccepted, &accepted.request_id, &accepted);
+    let envelope = app.envelope(MsgType::AckAccepted, &accepted.request_id, &accepted)?;
     Ok(response::proto(StatusCode::OK, envelope))
 }

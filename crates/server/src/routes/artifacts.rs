@@ -20,6 +20,6 @@ pub(crate) async fn submit(
     let key = body.idempotency_key(&caller.principal)?;
     let submitted = operations::submit(&app, &caller, framed, key).await?;
     let accepted = &submitted.accepted;
-    let envelope = app.envelope(MsgType::ArtifactAccepted, &accepted.request_id, accepted);
+    let envelope = app.envelope(MsgType::ArtifactAccepted, &accepted.request_id, accepted)?;
     Ok(response::replayed(response::proto(StatusCode::ACCEPTED, envelope), submitted.replayed))
 }

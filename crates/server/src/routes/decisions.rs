@@ -20,6 +20,6 @@ pub(crate) async fn submit(
     let key = body.idempotency_key(&caller.principal)?;
     let submitted = operations::decide(&app, &caller, framed, key).await?;
     let accepted = &submitted.accepted;
-    let envelope = app.envelope(MsgType::DecisionAccepted, &accepted.request_id, accepted);
+    let envelope = app.envelope(MsgType::DecisionAccepted, &accepted.request_id, accepted)?;
     Ok(response::replayed(response::proto(StatusCode::OK, envelope), submitted.replayed))
 }

@@ -49,7 +49,7 @@ pub(crate) async fn withdraw(
 ) -> Result<Response, ApiError> {
     let framed = body.envelope(&MsgType::ExchangeWithdrawn)?;
     let accepted = operations::withdraw(&app, &caller, &request_id, &framed).await?;
-    Ok(response::proto(StatusCode::OK, app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)))
+    Ok(response::proto(StatusCode::OK, app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)?))
 }
 
 pub(crate) async fn refresh(
@@ -60,7 +60,7 @@ pub(crate) async fn refresh(
 ) -> Result<Response, ApiError> {
     let framed = body.envelope(&MsgType::RefreshRequest)?;
     let body = operations::refresh(&app, &caller, &request_id, &framed).await?;
-    Ok(response::proto(StatusCode::ACCEPTED, app.envelope(MsgType::RefreshRequest, &request_id, body)))
+    Ok(response::proto(StatusCode::ACCEPTED, app.envelope(MsgType::RefreshRequest, &request_id, body)?))
 }
 
 pub(crate) async fn wait(

@@ -19,7 +19,7 @@ pub(crate) async fn artifact(
 ) -> Result<Response, ApiError> {
     let key = body.idempotency_key(&caller.principal)?;
     let submitted = operations::submit(&app, &caller, body.framed()?, key).await?;
-    Ok(response::replayed(response::json(StatusCode::ACCEPTED, submitted.accepted), submitted.replayed))
+    Ok(response::replayed(response::json(StatusCode::ACCEPTED, submitted.accepted)?, submitted.replayed))
 }
 
 pub(crate) async fn decision(
@@ -29,7 +29,7 @@ pub(crate) async fn decision(
 ) -> Result<Response, ApiError> {
     let key = body.idempotency_key(&caller.principal)?;
     let submitted = operations::decide(&app, &caller, body.framed()?, key).await?;
-    Ok(response::replayed(response::json(StatusCode::OK, submitted.accepted), submitted.replayed))
+    Ok(response::replayed(response::json(StatusCode::OK, submitted.accepted)?, submitted.replayed))
 }
 
 #[derive(Serialize)]
@@ -40,6 +40,6 @@ struct About<'a> {
     gateway_id: &'a GatewayId,
 }
 
-pub(crate) async fn status(State(app): State<SharedState>, _caller: Caller) -> Response {
+pub(crate) async fn status(State(app): State<SharedState>, _caller: Caller) -> Result<Response, ApiError> {
     response::json(StatusCode::OK, About { status: "ok", protocol: "0.2", gateway_id: &app.gateway_id })
 }

@@ -18,7 +18,7 @@ use crate::{
     auth::Approver,
     error::{ApiError, ForRequest as _},
     ids::HttpRequestId,
-    protocol::status::exchange_status,
+    protocol::{PROTO_JSON, status::exchange_status},
     rest::{
         cursor::InboxCursor,
         large_answer::metered,
@@ -76,8 +76,8 @@ async fn page(
     let items = items.map_err(|_| Failure::Internal)?;
     let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, next));
     let body = InboxPage { items, next_cursor };
-    let envelope = app.envelope(MsgType::InboxPage, &http_id.as_request_id(), body);
-    metered(app, &caller.tenant, response::proto_bytes(StatusCode::OK, envelope))
+    let envelope = app.envelope(MsgType::InboxPage, &http_id.as_request_id(), body)?;
+    metered(app, &caller.tenant, PROTO_JSON, [envelope.into()])
 }
 
 /// An item of a page is the same message as is pushed.

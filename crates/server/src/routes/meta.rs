@@ -19,7 +19,7 @@ struct Health {
 }
 
 /// The process runs; nothing else is checked.
-pub(crate) async fn alive() -> Response {
+pub(crate) async fn alive() -> Result<Response, ApiError> {
     response::json(StatusCode::OK, Health { status: "ok" })
 }
 
@@ -27,7 +27,7 @@ pub(crate) async fn alive() -> Response {
 /// the store nothing: it is known from the renewal of the node's lease.
 pub(crate) async fn ready(State(app): State<SharedState>) -> Result<Response, ApiError> {
     match app.lease.is_current() && !app.drain.has_begun() {
-        true => Ok(response::json(StatusCode::OK, Health { status: "ready" })),
+        true => response::json(StatusCode::OK, Health { status: "ready" }),
         false => Err(Failure::Unavailable.into()),
     }
 }

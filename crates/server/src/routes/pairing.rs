@@ -21,10 +21,7 @@ pub(crate) async fn initiate(
 ) -> Result<Response, ApiError> {
     let request = body.bare::<InitiateRequest>()?.into_view();
     caller.acting_as(&app, &request.enforcer_id)?;
-    Ok(response::json(
-        StatusCode::OK,
-        app.gateway.initiate_pairing(&caller.tenant, request, &app.codes).await?,
-    ))
+    response::json(StatusCode::OK, app.gateway.initiate_pairing(&caller.tenant, request, &app.codes).await?)
 }
 
 pub(crate) async fn resolve(
@@ -37,7 +34,7 @@ pub(crate) async fn resolve(
     let approver = caller.only.as_ref();
     let resolved =
         app.gateway.resolve_pairing(&caller.tenant, &caller.principal, approver, code, &app.codes).await?;
-    Ok(response::json(StatusCode::OK, resolved))
+    response::json(StatusCode::OK, resolved)
 }
 
 pub(crate) async fn status(
@@ -45,10 +42,7 @@ pub(crate) async fn status(
     caller: Caller,
     PathId(nonce): PathId<PairingNonce>,
 ) -> Result<Response, ApiError> {
-    Ok(response::json(
-        StatusCode::OK,
-        app.gateway.pairing_status(&caller.tenant, caller.viewer(), &nonce).await?,
-    ))
+    response::json(StatusCode::OK, app.gateway.pairing_status(&caller.tenant, caller.viewer(), &nonce).await?)
 }
 
 pub(crate) async fn complete(
@@ -58,5 +52,5 @@ pub(crate) async fn complete(
 ) -> Result<Response, ApiError> {
     let request = body.bare::<CompleteRequest>()?.into_view();
     caller.acting_as(&request.approver_id)?;
-    Ok(response::json(StatusCode::OK, app.gateway.complete_pairing(&caller.tenant, &request).await?))
+    response::json(StatusCode::OK, app.gateway.complete_pairing(&caller.tenant, &request).await?)
 }

@@ -93,7 +93,7 @@ pub(crate) async fn create_key(
         tenant: &caller.tenant,
         role: (&made.role).into(),
     };
-    Ok(response::json(StatusCode::CREATED, shown))
+    response::json(StatusCode::CREATED, shown)
 }
 
 #[derive(Serialize)]
@@ -124,7 +124,7 @@ struct ListedKeys<'a> {
 pub(crate) async fn keys(State(app): State<SharedState>, caller: Operator) -> Result<Response, ApiError> {
     let keys = app.gateway.keys(&caller.tenant).await?;
     let keys = keys.iter().map(listed).collect();
-    Ok(response::json(StatusCode::OK, ListedKeys { keys }))
+    response::json(StatusCode::OK, ListedKeys { keys })
 }
 
 #[derive(Serialize)]
@@ -140,7 +140,7 @@ pub(crate) async fn revoke_key(
     PathId(key_id): PathId<KeyId>,
 ) -> Result<Response, ApiError> {
     let revoked_at = app.gateway.revoke_key(&caller.tenant, &key_id).await?;
-    Ok(response::json(StatusCode::OK, RevokedKey { key_id: key_id.as_str(), revoked_at }))
+    response::json(StatusCode::OK, RevokedKey { key_id: key_id.as_str(), revoked_at })
 }
 
 /// The policy as people write it.
@@ -188,7 +188,7 @@ impl From<Policy> for PolicyText {
 }
 
 pub(crate) async fn policy(State(app): State<SharedState>, caller: Operator) -> Result<Response, ApiError> {
-    Ok(response::json(StatusCode::OK, PolicyText::from(app.gateway.policy(&caller.tenant).await?)))
+    response::json(StatusCode::OK, PolicyText::from(app.gateway.policy(&caller.tenant).await?))
 }
 
 pub(crate) async fn set_policy(
@@ -204,7 +204,7 @@ pub(crate) async fn set_policy(
         max_life: text.max_life_seconds.map(Duration::from_secs),
     };
     app.gateway.set_policy(&caller.tenant, &policy).await?;
-    Ok(response::json(StatusCode::OK, text))
+    response::json(StatusCode::OK, text)
 }
 
 #[derive(Serialize)]
@@ -224,7 +224,7 @@ pub(crate) async fn create_ticket(
     }
     let made = app.gateway.create_ticket(&caller.tenant, caller.role, caller.principal.to_string()).await?;
     let (ticket, expires_at) = made;
-    Ok(response::json(StatusCode::OK, NewTicket { ticket, expires_at }))
+    response::json(StatusCode::OK, NewTicket { ticket, expires_at })
 }
 
 pub(crate) async fn cancel(
@@ -233,5 +233,5 @@ pub(crate) async fn cancel(
     PathId(request_id): PathId<RequestId>,
 ) -> Result<Response, ApiError> {
     let accepted = app.gateway.cancel(&caller.tenant, &request_id).await.for_request(&request_id)?;
-    Ok(response::json(StatusCode::OK, accepted))
+    response::json(StatusCode::OK, accepted)
 }

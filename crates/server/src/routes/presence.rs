@@ -63,5 +63,5 @@ pub(crate) async fn one(
     caller: Caller,
     PathId(enforcer): PathId<EnforcerId>,
 ) -> Result<Response, ApiError> {
-    Ok(response::json(StatusCode::OK, app.gateway.presence_of(&caller.tenant, &enforcer).await?))
+    response::json(StatusCode::OK, app.gateway.presence_of(&caller.tenant, &enforcer).await?)
 }

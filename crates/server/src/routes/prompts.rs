@@ -25,10 +25,10 @@ pub(crate) async fn submit(
 ) -> Result<Response, ApiError> {
     if let Role::Enforcer(_) = caller.role {
         let request_id = operations::acknowledge_prompt(&app, &caller.enforcer()?, &body.framed()?).await?;
-        return Ok(response::json(StatusCode::OK, Taken { request_id }));
+        return response::json(StatusCode::OK, Taken { request_id });
     }
     let approver = caller.approver()?;
     let key = body.idempotency_key(&approver.principal)?;
     let (ack, replayed) = operations::send_prompt(&app, &approver, body.framed()?, key).await?;
-    Ok(response::replayed(response::json(StatusCode::ACCEPTED, ack), replayed))
+    Ok(response::replayed(response::json(StatusCode::ACCEPTED, ack)?, replayed))
 }

@@ -1,12 +1,12 @@
 //! `/v1/session`.
 
-use std::collections::BTreeMap;
+use std::mem;
 
 use axum::{extract::State, http::StatusCode, response::Response};
+use bytes::Bytes;
 use countersign_core::use_cases::session::Reported;
 use countersign_wire::{
     RawObject,
-    failure::Failure,
     id::{EnforcerId, SessionId},
     session::{EndReason, SnapshotType, State as Activity},
     timestamp::Timestamp,
@@ -37,12 +37,12 @@ pub(crate) async fn report(
         Reported::New => StatusCode::ACCEPTED,
         Reported::Duplicate => StatusCode::OK,
     };
-    Ok(response::json(status, Taken { session_id }))
+    response::json(status, Taken { session_id })
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Known<'a> {
+struct Known {
     session_id: SessionId,
     enforcer_id: EnforcerId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,24 @@ struct Known<'a> {
     ended_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<EndReason>,
-    snapshots: BTreeMap<SnapshotType, RawObject<'a>>,
+}
+
+impl Known {
+    /// The answer in segments: up to four snapshots of 7 MB each are written as the store returned them, uncopied.
+    fn segments(&self, snapshots: Vec<(SnapshotType, Bytes)>) -> Result<Vec<Bytes>, ApiError> {
+        let mut text = serde_json::to_string(self).map_err(|error| ApiError::internal(&error))?;
+        // `snapshots` becomes the object's last member.
+        text.truncate(text.len() - 1);
+        text.push_str(",\"snapshots\":{");
+        let mut segments = Vec::new();
+        for (position, (snapshot_type, event)) in snapshots.into_iter().enumerate() {
+            let comma = if position == 0 { "" } else { "," };
+            text += [comma, "\"", snapshot_type.as_str(), "\":"].concat().as_str();
+            segments.extend([mem::take(&mut text).into(), event]);
+        }
+        segments.push((text + "}}").into());
+        Ok(segments)
+    }
 }
 
 pub(crate) async fn one(
@@ -73,11 +90,12 @@ pub(crate) async fn one(
     let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
     let events =
         app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
-    let mut snapshots = BTreeMap::new();
-    for (snapshot_type, event) in session.snapshots.keys().zip(&events) {
+    let mut snapshots = Vec::new();
+    for (snapshot_type, event) in session.snapshots.keys().zip(events) {
         // Gone with the retention since it was listed.
         let Some(event) = event else { continue };
-        snapshots.insert(*snapshot_type, RawObject::reread(event).map_err(|_| Failure::Internal)?);
+        RawObject::reread(&event).map_err(|error| ApiError::internal(&error))?;
+        snapshots.push((*snapshot_type, event));
     }
     let known = Known {
         session_id,
@@ -89,7 +107,6 @@ pub(crate) async fn one(
         updated_at: session.updated_at,
         ended_at: session.end.as_ref().map(|end| end.at),
         reason: session.end.map(|end| end.reason),
-        snapshots,
     };
-    metered(&app, &caller.tenant, response::json_bytes(StatusCode::OK, known))
+    metered(&app, &caller.tenant, response::JSON, known.segments(snapshots)?)
 }

@@ -139,7 +139,7 @@ impl Dispatch<'_> {
             created_at: clock::now(),
             reason: body.reason,
         };
-        Ok(serde_json::to_vec(&answer).map_err(|_| Failure::Internal)?.into())
+        Ok(serde_json::to_vec(&answer).map_err(|error| ApiError::internal(&error))?.into())
     }
 
     async fn operate(&self, mut framed: Framed<'_>) -> Result<Answer, ApiError> {
@@ -149,28 +149,28 @@ impl Dispatch<'_> {
         let answer = match framed.msg_type.clone().ok_or(Failure::Validation)? {
             MsgType::ArtifactSubmit => {
                 let accepted = operations::submit(app, &caller.enforcer()?, framed, None).await?.accepted;
-                app.envelope(MsgType::ArtifactAccepted, &request_id, accepted)
+                app.envelope(MsgType::ArtifactAccepted, &request_id, accepted)?
             }
             MsgType::DecisionSubmit => {
                 let accepted = operations::decide(app, &caller.approver()?, framed, None).await?.accepted;
-                app.envelope(MsgType::DecisionAccepted, &request_id, accepted)
+                app.envelope(MsgType::DecisionAccepted, &request_id, accepted)?
             }
             MsgType::AckSubmit | MsgType::PromptAck => {
                 let accepted = operations::acknowledge(app, caller, &framed).await?;
-                let envelope = app.envelope(MsgType::AckAccepted, &request_id, &accepted);
+                let envelope = app.envelope(MsgType::AckAccepted, &request_id, &accepted)?;
                 return Ok(Answer { envelope: Some(envelope), acknowledged: Some(accepted) });
             }
             MsgType::ExchangeWithdrawn => {
                 let accepted = operations::withdraw(app, &caller.enforcer()?, &request_id, &framed).await?;
-                app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)
+                app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)?
             }
             MsgType::RefreshRequest => {
                 let body = operations::refresh(app, &caller.approver()?, &request_id, &framed).await?;
-                app.envelope(MsgType::RefreshRequest, &request_id, body)
+                app.envelope(MsgType::RefreshRequest, &request_id, body)?
             }
             MsgType::PromptSend => {
                 let (ack, _) = operations::send_prompt(app, &caller.approver()?, framed, None).await?;
-                app.envelope(MsgType::PromptAck, &request_id, ack)
+                app.envelope(MsgType::PromptAck, &request_id, ack)?
             }
             MsgType::SessionStart
             | MsgType::SessionSnapshot
@@ -178,7 +178,7 @@ impl Dispatch<'_> {
             | MsgType::SessionEnd => {
                 operations::report(app, &caller.enforcer()?, &framed).await?;
                 let accepted = AckAccepted { request_id: request_id.clone(), msg_id: None };
-                app.envelope(MsgType::AckAccepted, &request_id, accepted)
+                app.envelope(MsgType::AckAccepted, &request_id, accepted)?
             }
             // Only the gateway sends these, or nobody.
             MsgType::ArtifactAccepted
