@@ -96,7 +96,7 @@ pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<AppState>> {
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         trusted_proxies: config.trusted_proxies.clone(),
     };
-    let app = AppState::new(gateway, config.gateway_id()?, secret, settings);
+    let app = AppState::new(gateway, config.gateway_id()?, secret, settings)?;
     background::start(&app);
     Ok(app)
 }

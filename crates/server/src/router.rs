@@ -175,7 +175,8 @@ impl Group<'_> {
     }
 }
 
-/// Checks the declared size, the credential, the rates and the role, and leaves what the extractors need.
+/// Checks the declared size, the credential, the rates and the role, and leaves what the extractors need. What may have a
+/// large body is handled in the pool for it.
 async fn admit(
     State((app, access, body)): State<(SharedState, Access, BodyRules)>,
     request: Request,
@@ -184,8 +185,10 @@ async fn admit(
     body.check_declared_size(request.headers())?;
     let (mut parts, content) = request.into_parts();
     authenticate(&app, access, &mut parts).await?;
+    let may_be_large = body.may_be_large(&parts.headers);
     parts.extensions.insert(body);
-    Ok(next.run(Request::from_parts(parts, content)).await)
+    let handled = next.run(Request::from_parts(parts, content));
+    if may_be_large { app.cpu_pool.run(handled).await } else { Ok(handled.await) }
 }
 
 async fn head_not_allowed() -> ([(HeaderName, &'static str); 1], ApiError) {

@@ -1,6 +1,7 @@
 //! What handlers share.
 
 use std::{
+    io,
     net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 use crate::{
     ids::new_msg_id,
     key_cache::KeyCache,
-    limits::{FairSemaphore, RateLimiters, TenantQuota, max_connections},
+    limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
     presence::PresenceRecorder,
     secrets::Secret,
     shutdown::Drain,
@@ -60,6 +61,8 @@ pub struct AppState {
     pub(crate) response_memory: TenantQuota,
     /// Permits for reading and rendering large answers, which tenants take in turn.
     pub(crate) large_reads: FairSemaphore,
+    /// Threads on which large bodies are parsed, hashed and rendered.
+    pub(crate) cpu_pool: CpuPool,
     /// Connections that are held open for long.
     pub(crate) held_connections: TenantQuota,
     /// Permits for reads of what is to be pushed, which tenants take in turn.
@@ -115,14 +118,21 @@ impl Default for Settings {
 }
 
 impl AppState {
-    pub fn new(gateway: Gateway, gateway_id: GatewayId, secret: Secret, settings: Settings) -> Arc<Self> {
-        Arc::new(Self {
+    /// Fails only if no thread can be started.
+    pub fn new(
+        gateway: Gateway,
+        gateway_id: GatewayId,
+        secret: Secret,
+        settings: Settings,
+    ) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
             keys: KeyCache::new(gateway.clone()),
             presence: PresenceRecorder::start(gateway.clone()),
             codes: secret.code_key(),
             request_memory: TenantQuota::new(MAX_REQUEST_BYTES),
             response_memory: TenantQuota::new(MAX_RESPONSE_BYTES),
             large_reads: FairSemaphore::new(MAX_LARGE_READS),
+            cpu_pool: CpuPool::start()?,
             held_connections: TenantQuota::new(max_connections()),
             push_reads: FairSemaphore::new(MAX_PUSH_READS),
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
@@ -135,7 +145,7 @@ impl AppState {
             rates: settings.rates,
             websocket_idle: settings.websocket_idle,
             trusted_proxies: settings.trusted_proxies,
-        })
+        }))
     }
 
     /// The drain of this process.

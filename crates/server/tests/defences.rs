@@ -179,6 +179,58 @@ async fn answers_that_nobody_reads_cost_a_bounded_amount() {
     client(&gateway, "quiet", "enforcer").get("/v1/status").await.expect(200);
 }
 
+/// A snapshot of a session that costs as much of the processor as its size allows: many tiny members.
+fn costly_snapshot() -> String {
+    let members = vec![r#"{"":0}"#; 5_200_000 / 7].join(",");
+    format!(
+        r#"{{"eventType":"session.snapshot","sessionId":"d","snapshotId":"x","snapshotType":"plan","createdAt":"2026-11-15T12:00:00Z","payload":{{"a":[{members}]}},"snapshotHashAlg":"SHA-256","snapshotHash":"{}"}}"#,
+        "b".repeat(64)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_hold_up_nobody() {
+    let gateway = Gateway::start(On::Sqlite);
+    let [loud, quiet] = ["loud", "quiet"].map(|tenant| client(&gateway, tenant, "enforcer"));
+    let body = costly_snapshot();
+    let mut sockets = Vec::new();
+    for number in 0..4 {
+        sockets.push(Socket::open(&loud, "enforcer", &format!("robot-{number}")).await);
+    }
+    let over_rest = join_all((0..30).map(|_| loud.post("/v1/session/event", &body)));
+    let frame = format!(
+        r#"{{"msgType":"session.snapshot","requestId":"d","createdAt":"2026-11-15T12:00:00Z","sender":{{}},"body":{body}}}"#
+    );
+    let over_sockets = join_all(sockets.iter_mut().map(async |socket| {
+        socket.0.send(Message::text(frame.clone())).await.unwrap();
+        socket.next().await.unwrap()
+    }));
+    let mut loud_ended = Box::pin(async { tokio::join!(over_rest, over_sockets) });
+    let mut times = Vec::new();
+    let mut asking = Box::pin(async {
+        sleep(Duration::from_millis(500)).await;
+        loop {
+            let asked = Instant::now();
+            quiet.get("/v1/status").await.expect(200);
+            times.push(asked.elapsed());
+            sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let (answers, frames) = tokio::select! {
+        ended = &mut loud_ended => ended,
+        () = &mut asking => unreachable!(),
+    };
+    drop(asking);
+    for answer in answers {
+        answer.refuse(422, "PROTO_ERR_HASH_MISMATCH");
+    }
+    assert!(frames.iter().all(|frame| frame["body"]["code"] == "PROTO_ERR_HASH_MISMATCH"), "{frames:?}");
+    times.sort_unstable();
+    let (count, median, slowest) = (times.len(), times[times.len() / 2], times[times.len() - 1]);
+    println!("beside 34 large bodies: {count} requests, median {median:?}, slowest {slowest:?}");
+    assert!(count >= 20 && median < Duration::from_millis(100), "{count} requests, median {median:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_are_never_finished_take_a_share_and_no_more() {
     let gateway = Gateway::start(On::Sqlite);

@@ -4,6 +4,7 @@ use std::{
     error::Error as StdError,
     future::poll_fn,
     path::Path,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -11,14 +12,21 @@ use std::{
     time::Duration,
 };
 
-use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
+use deadpool_postgres::{Connect, Manager, ManagerConfig, RecyclingMethod};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::Handle,
+    task::JoinHandle,
+};
 use tokio_postgres::{
-    AsyncMessage, Client, Config, Connection, Error, NoTls, Socket, config::SslMode, error::SqlState,
+    AsyncMessage, Client, Config, Connection, Error, NoTls, Socket,
+    config::SslMode,
+    error::SqlState,
+    tls::{MakeTlsConnect, TlsConnect},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -46,6 +54,9 @@ const SESSION_TIMEOUTS: &str =
 pub(crate) struct Connector {
     config: Config,
     tls: Option<MakeRustlsConnect>,
+    /// Drives all connections, whoever asks for the first use of one: a caller on a busy thread must not end up with
+    /// a connection that others need too.
+    runtime: Handle,
 }
 
 impl Connector {
@@ -62,32 +73,54 @@ impl Connector {
             .options(format!("{given} -c statement_timeout={timeout} {PLANNER_SETTINGS} {SESSION_TIMEOUTS}"));
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, runtime: Handle::current() })
     }
 
     pub(crate) async fn connect(&self) -> Result<(Client, InDoubt), Error> {
         let in_doubt = InDoubt::default();
-        let client = if let Some(tls) = &self.tls {
-            let (client, connection) = self.config.connect(tls.clone()).await?;
-            tokio::spawn(drive(connection, Arc::clone(&in_doubt)));
-            client
-        } else {
-            let (client, connection) = self.config.connect(NoTls).await?;
-            tokio::spawn(drive(connection, Arc::clone(&in_doubt)));
-            client
-        };
+        let (client, _driver) = self.start(Arc::clone(&in_doubt)).await?;
         Ok((client, in_doubt))
     }
 
     /// Creates the connections of the pool.
     pub(crate) fn manager(&self) -> Manager {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        match &self.tls {
-            Some(tls) => Manager::from_config(self.config.clone(), tls.clone(), settings),
-            None => Manager::from_config(self.config.clone(), NoTls, settings),
+        Manager::from_connect(self.config.clone(), self.clone(), settings)
+    }
+
+    /// Connects, and starts the task that drives the connection.
+    async fn start(&self, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error> {
+        match self.tls.clone() {
+            Some(tls) => self.start_with(tls, in_doubt).await,
+            None => self.start_with(NoTls, in_doubt).await,
         }
     }
+
+    async fn start_with<T>(&self, tls: T, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error>
+    where
+        T: MakeTlsConnect<Socket> + Send,
+        T::Stream: Send + 'static,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let mut connecting = Box::pin(self.config.connect(tls));
+        let connected = poll_fn(|context| {
+            let _entered = self.runtime.enter();
+            connecting.as_mut().poll(context)
+        });
+        let (client, connection) = connected.await?;
+        Ok((client, self.runtime.spawn(drive(connection, in_doubt))))
+    }
 }
+
+impl Connect for Connector {
+    fn connect(&self, _: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
+        // A reader of the pool commits nothing that could be in doubt.
+        Box::pin(self.start(InDoubt::default()))
+    }
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Rejects a server on which an acknowledged commit can be lost.
 pub(crate) async fn check_durability(client: &Client) -> Result<(), OpenError> {

@@ -155,7 +155,7 @@ mod tests {
             let doorbell = Arc::new(LocalDoorbell::default());
             let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
             let id = "gw".parse().unwrap();
-            let app = AppState::new(gateway, id, Secret::random(), Settings::default());
+            let app = AppState::new(gateway, id, Secret::random(), Settings::default()).unwrap();
             Self { app, store, tenant: "acme".parse().unwrap(), _folder: folder }
         }
 

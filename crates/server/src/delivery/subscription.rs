@@ -227,7 +227,7 @@ mod tests {
                     Arc::new(SystemRandom),
                     Retention::default(),
                 );
-                AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default())
+                AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default()).unwrap()
             };
             let apps = [app(), app()];
             for app in &apps {

@@ -1,13 +1,15 @@
-//! What limits clients: rates, and quotas of memory and connections.
+//! What limits clients: rates, quotas of memory and connections, and turns at what is scarce.
 
 mod client_address;
 mod connections;
+mod cpu_pool;
 mod quota;
 mod rates;
 mod turns;
 
 pub(crate) use client_address::ClientAddress;
 pub use connections::max_connections;
+pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};
 pub(crate) use quota::{QuotaPermit, TenantQuota};
 pub use rates::RateLimiters;
-pub(crate) use turns::FairSemaphore;
+pub(crate) use turns::{FairPermit, FairSemaphore};

@@ -14,7 +14,13 @@ use countersign_wire::{
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-use crate::{auth::Caller, error::ApiError, limits::QuotaPermit, protocol::PROTO_JSON, state::SharedState};
+use crate::{
+    auth::Caller,
+    error::ApiError,
+    limits::{FairPermit, LARGE_BODY, QuotaPermit},
+    protocol::PROTO_JSON,
+    state::SharedState,
+};
 
 /// What a group of routes accepts as a body.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +33,21 @@ pub(crate) struct BodyRules {
 impl BodyRules {
     /// Rejects a request whose declared size is too large.
     pub(crate) fn check_declared_size(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        let declared: Option<u64> = declared.and_then(|length| length.parse().ok());
-        match declared {
+        match declared_size(headers) {
             Some(length) if length > self.max_body_bytes as u64 => {
                 Err(ApiError::too_large("body", self.max_body_bytes))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the body can be so large that it must not be parsed where connections are served.
+    pub(crate) fn may_be_large(&self, headers: &HeaderMap) -> bool {
+        let may_be_large = match declared_size(headers) {
+            Some(length) => length > LARGE_BODY as u64,
+            None => headers.contains_key(header::TRANSFER_ENCODING),
+        };
+        may_be_large && self.max_body_bytes > LARGE_BODY
     }
 
     /// Without a `Content-Type` it is the protocol's own; parameters are ignored; nothing is ever decompressed.
@@ -49,6 +62,10 @@ impl BodyRules {
     }
 }
 
+fn declared_size(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// The whole body must arrive within the first, and each of its chunks within the second.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 const CHUNK_TIMEOUT: Duration = Duration::from_secs(15);
@@ -61,6 +78,8 @@ pub(crate) struct RequestBody {
     path: String,
     /// Memory that is reserved for as long as the body lives.
     _memory: QuotaPermit,
+    /// The tenant's turn at a large body, until it is committed; `None` for a small one.
+    _turn: Option<FairPermit>,
 }
 
 impl FromRequest<SharedState> for RequestBody {
@@ -80,7 +99,12 @@ impl FromRequest<SharedState> for RequestBody {
             Ok(collected) => collected?,
             Err(_) => return Err(broken("did not arrive in time")),
         };
-        Ok(Self { bytes, headers: parts.headers, path: parts.uri.path().to_owned(), _memory: memory })
+        let turn = match bytes.len() > LARGE_BODY {
+            true => Some(app.cpu_pool.turn(&caller.tenant).await),
+            false => None,
+        };
+        let path = parts.uri.path().to_owned();
+        Ok(Self { bytes, headers: parts.headers, path, _memory: memory, _turn: turn })
     }
 }
 

@@ -157,7 +157,8 @@ mod tests {
         let store = countersign_store_sqlite::SqliteStore::open(folder.path().join("db"), options).unwrap();
         let doorbell = Arc::new(LocalDoorbell::default());
         let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemRandom), Retention::default());
-        let app = AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default());
+        let app =
+            AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default()).unwrap();
         let mut table = String::new();
         for failure in Failure::ALL {
             for form in [ErrorForm::Envelope, ErrorForm::Bare] {

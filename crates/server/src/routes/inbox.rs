@@ -9,7 +9,7 @@ use countersign_core::{
 use countersign_wire::{
     RawObject,
     failure::Failure,
-    id::{ApproverId, RequestId},
+    id::{ApproverId, RequestId, TenantId},
     inbox::InboxPage,
     msg_type::MsgType,
 };
@@ -18,6 +18,7 @@ use crate::{
     auth::Approver,
     error::{ApiError, ForRequest as _},
     ids::HttpRequestId,
+    limits::LARGE_BODY,
     protocol::{PROTO_JSON, status::exchange_status},
     rest::{
         cursor::InboxCursor,
@@ -49,7 +50,7 @@ pub(crate) async fn expired(
 }
 
 async fn page(
-    app: &AppState,
+    app: &SharedState,
     caller: &Approver,
     approver: &ApproverId,
     list: List,
@@ -68,16 +69,29 @@ async fn page(
     // Held while the page is read and rendered, not while it is written.
     let _permit = app.large_reads.acquire(&caller.tenant).await;
     let page = app.gateway.inbox(&caller.tenant, approver, list, from, query.limit()?).await?;
-    let to = Party::Approver(approver.clone());
-    let items: Option<Vec<Vec<u8>>> =
-        page.items.into_iter().map(|item| app.message(&message(item), &to)).collect();
+    let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, next));
+    let large = page.items.iter().map(|item| item.body.len()).sum::<usize>() > LARGE_BODY;
+    let (to, http_id) = (Party::Approver(approver.clone()), http_id.clone());
+    let (shared, tenant) = (app.clone(), caller.tenant.clone());
+    let rendered = async move { render(&shared, &tenant, &to, page.items, next_cursor, &http_id) };
+    if large { app.cpu_pool.run(rendered).await? } else { rendered.await }
+}
+
+fn render(
+    app: &AppState,
+    tenant: &TenantId,
+    to: &Party,
+    items: Vec<Item>,
+    next_cursor: Option<String>,
+    http_id: &HttpRequestId,
+) -> Result<Response, ApiError> {
+    let items: Option<Vec<Vec<u8>>> = items.into_iter().map(|item| app.message(&message(item), to)).collect();
     let items = items.ok_or(Failure::Internal)?;
     let items: Result<Vec<RawObject<'_>>, _> = items.iter().map(|item| RawObject::reread(item)).collect();
     let items = items.map_err(|_| Failure::Internal)?;
-    let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, next));
     let body = InboxPage { items, next_cursor };
     let envelope = app.envelope(MsgType::InboxPage, &http_id.as_request_id(), body)?;
-    metered(app, &caller.tenant, PROTO_JSON, [envelope.into()])
+    metered(app, tenant, PROTO_JSON, [envelope.into()])
 }
 
 /// An item of a page is the same message as is pushed.

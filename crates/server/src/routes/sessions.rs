@@ -4,10 +4,10 @@ use std::mem;
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use bytes::Bytes;
-use countersign_core::use_cases::session::Reported;
+use countersign_core::{model::session::Session, use_cases::session::Reported};
 use countersign_wire::{
     RawObject,
-    id::{EnforcerId, SessionId},
+    id::{EnforcerId, SessionId, TenantId},
     session::{EndReason, SnapshotType, State as Activity},
     timestamp::Timestamp,
 };
@@ -85,11 +85,22 @@ pub(crate) async fn one(
     PathId(session_id): PathId<SessionId>,
 ) -> Result<Response, ApiError> {
     let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
-    // Held while the snapshots are read and rendered, not while they are written.
-    let _permit = app.large_reads.acquire(&caller.tenant).await;
+    let has_snapshots = !session.snapshots.is_empty();
+    let reading = read(app.clone(), caller.tenant, session_id, session);
+    if has_snapshots { app.cpu_pool.run(reading).await? } else { reading.await }
+}
+
+/// The answer, with the snapshots that the session names.
+async fn read(
+    app: SharedState,
+    tenant: TenantId,
+    session_id: SessionId,
+    session: Session,
+) -> Result<Response, ApiError> {
+    // Held while the snapshots are read and checked, not while they are written.
+    let _permit = app.large_reads.acquire(&tenant).await;
     let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
-    let events =
-        app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
+    let events = app.gateway.store().payloads(&tenant, &ids).await.map_err(countersign_core::Error::from)?;
     let mut snapshots = Vec::new();
     for (snapshot_type, event) in session.snapshots.keys().zip(events) {
         // Gone with the retention since it was listed.
@@ -108,5 +119,5 @@ pub(crate) async fn one(
         ended_at: session.end.as_ref().map(|end| end.at),
         reason: session.end.map(|end| end.reason),
     };
-    metered(&app, &caller.tenant, response::JSON, known.segments(snapshots)?)
+    metered(&app, &tenant, response::JSON, known.segments(snapshots)?)
 }

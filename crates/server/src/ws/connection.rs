@@ -23,14 +23,16 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    dispatch::Dispatch,
+    dispatch::{Answer, Dispatch},
     metering::MeteredStream,
     session::{Action, MessageRef, WsSession},
 };
 use crate::{
     auth::{Caller, KeyStatus, RevocationWatch},
     delivery::{Subscriber, Subscription, SubscriptionEnded},
+    error::ApiError,
     ids::HttpRequestId,
+    limits::LARGE_BODY,
     net::socket::{Socket, WRITE_TIMEOUT},
     state::SharedState,
 };
@@ -230,6 +232,20 @@ impl WsConnection {
         Ok(())
     }
 
+    /// The answer to a frame. A large one is handled in the pool for it.
+    async fn answer(&self, bytes: Bytes) -> Result<Answer, ApiError> {
+        if bytes.len() <= LARGE_BODY {
+            let dispatch = Dispatch { app: &self.app, caller: &self.caller, subscriber: &self.subscriber };
+            return dispatch.answer(&bytes).await;
+        }
+        let (app, caller, subscriber) = (self.app.clone(), self.caller.clone(), self.subscriber.clone());
+        let answer = async move {
+            let _turn = app.cpu_pool.turn(&caller.tenant).await;
+            Dispatch { app: &app, caller: &caller, subscriber: &subscriber }.answer(&bytes).await
+        };
+        self.app.cpu_pool.run(answer).await?
+    }
+
     /// Handles a frame from the client, and answers.
     async fn handle(
         &self,
@@ -255,8 +271,7 @@ impl WsConnection {
         };
         // A frame acts with the credential of the connection, so the credential must be active now.
         close_if_revoked(Box::pin(self.revocation.check_before_acting()).await)?;
-        let dispatch = Dispatch { app: &self.app, caller: &self.caller, subscriber: &self.subscriber };
-        match Box::pin(dispatch.answer(&bytes)).await {
+        match Box::pin(self.answer(bytes)).await {
             Ok(answer) => {
                 if let Some(ack) = &answer.acknowledged {
                     session.acknowledged(&ack.request_id, ack.msg_id.as_ref());
