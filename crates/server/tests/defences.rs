@@ -372,6 +372,52 @@ async fn a_key_that_is_revoked_on_one_node_ends_all_that_it_holds_on_another() {
     second.stop();
 }
 
+/// Ends every connection of the gateways to PostgreSQL, twenty times a second, for so many seconds.
+fn disturb(postgres_url: &str, seconds: u32) -> std::process::Child {
+    let loops = seconds * 20;
+    let statement = format!(
+        "DO $$ BEGIN FOR i IN 1..{loops} LOOP PERFORM pg_stat_clear_snapshot(); \
+         PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'; \
+         PERFORM pg_sleep(0.05); END LOOP; END $$"
+    );
+    std::process::Command::new("psql").args([postgres_url, "-qc", &statement]).spawn().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_are_revoked_on_another_node_while_the_store_fails_are_closed_within_fifteen_seconds() {
+    let gateway = Gateway::start(On::Postgres);
+    let operator = client(&gateway, "acme", "operator");
+    let log = std::sync::Arc::default();
+    let mut second = Second::start(&gateway.config, &log);
+    let there = Client { address: second.address, ..operator.clone() };
+    let mut held = Vec::new();
+    for number in 0..100 {
+        let key = json!({ "role": "approver", "id": format!("a{number}") });
+        let made = operator.post("/platform/v1/keys", key.to_string()).await.expect(201).json();
+        let approver = there.with_key(made["key"].as_str().unwrap());
+        let socket = Socket::open(&approver, "approver", &format!("a{number}")).await;
+        held.push((made["keyId"].as_str().unwrap().to_owned(), socket));
+    }
+    // The other node has polled all of them once.
+    sleep(Duration::from_secs(6)).await;
+    for (key_id, _) in &held {
+        operator.delete(&format!("/platform/v1/keys/{key_id}")).await.expect(200);
+    }
+    let revoked = Instant::now();
+    let mut disturbance = disturb(&gateway.postgres.as_ref().unwrap().url(), 12);
+    let closing = held.iter_mut().map(|(_, socket)| async {
+        timeout(Duration::from_secs(30), socket.closed()).await.expect("it is never closed");
+        revoked.elapsed()
+    });
+    let mut times = join_all(closing).await;
+    times.sort_unstable();
+    println!("100 revocations while the store fails: closed after {:?} to {:?}", times[0], times[99]);
+    // Fifteen seconds, and one for the answer to a check that was on its way.
+    assert!(times[99] < Duration::from_secs(16), "{times:?}");
+    assert!(disturbance.wait().unwrap().success());
+    second.stop();
+}
+
 /// Sends a request, then ends the sending side if asked to, and returns everything that comes for so long.
 async fn raw(gateway: &Gateway, request: &str, half_close: bool, longest: Duration) -> String {
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();

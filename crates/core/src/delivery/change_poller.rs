@@ -49,6 +49,7 @@ impl ChangePoller {
 
 impl Gateway {
     /// One round: rings for everything that has changed since the last one, and for what is new to it. Returns how many.
+    /// What can't be read is left to the next round and stops nothing else; the first error is returned at the end.
     pub async fn poll_changes(&self, poller: &mut ChangePoller) -> Result<usize, Error> {
         poller.round += 1;
         let mut mailboxes: Vec<MailboxKey> = Vec::new();
@@ -60,18 +61,31 @@ impl Gateway {
             }
         }
         let mut changed = 0;
+        let mut failed = None;
         for chunk in mailboxes.chunks(CHUNK) {
-            let heads = self.store.heads(chunk).await?;
-            let rings = chunk.iter().cloned().map(Ring::Mailbox).zip(heads);
-            changed += self.ring_for_changed(poller, rings).await;
+            match self.store.heads(chunk).await {
+                Ok(heads) => {
+                    let rings = chunk.iter().cloned().map(Ring::Mailbox).zip(heads);
+                    changed += self.ring_for_changed(poller, rings).await;
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         for (tenant, keys) in records {
             for chunk in keys.chunks(CHUNK) {
-                let loaded = self.store.load(&tenant, chunk).await?;
-                let versions = loaded.records.iter().map(|record| record.as_ref().map_or(0, |it| it.version));
-                let rings = chunk.iter().map(|key| Ring::Record(tenant.clone(), key.clone())).zip(versions);
-                changed += self.ring_for_changed(poller, rings).await;
+                match self.store.load(&tenant, chunk).await {
+                    Ok(loaded) => {
+                        let versions = loaded.records.iter().map(|it| it.as_ref().map_or(0, |it| it.version));
+                        let rings = chunk.iter().map(|key| Ring::Record(tenant.clone(), key.clone()));
+                        changed += self.ring_for_changed(poller, rings.zip(versions)).await;
+                    }
+                    Err(error) => failed = failed.or(Some(error)),
+                }
             }
+        }
+        if let Some(error) = failed {
+            // Nothing is forgotten: what was not read this time is compared with the last number that was.
+            return Err(error.into());
         }
         let round = poller.round;
         poller.seen.retain(|_, seen| seen.round == round);

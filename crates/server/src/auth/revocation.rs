@@ -127,8 +127,13 @@ impl RevocationWatch {
 
 #[cfg(test)]
 mod tests {
-    use countersign_core::{Gateway, model::credential::Role, notify::LocalDoorbell, retention::Retention};
+    use countersign_core::{
+        Gateway, delivery::change_poller::ChangePoller, model::credential::Role, notify::LocalDoorbell,
+        retention::Retention,
+    };
+    use countersign_store_sqlite::{Options, SqliteStore};
     use countersign_testkit::recording_store::RecordingStore;
+    use futures_util::FutureExt as _;
     use tokio::time::timeout;
 
     use super::*;
@@ -140,6 +145,7 @@ mod tests {
 
     struct Fixture {
         app: SharedState,
+        inner: Arc<SqliteStore>,
         store: Arc<RecordingStore>,
         tenant: TenantId,
         _folder: tempfile::TempDir,
@@ -148,15 +154,19 @@ mod tests {
     impl Fixture {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
-            let options = countersign_store_sqlite::Options::default();
-            let file = folder.path().join("db");
-            let inner = countersign_store_sqlite::SqliteStore::open(file, options).unwrap();
-            let store = RecordingStore::new(Arc::new(inner));
+            let inner = Arc::new(SqliteStore::open(folder.path().join("db"), Options::default()).unwrap());
+            let store = RecordingStore::new(inner.clone());
             let doorbell = Arc::new(LocalDoorbell::default());
             let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
             let id = "gw".parse().unwrap();
             let app = AppState::new(gateway, id, Secret::random(), Settings::default()).unwrap();
-            Self { app, store, tenant: "acme".parse().unwrap(), _folder: folder }
+            Self { app, inner, store, tenant: "acme".parse().unwrap(), _folder: folder }
+        }
+
+        /// Another node on the same store: its rings don't reach this one, and its reads never fail.
+        fn other_node(&self) -> Gateway {
+            let doorbell = Arc::new(LocalDoorbell::default());
+            Gateway::new(self.inner.clone(), doorbell, Arc::new(SystemRandom), Retention::default())
         }
 
         /// A watch on a key that is revoked just then.
@@ -182,6 +192,74 @@ mod tests {
             watch.revoked().await;
             assert!(asked_again.elapsed() <= RETRY_DELAY + Duration::from_millis(10), "round {round}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revocation_by_another_node_is_not_lost_when_the_store_fails_at_that_moment() {
+        let fixture = Fixture::new();
+        let other = fixture.other_node();
+        let mut poller = ChangePoller::default();
+        for round in 0..100 {
+            let made = fixture.app.gateway.create_key(&fixture.tenant, Role::Operator).await.unwrap();
+            let principal = made.key.key_id().as_str().into();
+            let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
+            fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
+            // What is new to the poller is told once.
+            watch.changed().await;
+            assert_eq!(watch.check().await, KeyStatus::Active);
+            fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
+            assert!(watch.changed().now_or_never().is_none(), "nothing has changed yet");
+            other.revoke_key(&fixture.tenant, made.key.key_id()).await.unwrap();
+            // Every second round the poll itself fails first.
+            if round % 2 == 1 {
+                fixture.store.set_loads_fail(true);
+                assert!(fixture.app.gateway.poll_changes(&mut poller).await.is_err());
+                fixture.store.set_loads_fail(false);
+            }
+            fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
+            fixture.store.set_loads_fail(true);
+            watch.changed().await;
+            assert_eq!(watch.check().await, KeyStatus::Unknown, "round {round}");
+            // The poller has told it once, and does not tell it again.
+            fixture.store.set_loads_fail(false);
+            fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
+            let asked_again = Instant::now();
+            watch.revoked().await;
+            assert!(asked_again.elapsed() <= RETRY_DELAY + Duration::from_millis(10), "round {round}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenant_that_can_not_be_read_does_not_keep_others_from_their_revocations() {
+        let fixture = Fixture::new();
+        let other = fixture.other_node();
+        let mut poller = ChangePoller::default();
+        let tenants: Vec<TenantId> = (0..20).map(|number| format!("t{number}").parse().unwrap()).collect();
+        let mut watches = Vec::new();
+        for tenant in &tenants {
+            let made = fixture.app.gateway.create_key(tenant, Role::Operator).await.unwrap();
+            let watch = RevocationWatch::new(&fixture.app, tenant, &made.key.key_id().as_str().into());
+            watches.push((watch, made));
+        }
+        while fixture.app.gateway.poll_changes(&mut poller).await.unwrap() > 0 {}
+        for ((watch, made), tenant) in watches.iter().zip(&tenants) {
+            watch.changed().await;
+            assert_eq!(watch.check().await, KeyStatus::Active);
+            other.revoke_key(tenant, made.key.key_id()).await.unwrap();
+        }
+        fixture.store.set_unreadable(Some(tenants[7].clone()));
+        assert!(fixture.app.gateway.poll_changes(&mut poller).await.is_err());
+        for (number, (watch, _)) in watches.iter().enumerate().filter(|(number, _)| *number != 7) {
+            assert!(watch.changed().now_or_never().is_some(), "tenant {number} was not told");
+            assert_eq!(watch.check().await, KeyStatus::Revoked);
+        }
+        fixture.store.set_unreadable(None);
+        assert_eq!(
+            fixture.app.gateway.poll_changes(&mut poller).await.unwrap(),
+            1,
+            "what was not read before"
+        );
+        assert_eq!(watches[7].0.check().await, KeyStatus::Revoked);
     }
 
     #[tokio::test(start_paused = true)]
