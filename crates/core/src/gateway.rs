@@ -61,6 +61,10 @@ pub(crate) enum Evaluation<T> {
     Again { change: Change, ring: Option<Ring> },
 }
 
+/// Each attempt that fails means that somebody else has changed the same records. Whoever loses that often is told to come
+/// back, and does not compete without end.
+const MAX_ATTEMPTS: usize = 100;
+
 impl<T> Evaluation<T> {
     /// Answer with `answer` once `change` is committed.
     pub(crate) fn commit(change: Change, answer: T) -> Self {
@@ -102,14 +106,14 @@ impl Gateway {
         Ok(load.load(&*self.store, tenant).await?)
     }
 
-    /// Load, evaluate, commit, ring; again from the start while somebody else commits first.
+    /// Load, evaluate, commit, ring; again from the start while somebody else commits first, up to [`MAX_ATTEMPTS`] times.
     pub(crate) async fn update<L: Load, T>(
         &self,
         tenant: &TenantId,
         load: &L,
         evaluate: impl Fn(L::Loaded, Timestamp) -> Result<Evaluation<T>, Error>,
     ) -> Result<T, Error> {
-        loop {
+        for _ in 0..MAX_ATTEMPTS {
             let (loaded, now) = self.load(tenant, load).await?;
             match evaluate(loaded, now)? {
                 Evaluation::Answer { change, ring, answer } => {
@@ -121,6 +125,7 @@ impl Gateway {
                 Evaluation::Again { change, ring } => drop(self.commit(change, ring).await?),
             }
         }
+        Err(StoreError::Overloaded.into())
     }
 
     /// As [`Gateway::update`] for one exchange, as far as `viewer` sees it, and what else `load` names. An exchange

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_core::{Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT};
-use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::state::AppState;
 
@@ -12,6 +12,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How often the store is polled for changes that no ring announced.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A poll that failed is retried after this: what it would have found, a revocation for example, is late already.
+const POLL_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A renewal of the lease that takes longer is given up and retried. Together with the time until the next one it is as
 /// long as the lease.
@@ -69,8 +72,9 @@ async fn poll_changes(gateway: Gateway) {
     let mut poller = ChangePoller::default();
     loop {
         ticks.tick().await;
-        if let Err(error) = gateway.poll_changes(&mut poller).await {
+        while let Err(error) = gateway.poll_changes(&mut poller).await {
             tracing::warn!(%error, "the store was not polled for changes; it will be retried");
+            sleep(POLL_RETRY_DELAY).await;
         }
     }
 }

@@ -100,7 +100,13 @@ impl SseStream {
             }
         };
         let Some(message) = message else { return Some(None) };
-        let Some(envelope) = self.app.message(&message, &self.subscriber.party) else { return Some(None) };
+        let envelope = match self.app.message(&message, &self.subscriber.party) {
+            Ok(envelope) => envelope,
+            Err(error) => {
+                error.log(&self.http_id);
+                return Some(None);
+            }
+        };
         let id = EventId { subscriber: &self.subscriber }.write(&self.app.secret, &self.positions);
         Some(Some(event(&id, message.msg_type.as_str(), &envelope)))
     }

@@ -18,6 +18,7 @@ pub struct RecordingStore {
     inner: Arc<dyn Store>,
     committed: Mutex<Vec<Change>>,
     loads_fail: AtomicBool,
+    commits_conflict: AtomicBool,
     unreadable: Mutex<Option<TenantId>>,
     calls: AtomicU64,
 }
@@ -28,6 +29,7 @@ impl RecordingStore {
             inner,
             committed: Mutex::default(),
             loads_fail: AtomicBool::new(false),
+            commits_conflict: AtomicBool::new(false),
             unreadable: Mutex::default(),
             calls: AtomicU64::new(0),
         })
@@ -36,6 +38,11 @@ impl RecordingStore {
     /// Whether every load from now on fails, as with a store that is unavailable.
     pub fn set_loads_fail(&self, fail: bool) {
         self.loads_fail.store(fail, Ordering::SeqCst);
+    }
+
+    /// Whether every commit from now on is told that somebody else was first.
+    pub fn set_commits_conflict(&self, conflict: bool) {
+        self.commits_conflict.store(conflict, Ordering::SeqCst);
     }
 
     /// The tenant whose loads fail from now on; `None` for no tenant.
@@ -70,6 +77,10 @@ impl Store for RecordingStore {
     }
 
     async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
+        if self.commits_conflict.load(Ordering::SeqCst) {
+            let now = self.counted().now().await?;
+            return Ok(Outcome::Conflict { current: Vec::new(), now });
+        }
         let copy = change.clone();
         let outcome = self.counted().commit(change).await;
         if matches!(outcome, Ok(Outcome::Committed { .. })) {

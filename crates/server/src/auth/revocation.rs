@@ -7,14 +7,14 @@ use std::{
 
 use countersign_core::notify::Listener;
 use countersign_wire::id::TenantId;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::state::SharedState;
 
 /// A check that the store did not answer is retried after this.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A credential that could not be confirmed for this long counts as revoked.
+/// A credential that is in doubt for this long counts as revoked.
 const FAIL_CLOSED_AFTER: Duration = Duration::from_secs(15);
 
 /// What is known of a credential is trusted for this long before a message of its client is acted on.
@@ -27,7 +27,7 @@ pub(crate) enum KeyStatus {
     Revoked,
     /// The store did not answer; it will be asked again.
     Unknown,
-    /// The store has not answered for [`FAIL_CLOSED_AFTER`].
+    /// It has been in doubt for [`FAIL_CLOSED_AFTER`].
     Unconfirmed,
 }
 
@@ -44,9 +44,17 @@ pub(crate) struct RevocationWatch {
 struct Progress {
     /// When the credential was last known to be active.
     confirmed_at: Instant,
+    /// Since when it may have been revoked, and the store has not said; `None` if nothing speaks for it.
+    in_doubt_since: Option<Instant>,
     /// When to ask the store; `None` until the listener rings. A time and not a delay: whoever waits for it is cancelled
     /// and starts again whenever the connection has something else to do.
     check_at: Option<Instant>,
+}
+
+impl Progress {
+    fn confirmed() -> Self {
+        Self { confirmed_at: Instant::now(), in_doubt_since: None, check_at: None }
+    }
 }
 
 impl RevocationWatch {
@@ -58,7 +66,7 @@ impl RevocationWatch {
             tenant: tenant.clone(),
             principal: principal.clone(),
             listener,
-            progress: Mutex::new(Progress { confirmed_at: Instant::now(), check_at: None }),
+            progress: Mutex::new(Progress::confirmed()),
         }
     }
 
@@ -75,7 +83,9 @@ impl RevocationWatch {
         }
         self.listener.rung().await;
         // From now on a check is due, until one has a definite answer.
-        self.progress().check_at = Some(Instant::now());
+        let mut progress = self.progress();
+        progress.check_at = Some(Instant::now());
+        progress.in_doubt_since.get_or_insert_with(Instant::now);
     }
 
     /// Returns when the credential is revoked, or can't be confirmed. Unlike [`RevocationWatch::changed`] it takes read
@@ -89,26 +99,30 @@ impl RevocationWatch {
         }
     }
 
-    /// Asks the store. Never behind pushes: revocations have permits of their own.
+    /// Asks the store. Never behind pushes: revocations have permits of their own. Never for longer than a credential may
+    /// be in doubt, however many others ask.
     pub(crate) async fn check(&self) -> KeyStatus {
-        let permit = self.app.revocation_reads.acquire(&self.tenant).await;
+        let deadline = *self.progress().in_doubt_since.get_or_insert_with(Instant::now) + FAIL_CLOSED_AFTER;
         // Boxed, so that an idle connection does not carry the memory for it.
-        let active = Box::pin(self.app.gateway.key_is_active(&self.tenant, &self.principal)).await;
-        drop(permit);
+        let asked = Box::pin(async {
+            let _permit = self.app.revocation_reads.acquire(&self.tenant).await;
+            self.app.gateway.key_is_active(&self.tenant, &self.principal).await
+        });
+        let answer = timeout_at(deadline, asked).await;
         let mut progress = self.progress();
-        match active {
-            Ok(true) => {
-                *progress = Progress { confirmed_at: Instant::now(), check_at: None };
+        match answer {
+            Ok(Ok(true)) => {
+                *progress = Progress::confirmed();
                 KeyStatus::Active
             }
-            Ok(false) => KeyStatus::Revoked,
-            Err(error) if progress.confirmed_at.elapsed() < FAIL_CLOSED_AFTER => {
+            Ok(Ok(false)) => KeyStatus::Revoked,
+            Ok(Err(error)) if Instant::now() < deadline => {
                 tracing::warn!(%error, "a credential could not be checked; it will be retried");
                 progress.check_at = Some(Instant::now() + RETRY_DELAY);
                 KeyStatus::Unknown
             }
-            Err(error) => {
-                tracing::warn!(%error, "a credential could not be confirmed; its connection is closed");
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!("a credential could not be confirmed; its connection is closed");
                 KeyStatus::Unconfirmed
             }
         }
@@ -117,10 +131,14 @@ impl RevocationWatch {
     /// As [`RevocationWatch::check`], before a message of the client is acted on; asks only if the last confirmation is
     /// older than [`CONFIRMED_FOR`].
     pub(crate) async fn check_before_acting(&self) -> KeyStatus {
-        let Progress { confirmed_at, check_at } = *self.progress();
-        match confirmed_at.elapsed() < CONFIRMED_FOR && check_at.is_none() {
-            true => KeyStatus::Active,
-            false => self.check().await,
+        let Progress { confirmed_at, in_doubt_since, .. } = *self.progress();
+        if confirmed_at.elapsed() < CONFIRMED_FOR && in_doubt_since.is_none() {
+            return KeyStatus::Active;
+        }
+        match self.check().await {
+            // To stay connected it may be in doubt; to act it must have been confirmed lately.
+            KeyStatus::Unknown if confirmed_at.elapsed() >= FAIL_CLOSED_AFTER => KeyStatus::Unconfirmed,
+            status => status,
         }
     }
 }
@@ -287,6 +305,33 @@ mod tests {
         watch.revoked().await;
         let waited = started.elapsed();
         assert!(waited + RETRY_DELAY >= FAIL_CLOSED_AFTER && waited <= FAIL_CLOSED_AFTER + RETRY_DELAY * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_does_not_get_its_turn_counts_as_revoked_after_a_bound() {
+        let fixture = Fixture::new();
+        let watch = fixture.revoked_watch().await;
+        // Others hold every permit, and their reads never end.
+        let permits = &fixture.app.revocation_reads;
+        let _held = [permits.acquire(&fixture.tenant).await, permits.acquire(&fixture.tenant).await];
+        let started = Instant::now();
+        watch.revoked().await;
+        assert!(started.elapsed() <= FAIL_CLOSED_AFTER + RETRY_DELAY, "{:?}", started.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_of_the_store_does_not_close_a_connection_that_was_quiet_for_long() {
+        let fixture = Fixture::new();
+        let made = fixture.app.gateway.create_key(&fixture.tenant, Role::Operator).await.unwrap();
+        let principal = made.key.key_id().as_str().into();
+        let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
+        assert_eq!(watch.check().await, KeyStatus::Active);
+        tokio::time::advance(Duration::from_hours(1)).await;
+        fixture.store.set_loads_fail(true);
+        assert_eq!(watch.check().await, KeyStatus::Unknown);
+        assert_eq!(watch.check_before_acting().await, KeyStatus::Unconfirmed, "but it must not act");
+        fixture.store.set_loads_fail(false);
+        assert_eq!(watch.check().await, KeyStatus::Active);
     }
 
     #[tokio::test(start_paused = true)]

@@ -101,6 +101,8 @@ impl Subscription {
         if self.read.is_empty() && self.deferred.is_empty() {
             return Ok(Vec::new());
         }
+        // Reads of a push, like those of its mailbox.
+        let _permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
         let routing = channel.routing().await?.ok_or(SubscriptionEnded::ChannelDropped)?;
         while let Some(first) = self.deferred.values().find(|item| is_routed_here(routing, item)) {
             let (source, after) = (first.source, first.delivery.number - 1);
@@ -152,6 +154,7 @@ impl Subscription {
         source: usize,
         number: u64,
     ) -> Result<Option<FeedItem>, SubscriptionEnded> {
+        let _permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
         let Some(item) = self.feed.reload(source, number).await? else { return Ok(None) };
         let routed_here = match &self.channel {
             Some(channel) => {

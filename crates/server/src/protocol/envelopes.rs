@@ -37,7 +37,27 @@ impl AppState {
         body: impl Serialize,
         trace: Option<RawObject<'_>>,
     ) -> Result<Vec<u8>, ApiError> {
-        let envelope = Envelope {
+        let envelope = self.gateway_envelope(msg_type, request_id, body, trace);
+        serde_json::to_vec(&envelope).map_err(|error| ApiError::internal(&error))
+    }
+
+    /// An envelope that the gateway itself sends, up to its body; what follows is the body and [`END`].
+    pub(crate) fn envelope_head(
+        &self,
+        msg_type: MsgType,
+        request_id: &RequestId,
+    ) -> Result<Vec<u8>, ApiError> {
+        head(&self.gateway_envelope(msg_type, request_id, (), None), 0)
+    }
+
+    fn gateway_envelope<'a, B>(
+        &self,
+        msg_type: MsgType,
+        request_id: &RequestId,
+        body: B,
+        trace: Option<RawObject<'a>>,
+    ) -> Envelope<'a, B> {
+        Envelope {
             msg_id: Some(new_msg_id()),
             msg_type,
             request_id: request_id.clone(),
@@ -47,12 +67,12 @@ impl AppState {
             recipient: None,
             trace,
             body,
-        };
-        serde_json::to_vec(&envelope).map_err(|error| ApiError::internal(&error))
+        }
     }
 
-    /// The envelope of a message to one side. Body and trace are written byte for byte.
-    pub(crate) fn message(&self, message: &Message, to: &Party) -> Option<Vec<u8>> {
+    /// The envelope of a message to one side. Body and trace are written byte for byte. The body is not parsed again,
+    /// which would cost as much as everything else: it was checked when it was taken in.
+    pub(crate) fn message(&self, message: &Message, to: &Party) -> Result<Vec<u8>, ApiError> {
         let mut sender = Sender { gateway_id: Some(self.gateway_id.clone()), ..Sender::default() };
         match &message.from {
             Party::Enforcer(enforcer) => sender.enforcer_id = Some(enforcer.clone()),
@@ -62,7 +82,8 @@ impl AppState {
             Party::Enforcer(enforcer) => Recipient { enforcer_id: Some(enforcer.clone()), approver_id: None },
             Party::Approver(approver) => Recipient { enforcer_id: None, approver_id: Some(approver.clone()) },
         };
-        let trace = message.trace.as_deref().map(RawObject::reread).transpose().ok()?;
+        let trace = message.trace.as_deref().map(RawObject::reread).transpose();
+        let trace = trace.map_err(|error| ApiError::internal(&error))?;
         let envelope = Envelope {
             msg_id: Some(message.msg_id.clone()),
             msg_type: message.msg_type.clone(),
@@ -72,13 +93,14 @@ impl AppState {
             sender,
             recipient: Some(recipient),
             trace,
-            body: RawObject::reread(&message.body).ok()?,
+            body: (),
         };
         // Allocate once: growing would copy the body several times.
         let size = message.body.len() + message.trace.as_ref().map_or(0, Bytes::len) + ENVELOPE_OVERHEAD;
-        let mut text = Vec::with_capacity(size);
-        serde_json::to_writer(&mut text, &envelope).ok()?;
-        Some(text)
+        let mut text = head(&envelope, size)?;
+        text.extend_from_slice(&message.body);
+        text.extend_from_slice(END);
+        Ok(text)
     }
 
     /// The `error` envelope; without a subject it carries the id of the HTTP request.
@@ -95,6 +117,17 @@ impl AppState {
         // Without a body it still is the error that its status or its connection's end says it is.
         self.envelope(MsgType::Error, &request_id, body).unwrap_or_default()
     }
+}
+
+/// What follows the body of an envelope, which is its last member.
+pub(crate) const END: &[u8] = b"}";
+
+/// The text of an envelope up to its body, with room for so many bytes.
+fn head(envelope: &Envelope<'_, ()>, capacity: usize) -> Result<Vec<u8>, ApiError> {
+    let mut text = Vec::with_capacity(capacity);
+    serde_json::to_writer(&mut text, envelope).map_err(|error| ApiError::internal(&error))?;
+    text.truncate(text.len() - b"null}".len());
+    Ok(text)
 }
 
 /// Bytes that an envelope has around body and trace, unless its ids are long.

@@ -130,10 +130,10 @@ impl HeldWait {
                     body: decision,
                     trace: None,
                 };
-                let Some(envelope) = self.app.message(&message, &Party::Enforcer(enforcer)) else {
-                    return self.error(Failure::Internal.into());
-                };
-                *response.body_mut() = envelope.into();
+                match self.app.message(&message, &Party::Enforcer(enforcer)) {
+                    Ok(envelope) => *response.body_mut() = envelope.into(),
+                    Err(error) => return self.error(error),
+                }
                 response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROTO_JSON));
             }
             WaitOutcome::NotDecided { state } => {

@@ -4,10 +4,9 @@ use std::mem;
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use bytes::Bytes;
-use countersign_core::{model::session::Session, use_cases::session::Reported};
+use countersign_core::use_cases::session::Reported;
 use countersign_wire::{
-    RawObject,
-    id::{EnforcerId, SessionId, TenantId},
+    id::{EnforcerId, SessionId},
     session::{EndReason, SnapshotType, State as Activity},
     timestamp::Timestamp,
 };
@@ -85,29 +84,14 @@ pub(crate) async fn one(
     PathId(session_id): PathId<SessionId>,
 ) -> Result<Response, ApiError> {
     let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
-    let has_snapshots = !session.snapshots.is_empty();
-    let reading = read(app.clone(), caller.tenant, session_id, session);
-    if has_snapshots { app.cpu_pool.run(reading).await? } else { reading.await }
-}
-
-/// The answer, with the snapshots that the session names.
-async fn read(
-    app: SharedState,
-    tenant: TenantId,
-    session_id: SessionId,
-    session: Session,
-) -> Result<Response, ApiError> {
-    // Held while the snapshots are read and checked, not while they are written.
-    let _permit = app.large_reads.acquire(&tenant).await;
+    // Held while the snapshots are read, not while they are written.
+    let _permit = app.large_reads.acquire(&caller.tenant).await;
     let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
-    let events = app.gateway.store().payloads(&tenant, &ids).await.map_err(countersign_core::Error::from)?;
-    let mut snapshots = Vec::new();
-    for (snapshot_type, event) in session.snapshots.keys().zip(events) {
-        // Gone with the retention since it was listed.
-        let Some(event) = event else { continue };
-        RawObject::reread(&event).map_err(|error| ApiError::internal(&error))?;
-        snapshots.push((*snapshot_type, event));
-    }
+    let events =
+        app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
+    let snapshots = session.snapshots.keys().copied().zip(events);
+    // `None`: gone with the retention since it was listed.
+    let snapshots = snapshots.filter_map(|(snapshot_type, event)| Some((snapshot_type, event?))).collect();
     let known = Known {
         session_id,
         enforcer_id: session.enforcer,
@@ -119,5 +103,5 @@ async fn read(
         ended_at: session.end.as_ref().map(|end| end.at),
         reason: session.end.map(|end| end.reason),
     };
-    metered(&app, &tenant, response::JSON, known.segments(snapshots)?)
+    metered(&app, &caller.tenant, response::JSON, known.segments(snapshots)?)
 }

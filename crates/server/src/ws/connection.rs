@@ -171,26 +171,33 @@ impl WsConnection {
         };
         let message_ref =
             MessageRef { request_id: message.request_id.clone(), msg_id: message.msg_id.clone() };
-        let Some(text) = self.frame_text(message) else { return Ok(()) };
+        let text = match self.frame_text(message) {
+            Ok(text) => text,
+            Err(error) => {
+                error.log(&self.http_id);
+                return Ok(());
+            }
+        };
         self.send_text(stream, text).await?;
         session.sent(place, message_ref, now);
         Ok(())
     }
 
     /// The frame's text; nothing else of the message is kept. A refresh request is a bare control object.
-    fn frame_text(&self, message: Message) -> Option<Vec<u8>> {
+    fn frame_text(&self, message: Message) -> Result<Vec<u8>, ApiError> {
         if message.msg_type != MsgType::RefreshRequest {
             return self.app.message(&message, &self.subscriber.party);
         }
-        let body = RawObject::reread(&message.body).ok()?;
+        let body = RawObject::reread(&message.body).and_then(RawObject::view::<RefreshBody>);
+        let body = body.map_err(|error| ApiError::internal(&error))?.into_view();
         let refresh = RefreshRequest {
             msg_type: RefreshType::RefreshRequest,
             msg_id: message.msg_id,
             request_id: message.request_id,
             created_at: message.created_at,
-            reason: body.view::<RefreshBody>().ok()?.into_view().reason,
+            reason: body.reason,
         };
-        serde_json::to_vec(&refresh).ok()
+        serde_json::to_vec(&refresh).map_err(|error| ApiError::internal(&error))
     }
 
     async fn send_text(&self, stream: &mut WsStream, text: Vec<u8>) -> Result<(), CloseReason> {

@@ -15,7 +15,7 @@ use countersign_wire::{ack::MessageAck, exchange::State, id::RequestId, refresh:
 
 use super::{
     cases,
-    world::{World, ack_of, approver, decide, decision, minutes, request, robot, status_of},
+    world::{World, ack_of, approver, decide, decision, minutes, request, robot, status_of, submit},
 };
 use crate::store_suite::StoreHarness;
 
@@ -43,6 +43,7 @@ cases! {
     a_wait_on_an_unknown_exchange_is_not_found,
     a_decision_of_another_node_is_confirmed_before_it_is_sent,
     a_refresh_is_coalesced_only_while_it_is_unacknowledged,
+    whoever_always_comes_second_is_told_to_come_back,
 }
 
 async fn a_submission_is_pending_until_it_is_decided(harness: Box<dyn StoreHarness>) {
@@ -309,6 +310,17 @@ async fn a_wait_on_an_unknown_exchange_is_not_found(harness: Box<dyn StoreHarnes
         .wait(&world.tenant, Viewer::Enforcer(&stranger), &"r".parse().unwrap(), Duration::ZERO)
         .await;
     assert_eq!(status_of(&waited, 200), 404);
+}
+
+async fn whoever_always_comes_second_is_told_to_come_back(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let store = crate::recording_store::RecordingStore::new(world.harness.store());
+    let gateway = super::world::gateway(store.clone(), &world.doorbell, 2);
+    store.set_commits_conflict(true);
+    let submitted = submit(&gateway, &world.tenant, &request("r")).await;
+    assert_eq!(status_of(&submitted, 202), 503);
+    store.set_commits_conflict(false);
+    submit(&gateway, &world.tenant, &request("r")).await.unwrap();
 }
 
 async fn a_decision_of_another_node_is_confirmed_before_it_is_sent(harness: Box<dyn StoreHarness>) {
