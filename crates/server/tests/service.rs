@@ -18,6 +18,7 @@ use support::{
     client::{Client, exchange},
     messages::{approval, envelope, submission},
     process::{Dev, Gateway, On, program, signal},
+    ws::Socket,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -185,6 +186,22 @@ async fn a_tenant_that_calls_too_often_is_429_and_others_are_not() {
     one.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
     other.get("/v1/status").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
     stranger.get("/v1/status").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_sends_too_much_is_429_over_http_and_websocket_and_others_are_not() {
+    let settings = "[rates]\ntenant_kib = { per_second = 1, burst = 40 }\n";
+    let gateway = Gateway::start_with(On::Sqlite, settings);
+    let (one, _) = clients(&gateway);
+    let stranger = Client::new(gateway.address, &gateway.key("quiet", "enforcer", None));
+    let mut large = submission("r", "robot", "ada");
+    large["body"]["ciphertext"] = "x".repeat(30 << 10).into();
+    one.post("/v1/artifacts", large.to_string()).await.expect(202);
+    one.post("/v1/artifacts", large.to_string()).await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    let mut socket = Socket::open(&one, "enforcer", "robot").await;
+    assert_eq!(socket.ask(&large).await["body"]["code"], "PROTO_ERR_RATE_LIMITED");
+    one.get("/v1/status").await.expect(200);
+    stranger.post("/v1/artifacts", large.to_string()).await.expect(202);
 }
 
 #[tokio::test(flavor = "multi_thread")]

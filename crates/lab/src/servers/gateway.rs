@@ -79,7 +79,7 @@ impl Gateway {
 
     /// On PostgreSQL, with everything else in this folder.
     pub(crate) fn on_postgres(program: &Path, folder: &Path, postgres: &Postgres) -> Result<Self, Failure> {
-        let rates = ["credential", "tenant", "address", "failed_authentication"]
+        let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
             .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
             .concat();
         let (config, data) = (folder.join("gateway.toml"), folder.join("data"));

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// Requests that are let through.
+/// Requests, or KiB, that are let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
@@ -20,6 +20,8 @@ pub struct RateLimits {
     pub credential: Rate,
     /// Requests of one tenant.
     pub tenant: Rate,
+    /// KiB that one tenant sends. With the retention it bounds what a tenant can make the store keep.
+    pub tenant_kib: Rate,
     /// Requests from one address, or one /64 of IPv6.
     pub address: Rate,
     /// Requests from one address whose credential is not valid.
@@ -30,7 +32,7 @@ impl RateLimits {
     /// Limits nothing: for `dev` and measurements.
     pub fn off() -> Self {
         let off = Rate { per_second: 0, burst: 0 };
-        Self { credential: off, tenant: off, address: off, failed_authentication: off }
+        Self { credential: off, tenant: off, tenant_kib: off, address: off, failed_authentication: off }
     }
 }
 
@@ -39,6 +41,7 @@ impl Default for RateLimits {
         Self {
             credential: Rate { per_second: 50, burst: 200 },
             tenant: Rate { per_second: 1_000, burst: 4_000 },
+            tenant_kib: Rate { per_second: 2_048, burst: 262_144 },
             // Off: behind a proxy all clients have one address.
             address: Rate { per_second: 0, burst: 0 },
             failed_authentication: Rate { per_second: 1, burst: 20 },

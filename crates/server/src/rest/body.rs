@@ -99,6 +99,7 @@ impl FromRequest<SharedState> for RequestBody {
             Ok(collected) => collected?,
             Err(_) => return Err(broken("did not arrive in time")),
         };
+        app.rates.admit_bytes(&caller.tenant, bytes.len())?;
         let turn = match bytes.len() > LARGE_BODY {
             true => Some(app.cpu_pool.turn(&caller.tenant).await),
             false => None,

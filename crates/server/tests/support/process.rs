@@ -26,7 +26,7 @@ pub enum On {
 
 fn without_rates() -> String {
     let off = "{ per_second = 0, burst = 0 }";
-    let names = ["credential", "tenant", "address", "failed_authentication"];
+    let names = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"];
     format!("[rates]\n{}", names.map(|name| format!("{name} = {off}\n")).concat())
 }
 
