@@ -2,13 +2,19 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-pub(crate) fn encode(bytes: &[u8]) -> String {
+/// Encodes without padding.
+pub fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Decodes a text of exactly `N` bytes.
-pub(crate) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
-    URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
+pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+    decode_all(text)?.try_into().ok()
+}
+
+/// Decodes a text of any length.
+pub fn decode_all(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 #[cfg(test)]

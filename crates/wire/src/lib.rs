@@ -8,7 +8,7 @@
 //! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
 //! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; input with either envelope or none: [`framed`] |
 //! | bodies | [`artifact`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
-//! | canonical form and keys | [`canonical`], [`keys`] |
+//! | canonical form, keys, base64url | [`canonical`], [`keys`], [`base64url`] |
 //! | credentials of clients | [`api_key`] |
 //! | limits of sizes and counts | [`limits`] |
 //!
@@ -51,6 +51,7 @@
 pub mod ack;
 pub mod api_key;
 pub mod artifact;
+pub mod base64url;
 pub mod canonical;
 pub mod core_envelope;
 pub mod decision;
@@ -72,7 +73,6 @@ pub mod requested_actions;
 pub mod session;
 pub mod timestamp;
 
-mod base64url;
 mod error;
 mod members;
 mod raw;

@@ -1,0 +1,171 @@
+//! The private keys of one endpoint, and the fingerprints by which people recognise public ones.
+
+use std::fmt;
+
+use countersign_wire::{
+    base64url,
+    keys::{AgreementKey, KeyBundle, SigningKey},
+};
+use hpke::{Deserializable as _, Kem as _, Serializable as _, kem::X25519HkdfSha256};
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use crate::random::{self, NoRandomness};
+
+/// The private keys of one device: Ed25519 to sign, X25519 to seal and to open. They are wiped from memory when dropped
+/// and never printed.
+pub struct DeviceKeys {
+    signing_seed: Zeroizing<[u8; 32]>,
+    agreement_secret: Zeroizing<[u8; 32]>,
+    bundle: KeyBundle,
+}
+
+impl DeviceKeys {
+    /// The number of bytes that [`DeviceKeys::to_secret`] returns.
+    pub const SECRET_BYTES: usize = 64;
+
+    /// New keys.
+    pub fn generate() -> Result<Self, NoRandomness> {
+        loop {
+            let secret = random::secret::<{ Self::SECRET_BYTES }>()?;
+            // A weak key is as likely as guessing one.
+            if let Some(keys) = Self::from_secret(&secret) {
+                return Ok(keys);
+            }
+        }
+    }
+
+    /// The keys behind 64 secret bytes: the seed of the signing key, then the private X25519 key. `None` if the public
+    /// halves are not keys that others accept.
+    pub fn from_secret(secret: &[u8; Self::SECRET_BYTES]) -> Option<Self> {
+        let (seed, agreement) = secret.split_at(32);
+        let signing_seed: Zeroizing<[u8; 32]> = Zeroizing::new(seed.try_into().ok()?);
+        let agreement_secret: Zeroizing<[u8; 32]> = Zeroizing::new(agreement.try_into().ok()?);
+        let private = <X25519HkdfSha256 as hpke::Kem>::PrivateKey::from_bytes(agreement).ok()?;
+        let public: [u8; 32] = X25519HkdfSha256::sk_to_pk(&private).to_bytes().into();
+        let signing = SigningKey::from_seed(&signing_seed).verifying_key();
+        let agreement = AgreementKey::from_bytes(public).ok()?;
+        let bundle = KeyBundle { signing, agreement, proof: None };
+        Some(Self { signing_seed, agreement_secret, bundle })
+    }
+
+    /// The 64 secret bytes, to be stored where nobody else reads them.
+    pub fn to_secret(&self) -> Zeroizing<[u8; Self::SECRET_BYTES]> {
+        let mut secret = Zeroizing::new([0; Self::SECRET_BYTES]);
+        secret[..32].copy_from_slice(self.signing_seed.as_slice());
+        secret[32..].copy_from_slice(self.agreement_secret.as_slice());
+        secret
+    }
+
+    /// The public halves, without a proof.
+    pub fn bundle(&self) -> &KeyBundle {
+        &self.bundle
+    }
+
+    /// The key that signs.
+    pub fn signing_key(&self) -> SigningKey {
+        SigningKey::from_seed(&self.signing_seed)
+    }
+
+    /// How others recognise these keys.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.bundle)
+    }
+
+    /// The private half of the agreement key.
+    pub(crate) fn agreement_secret(&self) -> &[u8; 32] {
+        &self.agreement_secret
+    }
+}
+
+impl fmt::Debug for DeviceKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceKeys({})", self.fingerprint().short())
+    }
+}
+
+/// Identifies the two public keys of a device: SHA-256 over both. The proof of a pairing is not part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    const DOMAIN: &[u8] = b"countersign fingerprint v1\0";
+
+    /// The fingerprint of a device's public keys.
+    pub fn of(bundle: &KeyBundle) -> Self {
+        let mut hash = Sha256::new_with_prefix(Self::DOMAIN);
+        hash.update(bundle.signing.as_bytes());
+        hash.update(bundle.agreement.as_bytes());
+        Self(hash.finalize().into())
+    }
+
+    /// The fingerprint that was written as base64url.
+    pub fn parse(text: &str) -> Option<Self> {
+        base64url::decode(text).map(Self)
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Eight hex digits for lists, such as `9F3C-41AA`. They tell devices apart; they prove nothing.
+    pub fn short(&self) -> String {
+        let [a, b, c, d, ..] = self.0;
+        format!("{a:02X}{b:02X}-{c:02X}{d:02X}")
+    }
+
+    /// Thirty digits in groups of five, for people who compare two screens.
+    pub fn digits(&self) -> String {
+        digits(&self.0)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&base64url::encode(&self.0))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}
+
+/// Thirty digits in groups of five: each group is five bytes of the digest, modulo 100,000.
+pub(crate) fn digits(digest: &[u8; 32]) -> String {
+    let group =
+        |bytes: &[u8]| bytes.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte)) % 100_000;
+    let groups: Vec<String> =
+        digest[..30].chunks_exact(5).map(|bytes| format!("{:05}", group(bytes))).collect();
+    groups.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_survive_being_stored() {
+        let keys = DeviceKeys::generate().unwrap();
+        let again = DeviceKeys::from_secret(&keys.to_secret()).unwrap();
+        assert_eq!(again.bundle(), keys.bundle());
+        assert_eq!(again.fingerprint(), keys.fingerprint());
+        assert_ne!(DeviceKeys::generate().unwrap().fingerprint(), keys.fingerprint());
+        assert!(!format!("{keys:?}").contains(&base64url::encode(&keys.to_secret()[..32])));
+    }
+
+    #[test]
+    fn a_fingerprint_has_three_forms() {
+        let keys = DeviceKeys::from_secret(&[7; 64]).unwrap();
+        let fingerprint = keys.fingerprint();
+        assert_eq!(Fingerprint::parse(&fingerprint.to_string()), Some(fingerprint));
+        assert_eq!(fingerprint.short().len(), 9);
+        let digits = fingerprint.digits();
+        assert_eq!(digits.split(' ').map(str::len).collect::<Vec<_>>(), [5; 6]);
+        assert!(digits.chars().all(|digit| digit == ' ' || digit.is_ascii_digit()));
+        let with_proof = KeyBundle { proof: Some([1; 32]), ..keys.bundle().clone() };
+        assert_eq!(Fingerprint::of(&with_proof), fingerprint);
+    }
+}
