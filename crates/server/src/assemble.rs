@@ -15,7 +15,7 @@ use crate::{
     random::SystemRandom,
     rest::response::busy_answer,
     router::router,
-    secrets::Secret,
+    secrets::Secrets,
     state::{AppState, Settings},
 };
 
@@ -87,16 +87,20 @@ pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
     Ok(Gateway::new(store, doorbell, Arc::new(SystemRandom), config.retention()))
 }
 
-/// What handlers share, with its background tasks running.
-pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<AppState>> {
+/// The secrets below the data folder, which are made at the first start.
+pub fn secrets(config: &Config) -> anyhow::Result<Secrets> {
     make_folder(&config.data)?;
-    let secret = Secret::load_or_create(&config.data.join("secret"))?;
+    Secrets::load_or_create(&config.data)
+}
+
+/// What handlers share, with its background tasks running.
+pub fn app(config: &Config, gateway: Gateway, secrets: Secrets) -> anyhow::Result<Arc<AppState>> {
     let settings = Settings {
         rates: RateLimiters::new(config.rates),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         trusted_proxies: config.trusted_proxies.clone(),
     };
-    let app = AppState::new(gateway, config.gateway_id()?, secret, settings);
+    let app = AppState::new(gateway, config.gateway_id()?, secrets, settings);
     background::start(&app);
     Ok(app)
 }

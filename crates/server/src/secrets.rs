@@ -1,12 +1,46 @@
-//! The secret that the nodes of one gateway share.
+//! The secrets that the nodes of one gateway share.
 
 use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
 
 use anyhow::Context as _;
 use countersign_core::{model::pairing::CodeKey, random::RandomSource as _};
-use countersign_wire::hash::Sha256Hex;
+use countersign_wire::{hash::Sha256Hex, mac::MacKey};
 
 use crate::random::SystemRandom;
+
+/// Both secrets, each in a file of its own below the data folder. They are two, because an operator replaces the first
+/// after a restore, and API keys must outlive that.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    pub(crate) shared: Secret,
+    pub(crate) credentials: Secret,
+}
+
+/// Signs cursors and event ids, and is the key of the hash of pairing codes.
+const SHARED_FILE: &str = "secret";
+
+/// Is the key of the MAC in API keys and tickets.
+const CREDENTIALS_FILE: &str = "key-secret";
+
+impl Secrets {
+    /// Reads both from their files below `folder`, and makes those that do not exist.
+    pub fn load_or_create(folder: &Path) -> anyhow::Result<Self> {
+        Ok(Self {
+            shared: Secret::load_or_create(&folder.join(SHARED_FILE))?,
+            credentials: Secret::load_or_create(&folder.join(CREDENTIALS_FILE))?,
+        })
+    }
+
+    /// Secrets that only this process knows.
+    pub fn random() -> Self {
+        Self { shared: Secret::random(), credentials: Secret::random() }
+    }
+
+    /// The key of the MAC in API keys and tickets.
+    pub fn mac_key(&self) -> MacKey {
+        MacKey::new(self.credentials.0)
+    }
+}
 
 /// Never in the store: a reader of the store must not be able to try all pairing codes, nor to forge cursors.
 #[derive(Clone)]
@@ -20,12 +54,12 @@ impl std::fmt::Debug for Secret {
 
 impl Secret {
     /// Reads the secret from its file, or makes a new one and writes it there.
-    pub fn load_or_create(file: &Path) -> anyhow::Result<Self> {
+    fn load_or_create(file: &Path) -> anyhow::Result<Self> {
         match fs::read_to_string(file) {
             Ok(text) => {
                 let hex: Sha256Hex = text.trim().parse().map_err(|_| {
                     anyhow::anyhow!(
-                        "{} is not a secret of 64 hex digits; move it away to have a new one made",
+                        "{} is not a secret of 64 hex digits; copy it from another node or from a backup",
                         file.display()
                     )
                 })?;
@@ -47,8 +81,7 @@ impl Secret {
         Ok(secret)
     }
 
-    /// A secret that only this process knows.
-    pub fn random() -> Self {
+    pub(crate) fn random() -> Self {
         let mut bytes = [0; 32];
         SystemRandom.fill(&mut bytes);
         Self(bytes)

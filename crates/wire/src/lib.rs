@@ -63,6 +63,7 @@ pub mod id;
 pub mod inbox;
 pub mod keys;
 pub mod limits;
+pub mod mac;
 pub mod msg_type;
 pub mod pairing;
 pub mod presence;

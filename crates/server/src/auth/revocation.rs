@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         random::SystemRandom,
-        secrets::Secret,
+        secrets::Secrets,
         state::{AppState, Settings},
     };
 
@@ -155,13 +155,14 @@ mod tests {
             let doorbell = Arc::new(LocalDoorbell::default());
             let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
             let id = "gw".parse().unwrap();
-            let app = AppState::new(gateway, id, Secret::random(), Settings::default());
+            let app = AppState::new(gateway, id, Secrets::random(), Settings::default());
             Self { app, store, tenant: "acme".parse().unwrap(), _folder: folder }
         }
 
         /// A watch on a key that is revoked just then.
         async fn revoked_watch(&self) -> RevocationWatch {
-            let made = self.app.gateway.create_key(&self.tenant, Role::Operator).await.unwrap();
+            let made =
+                self.app.gateway.create_key(&self.tenant, Role::Operator, &self.app.mac_key).await.unwrap();
             let watch = RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into());
             assert_eq!(watch.check().await, KeyStatus::Active);
             self.app.gateway.revoke_key(&self.tenant, made.key.key_id()).await.unwrap();

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::{
         random::SystemRandom,
-        secrets::Secret,
+        secrets::Secrets,
         state::{AppState, Settings},
     };
 
@@ -227,7 +227,7 @@ mod tests {
                     Arc::new(SystemRandom),
                     Retention::default(),
                 );
-                AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default())
+                AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default())
             };
             let apps = [app(), app()];
             for app in &apps {
