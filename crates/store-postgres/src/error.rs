@@ -2,7 +2,7 @@
 
 use std::{error::Error, path::PathBuf};
 
-use countersign_core::store::migrations::MigrationError;
+use countersign_core::store::{StoreError, migrations::MigrationError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -21,4 +21,7 @@ pub enum OpenError {
     Unsafe { setting: &'static str, value: String, remedy: &'static str },
     #[error(transparent)]
     Migration(#[from] MigrationError),
+    /// What was read can't be what this program has written.
+    #[error(transparent)]
+    Record(#[from] StoreError),
 }

@@ -49,7 +49,7 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     let gateway = Gateway::new(Arc::new(store), bell, Arc::new(SystemRandom), Retention::default());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let tenant: TenantId = TENANT.parse()?;
-    let secrets = assemble::secrets(&config)?;
+    let secrets = assemble::secrets(&config, &gateway).await?;
     let key = async |role| {
         gateway.create_key(&tenant, role, &secrets.mac_key()).await.map(|made| made.key.expose())
     };

@@ -70,7 +70,7 @@ impl Dev {
         let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
         let listener = listen(config.listen).await?;
-        let secrets = assemble::secrets(&config)?;
+        let secrets = assemble::secrets(&config, &gateway).await?;
         let started = started(&gateway, &secrets.mac_key(), listener.local_addr()?).await?;
         let app = assemble::app(&config, gateway, secrets)?;
         if self.json {

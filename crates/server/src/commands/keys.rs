@@ -114,7 +114,7 @@ impl Create {
         };
         let config = Config::read(&self.place.config)?;
         let gateway = assemble::gateway(&config).await?;
-        let secrets = assemble::secrets(&config)?;
+        let secrets = assemble::secrets(&config, &gateway).await?;
         let made = gateway.create_key(&self.place.tenant, role, &secrets.mac_key()).await?;
         super::out(&made.key.expose())
     }

@@ -33,7 +33,8 @@ impl Serve {
         config.check()?;
         let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
-        let app = assemble::app(&config, gateway, assemble::secrets(&config)?)?;
+        let secrets = assemble::secrets(&config, &gateway).await?;
+        let app = assemble::app(&config, gateway, secrets)?;
         let listener = listen(config.listen).await?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
         serve_until_signalled(listener, app).await
