@@ -275,6 +275,14 @@ fn check_says_what_is_wrong_and_what_to_do() {
             "[store]\nkind = \"postgres\"\nurl = \"host=127.0.0.1 port=1 user=x connect_timeout=1\"",
             ["PostgreSQL", "connect"],
         ),
+        (
+            "[store]\nkind = \"postgres\"\nurl = \"host=127.0.0.1,192.0.2.1 port=1 user=x\"",
+            ["root_certificates", "allow_plain = true"],
+        ),
+        (
+            "[store]\nkind = \"postgres\"\nallow_plain = true\nurl = \"host=127.0.0.1 port=1 user=x sslmode=require\"",
+            ["sslmode=require", "root_certificates"],
+        ),
         ("data = \"/proc/nowhere\"", ["/proc", "set `data`"]),
     ] {
         std::fs::write(&file, text).unwrap();
