@@ -3,7 +3,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use countersign_core::{Gateway, notify::LocalDoorbell, store::Store};
+use countersign_core::{
+    Gateway, model::secret_checks::SecretChecks, notify::LocalDoorbell, store::Store,
+    use_cases::secret_checks,
+};
 use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
 
@@ -15,7 +18,7 @@ use crate::{
     random::SystemRandom,
     rest::response::busy_answer,
     router::router,
-    secrets::Secret,
+    secrets::Secrets,
     state::{AppState, Settings},
 };
 
@@ -40,23 +43,36 @@ pub async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     }
 }
 
-/// Checks the store without changing anything.
+/// Checks the store, and that the secrets are those that it was used with, without changing anything.
 pub async fn probe(config: &Config) -> anyhow::Result<()> {
-    match config.store.kind {
+    let (tenant, key) = secret_checks::location()?;
+    let record = match config.store.kind {
         StoreKind::Sqlite => {
             // The folder itself, or the nearest existing one in which it would be made.
             let nearest = config.data.ancestors().find(|folder| folder.is_dir());
-            can_write(nearest.unwrap_or(Path::new("/")))
+            can_write(nearest.unwrap_or(Path::new("/")))?;
+            let file = config.data.join(SQLITE_FILE);
+            let options = countersign_store_sqlite::Options::default();
+            SqliteStore::peek(&file, &options, &tenant, &key)
+                .with_context(|| format!("the store {} can't be read", file.display()))?
         }
         StoreKind::Postgres => {
-            PostgresStore::probe(&postgres_options(config)).await.context("PostgreSQL can't be used as it is")
+            let (options, unfit) = (postgres_options(config), "PostgreSQL can't be used as it is");
+            PostgresStore::probe(&options).await.context(unfit)?;
+            PostgresStore::peek(&options, &tenant, &key).await.context(unfit)?
         }
+    };
+    match record {
+        Some(record) => Secrets::load_for(&config.data, &SecretChecks::from_record(&record)?).map(drop),
+        // No gateway was started on it yet.
+        None => Ok(()),
     }
 }
 
 fn postgres_options(config: &Config) -> countersign_store_postgres::Options {
     let mut options = countersign_store_postgres::Options::new(config.store.url.clone().unwrap_or_default());
     options.root_certificates.clone_from(&config.store.root_certificates);
+    options.allow_plain = config.store.allow_plain;
     options
 }
 
@@ -87,16 +103,40 @@ pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
     Ok(Gateway::new(store, doorbell, Arc::new(SystemRandom), config.retention()))
 }
 
-/// What handlers share, with its background tasks running.
-pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<AppState>> {
+/// The secrets below the data folder. The first start makes them; later ones, of any node, must have the same.
+pub async fn secrets(config: &Config, gateway: &Gateway) -> anyhow::Result<Secrets> {
     make_folder(&config.data)?;
-    let secret = Secret::load_or_create(&config.data.join("secret"))?;
+    let unknown = "the secrets can't be compared with those that the store was used with";
+    if let Some(stored) = gateway.secret_checks().await.context(unknown)? {
+        return Secrets::load_for(&config.data, &stored);
+    }
+    // The files first: the store must not know of secrets that a crash could lose.
+    let secrets = Secrets::load_or_create(&config.data)?;
+    let stored = gateway.record_secret_checks(&secrets.checks()).await.context(unknown)?;
+    secrets.compare(&config.data, &stored)?;
+    Ok(secrets)
+}
+
+/// Makes the secrets below the data folder those of the store. Returns the names of the files that are new to it.
+pub async fn accept_secrets(config: &Config, gateway: &Gateway) -> anyhow::Result<Vec<&'static str>> {
+    make_folder(&config.data)?;
+    let secrets = Secrets::load_or_create(&config.data)?;
+    let stored = gateway.record_secret_checks(&secrets.checks()).await?;
+    let replaced = secrets.other_than(&stored);
+    if !replaced.is_empty() {
+        gateway.accept_secret_checks(&secrets.checks()).await?;
+    }
+    Ok(replaced)
+}
+
+/// What handlers share, with its background tasks running.
+pub fn app(config: &Config, gateway: Gateway, secrets: Secrets) -> anyhow::Result<Arc<AppState>> {
     let settings = Settings {
         rates: RateLimiters::new(config.rates),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         trusted_proxies: config.trusted_proxies.clone(),
     };
-    let app = AppState::new(gateway, config.gateway_id()?, secret, settings)?;
+    let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;
     background::start(&app);
     Ok(app)
 }
@@ -104,4 +144,39 @@ pub fn app(config: &Config, gateway: Gateway) -> anyhow::Result<Arc<AppState>> {
 /// The service, with as many connections as this process can have.
 pub fn service(app: Arc<AppState>) -> Service {
     Service { router: router(app), max_connections: max_connections(), busy_answer: busy_answer() }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_testkit::recording_store::RecordingStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_node_that_can_not_compare_its_secrets_does_not_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config { data: folder.path().to_owned(), ..Config::default() };
+        let store = RecordingStore::new(store(&config).await.unwrap());
+        let doorbell = Arc::new(LocalDoorbell::default());
+        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), config.retention());
+        store.set_loads_fail(true);
+        assert!(secrets(&config, &gateway).await.unwrap_err().to_string().contains("can't be compared"));
+        assert!(!folder.path().join("secret").exists(), "nothing is made before the store has answered");
+        store.set_loads_fail(false);
+        secrets(&config, &gateway).await.unwrap();
+        store.set_loads_fail(true);
+        secrets(&config, &gateway).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn of_two_nodes_that_start_at_once_with_their_own_secrets_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = |name: &str| Config { data: folder.path().join(name), ..Config::default() };
+        let gateway = gateway(&config("store")).await.unwrap();
+        let (one, other) = (config("one"), config("other"));
+        let (one, other) = tokio::join!(secrets(&one, &gateway), secrets(&other, &gateway));
+        assert!(one.is_ok() != other.is_ok());
+        let refused = one.err().or(other.err()).unwrap().to_string();
+        assert!(refused.contains("secret accept"), "{refused}");
+    }
 }

@@ -14,7 +14,7 @@ use countersign_core::{
         pairing::CodeKey,
     },
 };
-use countersign_wire::id::GatewayId;
+use countersign_wire::{id::GatewayId, mac::MacKey};
 use tokio::time::Instant;
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
     presence::PresenceRecorder,
-    secrets::Secret,
+    secrets::{Secret, Secrets},
     shutdown::Drain,
 };
 
@@ -50,6 +50,8 @@ pub struct AppState {
     pub(crate) node: NodeId,
     pub(crate) secret: Secret,
     pub(crate) codes: CodeKey,
+    /// The key of the MAC in API keys and tickets.
+    pub(crate) mac_key: MacKey,
     pub(crate) keys: KeyCache,
     pub(crate) rates: RateLimiters,
     pub(crate) websocket_idle: Duration,
@@ -122,13 +124,15 @@ impl AppState {
     pub fn new(
         gateway: Gateway,
         gateway_id: GatewayId,
-        secret: Secret,
+        secrets: Secrets,
         settings: Settings,
     ) -> io::Result<Arc<Self>> {
+        let mac_key = secrets.mac_key();
         Ok(Arc::new(Self {
-            keys: KeyCache::new(gateway.clone()),
+            keys: KeyCache::new(gateway.clone(), mac_key.clone()),
             presence: PresenceRecorder::start(gateway.clone()),
-            codes: secret.code_key(),
+            codes: secrets.shared.code_key(),
+            mac_key,
             request_memory: TenantQuota::new(MAX_REQUEST_BYTES),
             response_memory: TenantQuota::new(MAX_RESPONSE_BYTES),
             large_reads: FairSemaphore::new(MAX_LARGE_READS),
@@ -141,7 +145,7 @@ impl AppState {
             node: NodeId(new_msg_id().to_string()),
             gateway,
             gateway_id,
-            secret,
+            secret: secrets.shared,
             rates: settings.rates,
             websocket_idle: settings.websocket_idle,
             trusted_proxies: settings.trusted_proxies,

@@ -7,7 +7,8 @@ mod support;
 use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
-    process::{Child, ChildStderr, Stdio},
+    path::Path,
+    process::{Child, ChildStderr, Command, Stdio},
     time::Duration,
 };
 
@@ -257,7 +258,8 @@ async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
 }
 
 fn run(args: &[&str]) -> (bool, String, String) {
-    let output = program().args(args).output().unwrap();
+    // A gateway that starts although it should not would run for good.
+    let output = Command::new("timeout").arg("30").arg(program().get_program()).args(args).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
@@ -290,6 +292,14 @@ fn check_says_what_is_wrong_and_what_to_do() {
             "[store]\nkind = \"postgres\"\nurl = \"host=127.0.0.1 port=1 user=x connect_timeout=1\"",
             ["PostgreSQL", "connect"],
         ),
+        (
+            "[store]\nkind = \"postgres\"\nurl = \"host=127.0.0.1,192.0.2.1 port=1 user=x\"",
+            ["root_certificates", "allow_plain = true"],
+        ),
+        (
+            "[store]\nkind = \"postgres\"\nallow_plain = true\nurl = \"host=127.0.0.1 port=1 user=x sslmode=require\"",
+            ["sslmode=require", "root_certificates"],
+        ),
         ("data = \"/proc/nowhere\"", ["/proc", "set `data`"]),
     ] {
         std::fs::write(&file, text).unwrap();
@@ -305,6 +315,101 @@ fn check_says_what_is_wrong_and_what_to_do() {
     assert!(!ok && said.contains("countersign-gateway config"), "{said}");
     let (ok, _, said) = run(&["dev", "--listen", "0.0.0.0:0"]);
     assert!(!ok && said.contains("TLS"), "{said}");
+}
+
+/// Runs a command with this configuration, which must fail, and returns what it says.
+fn refused(args: &[&str], config: &Path) -> String {
+    let (ok, out, said) = run(&[args, &["--config", config.to_str().unwrap()]].concat());
+    assert!(!ok && out.is_empty(), "{args:?} {out}");
+    said
+}
+
+fn accept_secrets(config: &Path) -> String {
+    let (ok, _, said) = run(&["secret", "accept", "--config", config.to_str().unwrap()]);
+    assert!(ok, "{said}");
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_other_secrets_does_not_start_until_they_are_accepted() {
+    let mut gateway = Gateway::start(On::Sqlite);
+    let config = gateway.config.clone();
+    let file = |name: &str| config.with_file_name("data").join(name);
+    let client = Client::new(gateway.address, &gateway.key("acme", "operator", None));
+    client.get("/v1/status").await.expect(200);
+    gateway.kill();
+    let create = ["keys", "create", "--tenant", "acme", "--role", "operator"];
+    let commands: [&[&str]; 3] = [&["serve"], &["check"], &create];
+    let (saved, saved_key_secret) =
+        (std::fs::read(file("secret")).unwrap(), std::fs::read(file("key-secret")).unwrap());
+    for (name, saved) in [("secret", &saved), ("key-secret", &saved_key_secret)] {
+        std::fs::write(file(name), "5".repeat(64)).unwrap();
+        for command in commands {
+            let said = refused(command, &config);
+            let parts = ["secret accept", "from another node", &format!("another {name} than")];
+            assert!(parts.iter().all(|part| said.contains(part)), "{command:?}: {said}");
+        }
+        std::fs::remove_file(file(name)).unwrap();
+        for command in commands {
+            let said = refused(command, &config);
+            assert!(said.contains(&format!("used with a file {name}")), "{command:?}: {said}");
+            assert!(!file(name).exists(), "{command:?} has made a secret that is not the store's");
+        }
+        std::fs::write(file(name), saved).unwrap();
+    }
+    // Whoever has lost the secrets must still be able to see and revoke keys.
+    std::fs::remove_file(file("secret")).unwrap();
+    let (ok, listed, said) = run(&["keys", "list", "--tenant", "acme", "--config", config.to_str().unwrap()]);
+    assert!(ok && listed.contains("operator"), "{said}");
+    // As after a restore: a new secret is made and accepted. Keys do not depend on it.
+    let said = accept_secrets(&config);
+    assert!(said.contains("accepted: secret\n") && file("secret").exists(), "{said}");
+    assert!(accept_secrets(&config).contains("already"));
+    gateway.start_again();
+    client.get("/v1/status").await.expect(200);
+    gateway.kill();
+    std::fs::remove_file(file("key-secret")).unwrap();
+    let said = accept_secrets(&config);
+    assert!(said.contains("accepted: key-secret\n") && said.contains("keys create"), "{said}");
+    gateway.start_again();
+    client.get("/v1/status").await.expect(401);
+    let new = client.with_key(&gateway.key("acme", "operator", None));
+    new.get("/v1/status").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_node_on_postgres_needs_the_secrets_of_the_first() {
+    let gateway = Gateway::start(On::Postgres);
+    let first = gateway.config.with_file_name("data");
+    let config = gateway.config.with_file_name("second.toml");
+    let data = gateway.config.with_file_name("second-data");
+    let text = std::fs::read_to_string(&gateway.config).unwrap();
+    std::fs::write(&config, text.replace(first.to_str().unwrap(), data.to_str().unwrap())).unwrap();
+    for command in ["serve", "check"] {
+        let said = refused(&[command], &config);
+        assert!(said.contains("has none") && said.contains("secret accept"), "{command}: {said}");
+    }
+    std::fs::create_dir_all(&data).unwrap();
+    for name in ["secret", "key-secret"] {
+        std::fs::copy(first.join(name), data.join(name)).unwrap();
+    }
+    let (ok, _, said) = run(&["check", "--config", config.to_str().unwrap()]);
+    assert!(ok, "{said}");
+    let log = std::sync::Arc::default();
+    let mut second = support::process::Second::start(&config, &log);
+    let client = Client::new(second.address, &gateway.key("acme", "operator", None));
+    client.get("/v1/status").await.expect(200);
+    second.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dev_with_a_folder_starts_again_and_its_earlier_keys_still_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Dev::start_in(Some(folder.path()));
+    let key = first.started["operatorKey"].as_str().unwrap().to_owned();
+    drop(first);
+    let second = Dev::start_in(Some(folder.path()));
+    Client::new(second.address(), &key).get("/v1/status").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

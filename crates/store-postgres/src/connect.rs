@@ -3,6 +3,7 @@
 use std::{
     error::Error as StdError,
     future::poll_fn,
+    net::IpAddr,
     path::Path,
     pin::Pin,
     sync::{
@@ -24,7 +25,7 @@ use tokio::{
 };
 use tokio_postgres::{
     AsyncMessage, Client, Config, Connection, Error, NoTls, Socket,
-    config::SslMode,
+    config::{Host, SslMode},
     error::SqlState,
     tls::{MakeTlsConnect, TlsConnect},
 };
@@ -62,6 +63,7 @@ pub(crate) struct Connector {
 impl Connector {
     pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
         let mut config: Config = options.url.parse().map_err(OpenError::Url)?;
+        check_encryption(&config, options)?;
         config.application_name("countersign");
         config.connect_timeout(Duration::from_secs(5));
         config.keepalives_idle(Duration::from_secs(30));
@@ -121,6 +123,42 @@ impl Connect for Connector {
 }
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Rejects connections to other machines that would be unencrypted. Only root certificates make them encrypted: other
+/// modes of libpq do not check who answers, or fall back to plain text.
+fn check_encryption(config: &Config, options: &Options) -> Result<(), OpenError> {
+    if options.root_certificates.is_some() {
+        return Ok(());
+    }
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(OpenError::NoRootCertificates);
+    }
+    match other_machine(config) {
+        Some(position) if !options.allow_plain => Err(OpenError::Plain { position }),
+        _ => Ok(()),
+    }
+}
+
+/// The position, from 1, of the first host that may be another machine. An address takes the place of its host, as it
+/// does when the driver connects.
+fn other_machine(config: &Config) -> Option<usize> {
+    let is_local_name = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) if name == "localhost" => true,
+        Host::Tcp(name) => name.parse().is_ok_and(is_loopback),
+    };
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    let is_local = |index: usize| match (addresses.get(index), hosts.get(index)) {
+        (Some(address), _) => is_loopback(*address),
+        (None, Some(host)) => is_local_name(host),
+        (None, None) => true,
+    };
+    (0..hosts.len().max(addresses.len())).find(|index| !is_local(*index)).map(|index| index + 1)
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
 
 /// Rejects a server on which an acknowledged commit can be lost.
 pub(crate) async fn check_durability(client: &Client) -> Result<(), OpenError> {
@@ -193,6 +231,83 @@ mod tests {
     use countersign_testkit::postgres::Postgres;
 
     use super::*;
+
+    fn refused(url: &str, allow_plain: bool) -> Option<OpenError> {
+        Connector::new(&Options { allow_plain, ..Options::new(url) }).err()
+    }
+
+    #[test]
+    fn another_machine_without_tls_is_refused_unless_the_operator_allows_it() {
+        for (url, position) in [
+            ("host=db.example user=c", 1),
+            ("host=192.0.2.1", 1),
+            ("host=10.0.0.1 sslmode=disable", 1),
+            // It would encrypt only if the server likes to, and check nothing.
+            ("host=10.0.0.1 sslmode=prefer", 1),
+            ("host=127.0.0.1,db.example", 2),
+            ("host=/run/postgresql,127.0.0.1,db.example", 3),
+            ("host=db-1,db-2 target_session_attrs=read-write", 1),
+            // The address is where the driver connects to, whatever the name says.
+            ("host=localhost hostaddr=192.0.2.1", 1),
+            ("host=/run/postgresql hostaddr=192.0.2.1", 1),
+            ("hostaddr=127.0.0.1,192.0.2.1", 2),
+            ("host=localhost.example", 1),
+            ("host=127.0.0.1.example", 1),
+            ("host=::ffff:192.0.2.1", 1),
+            ("host=2001:db8::1", 1),
+            ("host=0.0.0.0", 1),
+            ("postgres://c:p@db.example/c", 1),
+            ("postgresql://c:p@localhost,db.example:5433/c", 2),
+        ] {
+            let error = refused(url, false);
+            assert!(
+                matches!(error, Some(OpenError::Plain { position: at }) if at == position),
+                "{url}: {error:?}"
+            );
+            assert!(refused(url, true).is_none(), "{url}");
+        }
+    }
+
+    #[test]
+    fn this_machine_needs_no_tls() {
+        for url in [
+            "host=127.0.0.1 user=c",
+            "host=127.1.2.3 sslmode=disable",
+            "host=localhost sslmode=prefer",
+            "host=::1",
+            "host=::ffff:127.0.0.1",
+            "host=/run/postgresql",
+            "host=/run/postgresql,localhost,127.0.0.1,::1",
+            "hostaddr=127.0.0.1",
+            "host=db.example hostaddr=127.0.0.1",
+            "postgres://c:p@127.0.0.1/c",
+            "postgres://c:p@[::1]:5433/c",
+            "postgres://c:p@%2Frun%2Fpostgresql/c",
+        ] {
+            let error = refused(url, false);
+            assert!(error.is_none(), "{url}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn tls_is_what_root_certificates_give_and_nothing_else() {
+        for url in ["host=db.example sslmode=require", "host=127.0.0.1 sslmode=require"] {
+            for allow_plain in [false, true] {
+                assert!(matches!(refused(url, allow_plain), Some(OpenError::NoRootCertificates)), "{url}");
+            }
+            let with = Options { root_certificates: Some("ca.pem".into()), ..Options::new(url) };
+            check_encryption(&url.parse().unwrap(), &with).unwrap();
+        }
+        let with = Options { root_certificates: Some("ca.pem".into()), ..Options::new("host=db.example") };
+        check_encryption(&with.url.parse().unwrap(), &with).unwrap();
+    }
+
+    #[test]
+    fn the_refusal_says_what_to_do_and_repeats_no_password() {
+        let said = refused("postgres://c:hunter2@db.example/c", false).unwrap().to_string();
+        assert!(["root_certificates", "allow_plain = true"].iter().all(|part| said.contains(part)), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
 
     #[tokio::test]
     async fn the_server_ends_the_session_of_a_node_that_stops_in_a_transaction() {

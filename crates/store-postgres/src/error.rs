@@ -2,7 +2,7 @@
 
 use std::{error::Error, path::PathBuf};
 
-use countersign_core::store::migrations::MigrationError;
+use countersign_core::store::{StoreError, migrations::MigrationError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -11,6 +11,19 @@ pub enum OpenError {
     Url(#[source] tokio_postgres::Error),
     #[error("the root certificates in {} can't be used", file.display())]
     RootCertificates { file: PathBuf, source: Box<dyn Error + Send + Sync> },
+    /// Names the host by its position: a connection string that was misread could have a password in its place.
+    #[error(
+        "host {position} of the connection string is not this machine, and without TLS everybody on the network between \
+         can read and change what the gateway stores. Set root_certificates to a file with the authorities that sign the \
+         server's certificate. If the network is protected by other means, set allow_plain = true"
+    )]
+    Plain { position: usize },
+    /// Only `root_certificates` makes connections encrypted; the setting of libpq would be ignored.
+    #[error(
+        "the connection string has sslmode=require, which needs root_certificates: a file with the authorities that sign \
+         the server's certificate. To connect without TLS, remove sslmode"
+    )]
+    NoRootCertificates,
     #[error("the connection pool can't be created")]
     Pool(#[from] deadpool_postgres::BuildError),
     /// The server can't be reached, or rejects a statement.
@@ -21,4 +34,7 @@ pub enum OpenError {
     Unsafe { setting: &'static str, value: String, remedy: &'static str },
     #[error(transparent)]
     Migration(#[from] MigrationError),
+    /// What was read can't be what this program has written.
+    #[error(transparent)]
+    Record(#[from] StoreError),
 }

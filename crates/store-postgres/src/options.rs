@@ -9,6 +9,8 @@ pub struct Options {
     /// A PEM file with the certificates of the authorities that may sign the server's certificate. If it is set,
     /// every connection is encrypted and the server's name is verified; otherwise connections are unencrypted.
     pub root_certificates: Option<PathBuf>,
+    /// Whether connections to other machines may be unencrypted. Otherwise they are refused.
+    pub allow_plain: bool,
     /// Concurrent write transactions. Two keep two cores busy; more only add lock waits.
     pub writers: usize,
     /// Whether changes that are queued at the same time share a transaction. Off only for measurements.
@@ -27,6 +29,7 @@ impl Options {
         Self {
             url: url.into(),
             root_certificates: None,
+            allow_plain: false,
             writers: 2,
             batching: true,
             queued_changes: 4096,

@@ -9,10 +9,14 @@ use countersign_core::store::{
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use deadpool_postgres::Pool;
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{Client, Row, types::ToSql};
 
-use crate::rows::{
-    count, delivery, delivery_and_mailbox, due, get, payload_id, payload_id_column, record, timestamp, to_i64,
+use crate::{
+    error::OpenError,
+    rows::{
+        count, delivery, delivery_and_mailbox, due, get, payload_id, payload_id_column, record, timestamp,
+        to_i64,
+    },
 };
 
 const NOW: &str = "SELECT gateway_now() AS now";
@@ -23,6 +27,8 @@ pub(crate) const LOAD: &str = "SELECT c.now, r.kind, r.id, r.version, r.content 
     FROM (SELECT gateway_now() AS now) c LEFT JOIN ( \
         unnest($2::smallint[], $3::text[]) AS k (kind, id) CROSS JOIN LATERAL \
         (SELECT * FROM record r WHERE r.tenant = $1 AND r.kind = k.kind AND r.id = k.id LIMIT 1) r) ON true";
+const PEEK: &str =
+    "SELECT kind, id, version, content FROM record WHERE tenant = $1 AND kind = $2 AND id = $3";
 /// A pending payload is invisible until the commit that confirms it.
 pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenant = $1 AND id = ANY($2) \
     AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";
@@ -46,6 +52,17 @@ pub(crate) const SCAN: &str = "SELECT kind, id, version, content FROM record \
 pub(crate) const DUE: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
     SELECT at, tenant, kind, id FROM due WHERE at <= c.now \
     ORDER BY at, tenant, kind, id LIMIT $1) d ON true ORDER BY d.at, d.tenant, d.kind, d.id";
+
+/// One record, on a connection of its own. `None` also if there is no table yet.
+pub(crate) async fn peek(client: &Client, tenant: &TenantId, key: &Key) -> Result<Option<Record>, OpenError> {
+    let exists = client.query_one("SELECT to_regclass('record') IS NOT NULL AS exists", &[]).await?;
+    if !exists.try_get::<_, bool>("exists")? {
+        return Ok(None);
+    }
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &key.kind.number(), &key.id];
+    let row = client.query_opt(PEEK, &params).await?;
+    Ok(row.as_ref().map(record).transpose()?)
+}
 
 #[derive(Debug)]
 pub(crate) struct Reads {

@@ -22,7 +22,7 @@ use crate::{
     migrations,
     options::Options,
     queue::Queue,
-    reads::Reads,
+    reads::{self, Reads},
     writer,
 };
 
@@ -39,6 +39,12 @@ impl PostgresStore {
     pub async fn probe(options: &Options) -> Result<(), OpenError> {
         let (client, _) = Connector::new(options)?.connect().await?;
         check_durability(&client).await
+    }
+
+    /// Reads one record and changes nothing. `None` also if the schema does not exist yet.
+    pub async fn peek(options: &Options, tenant: &TenantId, key: &Key) -> Result<Option<Record>, OpenError> {
+        let (client, _) = Connector::new(options)?.connect().await?;
+        reads::peek(&client, tenant, key).await
     }
 
     /// Connects, checks that the server is safe, migrates the schema, and starts the writers.

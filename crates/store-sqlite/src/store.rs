@@ -37,6 +37,26 @@ impl SqliteStore {
         Ok(Self { clock: options.clock, writer, readers })
     }
 
+    /// Reads one record and changes nothing. `None` also if the file or its schema does not exist yet.
+    ///
+    /// Blocks, for at most [`Options::busy_timeout`].
+    pub fn peek(
+        path: impl AsRef<Path>,
+        options: &Options,
+        tenant: &TenantId,
+        key: &Key,
+    ) -> Result<Option<Record>, OpenError> {
+        let path = path.as_ref();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let conn = connect::for_reading(path, options.busy_timeout)?;
+        match conn.table_exists(None, "record")? {
+            true => Ok(reads::record(&conn, tenant, key)?),
+            false => Ok(None),
+        }
+    }
+
     /// Commits everything that is queued, then ends the writer.
     pub async fn close(self) {
         self.writer.close().await;

@@ -4,19 +4,26 @@ use std::{fmt, str::FromStr};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{Rule, hash::Sha256Hex, id::TenantId};
+use crate::{
+    Rule,
+    hash::Sha256Hex,
+    id::TenantId,
+    mac::{MAC_LENGTH, MacKey},
+};
 
 const PREFIX: &str = "csk_";
-const KEY_ID_LENGTH: usize = 26;
+const ULID_LENGTH: usize = 26;
 const SECRET_LENGTH: usize = 64;
 const CHECKSUM_LENGTH: usize = 8;
+const MAC_PURPOSE: &str = "API key";
 
-/// The id of a key, which is not secret: 26 lowercase letters and digits.
+/// The id of a key, which is not secret: a ULID of 26 lowercase letters and digits, and the 16 hex digits of a MAC. The
+/// ids of keys that were made before there was a MAC end after the ULID.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(Box<str>);
 
 impl KeyId {
-    /// A key id from the text of a ULID, whatever its case.
+    /// A key id without a MAC, from the text of a ULID, whatever its case.
     pub fn from_ulid_text(ulid: &str) -> Self {
         Self(ulid.to_ascii_lowercase().into())
     }
@@ -32,10 +39,11 @@ impl FromStr for KeyId {
 
     fn from_str(text: &str) -> Result<Self, Rule> {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        if text.len() == KEY_ID_LENGTH && text.bytes().all(fits) {
+        let length = text.len() == ULID_LENGTH || text.len() == ULID_LENGTH + MAC_LENGTH;
+        if length && text.bytes().all(fits) {
             Ok(Self(text.into()))
         } else {
-            Err(Rule("must be 26 lowercase letters and digits"))
+            Err(Rule("must be 26 or 42 lowercase letters and digits"))
         }
     }
 }
@@ -60,7 +68,7 @@ pub fn check_tenant(tenant: &TenantId) -> Result<(), Rule> {
 /// only its [`ApiKey::secret_hash`], never the key.
 ///
 /// The checksum lets a scanner distinguish a key from similar texts, and lets a gateway reject a typo without a
-/// query of its store.
+/// query of its store. The MAC in the key id lets a gateway reject what it did not make, also without a query.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     tenant: TenantId,
@@ -68,7 +76,45 @@ pub struct ApiKey {
     secret: [u8; SECRET_LENGTH],
 }
 
+/// What the MAC in a key's id says of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MacCheck {
+    /// A gateway with this MAC key made it. Whether it is still active is in the store.
+    Valid,
+    /// No gateway with this MAC key made it.
+    Invalid,
+    /// The id has no MAC: only the store can tell.
+    Absent,
+}
+
 impl ApiKey {
+    /// Builds a key whose id carries a MAC. `ulid` is the text of a ULID, whatever its case; `secret` must come from a
+    /// cryptographic random source.
+    pub fn with_mac(tenant: TenantId, ulid: &str, secret: [u8; 32], mac_key: &MacKey) -> Result<Self, Rule> {
+        let mut key = Self::new(tenant, KeyId::from_ulid_text(ulid), secret)?;
+        let mac = mac_key.mac(MAC_PURPOSE, &key.mac_parts(key.key_id.as_str()));
+        key.key_id = format!("{}{mac}", key.key_id).parse()?;
+        Ok(key)
+    }
+
+    /// Checks the MAC in the id. It covers the secret too: with the id of a real key, which is not secret, nobody can
+    /// make up another key that passes.
+    pub fn check_mac(&self, mac_key: &MacKey) -> MacCheck {
+        match self.key_id.0.split_at_checked(ULID_LENGTH) {
+            Some((ulid, mac)) if !mac.is_empty() => {
+                match mac_key.verifies(MAC_PURPOSE, &self.mac_parts(ulid), mac) {
+                    true => MacCheck::Valid,
+                    false => MacCheck::Invalid,
+                }
+            }
+            _ => MacCheck::Absent,
+        }
+    }
+
+    fn mac_parts<'a>(&'a self, ulid: &'a str) -> [&'a [u8]; 3] {
+        [self.tenant.as_str().as_bytes(), ulid.as_bytes(), &self.secret]
+    }
+
     /// Builds a key. `secret` must come from a cryptographic random source.
     pub fn new(tenant: TenantId, key_id: KeyId, secret: [u8; 32]) -> Result<Self, Rule> {
         check_tenant(&tenant)?;
@@ -165,6 +211,26 @@ mod tests {
                 typo.replace_range(place..=place, other);
                 assert!(typo == text || typo.parse::<ApiKey>().is_err(), "{typo}");
             }
+        }
+    }
+
+    #[test]
+    fn a_mac_is_for_one_tenant_id_and_secret() {
+        let mac_key = MacKey::new([1; 32]);
+        let ulid = "01J2V8V3K6B2Z9X6G1V7Y2QK8H";
+        let made = ApiKey::with_mac("acme".parse().unwrap(), ulid, [7; 32], &mac_key).unwrap();
+        assert_eq!(made.expose().parse::<ApiKey>().unwrap(), made);
+        assert!(made.key_id.as_str().starts_with("01j2v8v3k6b2z9x6g1v7y2qk8h"));
+        assert_eq!(made.key_id.as_str().len(), 42);
+        assert_eq!(made.check_mac(&mac_key), MacCheck::Valid);
+        assert_eq!(made.check_mac(&MacKey::new([2; 32])), MacCheck::Invalid);
+        assert_eq!(key().check_mac(&mac_key), MacCheck::Absent);
+        let other_ulid = format!("01k{}", &made.key_id.as_str()[3..]).parse().unwrap();
+        for (tenant, key_id, secret) in
+            [("acm", &made.key_id, 7), ("acme", &other_ulid, 7), ("acme", &made.key_id, 8)]
+        {
+            let forged = ApiKey::new(tenant.parse().unwrap(), key_id.clone(), [secret; 32]).unwrap();
+            assert_eq!(forged.check_mac(&mac_key), MacCheck::Invalid, "{forged:?}");
         }
     }
 

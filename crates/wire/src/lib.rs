@@ -64,6 +64,7 @@ pub mod id;
 pub mod inbox;
 pub mod keys;
 pub mod limits;
+pub mod mac;
 pub mod msg_type;
 pub mod pairing;
 pub mod presence;

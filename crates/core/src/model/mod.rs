@@ -8,6 +8,7 @@ pub mod pairing;
 pub mod policy;
 pub mod presence;
 pub mod prompt;
+pub mod secret_checks;
 pub mod session;
 pub mod ticket;
 pub mod viewer;

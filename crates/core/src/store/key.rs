@@ -42,6 +42,8 @@ pub enum Kind {
     Lease = 16,
     /// A ticket, by its hash.
     Ticket = 17,
+    /// The check values of the secrets that all nodes share.
+    SecretChecks = 19,
 }
 
 impl Kind {
@@ -63,6 +65,7 @@ impl Kind {
         Self::Channels,
         Self::Lease,
         Self::Ticket,
+        Self::SecretChecks,
     ];
 
     /// The number as it is stored.

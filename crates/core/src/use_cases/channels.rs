@@ -19,8 +19,8 @@ use crate::{
     store::{Change, Guard, Key, Mailbox, Store, StoreError, Stored as _, Versioned},
 };
 
-/// The tenant of the leases. No credential can have this name: API keys refuse the underscore.
-fn nodes_tenant() -> Result<TenantId, StoreError> {
+/// The tenant of what nodes share, such as their leases. No credential can have this name: API keys refuse the underscore.
+pub(super) fn nodes_tenant() -> Result<TenantId, StoreError> {
     TenantId::new("_nodes").map_err(|rule| StoreError::corrupt(rule.to_string()))
 }
 

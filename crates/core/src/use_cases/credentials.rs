@@ -6,6 +6,7 @@ use countersign_wire::{
     api_key::{ApiKey, KeyId},
     failure::Failure,
     id::TenantId,
+    mac::MacKey,
     timestamp::Timestamp,
 };
 
@@ -16,7 +17,7 @@ use crate::{
     load::record_of,
     model::credential::{Credential, Role},
     notify::{Listener, Ring},
-    store::{Change, Guard, Kind, Stored as _},
+    store::{Change, Guard, Kind, StoreError, Stored as _},
 };
 
 /// A key that was just made. It is shown once and stored nowhere.
@@ -35,14 +36,15 @@ impl fmt::Debug for NewKey {
 const CHUNK: u32 = 1_000;
 
 impl Gateway {
-    /// Makes an API key.
-    pub async fn create_key(&self, tenant: &TenantId, role: Role) -> Result<NewKey, Error> {
+    /// Makes an API key, whose id carries a MAC by `mac_key`.
+    pub async fn create_key(&self, tenant: &TenantId, role: Role, mac_key: &MacKey) -> Result<NewKey, Error> {
         // A conflict means that the key id is taken: draw another.
         self.update(tenant, &(), |(), now| {
             let mut secret = [0; 32];
             self.random.fill(&mut secret);
-            let key_id = KeyId::from_ulid_text(&self.random.ulid(now).to_string());
-            let key = ApiKey::new(tenant.clone(), key_id, secret).map_err(|_| Failure::Validation)?;
+            let ulid = self.random.ulid(now).to_string();
+            let key = ApiKey::with_mac(tenant.clone(), &ulid, secret, mac_key);
+            let key = key.map_err(|_| Failure::Validation)?;
             let credential = Credential {
                 role: role.clone(),
                 secret_hash: key.secret_hash(),
@@ -86,7 +88,9 @@ impl Gateway {
             let records = self.store.scan(tenant, Kind::Credential, after.as_deref(), CHUNK).await?;
             for record in &records {
                 if let Some(known) = Credential::read(Some(record))? {
-                    keys.push((KeyId::from_ulid_text(&record.key.id), known.value));
+                    let key_id = record.key.id.parse::<KeyId>();
+                    let key_id = key_id.map_err(|rule| StoreError::corrupt(rule.to_string()))?;
+                    keys.push((key_id, known.value));
                 }
             }
             match records.last() {

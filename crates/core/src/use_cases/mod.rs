@@ -13,6 +13,7 @@ pub mod policies;
 pub mod presence;
 pub mod prompt;
 pub mod refresh;
+pub mod secret_checks;
 pub mod session;
 pub mod status;
 pub mod submit;

@@ -1,6 +1,11 @@
 //! Tickets for WebSockets from browsers: made for a credential, redeemed once.
 
-use countersign_wire::{hash::Sha256Hex, id::TenantId, timestamp::Timestamp};
+use countersign_wire::{
+    hash::Sha256Hex,
+    id::TenantId,
+    mac::{MAC_LENGTH, MacKey},
+    timestamp::Timestamp,
+};
 
 use crate::{
     error::Error,
@@ -13,16 +18,21 @@ use crate::{
     store::{Change, Guard, Stored as _},
 };
 
+const MAC_PURPOSE: &str = "ticket";
+
 impl Gateway {
-    /// Makes a ticket: the tenant, a dot, and 256 random bits.
+    /// Makes a ticket: the tenant, a dot, 256 random bits, and a MAC over both.
     pub async fn create_ticket(
         &self,
         tenant: &TenantId,
         role: Role,
         principal: String,
+        mac_key: &MacKey,
     ) -> Result<(String, Timestamp), Error> {
         let until = self.store.now().await?.plus(TICKET_LIFE);
         let text = format!("{tenant}.{}", self.random.secret());
+        let mac = mac_key.mac(MAC_PURPOSE, &[text.as_bytes()]);
+        let text = text + &mac;
         let key = Ticket::key(Sha256Hex::digest(text.as_bytes()));
         let mut change = Change::new(tenant.clone());
         change.puts.push(Ticket { role, principal, until }.put(key.clone())?);
@@ -31,8 +41,17 @@ impl Gateway {
         Ok((text, until))
     }
 
-    /// Redeems a ticket, once. `None` if it is unknown, used or expired.
-    pub async fn redeem_ticket(&self, text: &str) -> Result<Option<(TenantId, Ticket)>, Error> {
+    /// Redeems a ticket, once. `None` if it is unknown, used or expired. One that no gateway made is rejected without a
+    /// read.
+    pub async fn redeem_ticket(
+        &self,
+        text: &str,
+        mac_key: &MacKey,
+    ) -> Result<Option<(TenantId, Ticket)>, Error> {
+        let parts = text.len().checked_sub(MAC_LENGTH).and_then(|end| text.split_at_checked(end));
+        if !parts.is_some_and(|(made, mac)| mac_key.verifies(MAC_PURPOSE, &[made.as_bytes()], mac)) {
+            return Ok(None);
+        }
         let Some(tenant) = text.split_once('.').and_then(|(tenant, _)| TenantId::new(tenant).ok()) else {
             return Ok(None);
         };

@@ -49,7 +49,10 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     let gateway = Gateway::new(Arc::new(store), bell, Arc::new(SystemRandom), Retention::default());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let tenant: TenantId = TENANT.parse()?;
-    let key = async |role| gateway.create_key(&tenant, role).await.map(|made| made.key.expose());
+    let secrets = assemble::secrets(&config, &gateway).await?;
+    let key = async |role| {
+        gateway.create_key(&tenant, role, &secrets.mac_key()).await.map(|made| made.key.expose())
+    };
     let started = Started {
         url: format!("http://{}", listener.local_addr()?),
         tenant: TENANT.to_owned(),
@@ -57,7 +60,7 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
         enforcer_key: key(Role::Enforcer(None)).await?,
         approver_key: key(Role::Approver(None)).await?,
     };
-    let app = assemble::app(&config, gateway.clone())?;
+    let app = assemble::app(&config, gateway.clone(), secrets.clone())?;
     writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)?;
     let drain = app.drain().clone();
     let publishing = Publishing { gateway, doorbell, tenant, recent: Arc::default() };

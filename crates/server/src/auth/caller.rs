@@ -105,7 +105,7 @@ impl Caller {
         let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|value| value.to_str().ok());
         let ticket = offered.and_then(|offered| offered.trim().strip_prefix("ticket."));
         let redeemed = match ticket {
-            Some(ticket) => app.gateway.redeem_ticket(ticket).await?,
+            Some(ticket) => app.gateway.redeem_ticket(ticket, &app.mac_key).await?,
             None => None,
         };
         let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;

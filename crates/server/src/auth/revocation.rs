@@ -147,7 +147,7 @@ impl RevocationWatch {
 mod tests {
     use countersign_core::{
         Gateway, delivery::change_poller::ChangePoller, model::credential::Role, notify::LocalDoorbell,
-        retention::Retention,
+        retention::Retention, use_cases::credentials::NewKey,
     };
     use countersign_store_sqlite::{Options, SqliteStore};
     use countersign_testkit::recording_store::RecordingStore;
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::{
         random::SystemRandom,
-        secrets::Secret,
+        secrets::Secrets,
         state::{AppState, Settings},
     };
 
@@ -177,7 +177,7 @@ mod tests {
             let doorbell = Arc::new(LocalDoorbell::default());
             let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
             let id = "gw".parse().unwrap();
-            let app = AppState::new(gateway, id, Secret::random(), Settings::default()).unwrap();
+            let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
             Self { app, inner, store, tenant: "acme".parse().unwrap(), _folder: folder }
         }
 
@@ -187,9 +187,13 @@ mod tests {
             Gateway::new(self.inner.clone(), doorbell, Arc::new(SystemRandom), Retention::default())
         }
 
+        async fn create_key(&self, tenant: &TenantId) -> NewKey {
+            self.app.gateway.create_key(tenant, Role::Operator, &self.app.mac_key).await.unwrap()
+        }
+
         /// A watch on a key that is revoked just then.
         async fn revoked_watch(&self) -> RevocationWatch {
-            let made = self.app.gateway.create_key(&self.tenant, Role::Operator).await.unwrap();
+            let made = self.create_key(&self.tenant).await;
             let watch = RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into());
             assert_eq!(watch.check().await, KeyStatus::Active);
             self.app.gateway.revoke_key(&self.tenant, made.key.key_id()).await.unwrap();
@@ -218,7 +222,7 @@ mod tests {
         let other = fixture.other_node();
         let mut poller = ChangePoller::default();
         for round in 0..100 {
-            let made = fixture.app.gateway.create_key(&fixture.tenant, Role::Operator).await.unwrap();
+            let made = fixture.create_key(&fixture.tenant).await;
             let principal = made.key.key_id().as_str().into();
             let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
             fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
@@ -255,7 +259,7 @@ mod tests {
         let tenants: Vec<TenantId> = (0..20).map(|number| format!("t{number}").parse().unwrap()).collect();
         let mut watches = Vec::new();
         for tenant in &tenants {
-            let made = fixture.app.gateway.create_key(tenant, Role::Operator).await.unwrap();
+            let made = fixture.create_key(tenant).await;
             let watch = RevocationWatch::new(&fixture.app, tenant, &made.key.key_id().as_str().into());
             watches.push((watch, made));
         }
@@ -322,7 +326,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_error_of_the_store_does_not_close_a_connection_that_was_quiet_for_long() {
         let fixture = Fixture::new();
-        let made = fixture.app.gateway.create_key(&fixture.tenant, Role::Operator).await.unwrap();
+        let made = fixture.create_key(&fixture.tenant).await;
         let principal = made.key.key_id().as_str().into();
         let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
         assert_eq!(watch.check().await, KeyStatus::Active);

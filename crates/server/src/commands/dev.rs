@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use countersign_core::{Gateway, model::credential::Role};
-use countersign_wire::id::TenantId;
+use countersign_wire::{id::TenantId, mac::MacKey};
 use serde::Serialize;
 
 use super::serve::{listen, serve_until_signalled};
@@ -70,8 +70,9 @@ impl Dev {
         let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
         let listener = listen(config.listen).await?;
-        let started = started(&gateway, listener.local_addr()?).await?;
-        let app = assemble::app(&config, gateway)?;
+        let secrets = assemble::secrets(&config, &gateway).await?;
+        let started = started(&gateway, &secrets.mac_key(), listener.local_addr()?).await?;
+        let app = assemble::app(&config, gateway, secrets)?;
         if self.json {
             super::out(&serde_json::to_string(&started)?)?;
         } else {
@@ -82,9 +83,9 @@ impl Dev {
 }
 
 /// Makes the three keys, new ones at every start: a key is stored nowhere and can't be shown again.
-async fn started(gateway: &Gateway, address: SocketAddr) -> anyhow::Result<Started> {
+async fn started(gateway: &Gateway, mac_key: &MacKey, address: SocketAddr) -> anyhow::Result<Started> {
     let tenant: TenantId = "dev".parse().map_err(|rule| anyhow::anyhow!("{rule}"))?;
-    let key = async |role| anyhow::Ok(gateway.create_key(&tenant, role).await?.key.expose());
+    let key = async |role| anyhow::Ok(gateway.create_key(&tenant, role, mac_key).await?.key.expose());
     Ok(Started {
         url: format!("http://{address}"),
         tenant: tenant.to_string(),

@@ -112,8 +112,10 @@ impl Create {
                 Role::Approver(id.map(|id| id.parse()).transpose().map_err(bad_id)?)
             }
         };
-        let gateway = assemble::gateway(&Config::read(&self.place.config)?).await?;
-        let made = gateway.create_key(&self.place.tenant, role).await?;
+        let config = Config::read(&self.place.config)?;
+        let gateway = assemble::gateway(&config).await?;
+        let secrets = assemble::secrets(&config, &gateway).await?;
+        let made = gateway.create_key(&self.place.tenant, role, &secrets.mac_key()).await?;
         super::out(&made.key.expose())
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod dev;
 mod keys;
+mod secret;
 mod serve;
 
 use clap::Parser;
@@ -26,6 +27,9 @@ pub enum Command {
     /// Make, list and revoke API keys, directly in the store.
     #[command(subcommand)]
     Keys(keys::Keys),
+    /// Manage the secrets that all nodes share.
+    #[command(subcommand)]
+    Secret(secret::Secret),
 }
 
 impl Command {
@@ -36,6 +40,7 @@ impl Command {
             Self::Config(config) => config.run(),
             Self::Check(check) => check.run().await,
             Self::Keys(keys) => keys.run().await,
+            Self::Secret(secret) => secret.run().await,
         }
     }
 }

@@ -32,7 +32,9 @@ impl Serve {
         config.data = self.data.unwrap_or(config.data);
         config.check()?;
         let _flush = telemetry::start(config.log)?;
-        let app = assemble::app(&config, assemble::gateway(&config).await?)?;
+        let gateway = assemble::gateway(&config).await?;
+        let secrets = assemble::secrets(&config, &gateway).await?;
+        let app = assemble::app(&config, gateway, secrets)?;
         let listener = listen(config.listen).await?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
         serve_until_signalled(listener, app).await

@@ -46,6 +46,8 @@ pub struct StoreConfig {
     pub url: Option<String>,
     /// PEM file of the authorities that sign the server's certificate; only with PostgreSQL.
     pub root_certificates: Option<PathBuf>,
+    /// Whether PostgreSQL on another machine may be used without TLS.
+    pub allow_plain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::{
         random::SystemRandom,
-        secrets::Secret,
+        secrets::Secrets,
         state::{AppState, Settings},
     };
 
@@ -230,7 +230,7 @@ mod tests {
                     Arc::new(SystemRandom),
                     Retention::default(),
                 );
-                AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default()).unwrap()
+                AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default()).unwrap()
             };
             let apps = [app(), app()];
             for app in &apps {

@@ -3,6 +3,7 @@
 mod client_address;
 mod connections;
 mod cpu_pool;
+mod failure_budget;
 mod quota;
 mod rates;
 mod turns;
@@ -10,6 +11,7 @@ mod turns;
 pub(crate) use client_address::ClientAddress;
 pub use connections::max_connections;
 pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};
+pub(crate) use failure_budget::FailureBudget;
 pub(crate) use quota::{QuotaPermit, TenantQuota};
 pub use rates::RateLimiters;
 pub(crate) use turns::{FairPermit, FairSemaphore};

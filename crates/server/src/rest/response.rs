@@ -148,7 +148,7 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::{ids::assign_request_id, random::SystemRandom, secrets::Secret, state::Settings};
+    use crate::{ids::assign_request_id, random::SystemRandom, secrets::Secrets, state::Settings};
 
     #[tokio::test]
     async fn every_failure_has_one_status_and_form() {
@@ -158,7 +158,7 @@ mod tests {
         let doorbell = Arc::new(LocalDoorbell::default());
         let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemRandom), Retention::default());
         let app =
-            AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default()).unwrap();
+            AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default()).unwrap();
         let mut table = String::new();
         for failure in Failure::ALL {
             for form in [ErrorForm::Envelope, ErrorForm::Bare] {

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::{
         random::SystemRandom,
-        secrets::Secret,
+        secrets::Secrets,
         state::{AppState, Settings},
     };
 
@@ -60,7 +60,7 @@ mod tests {
         let doorbell = Arc::new(LocalDoorbell::default());
         let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
         let app =
-            AppState::new(gateway, "gw".parse().unwrap(), Secret::random(), Settings::default()).unwrap();
+            AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default()).unwrap();
         assert!(ready(State(app.clone())).await.is_err(), "nothing is known of the store yet");
         app.gateway.renew_lease(&app.node).await.unwrap();
         app.lease.renewed();

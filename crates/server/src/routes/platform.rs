@@ -86,7 +86,7 @@ pub(crate) async fn create_key(
     body: RequestBody,
 ) -> Result<Response, ApiError> {
     let KeyRequest(role) = body.bare::<KeyRequest>()?.into_view();
-    let made = app.gateway.create_key(&caller.tenant, role).await?;
+    let made = app.gateway.create_key(&caller.tenant, role, &app.mac_key).await?;
     let shown = NewKey {
         key_id: made.key.key_id().as_str(),
         key: made.key.expose(),
@@ -222,7 +222,8 @@ pub(crate) async fn create_ticket(
     if caller.role == Role::Operator {
         return Err(Failure::Forbidden.into());
     }
-    let made = app.gateway.create_ticket(&caller.tenant, caller.role, caller.principal.to_string()).await?;
+    let Caller { tenant, role, principal, .. } = caller;
+    let made = app.gateway.create_ticket(&tenant, role, principal.to_string(), &app.mac_key).await?;
     let (ticket, expires_at) = made;
     response::json(StatusCode::OK, NewTicket { ticket, expires_at })
 }

@@ -192,8 +192,14 @@ pub struct Dev {
 
 impl Dev {
     pub fn start() -> Self {
+        Self::start_in(None)
+    }
+
+    /// Starts one that keeps its data in this folder.
+    pub fn start_in(data: Option<&Path>) -> Self {
         let mut child = program()
             .args(["dev", "--json", "--listen", "127.0.0.1:0"])
+            .args(data.map(|data| format!("--data={}", data.display())))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

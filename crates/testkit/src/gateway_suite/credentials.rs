@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign_core::model::credential::Role;
-use countersign_wire::api_key::ApiKey;
+use countersign_wire::{api_key::ApiKey, mac::MacKey};
 use tokio::time::timeout;
 
 use super::{
@@ -17,10 +17,14 @@ cases! {
     listeners_of_a_key_are_notified_of_its_revocation,
 }
 
+fn mac_key() -> MacKey {
+    MacKey::new([7; 32])
+}
+
 async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let role = Role::Enforcer(Some(robot()));
-    let made = world.gateway.create_key(&world.tenant, role.clone()).await.unwrap();
+    let made = world.gateway.create_key(&world.tenant, role.clone(), &mac_key()).await.unwrap();
     let good = async |key: &ApiKey| world.gateway.authenticate(key).await.unwrap();
     assert_eq!(good(&made.key).await, Some(role));
     let id = made.key.key_id().clone();
@@ -39,7 +43,7 @@ async fn a_key_is_good_until_it_is_revoked_and_only_in_its_tenant(harness: Box<d
 
 async fn listeners_of_a_key_are_notified_of_its_revocation(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
-    let made = world.gateway.create_key(&world.tenant, Role::Operator).await.unwrap();
+    let made = world.gateway.create_key(&world.tenant, Role::Operator, &mac_key()).await.unwrap();
     let key_id = made.key.key_id().clone();
     let listener = world.gateway.listen_to_key(&world.tenant, key_id.as_str());
     assert!(world.gateway.key_is_active(&world.tenant, key_id.as_str()).await.unwrap());
