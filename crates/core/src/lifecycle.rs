@@ -100,7 +100,8 @@ impl Gateway {
             | Kind::Presence
             | Kind::Credential
             | Kind::Policy
-            | Kind::Channels => Ok(Change::new(due.tenant.clone())),
+            | Kind::Channels
+            | Kind::Pairs => Ok(Change::new(due.tenant.clone())),
         }
     }
 

@@ -128,7 +128,8 @@ fn parts(delivery: &Delivery, record: &Record) -> Result<Option<MessageParts>, E
         | Kind::FailedCodeAttempts
         | Kind::Channels
         | Kind::Lease
-        | Kind::Ticket => Ok(None),
+        | Kind::Ticket
+        | Kind::Pairs => Ok(None),
     }
 }
 

@@ -42,6 +42,8 @@ pub enum Kind {
     Lease = 16,
     /// A ticket, by its hash.
     Ticket = 17,
+    /// The pairs of an enforcer and an approver, by both ids.
+    Pairs = 18,
 }
 
 impl Kind {
@@ -63,6 +65,7 @@ impl Kind {
         Self::Channels,
         Self::Lease,
         Self::Ticket,
+        Self::Pairs,
     ];
 
     /// The number as it is stored.
