@@ -18,6 +18,7 @@ pub struct RecordingStore {
     inner: Arc<dyn Store>,
     committed: Mutex<Vec<Change>>,
     loads_fail: AtomicBool,
+    scans_left: AtomicU64,
     calls: AtomicU64,
 }
 
@@ -27,6 +28,7 @@ impl RecordingStore {
             inner,
             committed: Mutex::default(),
             loads_fail: AtomicBool::new(false),
+            scans_left: AtomicU64::new(u64::MAX),
             calls: AtomicU64::new(0),
         })
     }
@@ -34,6 +36,11 @@ impl RecordingStore {
     /// Whether every load from now on fails, as with a store that is unavailable.
     pub fn set_loads_fail(&self, fail: bool) {
         self.loads_fail.store(fail, Ordering::SeqCst);
+    }
+
+    /// Lets so many scans succeed from now on; every later one fails, as with a store that became unavailable.
+    pub fn fail_scans_after(&self, count: u64) {
+        self.scans_left.store(count, Ordering::SeqCst);
     }
 
     /// The changes committed since the last call.
@@ -97,6 +104,12 @@ impl Store for RecordingStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
+        let one_less = |left: u64| left.checked_sub(1);
+        if self.scans_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_err() {
+            // As a real store does, it fails a moment after it was asked.
+            tokio::task::yield_now().await;
+            return Err(StoreError::unavailable("the test says so"));
+        }
         self.counted().scan(tenant, kind, after, limit).await
     }
 
