@@ -1,10 +1,14 @@
 //! Rows of the audit log: who did what, without bodies and secrets.
 
-use countersign_wire::exchange::State as WireState;
+use countersign_wire::{
+    exchange::State as WireState,
+    id::{ApproverId, EnforcerId},
+    keys::VerifyingKey,
+};
 use serde::Serialize;
 
 use crate::{
-    model::exchange::Exchange,
+    model::{exchange::Exchange, pairs::PairId},
     store::{AuditRow, Key, StoreError},
 };
 
@@ -54,6 +58,27 @@ pub(crate) fn action(subject: Key, actor: Actor<'_>, did: &'static str) -> Resul
         did: &'static str,
     }
     row(subject, &Event { actor, did })
+}
+
+/// A pair was removed. The key is that of the device which can no longer decide.
+pub(crate) fn pair_removed(
+    subject: Key,
+    actor: Actor<'_>,
+    id: &PairId,
+    signing_key: Option<VerifyingKey>,
+) -> Result<AuditRow, StoreError> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Event<'e> {
+        actor: Actor<'e>,
+        did: &'static str,
+        enforcer_id: &'e EnforcerId,
+        approver_id: &'e ApproverId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signing_key: Option<VerifyingKey>,
+    }
+    let (enforcer_id, approver_id) = (&id.enforcer, &id.approver);
+    row(subject, &Event { actor, did: "pair.removed", enforcer_id, approver_id, signing_key })
 }
 
 fn row(subject: Key, event: &impl Serialize) -> Result<AuditRow, StoreError> {

@@ -17,6 +17,7 @@ use crate::{
         exchange::{Decided, Exchange, State},
         idempotency::IdempotencyRecord,
         pairing::FailedCodeAttempts,
+        presence::{PRESENCE_TOUCH_INTERVAL, Presence},
         prompt::Prompt,
         session::{RecordedEvent, Session},
     },
@@ -54,8 +55,10 @@ impl Gateway {
 
     /// Does what is due for one record at `now`, and removes the due entry.
     pub(crate) async fn process_due(&self, due: &Due, now: Timestamp) -> Result<(), Error> {
+        let is_online = due.key.kind == Kind::Presence && self.has_live_channel(due).await?;
         self.update(&due.tenant, &RawRecord(due.key.clone()), |record, _| {
             let mut change = match &record {
+                Some(record) if is_online => still_online(due, record, now)?,
                 Some(record) => self.due_change(due, record, now)?,
                 None => Change::new(due.tenant.clone()),
             };
@@ -84,6 +87,7 @@ impl Gateway {
             Kind::FailedCodeAttempts => {
                 purge(FailedCodeAttempts::read(Some(record))?.map(|known| known.value.until), Vec::new())
             }
+            Kind::Presence => self.presence_due(due, record, now),
             Kind::Prompt => {
                 let prompt = Prompt::read(Some(record))?.map(|known| known.value);
                 purge(None, prompt.into_iter().flat_map(|it| it.body.into_iter().chain(it.ack)).collect())
@@ -97,12 +101,22 @@ impl Gateway {
             Kind::Enforcer
             | Kind::Approver
             | Kind::Route
-            | Kind::Presence
             | Kind::Credential
             | Kind::Policy
             | Kind::Channels
+            | Kind::Pairs
             | Kind::SecretChecks => Ok(Change::new(due.tenant.clone())),
         }
+    }
+
+    /// Deletes the presence of an enforcer that has been offline for long enough, or puts it off until then. A record is
+    /// written too often to make an entry each time, so there is only this one.
+    fn presence_due(&self, due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
+        let known = Presence::read(Some(record))?;
+        let keep_until = known.map(|known| known.value.last_seen_at.plus(self.retention.presence));
+        let mut change = purge(due, record, now, keep_until, Vec::new());
+        change.due.extend(keep_until.filter(|until| now < *until).map(|until| (until, due.key.clone())));
+        Ok(change)
     }
 
     /// Expires it, buries it, or deletes the tombstone: whichever is due.
@@ -158,6 +172,17 @@ impl Gateway {
         change.due.push((next_due_at(&tombstone, &self.retention), key.clone()));
         Ok(change)
     }
+}
+
+/// The presence of an enforcer with an open channel, on which it may have been silent for as long as records are kept.
+fn still_online(due: &Due, record: &Record, now: Timestamp) -> Result<Change, StoreError> {
+    let mut change = Change::new(due.tenant.clone());
+    if let Some(known) = Presence::read(Some(record))? {
+        change.guards.push(Guard::Version(due.key.clone(), record.version));
+        change.puts.push(Presence { last_seen_at: now, ..known.value }.put(due.key.clone())?);
+        change.due.push((now.plus(PRESENCE_TOUCH_INTERVAL), due.key.clone()));
+    }
+    Ok(change)
 }
 
 /// Deletes a record with its payloads and messages, unless it is to be kept longer: it was used again after the due

@@ -13,12 +13,20 @@ pub struct Retention {
     pub idempotency: Duration,
     /// A large body whose commit never came.
     pub orphan: Duration,
+    /// The presence of an enforcer that is offline, after it was last seen.
+    pub presence: Duration,
 }
 
 const DAY: Duration = Duration::from_hours(24);
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { after_end: 30 * DAY, tombstone: 90 * DAY, idempotency: DAY, orphan: DAY / 24 }
+        Self {
+            after_end: 30 * DAY,
+            tombstone: 90 * DAY,
+            idempotency: DAY,
+            orphan: DAY / 24,
+            presence: 30 * DAY,
+        }
     }
 }

@@ -25,8 +25,8 @@ use crate::{
         unread_body::discard_unread_body,
     },
     routes::{
-        acks, artifacts, decisions, exchanges, generic, inbox, meta, pairing, platform, presence, prompts,
-        sessions, streams,
+        acks, artifacts, decisions, exchanges, generic, inbox, meta, pairing, pairs, platform, presence,
+        prompts, sessions, streams,
     },
     state::SharedState,
 };
@@ -102,6 +102,10 @@ pub fn router(app: SharedState) -> Router {
         ]))
         .merge(group(Platform, Participant, MAX_OTHER_BODY).routes([
             ("/platform/v1/tickets", post(platform::create_ticket)),
+        ]))
+        .merge(group(Platform, Authenticated, MAX_OTHER_BODY).routes([
+            ("/platform/v1/pairs", get(pairs::list)),
+            ("/platform/v1/pairs/{pairId}", delete(pairs::remove)),
         ]))
         .merge(group(Platform, Public, MAX_OTHER_BODY).routes([
             ("/healthz", get(meta::alive)),

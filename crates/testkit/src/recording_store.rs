@@ -20,6 +20,7 @@ pub struct RecordingStore {
     loads_fail: AtomicBool,
     commits_conflict: AtomicBool,
     unreadable: Mutex<Option<TenantId>>,
+    scans_left: AtomicU64,
     calls: AtomicU64,
 }
 
@@ -31,6 +32,7 @@ impl RecordingStore {
             loads_fail: AtomicBool::new(false),
             commits_conflict: AtomicBool::new(false),
             unreadable: Mutex::default(),
+            scans_left: AtomicU64::new(u64::MAX),
             calls: AtomicU64::new(0),
         })
     }
@@ -48,6 +50,11 @@ impl RecordingStore {
     /// The tenant whose loads fail from now on; `None` for no tenant.
     pub fn set_unreadable(&self, tenant: Option<TenantId>) {
         *self.unreadable.lock().unwrap() = tenant;
+    }
+
+    /// Lets so many scans succeed from now on; every later one fails, as with a store that became unavailable.
+    pub fn fail_scans_after(&self, count: u64) {
+        self.scans_left.store(count, Ordering::SeqCst);
     }
 
     /// The changes committed since the last call.
@@ -116,6 +123,12 @@ impl Store for RecordingStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
+        let one_less = |left: u64| left.checked_sub(1);
+        if self.scans_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_err() {
+            // As a real store does, it fails a moment after it was asked.
+            tokio::task::yield_now().await;
+            return Err(StoreError::unavailable("the test says so"));
+        }
         self.counted().scan(tenant, kind, after, limit).await
     }
 

@@ -186,6 +186,14 @@ pub enum PublicKey {
 }
 
 impl PublicKey {
+    /// The key that pairing registers; `None` if this is no bundle.
+    pub fn signing_key(&self) -> Option<VerifyingKey> {
+        match self {
+            Self::Bundle(bundle) => Some(bundle.signing),
+            Self::Opaque(_) => None,
+        }
+    }
+
     /// Whether both contain the same key, regardless of their proofs.
     pub fn shares_a_key_with(&self, other: &Self) -> bool {
         match (self, other) {

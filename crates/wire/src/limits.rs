@@ -46,6 +46,9 @@ pub const MAX_SESSION_MESSAGE: usize = MAX_SNAPSHOT_CIPHERTEXT + 2 * MAX_OTHER_B
 /// `metadata` and `trace` of one message together.
 pub const MAX_METADATA_AND_TRACE: usize = 16 << 10;
 
+/// The capabilities that a client reports, as JSON text.
+pub const MAX_CAPABILITIES: usize = 1 << 10;
+
 /// Requested actions (buttons) of one artifact.
 pub const MAX_REQUESTED_ACTIONS: usize = 5;
 

@@ -1,9 +1,13 @@
 //! The presence of enforcers, and `hello`, with which a client describes itself on a WebSocket (section 4.6).
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde_json::value::RawValue;
 
 use crate::{
-    Error, FromMembers, Label, Members, id::EnforcerId, timestamp::Timestamp, vocabulary::vocabulary,
+    Error, FromJson as _, FromMembers, Label, Members, id::EnforcerId, timestamp::Timestamp,
+    vocabulary::vocabulary,
 };
 
 vocabulary! {
@@ -69,8 +73,9 @@ impl FromMembers<'_> for PresenceRecord {
     }
 }
 
-/// The capabilities that a client reports; an absent one is not claimed. Other members are ignored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The capabilities that a client reports; an absent one is not claimed. Members that have no namespace, other than these
+/// three, are ignored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// Whether it accepts pushed messages.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,15 +86,50 @@ pub struct Capabilities {
     /// Whether it can read SSE streams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sse: Option<bool>,
+    /// Capabilities outside of the specification, under namespaced keys such as `org.example.key`: any JSON, as it was
+    /// written.
+    #[serde(flatten)]
+    pub extensions: BTreeMap<String, JsonText>,
+}
+
+impl Capabilities {
+    /// Bytes that they take as JSON, without what is ignored.
+    pub fn size(&self) -> usize {
+        serde_json::to_vec(self).map_or(usize::MAX, |text| text.len())
+    }
 }
 
 impl FromMembers<'_> for Capabilities {
     fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            push: members.optional("push")?,
-            poll: members.optional("poll")?,
-            sse: members.optional("sse")?,
-        })
+        let (push, poll, sse) =
+            (members.optional("push")?, members.optional("poll")?, members.optional("sse")?);
+        let namespaced = members.rest().filter(|(name, _)| name.contains('.'));
+        let extensions = namespaced.map(|(name, value)| (name.to_owned(), JsonText::from(value))).collect();
+        Ok(Self { push, poll, sse, extensions })
+    }
+}
+
+/// As it is stored: what was accepted once is read again without its limits.
+impl<'de> Deserialize<'de> for Capabilities {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(reader)?;
+        Self::from_json(&text).map_err(de::Error::custom)
+    }
+}
+
+/// A JSON value as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonText(Box<str>);
+
+impl From<&RawValue> for JsonText {
+    fn from(value: &RawValue) -> Self {
+        Self(value.get().into())
+    }
+}
+
+impl Serialize for JsonText {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(ser::Error::custom)?.serialize(writer)
     }
 }
 

@@ -326,3 +326,16 @@ fn the_refusal_names_the_member() {
     let Err(error) = parse::<envelope::Envelope<'_>>(secret) else { panic!("accepted") };
     assert_eq!(error.to_string(), "createdAt is not an RFC 3339 date and time");
 }
+
+#[test]
+fn capabilities_keep_any_value_under_a_namespaced_key_and_ignore_other_keys() {
+    let mut schema = schemas();
+    schema["$ref"] = json!("#/$defs/Capabilities");
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for value in [json!(null), json!(7), json!("x"), json!([{}]), json!({ "a": [1.0] })] {
+        let text = json!({ "push": true, "org.example.key": value, "unknown": value });
+        assert!(validator.is_valid(&text), "{text}");
+        let read = parse::<presence::Capabilities>(text.to_string().as_bytes()).unwrap().into_view();
+        assert_eq!(serde_json::to_value(&read).unwrap(), json!({ "push": true, "org.example.key": value }));
+    }
+}

@@ -129,6 +129,7 @@ fn parts(delivery: &Delivery, record: &Record) -> Result<Option<MessageParts>, E
         | Kind::Channels
         | Kind::Lease
         | Kind::Ticket
+        | Kind::Pairs
         | Kind::SecretChecks => Ok(None),
     }
 }

@@ -5,6 +5,7 @@ pub mod credential;
 pub mod exchange;
 pub mod idempotency;
 pub mod pairing;
+pub mod pairs;
 pub mod policy;
 pub mod presence;
 pub mod prompt;

@@ -148,10 +148,37 @@ pub struct PairedApprover {
     /// Each once, in the order of pairing.
     pub enforcers: Vec<EnforcerId>,
     /// Each once, in the order of registration.
-    pub signing_keys: Vec<VerifyingKey>,
+    pub signing_keys: Vec<RegisteredKey>,
     /// Whether a signing key was ever registered: then unsigned decisions stay rejected, also when all are removed.
     #[serde(default)]
     pub had_signing_key: bool,
+}
+
+/// A key that an approver's decisions may be signed with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredKey")]
+pub struct RegisteredKey {
+    pub key: VerifyingKey,
+    /// The pairs that brought it; it goes with the last of them. `None` for a key from before pairs were recorded, which
+    /// goes with the approver's last pair.
+    pub pairs: Option<u32>,
+}
+
+/// A registered key, also as it was stored before its pairs were counted.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredKey {
+    Counted { key: VerifyingKey, pairs: Option<u32> },
+    Uncounted(VerifyingKey),
+}
+
+impl From<StoredKey> for RegisteredKey {
+    fn from(stored: StoredKey) -> Self {
+        match stored {
+            StoredKey::Counted { key, pairs } => Self { key, pairs },
+            StoredKey::Uncounted(key) => Self { key, pairs: None },
+        }
+    }
 }
 
 impl Stored for PairedEnforcer {
@@ -164,27 +191,56 @@ impl Stored for PairedApprover {
 
 impl PairedEnforcer {
     /// Adds an approver, once. Returns false if the limit is exceeded.
-    pub fn add(&mut self, approver: &ApproverId) -> bool {
+    pub(crate) fn add(&mut self, approver: &ApproverId) -> bool {
         if !self.approvers.contains(approver) {
             self.approvers.push(approver.clone());
         }
         self.approvers.len() <= MAX_APPROVERS
     }
+
+    /// The last pair with this approver is removed.
+    pub(crate) fn remove(&mut self, approver: &ApproverId) {
+        self.approvers.retain(|known| known != approver);
+    }
 }
 
 impl PairedApprover {
-    /// Adds an enforcer, and the signing key of a bundle, each once. Returns false if a limit is exceeded.
-    pub fn add(&mut self, enforcer: &EnforcerId, public_key: &PublicKey) -> bool {
+    /// Adds an enforcer, and the signing key that a new pair brings, each once. Returns false if a limit is exceeded.
+    pub(crate) fn add(&mut self, enforcer: &EnforcerId, brought: Option<VerifyingKey>) -> bool {
         if !self.enforcers.contains(enforcer) {
             self.enforcers.push(enforcer.clone());
         }
-        if let PublicKey::Bundle(bundle) = public_key
-            && !self.signing_keys.contains(&bundle.signing)
-        {
-            self.signing_keys.push(bundle.signing);
+        if let Some(key) = brought {
             self.had_signing_key = true;
+            match self.signing_keys.iter_mut().find(|known| known.key == key) {
+                Some(known) => known.pairs = known.pairs.map(|pairs| pairs.saturating_add(1)),
+                None => self.signing_keys.push(RegisteredKey { key, pairs: Some(1) }),
+            }
         }
         self.enforcers.len() <= MAX_ENFORCERS && self.signing_keys.len() <= MAX_SIGNING_KEYS
+    }
+
+    /// A pair that brought this key is removed: the key goes unless another pair brought it too.
+    pub(crate) fn release(&mut self, key: VerifyingKey) {
+        for known in &mut self.signing_keys {
+            if known.key == key {
+                known.pairs = known.pairs.map(|pairs| pairs.saturating_sub(1));
+            }
+        }
+        self.retain_keys(|known| known.pairs != Some(0));
+    }
+
+    /// The last pair with this enforcer is removed. Without any enforcer there is no pair that could have brought a key.
+    pub(crate) fn remove(&mut self, enforcer: &EnforcerId) {
+        self.enforcers.retain(|known| known != enforcer);
+        let has_pairs = !self.enforcers.is_empty();
+        self.retain_keys(|_| has_pairs);
+    }
+
+    /// Records first that there were keys: a record may be older than that member.
+    fn retain_keys(&mut self, keep: impl Fn(&RegisteredKey) -> bool) {
+        self.had_signing_key |= !self.signing_keys.is_empty();
+        self.signing_keys.retain(keep);
     }
 }
 
@@ -192,6 +248,18 @@ impl PairedApprover {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     pub approver: ApproverId,
+    /// The pair's enforcer. `None` for a token from before pairs were recorded: no pair names it, so it is not deleted
+    /// with one.
+    #[serde(default)]
+    pub enforcer: Option<EnforcerId>,
+}
+
+impl Route {
+    /// Whether the pair is still there. A recorded pair deletes its tokens when it is removed; older tokens are good for
+    /// an enforcer that is still paired with their approver.
+    pub(crate) fn is_valid(&self, paired: Option<&PairedEnforcer>) -> bool {
+        self.enforcer.is_some() || paired.is_some_and(|paired| paired.approvers.contains(&self.approver))
+    }
 }
 
 impl Stored for Route {
@@ -246,4 +314,56 @@ pub struct FailedCodeAttempts {
 
 impl Stored for FailedCodeAttempts {
     const KIND: Kind = Kind::FailedCodeAttempts;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(seed: u8) -> VerifyingKey {
+        countersign_wire::keys::SigningKey::from_seed(&[seed; 32]).verifying_key()
+    }
+
+    fn keys(approver: &PairedApprover) -> Vec<VerifyingKey> {
+        approver.signing_keys.iter().map(|known| known.key).collect()
+    }
+
+    #[test]
+    fn a_key_goes_with_the_last_pair_that_brought_it() {
+        let mut ada = PairedApprover::default();
+        let (robot, crane) = ("robot".parse().unwrap(), "crane".parse().unwrap());
+        assert!(ada.add(&robot, Some(key(1))) && ada.add(&crane, Some(key(1))));
+        ada.release(key(1));
+        ada.remove(&robot);
+        assert_eq!((ada.enforcers.as_slice(), keys(&ada)), ([crane.clone()].as_slice(), vec![key(1)]));
+        ada.release(key(1));
+        ada.remove(&crane);
+        assert_eq!((ada.enforcers.len(), ada.signing_keys.len(), ada.had_signing_key), (0, 0, true));
+    }
+
+    #[test]
+    fn a_record_from_before_pairs_were_counted_is_read_and_its_keys_go_with_the_last_pair() {
+        let text = format!(r#"{{"enforcers":["robot","crane"],"signing_keys":["{}"]}}"#, key(1));
+        let mut ada: PairedApprover = serde_json::from_str(&text).unwrap();
+        let (robot, crane) = ("robot".parse().unwrap(), "crane".parse().unwrap());
+        assert!(ada.add(&robot, Some(key(1))));
+        let text = serde_json::to_string(&ada).unwrap();
+        let mut ada: PairedApprover = serde_json::from_str(&text).unwrap();
+        ada.release(key(1));
+        ada.remove(&robot);
+        assert_eq!(keys(&ada), [key(1)], "nobody knows which pair brought it");
+        ada.had_signing_key = false;
+        ada.remove(&crane);
+        assert_eq!((keys(&ada).len(), ada.had_signing_key), (0, true));
+    }
+
+    #[test]
+    fn a_token_from_before_pairs_were_recorded_is_valid_while_the_two_are_paired() {
+        let route: Route = serde_json::from_str(r#"{"approver":"ada"}"#).unwrap();
+        let mut robot = PairedEnforcer { approvers: vec!["ada".parse().unwrap()] };
+        assert!(route.is_valid(Some(&robot)));
+        robot.remove(&route.approver);
+        assert!(!route.is_valid(Some(&robot)) && !route.is_valid(None));
+        assert!(Route { enforcer: Some("robot".parse().unwrap()), ..route }.is_valid(None));
+    }
 }

@@ -18,6 +18,10 @@ pub const ONLINE_AFTER_CALL: Duration = Duration::from_mins(10);
 /// A call within this time of a recorded one is not recorded; it counts for all of [`ONLINE_AFTER_CALL`] nevertheless.
 pub const PRESENCE_WRITE_INTERVAL: Duration = Duration::from_mins(1);
 
+/// How often the presence of an enforcer that does nothing but hold a channel open is renewed, once it would be deleted
+/// otherwise. So it is known to a day when it went offline, even if its node died and recorded nothing.
+pub(crate) const PRESENCE_TOUCH_INTERVAL: Duration = Duration::from_hours(24);
+
 /// When and how an enforcer was last seen, and what it said of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
@@ -49,7 +53,7 @@ impl Presence {
             transport: channel.unwrap_or(self.transport),
             workspace_name: self.workspace_name.clone(),
             enforcer_label: self.enforcer_label.clone(),
-            capabilities: self.capabilities,
+            capabilities: self.capabilities.clone(),
         }
     }
 }

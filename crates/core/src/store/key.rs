@@ -42,6 +42,8 @@ pub enum Kind {
     Lease = 16,
     /// A ticket, by its hash.
     Ticket = 17,
+    /// The pairs of an enforcer and an approver, by both ids.
+    Pairs = 18,
     /// The check values of the secrets that all nodes share.
     SecretChecks = 19,
 }
@@ -65,6 +67,7 @@ impl Kind {
         Self::Channels,
         Self::Lease,
         Self::Ticket,
+        Self::Pairs,
         Self::SecretChecks,
     ];
 

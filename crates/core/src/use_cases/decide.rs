@@ -8,6 +8,7 @@ use countersign_wire::{
     failure::Failure,
     hash::Sha256Hex,
     id::{ApproverId, RequestId, TenantId},
+    keys::VerifyingKey,
     msg_type::MsgType,
     timestamp::Timestamp,
 };
@@ -145,6 +146,7 @@ fn is_signature_valid(
     if signing_keys.is_empty() {
         return Ok(!had_signing_key && !policy.is_some_and(|policy| policy.value.require_registered_signer));
     }
+    let signing_keys: Vec<VerifyingKey> = signing_keys.iter().map(|registered| registered.key).collect();
     match decision.verify_any(&signing_keys) {
         Ok(()) => Ok(true),
         // A number that readers disagree about is the sender's fault, and not a bad signature.

@@ -8,6 +8,7 @@ pub mod decide;
 pub mod hide;
 pub mod inbox;
 pub mod pairing;
+pub mod pairs;
 pub mod parties;
 pub mod policies;
 pub mod presence;

@@ -9,6 +9,7 @@ use countersign_wire::{
     },
 };
 
+use super::pairs::Couple;
 use crate::{
     audit::{self, Actor},
     error::Error,
@@ -17,11 +18,12 @@ use crate::{
     model::{
         pairing::{
             CODE_LIFE, CodeKey, CodePointer, FAILED_ATTEMPTS_WINDOW, FailedCodeAttempts, MAX_FAILED_ATTEMPTS,
-            PairedApprover, PairedEnforcer, Pairing, PairingError, Progress, Route, code_record,
+            PairedApprover, Pairing, PairingError, Progress, code_record,
         },
+        pairs::{Pair, device},
         viewer::Viewer,
     },
-    store::{Change, Guard, Stored as _, Versioned},
+    store::{Change, Guard, Stored as _},
 };
 
 /// What to count of an attempt at a code.
@@ -163,8 +165,9 @@ impl Gateway {
         // The enforcer of a pairing never changes, so it can be read before the loop.
         let (known, _) = self.load(tenant, &pairing).await?;
         let enforcer = known.ok_or(PairingError::NotFound)?.value.enforcer;
-        let load = (pairing, record_of::<PairedApprover>(approver), record_of::<PairedEnforcer>(&enforcer));
-        self.update(tenant, &load, |(known, of_approver, of_enforcer), now| {
+        let couple = Couple { enforcer: &enforcer, approver };
+        let load = (pairing, couple.records());
+        self.update(tenant, &load, |(known, paired), now| {
             let known = known.ok_or(PairingError::NotFound)?;
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::unchanged(load.0.key(), Some(&known)));
@@ -175,7 +178,6 @@ impl Gateway {
                 // One key on both sides is no pair.
                 return Err(Error::breaks("publicKey", "is the enforcer's own"));
             }
-            add_pair(&mut change, request, &enforcer, of_approver.as_ref(), of_enforcer.as_ref())?;
             let response = CompleteResponse {
                 routing_token: self.random.routing_token(),
                 enforcer_label: known.value.enforcer_label.clone(),
@@ -186,10 +188,17 @@ impl Gateway {
                 public_key: request.public_key.clone(),
                 routing_token: response.routing_token.clone(),
             };
-            let route_key = Route::key(&response.routing_token);
+            let pair = Pair {
+                device: device(&request.public_key),
+                signing_key: request.public_key.signing_key(),
+                enforcer_label: known.value.enforcer_label.clone(),
+                workspace_name: known.value.workspace_name.clone(),
+                created_at: Some(now),
+                routing_tokens: vec![response.routing_token.clone()],
+            };
+            couple.add(&mut change, &paired, pair)?;
             change.guards.push(Guard::Before(known.value.expires_at));
             change.puts.push(Pairing { progress, ..known.value.clone() }.put(load.0.key())?);
-            change.puts.push(Route { approver: approver.clone() }.put(route_key)?);
             change.deletes.push(code_record(&known.value.code_hash));
             let actor = Actor::Approver(approver.as_str());
             change.audit.push(audit::action(load.0.key(), actor, "pairing.completed")?);
@@ -225,26 +234,4 @@ impl Gateway {
         let (known, _) = self.load(tenant, &record_of::<PairedApprover>(approver)).await?;
         Ok(known.map(|known| known.value.enforcers).unwrap_or_default())
     }
-}
-
-/// Adds the pair to the records of both sides, and the approver's signing key to its own.
-fn add_pair(
-    change: &mut Change,
-    request: &CompleteRequest,
-    enforcer: &EnforcerId,
-    of_approver: Option<&Versioned<PairedApprover>>,
-    of_enforcer: Option<&Versioned<PairedEnforcer>>,
-) -> Result<(), Error> {
-    let mut next_approver = of_approver.map(|known| known.value.clone()).unwrap_or_default();
-    let mut next_enforcer = of_enforcer.map(|known| known.value.clone()).unwrap_or_default();
-    if !next_enforcer.add(&request.approver_id) || !next_approver.add(enforcer, &request.public_key) {
-        return Err(Error::breaks("approverId", "has as many pairs or keys as it may"));
-    }
-    let approver_key = PairedApprover::key(&request.approver_id);
-    let enforcer_key = PairedEnforcer::key(enforcer);
-    change.guards.push(Guard::unchanged(approver_key.clone(), of_approver));
-    change.guards.push(Guard::unchanged(enforcer_key.clone(), of_enforcer));
-    change.puts.push(next_approver.put(approver_key)?);
-    change.puts.push(next_enforcer.put(enforcer_key)?);
-    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Which enforcers are online.
 
+use std::time::Duration;
+
 use countersign_wire::{
     Label,
     failure::Failure,
@@ -15,7 +17,7 @@ use crate::{
         channels::{Channel, Channels},
         presence::Presence,
     },
-    store::{Change, Key, Kind, Stored as _},
+    store::{Change, Due, Key, Kind, Stored as _},
 };
 
 /// What an enforcer says of itself.
@@ -28,6 +30,9 @@ pub struct SelfDescription {
 
 /// Enforcers that one read of the list brings.
 const CHUNK: u32 = 500;
+
+/// A record that is deleted within this time counts as deleted: far longer than any commit takes.
+const DELETION_MARGIN: Duration = Duration::from_hours(24);
 
 /// A part of the presence list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,15 +54,21 @@ impl Gateway {
         let key = Presence::key(enforcer);
         let (known, now) = self.load(tenant, &record_of::<Presence>(enforcer)).await?;
         let known = known.map(|known| known.value);
+        let keep_for = self.retention.presence;
+        let mut change = Change::new(tenant.clone());
+        // One due entry for each record: when its time comes, it is put off until the enforcer has been offline for long
+        // enough. A record that may be deleted while this is written needs a new one.
+        if known.as_ref().is_none_or(|known| now.plus(DELETION_MARGIN) >= known.last_seen_at.plus(keep_for)) {
+            change.due.push((now.plus(keep_for), key.clone()));
+        }
         let presence = Presence {
             last_seen_at: now,
             transport,
             workspace_name: says.workspace_name.or_else(|| known.as_ref()?.workspace_name.clone()),
             enforcer_label: says.enforcer_label.or_else(|| known.as_ref()?.enforcer_label.clone()),
-            capabilities: says.capabilities.or_else(|| known.as_ref()?.capabilities),
+            capabilities: says.capabilities.or_else(|| known.as_ref()?.capabilities.clone()),
             closed_at: known.as_ref().and_then(|known| known.closed_at),
         };
-        let mut change = Change::new(tenant.clone());
         // No guard: the last writer wins.
         change.puts.push(presence.put(key)?);
         self.commit(change, None).await.map(drop)
@@ -91,6 +102,12 @@ impl Gateway {
         let known = known.ok_or(Failure::NotFound)?;
         let channel = self.live_channels(tenant, &[enforcer]).await?.into_iter().next().flatten();
         Ok(known.value.record(enforcer.clone(), channel, now))
+    }
+
+    /// Whether the enforcer whose presence is due has a live channel.
+    pub(crate) async fn has_live_channel(&self, presence: &Due) -> Result<bool, Error> {
+        let enforcer: EnforcerId = presence.key.id.parse().map_err(|_| Failure::Internal)?;
+        Ok(self.live_channels(&presence.tenant, &[&enforcer]).await?.iter().any(Option::is_some))
     }
 
     /// The transport of each enforcer's newest live channel; `None` where it has none.

@@ -91,6 +91,8 @@ impl Gateway {
                     check_policy(&submission, &policy, expires_at, now)?;
                     // An unknown token is an error even where something else names the approver: a wrong secret must
                     // show.
+                    let route = route
+                        .filter(|route| route.value.is_valid(paired.as_ref().map(|paired| &paired.value)));
                     if token.is_some() && route.is_none() {
                         return Err(Failure::NoRecipient.into());
                     }

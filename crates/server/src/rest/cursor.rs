@@ -1,16 +1,41 @@
-//! Cursors of inbox pages: opaque, and valid only for one list of one approver.
+//! Cursors of pages: opaque, and valid only for the list that they came from.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use countersign_core::use_cases::inbox::{List, Position};
+use countersign_core::{
+    model::pairs::PairId,
+    use_cases::{
+        inbox::{List, Position},
+        pairs::PairFilter,
+    },
+};
 use countersign_wire::{
     failure::Failure,
-    id::{ApproverId, TenantId},
+    id::{ApproverId, EnforcerId, TenantId},
 };
 
-use crate::{error::ApiError, secrets::Secret};
+use crate::{error::ApiError, rest::pair_id, secrets::Secret};
 
-const NUMBERS: usize = 16;
 const MAC: usize = 16;
+
+/// Signs a position in the list that `list` names.
+fn sign(secret: &Secret, list: &[&[u8]], position: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode([position, &mac(secret, list, position)].concat())
+}
+
+/// The position in a cursor; `None` if it was not signed for this list.
+fn verify(secret: &Secret, list: &[&[u8]], cursor: &str) -> Option<Vec<u8>> {
+    let mut position = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let given = position.split_off(position.len().checked_sub(MAC)?);
+    // A position is no secret, so there is nothing to learn from how long this takes.
+    (given == mac(secret, list, &position)).then_some(position)
+}
+
+fn mac(secret: &Secret, list: &[&[u8]], position: &[u8]) -> [u8; MAC] {
+    let mac = secret.mac("cursor", &[list, &[position]].concat());
+    let mut short = [0; MAC];
+    short.copy_from_slice(&mac.as_bytes()[..MAC]);
+    short
+}
 
 /// Signs and checks the cursors of one list of one approver.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +47,8 @@ pub(crate) struct InboxCursor<'a> {
 
 impl InboxCursor<'_> {
     pub(crate) fn cursor(&self, secret: &Secret, position: Position) -> String {
-        let mut bytes = [position.own.to_be_bytes(), position.shared.to_be_bytes()].concat();
-        let mac = self.mac(secret, &bytes);
-        bytes.extend(mac);
-        URL_SAFE_NO_PAD.encode(bytes)
+        let numbers = [position.own.to_be_bytes(), position.shared.to_be_bytes()].concat();
+        sign(secret, &self.list(), &numbers)
     }
 
     pub(crate) fn position(&self, secret: &Secret, cursor: &str) -> Result<Position, ApiError> {
@@ -33,25 +56,44 @@ impl InboxCursor<'_> {
     }
 
     fn read(&self, secret: &Secret, cursor: &str) -> Option<Position> {
-        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-        let (numbers, mac) = bytes.split_at_checked(NUMBERS)?;
+        let numbers = verify(secret, &self.list(), cursor)?;
         let (own, shared) = numbers.split_first_chunk()?;
-        // The numbers are no secret, so there is nothing to learn from how long this takes.
-        let position =
-            Position { own: u64::from_be_bytes(*own), shared: u64::from_be_bytes(shared.try_into().ok()?) };
-        (mac == self.mac(secret, numbers)).then_some(position)
+        Some(Position { own: u64::from_be_bytes(*own), shared: u64::from_be_bytes(shared.try_into().ok()?) })
     }
 
-    fn mac(&self, secret: &Secret, numbers: &[u8]) -> [u8; MAC] {
+    fn list(&self) -> [&[u8]; 3] {
         let list: &[u8] = match self.list {
             List::Active => b"active",
             List::Expired => b"expired",
         };
-        let (tenant, approver) = (self.tenant.as_str().as_bytes(), self.approver.as_str().as_bytes());
-        let mac = secret.mac("cursor", &[tenant, approver, list, numbers]);
-        let mut short = [0; MAC];
-        short.copy_from_slice(&mac.as_bytes()[..MAC]);
-        short
+        [self.tenant.as_str().as_bytes(), self.approver.as_str().as_bytes(), list]
+    }
+}
+
+/// Signs and checks the cursors of one list of pairs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairsCursor<'a> {
+    pub(crate) tenant: &'a TenantId,
+    pub(crate) filter: &'a PairFilter,
+}
+
+impl PairsCursor<'_> {
+    pub(crate) fn cursor(&self, secret: &Secret, position: &PairId) -> String {
+        sign(secret, &self.list(), pair_id::text(position).as_bytes())
+    }
+
+    pub(crate) fn position(&self, secret: &Secret, cursor: &str) -> Result<PairId, ApiError> {
+        let position = verify(secret, &self.list(), cursor);
+        let position = position.and_then(|position| pair_id::read(&String::from_utf8(position).ok()?));
+        position.ok_or_else(|| Failure::Cursor.into())
+    }
+
+    /// An absent id is empty, as no id is.
+    fn list(&self) -> [&[u8]; 4] {
+        let PairFilter { enforcer, approver } = self.filter;
+        let enforcer = enforcer.as_ref().map_or("", EnforcerId::as_str);
+        let approver = approver.as_ref().map_or("", ApproverId::as_str);
+        [self.tenant.as_str().as_bytes(), b"pairs", enforcer.as_bytes(), approver.as_bytes()]
     }
 }
 
@@ -83,6 +125,31 @@ mod tests {
             assert!(list.position(&secret, &forged).is_err(), "{forged}");
         }
         for nonsense in ["", "A", "!!", &cursor[1..], &format!("{cursor}AAAA")] {
+            assert!(list.position(&secret, nonsense).is_err());
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_pairs_is_good_for_its_own_filter_only() {
+        let secret = Secret::random();
+        let (acme, other): (TenantId, TenantId) = ("acme".parse().unwrap(), "other".parse().unwrap());
+        let filter = PairFilter { enforcer: Some("robot".parse().unwrap()), approver: None };
+        let list = PairsCursor { tenant: &acme, filter: &filter };
+        let device = countersign_wire::hash::Sha256Hex::digest(b"phone");
+        let position =
+            PairId { enforcer: "robot".parse().unwrap(), approver: "ada".parse().unwrap(), device };
+        let cursor = list.cursor(&secret, &position);
+        assert_eq!(list.position(&secret, &cursor).unwrap(), position);
+        let all = PairFilter::default();
+        let swapped = PairFilter { enforcer: None, approver: Some("robot".parse().unwrap()) };
+        for elsewhere in [
+            PairsCursor { tenant: &other, ..list },
+            PairsCursor { filter: &all, ..list },
+            PairsCursor { filter: &swapped, ..list },
+        ] {
+            assert!(elsewhere.position(&secret, &cursor).is_err());
+        }
+        for nonsense in ["", "A", "!!", &cursor[1..]] {
             assert!(list.position(&secret, nonsense).is_err());
         }
     }

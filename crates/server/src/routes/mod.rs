@@ -8,6 +8,7 @@ pub(crate) mod generic;
 pub(crate) mod inbox;
 pub(crate) mod meta;
 pub(crate) mod pairing;
+pub(crate) mod pairs;
 pub(crate) mod platform;
 pub(crate) mod presence;
 pub(crate) mod prompts;

@@ -1,5 +1,7 @@
 //! `/v1/presence/enforcers`: who is online.
 
+use std::io;
+
 use axum::{
     body::Body,
     extract::State,
@@ -17,14 +19,19 @@ use futures_util::stream;
 use crate::{
     auth::Caller,
     error::ApiError,
+    ids::HttpRequestId,
     rest::{params::PathId, response},
     state::SharedState,
 };
 
 /// The whole list, however long: written page by page as it is read, so that it costs no memory.
-pub(crate) async fn list(State(app): State<SharedState>, caller: Caller) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<SharedState>,
+    caller: Caller,
+    http_id: HttpRequestId,
+) -> Result<Response, ApiError> {
     let first = app.gateway.presence_page(&caller.tenant, None).await?;
-    let writing = Writing { app, tenant: caller.tenant, page: Some(first), is_first: true };
+    let writing = Writing { app, tenant: caller.tenant, http_id, page: Some(first), is_first: true };
     let mut response = Response::new(Body::from_stream(stream::try_unfold(writing, Writing::next)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
@@ -33,14 +40,24 @@ pub(crate) async fn list(State(app): State<SharedState>, caller: Caller) -> Resu
 struct Writing {
     app: SharedState,
     tenant: TenantId,
+    http_id: HttpRequestId,
     /// The page to write next; `None` when the list is complete.
     page: Option<PresencePage>,
     is_first: bool,
 }
 
 impl Writing {
-    /// The text of one page, and what is to be written after it.
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, Error> {
+    /// The text of one page, and what is to be written after it. The head has said 200, so a failure can only be told by
+    /// breaking the connection off: without the last chunk a client knows that the list is not whole.
+    async fn next(self) -> Result<Option<(Bytes, Self)>, io::Error> {
+        let http_id = self.http_id.clone();
+        self.read_next().await.map_err(|error| {
+            ApiError::from(error).log(&http_id);
+            io::ErrorKind::ConnectionAborted.into()
+        })
+    }
+
+    async fn read_next(mut self) -> Result<Option<(Bytes, Self)>, Error> {
         let Some(page) = self.page.take() else { return Ok(None) };
         let mut text = Vec::new();
         for record in &page.records {
@@ -64,4 +81,94 @@ pub(crate) async fn one(
     PathId(enforcer): PathId<EnforcerId>,
 ) -> Result<Response, ApiError> {
     response::json(StatusCode::OK, app.gateway.presence_of(&caller.tenant, &enforcer).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use countersign_core::{
+        Gateway, model::credential::Role, notify::LocalDoorbell, retention::Retention,
+        use_cases::presence::SelfDescription,
+    };
+    use countersign_store_sqlite::{Options, SqliteStore};
+    use countersign_testkit::recording_store::RecordingStore;
+    use countersign_wire::presence::Transport;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+    use crate::{
+        net::connection::serve,
+        random::SystemRandom,
+        router::router,
+        secrets::Secrets,
+        state::{AppState, Settings},
+    };
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(text);
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The whole answer to a request for the list, as it is on the wire.
+    async fn answer(app: &SharedState, key: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, address) = listener.accept().await.unwrap();
+        let request = format!(
+            "GET /v1/presence/enforcers HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
+        );
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        let read = client.read_to_string(&mut text);
+        let ((), read) = tokio::join!(serve(stream, address, router(app.clone()), app.drain.clone()), read);
+        read.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn a_list_that_the_store_does_not_finish_has_no_last_chunk_and_is_logged() {
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = SqliteStore::open(folder.path().join("db"), Options::default()).unwrap();
+        let store = RecordingStore::new(Arc::new(sqlite));
+        let doorbell = Arc::new(LocalDoorbell::default());
+        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+        let acme: TenantId = "acme".parse().unwrap();
+        for number in 0..1_001 {
+            let (enforcer, says) = (format!("robot-{number}").parse().unwrap(), SelfDescription::default());
+            gateway.record_presence(&acme, &enforcer, Transport::Poll, says).await.unwrap();
+        }
+        let secrets = Secrets::random();
+        let key = gateway.create_key(&acme, Role::Operator, &secrets.mac_key()).await.unwrap().key.expose();
+        let app = AppState::new(gateway, "gw".parse().unwrap(), secrets, Settings::default()).unwrap();
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let whole = answer(&app, &key).await;
+        assert!(whole.ends_with("]\r\n0\r\n\r\n"), "the last chunk says that it is whole");
+        assert!(!String::from_utf8_lossy(&log.0.lock().unwrap()).contains("ERROR"));
+        store.fail_scans_after(2);
+        let broken = answer(&app, &key).await;
+        assert!(
+            broken.starts_with("HTTP/1.1 200") && broken.contains("transfer-encoding: chunked"),
+            "{broken:.200}"
+        );
+        assert!(broken.contains("robot-0") && broken.len() < whole.len());
+        assert!(!broken.ends_with("0\r\n\r\n"), "a client must not take it for the whole list");
+        let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+        assert!(logged.contains("ERROR") && logged.contains("the test says so"), "{logged}");
+    }
 }

@@ -109,7 +109,7 @@ impl Dispatch<'_> {
         }
         if msg_type == Some(MsgType::Hello) {
             let hello = object.view::<Hello>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
-            self.hello(hello);
+            self.hello(hello)?;
             return Ok(Answer::default());
         }
         // The specification makes it a bare control object, in both directions; an envelope is accepted too.
@@ -213,7 +213,11 @@ impl Dispatch<'_> {
         if matches { Ok(()) } else { Err(Failure::Forbidden.into()) }
     }
 
-    fn hello(&self, hello: Hello) {
+    fn hello(&self, hello: Hello) -> Result<(), ApiError> {
+        let limit = limits::MAX_CAPABILITIES;
+        if hello.capabilities.as_ref().is_some_and(|capabilities| capabilities.size() > limit) {
+            return Err(ApiError::too_large("capabilities", limit));
+        }
         if let Party::Enforcer(enforcer) = &self.subscriber.party {
             let description = SelfDescription {
                 workspace_name: hello.workspace_name,
@@ -223,5 +227,6 @@ impl Dispatch<'_> {
             let tenant = &self.subscriber.tenant;
             self.app.presence.described(tenant, enforcer, Transport::Websocket, description);
         }
+        Ok(())
     }
 }

@@ -24,6 +24,7 @@ mod generic;
 mod http_semantics;
 mod inboxes;
 mod pairing;
+mod pairs;
 mod platform;
 mod prompts_and_sessions;
 mod sockets;
@@ -65,6 +66,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("inboxes", inboxes::CASES),
     ("http_semantics", http_semantics::CASES),
     ("pairing", pairing::CASES),
+    ("pairs", pairs::CASES),
     ("platform", platform::CASES),
     ("prompts_and_sessions", prompts_and_sessions::CASES),
     ("sockets", sockets::CASES),

@@ -38,6 +38,7 @@ cases! {
     nobody_can_speak_for_another,
     an_enforcers_socket_can_not_decide,
     hello_fills_the_presence_record_and_the_channel_makes_it_online,
+    capabilities_of_more_than_a_kilobyte_are_413,
     a_prompt_reaches_the_enforcer_and_its_ack_comes_back,
     session_events_reach_the_paired_approver_live_and_on_reconnect,
     what_is_not_acknowledged_is_redelivered_after_ten_seconds,
@@ -324,7 +325,8 @@ async fn hello_fills_the_presence_record_and_the_channel_makes_it_online(world: 
     let pair = world.pair().await;
     let mut socket = enforcer(&pair).await;
     let hello = json!({
-        "msgType": "hello", "capabilities": { "push": true, "poll": false }, "workspaceName": "widgets", "enforcerLabel": "Robot",
+        "msgType": "hello", "workspaceName": "widgets", "enforcerLabel": "Robot",
+        "capabilities": { "push": true, "poll": false, "unknown": 7, "org.example.views": { "diff": [1, null] } },
     });
     socket.send(&hello).await;
     let path = format!("/v1/presence/enforcers/{}", pair.enforcer_id);
@@ -337,7 +339,23 @@ async fn hello_fills_the_presence_record_and_the_channel_makes_it_online(world: 
     };
     assert_eq!((&record["status"], &record["transport"]), (&json!("online"), &json!("websocket")));
     assert_eq!((&record["workspaceName"], &record["enforcerLabel"]), (&json!("widgets"), &json!("Robot")));
-    assert_eq!(record["capabilities"], json!({ "push": true, "poll": false }));
+    let kept = json!({ "push": true, "poll": false, "org.example.views": { "diff": [1, null] } });
+    assert_eq!(record["capabilities"], kept);
+    socket.expect_nothing().await;
+}
+
+async fn capabilities_of_more_than_a_kilobyte_are_413(world: Arc<World>) {
+    let pair = world.pair().await;
+    let mut socket = enforcer(&pair).await;
+    // {"org.example.text":"…"} is 23 bytes and the text.
+    let hello = |length: usize, ignored: usize| {
+        let capabilities = json!({ "org.example.text": "x".repeat(length), "ignored": "x".repeat(ignored) });
+        json!({ "msgType": "hello", "capabilities": capabilities })
+    };
+    let refused = socket.ask(&hello(1_002, 0)).await;
+    assert_eq!(refused["body"]["code"], "PROTO_ERR_TOO_LARGE");
+    assert_eq!(refused["body"]["details"], json!({ "member": "capabilities", "limit": 1_024 }));
+    socket.send(&hello(1_001, 5_000)).await;
     socket.expect_nothing().await;
 }
 

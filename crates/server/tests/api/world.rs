@@ -24,7 +24,7 @@ pub struct Pair {
     pub enforcer_id: String,
     pub approver: Client,
     pub approver_id: String,
-    number: u32,
+    pub number: u32,
 }
 
 impl World {

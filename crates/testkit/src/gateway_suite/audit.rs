@@ -1,8 +1,9 @@
 //! The audit log: every state change writes a row, and no row contains a body.
 
 use countersign_core::{
+    model::viewer::Viewer,
     store::{Change, Kind},
-    use_cases::acknowledge::Acknowledger,
+    use_cases::{acknowledge::Acknowledger, pairs::PairFilter},
 };
 use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
 
@@ -33,6 +34,7 @@ const AUDITED: &[&str] = &[
     "inbox.hidden",
     "prompt.sent",
     "session.start",
+    "pair.removed",
 ];
 
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
@@ -82,6 +84,8 @@ async fn run_every_use_case(world: &World) {
     let start =
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
+    let pairs = world.gateway.pairs(&world.tenant, &PairFilter::default(), None, 10).await.unwrap().pairs;
+    world.gateway.remove_pair(&world.tenant, Viewer::Approver(&ada), &pairs[0].0).await.unwrap();
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
 }

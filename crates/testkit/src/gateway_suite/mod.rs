@@ -8,6 +8,7 @@ pub mod model;
 mod paired;
 mod pairing;
 mod pairing_fixtures;
+mod pairs;
 mod presence;
 mod prompts;
 pub mod races;
@@ -32,6 +33,7 @@ pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("inboxes", inboxes::CASES),
     ("pairing", pairing::CASES),
     ("paired", paired::CASES),
+    ("pairs", pairs::CASES),
     ("prompts", prompts::CASES),
     ("sessions", sessions::CASES),
     ("presence", presence::CASES),

@@ -1,18 +1,31 @@
 //! Presence: how long an enforcer counts as online.
 
-use countersign_core::{model::channels::NodeId, use_cases::presence::SelfDescription};
-use countersign_wire::presence::{Status, Transport};
+use std::time::Duration;
+
+use countersign_core::{model::channels::NodeId, store::Kind, use_cases::presence::SelfDescription};
+use countersign_wire::{
+    parse,
+    presence::{Hello, Status, Transport},
+};
 
 use super::{
     cases,
     world::{World, robot, status_of},
 };
-use crate::store_suite::StoreHarness;
+use crate::{
+    recording_store::RecordingStore,
+    store_suite::{StoreHarness, start},
+};
 
 cases! {
     presence_is_online_for_ten_minutes_after_a_call,
     an_enforcer_is_offline_when_its_last_channel_closes_until_it_is_seen_again,
     the_list_has_every_enforcer_once_however_many_there_are,
+    an_enforcer_that_was_offline_for_thirty_days_is_forgotten,
+    an_enforcer_with_an_open_channel_is_kept_however_silent_it_is,
+    a_record_that_is_written_often_has_one_due_entry,
+    an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later,
+    capabilities_are_kept_as_they_were_written,
 }
 
 async fn presence_is_online_for_ten_minutes_after_a_call(harness: Box<dyn StoreHarness>) {
@@ -84,4 +97,99 @@ async fn the_list_has_every_enforcer_once_however_many_there_are(harness: Box<dy
     }
     let expected: Vec<String> = (0..1_203).map(|number| format!("robot-{number:04}")).collect();
     assert_eq!(listed, expected);
+}
+
+async fn at_day(world: &World, days: u64) {
+    world.harness.set_now(start().plus(Duration::from_hours(24 * days))).await;
+}
+
+async fn seen(world: &World) {
+    let says = SelfDescription::default();
+    world.gateway.record_presence(&world.tenant, &robot(), Transport::Poll, says).await.unwrap();
+}
+
+async fn is_known(world: &World) -> bool {
+    world.gateway.sweep().await.unwrap();
+    world.gateway.presence_of(&world.tenant, &robot()).await.is_ok()
+}
+
+async fn an_enforcer_that_was_offline_for_thirty_days_is_forgotten(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    seen(&world).await;
+    at_day(&world, 20).await;
+    seen(&world).await;
+    for day in [29, 31, 49] {
+        at_day(&world, day).await;
+        assert!(is_known(&world).await, "day {day}");
+    }
+    at_day(&world, 50).await;
+    assert!(!is_known(&world).await);
+    seen(&world).await;
+    assert!(is_known(&world).await, "a new record");
+    at_day(&world, 80).await;
+    assert!(!is_known(&world).await);
+}
+
+async fn an_enforcer_with_an_open_channel_is_kept_however_silent_it_is(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (gateway, node) = (&world.gateway, NodeId("node".to_owned()));
+    seen(&world).await;
+    gateway.renew_lease(&node).await.unwrap();
+    gateway.open_channel(&world.tenant, &robot(), &node, Transport::Websocket).await.unwrap();
+    for day in 30..35 {
+        at_day(&world, day).await;
+        gateway.renew_lease(&node).await.unwrap();
+        assert!(is_known(&world).await, "day {day}");
+    }
+    // The node dies without closing the channel.
+    for (day, expected) in [(40, true), (63, true), (65, false)] {
+        at_day(&world, day).await;
+        assert_eq!(is_known(&world).await, expected, "day {day}");
+    }
+}
+
+async fn a_record_that_is_written_often_has_one_due_entry(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let recording = RecordingStore::new(world.harness.store());
+    world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
+    for minute in 0..20 {
+        world.at_minute(minute).await;
+        seen(&world).await;
+    }
+    let due = || recording.take_committed().into_iter().flat_map(|change| change.due).collect::<Vec<_>>();
+    let entries = due();
+    assert_eq!((entries.len(), entries[0].1.kind), (1, Kind::Presence));
+    at_day(&world, 30).await;
+    world.gateway.sweep().await.unwrap();
+    assert_eq!(due().len(), 1, "put off, once");
+}
+
+async fn an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later(
+    harness: Box<dyn StoreHarness>,
+) {
+    let world = World::new(harness);
+    seen(&world).await;
+    world.harness.set_now(start().plus(Duration::from_secs(30 * 86_400 - 1))).await;
+    seen(&world).await;
+    // As if the sweeper had deleted the first record between the read and the write: its entry is gone.
+    let key = countersign_core::store::Key::new(Kind::Presence, "robot");
+    let mut change = countersign_core::store::Change::new(world.tenant.clone());
+    change.no_longer_due.push((start().plus(Duration::from_hours(24 * 30)), key));
+    world.gateway.store().commit(change).await.unwrap();
+    at_day(&world, 59).await;
+    assert!(is_known(&world).await);
+    at_day(&world, 60).await;
+    assert!(!is_known(&world).await);
+}
+
+async fn capabilities_are_kept_as_they_were_written(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let written = r#"{"push":true,"org.example.big":12345678901234567890123,"org.example.list":[ null ]}"#;
+    let hello = format!(r#"{{"msgType":"hello","capabilities":{written}}}"#);
+    let capabilities = parse::<Hello>(hello.as_bytes()).unwrap().into_view().capabilities;
+    let says = SelfDescription { capabilities, ..SelfDescription::default() };
+    world.gateway.record_presence(&world.tenant, &robot(), Transport::Websocket, says).await.unwrap();
+    seen(&world).await;
+    let record = world.gateway.presence_of(&world.tenant, &robot()).await.unwrap();
+    assert_eq!(serde_json::to_string(&record.capabilities).unwrap(), written);
 }
