@@ -6,6 +6,7 @@
 //! |---|---|
 //! | private keys, fingerprints | [`keys`] |
 //! | encryption from one end to the other | [`seal`] |
+//! | what pairing compares, proves and signs | [`pairing`] |
 
 #![warn(missing_docs)]
 
@@ -13,4 +14,5 @@ mod random;
 
 pub mod keys;
 
+pub mod pairing;
 pub mod seal;

@@ -136,8 +136,8 @@ pub struct KeyBundle {
     pub signing: VerifyingKey,
     /// Others encrypt to this key what only this endpoint may read.
     pub agreement: AgreementKey,
-    /// HMAC-SHA-256 over the pairing transcript under the secret of the enforcer's QR code; absent
-    /// if the pairing uses no QR code. The gateway relays it unchecked.
+    /// In an approver's answer to a QR code, HMAC-SHA-256 over the pairing transcript under the code's secret; in one to
+    /// a typed code, fresh random bytes. Absent in the enforcer's own bundle. The gateway relays it unchecked.
     pub proof: Option<[u8; 32]>,
 }
 

@@ -144,6 +144,9 @@ impl FromMembers<'_> for InitiateResponse {
 pub struct ResolveResponse {
     /// Identifies the pairing in the calls that follow.
     pub nonce: PairingNonce,
+    /// The enforcer, whose id is part of what both sides compare; absent from other gateways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcer_id: Option<EnforcerId>,
     /// The enforcer's name for people; empty if it has none.
     #[serde(serialize_with = "label_or_empty")]
     pub enforcer_label: Option<Label>,
@@ -158,6 +161,7 @@ impl FromMembers<'_> for ResolveResponse {
     fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
         Ok(Self {
             nonce: members.required("nonce")?,
+            enforcer_id: members.optional("enforcerId")?,
             enforcer_label: members.optional("enforcerLabel")?,
             workspace_name: members.optional("workspaceName")?,
             public_key: members.required("publicKey")?,

@@ -119,7 +119,7 @@ fn tables() -> Vec<Table> {
         table!(PairingInitiateResponse, pairing::InitiateResponse, open, ["code", "nonce", "expiresAt"],
             { "code": "BCDF-GHJK", "nonce": "n", "expiresAt": LATER }),
         table!(PairingResolveResponse, pairing::ResolveResponse, open, ["nonce", "publicKey"],
-            { "nonce": "n", "enforcerLabel": "l", "workspaceName": "w", "publicKey": "p" }),
+            { "nonce": "n", "enforcerId": "e", "enforcerLabel": "l", "workspaceName": "w", "publicKey": "p" }),
         table!(PairingCompleteRequest, pairing::CompleteRequest, open, ["nonce", "approverId", "publicKey"],
             { "nonce": "n", "approverId": "a", "publicKey": "p" }),
         table!(PairingCompleteResponse, pairing::CompleteResponse, open, ["routingToken"],

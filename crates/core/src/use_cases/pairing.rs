@@ -145,6 +145,7 @@ impl Gateway {
             }
             let response = ResolveResponse {
                 nonce: nonce.clone(),
+                enforcer_id: Some(known.value.enforcer),
                 enforcer_label: known.value.enforcer_label,
                 workspace_name: known.value.workspace_name,
                 public_key: known.value.public_key,

@@ -65,7 +65,8 @@ async fn a_code_leads_to_a_pair_and_both_sides_learn_of_it(world: Arc<World>) {
     let typed = code.replace('-', "").to_lowercase();
     let resolved = pair.approver.get(&format!("/v1/pairing/resolve/{typed}")).await.expect(200).json();
     let expected = json!({
-        "nonce": begun["nonce"], "enforcerLabel": "Robot", "workspaceName": "widgets", "publicKey": bundle(1).0,
+        "nonce": begun["nonce"], "enforcerId": pair.enforcer_id, "enforcerLabel": "Robot", "workspaceName": "widgets",
+        "publicKey": bundle(1).0,
     });
     assert_eq!(resolved, expected);
     assert_eq!(status(&pair.approver).await.expect(200).json()["status"], "resolved");

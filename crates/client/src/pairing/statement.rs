@@ -1,0 +1,240 @@
+//! Statements that one device signs about another: that it may approve too, or must not any more.
+
+use countersign_wire::{
+    canonical,
+    keys::{KeyBundle, VerifyingKey},
+    timestamp::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::keys::{DeviceKeys, Fingerprint};
+
+/// What is said of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
+pub enum Claim {
+    /// This device may decide for this approver, until then.
+    #[serde(rename_all = "camelCase")]
+    Vouch {
+        /// Whose device it is: the same person's, or a teammate's.
+        approver_id: String,
+        /// Its keys, as `v1.<Ed25519>.<X25519>`.
+        bundle: String,
+        /// Its name for people.
+        label: String,
+        /// RFC 3339; from then on the device counts for nothing.
+        until: String,
+        /// Whether these are the keys of a recovery code, which may vouch once and may not decide.
+        recovery: bool,
+    },
+    /// This device must not decide any more, from now on.
+    #[serde(rename_all = "camelCase")]
+    Revoke {
+        /// The fingerprint of its keys.
+        fingerprint: String,
+    },
+}
+
+/// A claim with its signature, as it travels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Statement {
+    v: u8,
+    /// The enforcer that it is for: a statement for one machine means nothing to another.
+    enforcer_id: String,
+    /// Unique, so that a statement is taken once.
+    id: String,
+    /// RFC 3339.
+    issued_at: String,
+    /// The approver who signs.
+    by: String,
+    /// The fingerprint of the keys that sign.
+    by_fingerprint: String,
+    claim: Claim,
+    signature: String,
+}
+
+/// Why a statement is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatementError {
+    /// It is not of this format, or of another version of it.
+    #[error("the statement is not in a format that is known here")]
+    Malformed,
+    /// It is for another enforcer.
+    #[error("the statement is for another machine")]
+    OtherEnforcer,
+    /// Who claims to have signed it did not, or it was changed.
+    #[error("the signature of the statement does not verify")]
+    Signature,
+    /// It vouches until a time that has passed, or for longer than is allowed.
+    #[error("the statement is not valid at this time")]
+    Time,
+}
+
+/// The longest time for which a device can be vouched for: a year.
+pub const MAX_VOUCH: std::time::Duration = std::time::Duration::from_hours(365 * 24);
+
+/// Who signs a statement for which enforcer, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Issue<'a> {
+    /// The enforcer that it is for.
+    pub enforcer_id: &'a str,
+    /// A unique id.
+    pub id: &'a str,
+    /// The approver who signs.
+    pub by: &'a str,
+    /// The time of signing.
+    pub at: Timestamp,
+}
+
+impl Claim {
+    /// Vouches for a device.
+    pub fn vouch(
+        approver_id: &str,
+        bundle: &KeyBundle,
+        label: &str,
+        until: Timestamp,
+        recovery: bool,
+    ) -> Self {
+        Self::Vouch {
+            approver_id: approver_id.to_owned(),
+            bundle: KeyBundle { proof: None, ..bundle.clone() }.to_string(),
+            label: label.to_owned(),
+            until: until.to_string(),
+            recovery,
+        }
+    }
+
+    /// Revokes a device.
+    pub fn revoke(fingerprint: Fingerprint) -> Self {
+        Self::Revoke { fingerprint: fingerprint.to_string() }
+    }
+}
+
+impl Statement {
+    /// Signs a claim.
+    pub fn sign(keys: &DeviceKeys, issue: Issue<'_>, claim: Claim) -> Result<Self, StatementError> {
+        let mut statement = Self {
+            v: 1,
+            enforcer_id: issue.enforcer_id.to_owned(),
+            id: issue.id.to_owned(),
+            issued_at: issue.at.to_string(),
+            by: issue.by.to_owned(),
+            by_fingerprint: keys.fingerprint().to_string(),
+            claim,
+            signature: String::new(),
+        };
+        statement.signature = keys.signing_key().sign(&statement.signed_bytes()?);
+        Ok(statement)
+    }
+
+    /// What the signature covers: a prefix that no other signature of ours has, and the canonical statement without its
+    /// signature.
+    fn signed_bytes(&self) -> Result<Vec<u8>, StatementError> {
+        let unsigned = Self { signature: String::new(), ..self.clone() };
+        let text = serde_json::to_vec(&unsigned).map_err(|_| StatementError::Malformed)?;
+        let form = canonical::form(&text).map_err(|_| StatementError::Malformed)?;
+        Ok([b"countersign statement v1\0", form.as_slice()].concat())
+    }
+
+    /// The approver who claims to have signed it. Look up the pin of [`Statement::by_fingerprint`] and verify.
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// The fingerprint of the keys that claim to have signed it.
+    pub fn by_fingerprint(&self) -> Option<Fingerprint> {
+        Fingerprint::parse(&self.by_fingerprint)
+    }
+
+    /// The id, by which a repeated statement is recognised.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Verifies it for one enforcer under the pinned key of its signer; returns what it claims.
+    pub fn verify(
+        &self,
+        signer: &VerifyingKey,
+        enforcer_id: &str,
+        now: Timestamp,
+    ) -> Result<&Claim, StatementError> {
+        if self.v != 1 {
+            return Err(StatementError::Malformed);
+        }
+        signer.verify(&self.signed_bytes()?, &self.signature).map_err(|_| StatementError::Signature)?;
+        if self.enforcer_id != enforcer_id {
+            return Err(StatementError::OtherEnforcer);
+        }
+        if let Claim::Vouch { until, .. } = &self.claim {
+            let until: Timestamp = until.parse().map_err(|_| StatementError::Malformed)?;
+            if until <= now || until > now.plus(MAX_VOUCH) {
+                return Err(StatementError::Time);
+            }
+        }
+        Ok(&self.claim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(number: u8) -> DeviceKeys {
+        DeviceKeys::from_secret(&[number; 64]).unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn vouched() -> Statement {
+        let claim = Claim::vouch("bob", keys(2).bundle(), "bob's phone", at("2026-12-15T12:00:00Z"), false);
+        let now = at("2026-11-15T12:00:00Z");
+        Statement::sign(&keys(1), Issue { enforcer_id: "robot", id: "s1", by: "ada", at: now }, claim)
+            .unwrap()
+    }
+
+    fn check(statement: &Statement, enforcer: &str, now: &str) -> Result<(), StatementError> {
+        statement.verify(&keys(1).bundle().signing, enforcer, at(now)).map(drop)
+    }
+
+    #[test]
+    fn a_statement_is_for_its_enforcer_and_its_time() {
+        let statement: Statement = serde_json::from_str(&serde_json::to_string(&vouched()).unwrap()).unwrap();
+        assert_eq!(check(&statement, "robot", "2026-11-15T12:00:00Z"), Ok(()));
+        assert_eq!(check(&statement, "other", "2026-11-15T12:00:00Z"), Err(StatementError::OtherEnforcer));
+        assert_eq!(check(&statement, "robot", "2026-12-15T12:00:00Z"), Err(StatementError::Time));
+        assert_eq!(
+            check(&statement, "robot", "2024-11-15T12:00:00Z"),
+            Err(StatementError::Time),
+            "for too long"
+        );
+        let other = statement.verify(&keys(3).bundle().signing, "robot", at("2026-11-15T12:00:00Z"));
+        assert_eq!(other, Err(StatementError::Signature));
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let text = serde_json::to_string(&vouched()).unwrap();
+        for position in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
+            let Ok(changed) = String::from_utf8(changed) else { continue };
+            let Ok(statement) = serde_json::from_str::<Statement>(&changed) else { continue };
+            assert!(check(&statement, "robot", "2026-11-15T12:00:00Z").is_err(), "byte {position}");
+        }
+    }
+
+    #[test]
+    fn a_signature_of_a_statement_is_none_of_anything_else() {
+        let statement = vouched();
+        let unsigned = Statement { signature: String::new(), ..statement.clone() };
+        let form = canonical::form(serde_json::to_string(&unsigned).unwrap().as_bytes()).unwrap();
+        assert!(
+            keys(1).bundle().signing.verify(&form, &statement.signature).is_err(),
+            "the prefix is signed too"
+        );
+    }
+}
