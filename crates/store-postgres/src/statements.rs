@@ -53,11 +53,12 @@ const UPSERT_MARKS: &str = "INSERT INTO mark (tenant, mailbox, number, reader, h
     JOIN delivery d ON d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
     ON CONFLICT (tenant, mailbox, number, reader) DO UPDATE SET \
         hidden = mark.hidden OR excluded.hidden, acknowledged = mark.acknowledged OR excluded.acknowledged";
-const INSERT_DUE: &str = "INSERT INTO due (at, tenant, kind, id) \
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[]) ON CONFLICT DO NOTHING";
-const DELETE_DUE: &str = "DELETE FROM due d \
-    USING unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[]) AS k (at, tenant, kind, id) \
-    WHERE d.at = k.at AND d.tenant = k.tenant AND d.kind = k.kind AND d.id = k.id";
+pub(crate) const UPSERT_DUE: &str = "INSERT INTO due (tenant, kind, id, at) \
+    SELECT * FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[]) \
+    ON CONFLICT (tenant, kind, id) DO UPDATE SET at = excluded.at WHERE due.at <> excluded.at";
+pub(crate) const DELETE_DUE: &str = "DELETE FROM due d \
+    USING unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
+    WHERE d.tenant = k.tenant AND d.kind = k.kind AND d.id = k.id";
 const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
     SELECT tenant, $5::bigint, kind, id, event \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, event)";
@@ -96,7 +97,7 @@ pub(crate) struct Statements {
     pub(crate) delete_deliveries: Statement,
     pub(crate) delete_deliveries_by_subject: Statement,
     pub(crate) upsert_marks: Statement,
-    pub(crate) insert_due: Statement,
+    pub(crate) upsert_due: Statement,
     pub(crate) delete_due: Statement,
     pub(crate) insert_audit: Statement,
     pub(crate) insert_deliveries: Statement,
@@ -118,7 +119,7 @@ impl Statements {
             delete_deliveries: client.prepare(DELETE_DELIVERIES).await?,
             delete_deliveries_by_subject: client.prepare(DELETE_DELIVERIES_BY_SUBJECT).await?,
             upsert_marks: client.prepare(UPSERT_MARKS).await?,
-            insert_due: client.prepare(INSERT_DUE).await?,
+            upsert_due: client.prepare(UPSERT_DUE).await?,
             delete_due: client.prepare(DELETE_DUE).await?,
             insert_audit: client.prepare(INSERT_AUDIT).await?,
             insert_deliveries: client.prepare(INSERT_DELIVERIES).await?,

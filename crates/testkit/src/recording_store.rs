@@ -18,6 +18,7 @@ pub struct RecordingStore {
     inner: Arc<dyn Store>,
     committed: Mutex<Vec<Change>>,
     loads_fail: AtomicBool,
+    failing_tenant: Mutex<Option<TenantId>>,
     calls: AtomicU64,
 }
 
@@ -27,6 +28,7 @@ impl RecordingStore {
             inner,
             committed: Mutex::default(),
             loads_fail: AtomicBool::new(false),
+            failing_tenant: Mutex::default(),
             calls: AtomicU64::new(0),
         })
     }
@@ -34,6 +36,11 @@ impl RecordingStore {
     /// Whether every load from now on fails, as with a store that is unavailable.
     pub fn set_loads_fail(&self, fail: bool) {
         self.loads_fail.store(fail, Ordering::SeqCst);
+    }
+
+    /// The tenant whose loads fail from now on, as if its database were unavailable.
+    pub fn set_failing_tenant(&self, tenant: Option<TenantId>) {
+        *self.failing_tenant.lock().unwrap() = tenant;
     }
 
     /// The changes committed since the last call.
@@ -55,7 +62,8 @@ impl RecordingStore {
 #[async_trait]
 impl Store for RecordingStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
-        if self.loads_fail.load(Ordering::SeqCst) {
+        let fails = self.failing_tenant.lock().unwrap().as_ref() == Some(tenant);
+        if fails || self.loads_fail.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("the test says so"));
         }
         self.counted().load(tenant, keys).await
@@ -100,8 +108,8 @@ impl Store for RecordingStore {
         self.counted().scan(tenant, kind, after, limit).await
     }
 
-    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        self.counted().due(limit).await
+    async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        self.counted().claim_due(limit).await
     }
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

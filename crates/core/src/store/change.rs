@@ -38,10 +38,10 @@ pub struct Change {
     pub deliveries: Vec<NewDelivery>,
     /// What one reader did with deliveries that others still see.
     pub marks: Vec<Mark>,
-    /// When the sweeper has to process a record.
+    /// When the sweeper has to process a record next. A record has one due time: a new one replaces it, and ends a claim.
     pub due: Vec<(Timestamp, Key)>,
-    /// Due entries that have been processed.
-    pub no_longer_due: Vec<(Timestamp, Key)>,
+    /// Records that the sweeper need not process any more.
+    pub no_longer_due: Vec<Key>,
     /// Rows for the tenant's audit log.
     pub audit: Vec<AuditRow>,
 }

@@ -114,8 +114,8 @@ impl Gateway {
                 key: delivery.subject.clone(),
             });
             let failed = self.process_all_due(overdue.collect(), now).await;
-            if let Some((_, error)) = failed.into_iter().next() {
-                return Err(error);
+            if let Some(failed) = failed.into_iter().next() {
+                return Err(failed.error);
             }
             match deliveries.last() {
                 Some(last) if deliveries.len() == CHUNK as usize => after = last.number,

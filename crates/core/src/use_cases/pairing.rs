@@ -191,6 +191,7 @@ impl Gateway {
             change.puts.push(Pairing { progress, ..known.value.clone() }.put(load.0.key())?);
             change.puts.push(Route { approver: approver.clone() }.put(route_key)?);
             change.deletes.push(code_record(&known.value.code_hash));
+            change.no_longer_due.push(code_record(&known.value.code_hash));
             let actor = Actor::Approver(approver.as_str());
             change.audit.push(audit::action(load.0.key(), actor, "pairing.completed")?);
             Ok(Evaluation::commit(change, response))
