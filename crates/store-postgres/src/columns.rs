@@ -34,6 +34,7 @@ pub(crate) fn batch<'s>(
     });
     batch.add(&statements.delete_payloads, &writes.deleted_payloads, deleted_payload_columns);
     batch.add(&statements.delete_deliveries, &writes.removals_by_number, removal_by_number_columns);
+    batch.add(&statements.delete_marks, &writes.removals_by_number, removal_by_number_columns);
     batch.add(
         &statements.delete_deliveries_by_subject,
         &writes.removals_by_subject,

@@ -140,6 +140,10 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
             name(key, if_missing);
         }
         change.deletes.iter().for_each(|key| name(key, IfMissing::Ignore));
+        // A mark and a removal of what it marks wait for each other at the record that both are about. Otherwise a mark
+        // could be inserted beside a removal that does not see it, and stay for ever.
+        change.marks.iter().for_each(|mark| name(&mark.subject, IfMissing::Ignore));
+        change.removals.iter().filter_map(Removal::subject).for_each(|key| name(key, IfMissing::Ignore));
     }
     named
 }
@@ -149,12 +153,8 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
 pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
     let mut delivered: HashSet<(&TenantId, &Key)> = HashSet::new();
     let first_dependent = jobs.iter().position(|Job { change, .. }| {
-        let removes_delivered = change.removals.iter().any(|removal| match removal {
-            Removal::BySubject { subject, .. } | Removal::ByMessage { subject, .. } => {
-                delivered.contains(&(&change.tenant, subject))
-            }
-            Removal::ByNumber { .. } => false,
-        });
+        let mut removed = change.removals.iter().filter_map(Removal::subject);
+        let removes_delivered = removed.any(|subject| delivered.contains(&(&change.tenant, subject)));
         delivered.extend(change.deliveries.iter().map(|delivery| (&change.tenant, &delivery.subject)));
         removes_delivered
     });

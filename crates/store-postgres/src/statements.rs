@@ -33,12 +33,14 @@ const INSERT_PAYLOADS: &str =
 const CONFIRM_PAYLOADS: &str = "DELETE FROM payload_pending WHERE id = ANY($1)";
 const DELETE_PAYLOADS: &str = "DELETE FROM payload p USING unnest($1::text[], $2::bytea[]) AS k (tenant, id) \
     WHERE p.id = k.id AND p.tenant = k.tenant";
-const DELETE_DELIVERIES: &str = "WITH deleted AS ( \
-        DELETE FROM delivery d USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
-        WHERE d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
-        RETURNING d.tenant, d.mailbox, d.number) \
-    DELETE FROM mark m USING deleted \
-    WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
+const DELETE_DELIVERIES: &str = "DELETE FROM delivery d \
+    USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
+    WHERE d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number";
+/// A statement of its own after [`DELETE_DELIVERIES`]: only a later snapshot shows the marks of a transaction that that one
+/// has waited for, because it held the delivery ([`UPSERT_MARKS`]).
+const DELETE_MARKS: &str = "DELETE FROM mark m \
+    USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
+    WHERE m.tenant = k.tenant AND m.mailbox = k.mailbox AND m.number = k.number";
 pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
         DELETE FROM delivery d \
         USING unnest($1::text[], $2::smallint[], $3::text[], $4::text[], $5::text[]) AS k (tenant, kind, id, msg_type, msg_id) \
@@ -47,10 +49,13 @@ pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
         RETURNING d.tenant, d.mailbox, d.number) \
     DELETE FROM mark m USING deleted \
     WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
+/// Holds the deliveries until the end of the transaction, so that nobody removes one and does not see its new mark.
 const UPSERT_MARKS: &str = "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) \
-    SELECT k.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[], $6::bool[]) \
-        AS k (tenant, mailbox, number, reader, hidden, acknowledged) \
-    JOIN delivery d ON d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
+    SELECT h.* FROM ( \
+        SELECT k.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[], $6::bool[]) \
+            AS k (tenant, mailbox, number, reader, hidden, acknowledged) \
+        JOIN delivery d ON d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
+        FOR KEY SHARE OF d) h \
     ON CONFLICT (tenant, mailbox, number, reader) DO UPDATE SET \
         hidden = mark.hidden OR excluded.hidden, acknowledged = mark.acknowledged OR excluded.acknowledged";
 pub(crate) const UPSERT_DUE: &str = "INSERT INTO due (tenant, kind, id, at) \
@@ -95,6 +100,7 @@ pub(crate) struct Statements {
     pub(crate) confirm_payloads: Statement,
     pub(crate) delete_payloads: Statement,
     pub(crate) delete_deliveries: Statement,
+    pub(crate) delete_marks: Statement,
     pub(crate) delete_deliveries_by_subject: Statement,
     pub(crate) upsert_marks: Statement,
     pub(crate) upsert_due: Statement,
@@ -117,6 +123,7 @@ impl Statements {
             confirm_payloads: client.prepare(CONFIRM_PAYLOADS).await?,
             delete_payloads: client.prepare(DELETE_PAYLOADS).await?,
             delete_deliveries: client.prepare(DELETE_DELIVERIES).await?,
+            delete_marks: client.prepare(DELETE_MARKS).await?,
             delete_deliveries_by_subject: client.prepare(DELETE_DELIVERIES_BY_SUBJECT).await?,
             upsert_marks: client.prepare(UPSERT_MARKS).await?,
             upsert_due: client.prepare(UPSERT_DUE).await?,

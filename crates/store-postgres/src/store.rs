@@ -78,12 +78,13 @@ impl PostgresStore {
 /// The record that decides which writer gets a change: the one with the lowest kind that it guards or writes. Kinds are
 /// numbered so that what a change is about comes first (an exchange, a prompt, a session, a pairing), and what is only
 /// written beside it (an idempotency key) comes later: two submissions of one exchange with different idempotency keys
-/// meet the same writer. A change without records has what its deliveries are about; `None` if it has
+/// meet the same writer. A change without records has what its deliveries and marks are about; `None` if it has
 /// none.
 fn main_record(change: &Change) -> Option<&Key> {
     let guarded = change.guards.iter().filter_map(Guard::key);
     let written = change.puts.iter().map(|put| &put.key).chain(&change.deletes);
     let named = change.deliveries.iter().map(|delivery| &delivery.subject);
+    let named = named.chain(change.marks.iter().map(|mark| &mark.subject));
     guarded.chain(written).min().or_else(|| named.chain(&change.no_longer_due).min())
 }
 

@@ -130,11 +130,24 @@ pub enum Removal {
     ByMessage { subject: Key, msg_id: MsgId },
 }
 
+impl Removal {
+    /// The record that the deliveries are about; `None` where they are named by number.
+    pub fn subject(&self) -> Option<&Key> {
+        match self {
+            Self::BySubject { subject, .. } | Self::ByMessage { subject, .. } => Some(subject),
+            Self::ByNumber { .. } => None,
+        }
+    }
+}
+
 /// A reader's mark on a delivery. A mark on a delivery that no longer exists is dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub mailbox: Mailbox,
     pub number: u64,
+    /// What the delivery is about: the record where a store of several writers makes a mark and a removal wait for each
+    /// other.
+    pub subject: Key,
     pub reader: ApproverId,
     pub kind: MarkKind,
 }

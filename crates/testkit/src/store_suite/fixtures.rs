@@ -159,9 +159,10 @@ pub(super) trait ChangeBuilder: Sized {
         self
     }
 
+    /// Of a delivery about the exchange `ours`, as most of the suite are.
     fn mark(mut self, mailbox: &Mailbox, number: u64, reader: &str, kind: MarkKind) -> Self {
-        let reader = approver(reader);
-        self.change().marks.push(Mark { mailbox: mailbox.clone(), number, reader, kind });
+        let (subject, reader) = (exchange("ours"), approver(reader));
+        self.change().marks.push(Mark { mailbox: mailbox.clone(), number, subject, reader, kind });
         self
     }
 
