@@ -1,5 +1,7 @@
 //! What becomes of a record when its due time comes: expire, bury, purge. Used by the sweeper and by use cases.
 
+use std::collections::BTreeMap;
+
 use countersign_wire::{
     failure::Failure,
     id::{RequestId, TenantId},
@@ -10,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     error::Error,
-    gateway::{Evaluation, Gateway},
+    gateway::{Commit, Evaluation, Gateway},
     load::RawRecord,
     model::{
         channels::Lease,
@@ -26,48 +28,110 @@ use crate::{
     transitions::{self, ExchangeRef, next_due_at},
 };
 
-/// Due entries that are processed at once. Fewer than a tenant may queue at a store.
-const CONCURRENCY: usize = 64;
+/// Changes of due records that are committed at once: enough for the store to commit them in full batches, and far fewer
+/// than a tenant may queue there.
+const COMMITS_AT_ONCE: usize = 256;
+
+/// Reads of due records at once. Few: others read too.
+const LOADS_AT_ONCE: usize = 2;
+
+/// Due records of one tenant that were not processed. They are due again when their claim lapses.
+#[derive(Debug)]
+pub(crate) struct NotProcessed {
+    pub(crate) tenant: TenantId,
+    pub(crate) records: Vec<Key>,
+    pub(crate) error: Error,
+}
+
+impl NotProcessed {
+    fn one(due: Due, error: Error) -> Self {
+        Self { tenant: due.tenant, records: vec![due.key], error }
+    }
+}
 
 impl Gateway {
-    /// Does what is due for all of these, many at once, so that the store commits them together. Returns what failed.
-    pub(crate) async fn process_all_due(&self, all: Vec<Due>, now: Timestamp) -> Vec<(Due, Error)> {
-        let mut failed = Vec::new();
-        let mut running: JoinSet<Option<(Due, Error)>> = JoinSet::new();
-        let mut all = all.into_iter();
-        loop {
-            while running.len() < CONCURRENCY
-                && let Some(due) = all.next()
-            {
-                let gateway = self.clone();
-                running.spawn(async move {
-                    let result = gateway.process_due(&due, now).await;
-                    result.err().map(|error| (due, error))
-                });
+    /// Does what is due for all of these: one read for each tenant, then many commits at once, so that the store commits
+    /// them together. What fails, or the whole read of a tenant, does not stop the others.
+    pub(crate) async fn process_all_due(&self, all: Vec<Due>, now: Timestamp) -> Vec<NotProcessed> {
+        let mut by_tenant: BTreeMap<TenantId, Vec<Due>> = BTreeMap::new();
+        for due in all {
+            by_tenant.entry(due.tenant.clone()).or_default().push(due);
+        }
+        let load = |(tenant, due)| {
+            let gateway = self.clone();
+            async move { gateway.load_due(tenant, due).await }
+        };
+        let (mut loaded, mut failed) = (Vec::new(), Vec::new());
+        for result in at_once(LOADS_AT_ONCE, by_tenant, load).await {
+            match result {
+                Ok(records) => loaded.extend(records),
+                Err(error) => failed.push(error),
             }
-            match running.join_next().await {
-                // A task that panicked is due again.
-                Some(ended) => failed.extend(ended.ok().flatten()),
-                None => return failed,
+        }
+        let process = |(due, record): (Due, Option<Record>)| {
+            let gateway = self.clone();
+            async move {
+                let result = gateway.process_loaded(&due, record.as_ref(), now).await;
+                result.err().map(|error| NotProcessed::one(due, error))
             }
+        };
+        failed.extend(at_once(COMMITS_AT_ONCE, loaded, process).await.into_iter().flatten());
+        failed
+    }
+
+    /// The records behind what is due of one tenant.
+    async fn load_due(
+        &self,
+        tenant: TenantId,
+        due: Vec<Due>,
+    ) -> Result<Vec<(Due, Option<Record>)>, NotProcessed> {
+        let records: Vec<Key> = due.iter().map(|due| due.key.clone()).collect();
+        match self.store.load(&tenant, &records).await {
+            Ok(loaded) => Ok(due.into_iter().zip(loaded.records).collect()),
+            Err(error) => Err(NotProcessed { tenant, records, error: error.into() }),
         }
     }
 
-    /// Does what is due for one record at `now`, and removes the due entry.
+    async fn process_loaded(&self, due: &Due, record: Option<&Record>, now: Timestamp) -> Result<(), Error> {
+        if due.key.kind == Kind::Presence {
+            // Whether it goes depends on the enforcer's channels too.
+            return self.process_due(due, now).await;
+        }
+        let (change, ring) = self.due_step(due, record, false, now)?;
+        match self.commit(change, ring).await? {
+            Commit::Done => Ok(()),
+            Commit::Conflict => self.process_due(due, now).await,
+        }
+    }
+
+    /// Does what is due for one record at `now`.
     pub(crate) async fn process_due(&self, due: &Due, now: Timestamp) -> Result<(), Error> {
         let is_online = due.key.kind == Kind::Presence && self.has_live_channel(due).await?;
         self.update(&due.tenant, &RawRecord(due.key.clone()), |record, _| {
-            let mut change = match &record {
-                Some(record) if is_online => still_online(due, record, now)?,
-                Some(record) => self.due_change(due, record, now)?,
-                None => Change::new(due.tenant.clone()),
-            };
-            change.no_longer_due.push((due.at, due.key.clone()));
-            let ring =
-                (due.key.kind == Kind::Exchange).then(|| Ring::Record(due.tenant.clone(), due.key.clone()));
+            let (change, ring) = self.due_step(due, record.as_ref(), is_online, now)?;
             Ok(Evaluation::Answer { change, ring, answer: Ok(()) })
         })
         .await
+    }
+
+    /// What to commit for a due record, and whom to wake. It ends the due time, or replaces it, and holds only while the
+    /// record is the one that was read: a due time that another commit has set since must stay.
+    fn due_step(
+        &self,
+        due: &Due,
+        record: Option<&Record>,
+        is_online: bool,
+        now: Timestamp,
+    ) -> Result<(Change, Option<Ring>), Error> {
+        let mut change = match record {
+            Some(record) if is_online => still_online(due, record, now)?,
+            Some(record) => self.due_change(due, record, now)?,
+            None => gone(due),
+        };
+        change.no_longer_due.push(due.key.clone());
+        let ring =
+            (due.key.kind == Kind::Exchange).then(|| Ring::Record(due.tenant.clone(), due.key.clone()));
+        Ok((change, ring))
     }
 
     fn due_change(&self, due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
@@ -97,7 +161,7 @@ impl Gateway {
                 purge(None, event.into_iter().collect())
             }
             Kind::Pairing | Kind::PairingCode | Kind::Ticket => purge(None, Vec::new()),
-            // These are never put on the due list; an entry for one is only removed.
+            // These are never due; a due time of one is only removed.
             Kind::Enforcer
             | Kind::Approver
             | Kind::Route
@@ -114,23 +178,20 @@ impl Gateway {
     fn presence_due(&self, due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
         let known = Presence::read(Some(record))?;
         let keep_until = known.map(|known| known.value.last_seen_at.plus(self.retention.presence));
-        let mut change = purge(due, record, now, keep_until, Vec::new());
-        change.due.extend(keep_until.filter(|until| now < *until).map(|until| (until, due.key.clone())));
-        Ok(change)
+        Ok(purge(due, record, now, keep_until, Vec::new()))
     }
 
     /// Expires it, buries it, or deletes the tombstone: whichever is due.
     fn exchange_due(&self, due: &Due, record: &Record, now: Timestamp) -> Result<Change, Error> {
-        let nothing = || Ok(Change::new(due.tenant.clone()));
-        let Some(known) = Exchange::read(Some(record))? else { return nothing() };
+        let Some(known) = Exchange::read(Some(record))? else { return Ok(Change::new(due.tenant.clone())) };
         let request_id: RequestId = due.key.id.parse().map_err(|_| Error::Rejected(Failure::Internal))?;
         if known.value.is_overdue(now) {
             let exchange = ExchangeRef::new(&due.tenant, &request_id);
             return Ok(transitions::expire(&exchange, &known, &self.retention)?);
         }
-        // It was processed before, or has changed since: another entry says when it is due again.
-        if now < next_due_at(&known.value, &self.retention) {
-            return nothing();
+        let due_at = next_due_at(&known.value, &self.retention);
+        if now < due_at {
+            return Ok(keep(due, record, due_at));
         }
         if known.value.is_tombstone() {
             let mut change = Change::new(due.tenant.clone());
@@ -185,8 +246,42 @@ fn still_online(due: &Due, record: &Record, now: Timestamp) -> Result<Change, St
     Ok(change)
 }
 
-/// Deletes a record with its payloads and messages, unless it is to be kept longer: it was used again after the due
-/// entry was made, and another entry says when it is due.
+/// Runs `run` for each of `all`, up to `limit` at once. One that panics has no result; it is due again.
+async fn at_once<T, F>(limit: usize, all: impl IntoIterator<Item = T>, run: impl Fn(T) -> F) -> Vec<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let mut all = all.into_iter();
+    let (mut running, mut results) = (JoinSet::new(), Vec::new());
+    loop {
+        while running.len() < limit
+            && let Some(next) = all.next()
+        {
+            running.spawn(run(next));
+        }
+        match running.join_next().await {
+            Some(ended) => results.extend(ended.ok()),
+            None => return results,
+        }
+    }
+}
+
+/// Nothing is left to do: there is no such record.
+fn gone(due: &Due) -> Change {
+    let mut change = Change::new(due.tenant.clone());
+    change.guards.push(Guard::Absent(due.key.clone()));
+    change
+}
+
+/// Leaves a record as it is: it has been used since it was claimed, or is kept longer than when the due time was set.
+fn keep(due: &Due, record: &Record, until: Timestamp) -> Change {
+    let mut change = Change::new(due.tenant.clone());
+    change.guards.push(Guard::Version(due.key.clone(), record.version));
+    change.due.push((until, due.key.clone()));
+    change
+}
+
+/// Deletes a record with its payloads and messages, unless it is to be kept longer.
 fn purge(
     due: &Due,
     record: &Record,
@@ -194,10 +289,10 @@ fn purge(
     keep_until: Option<Timestamp>,
     payloads: Vec<PayloadId>,
 ) -> Change {
-    let mut change = Change::new(due.tenant.clone());
-    if keep_until.is_some_and(|until| now < until) {
-        return change;
+    if let Some(until) = keep_until.filter(|until| now < *until) {
+        return keep(due, record, until);
     }
+    let mut change = Change::new(due.tenant.clone());
     change.guards.push(Guard::Version(due.key.clone(), record.version));
     change.deletes.push(due.key.clone());
     change.removals.push(Removal::BySubject { subject: due.key.clone(), msg_types: Vec::new() });

@@ -1,25 +1,23 @@
-//! What time does: expiry, retention, orphans. Any node may sweep; two at once only meet at the guards.
+//! What time does: expiry, retention, orphans. Every node sweeps; each claims what it processes, so that two don't do the
+//! same work, and where a claim has lapsed they only meet at the guards.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use countersign_wire::timestamp::Timestamp;
+use crate::{error::Error, gateway::Gateway, lifecycle::NotProcessed, store::Kind};
 
-use crate::{
-    error::Error,
-    gateway::Gateway,
-    store::{Change, Due},
-};
+/// Due records that are claimed at once: many for each claim and each read, and done long before the claim lapses.
+const CHUNK: u32 = 1_000;
 
-/// Due entries that one read brings.
-const BATCH: u32 = 200;
+/// Orphans that are deleted in one sweep.
+const ORPHANS: u32 = 200;
 
-/// An entry that failed is due again after this.
-const RETRY_DELAY: Duration = Duration::from_mins(1);
+/// A sweep ends after this time even if more is due, so that orphans have their turn.
+const ROUND: Duration = Duration::from_secs(10);
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Due entries that were processed.
+    /// Due records that were processed.
     pub processed: u64,
     /// Bodies that were deleted because their commit never came.
     pub orphans: u64,
@@ -30,31 +28,32 @@ impl Gateway {
     pub async fn sweep(&self) -> Result<Swept, Error> {
         let mut swept = Swept { processed: self.sweep_due().await?, orphans: 0 };
         let before = self.store.now().await?.minus(self.retention.orphan);
-        swept.orphans = self.store.sweep_orphans(before, BATCH).await?;
+        swept.orphans = self.store.sweep_orphans(before, ORPHANS).await?;
         Ok(swept)
     }
 
-    /// One entry that fails must not block the others.
-    async fn postpone(&self, due: &Due, error: &Error, now: Timestamp) -> Result<(), Error> {
-        tracing::warn!(%error, kind = ?due.key.kind, "a due record was not processed; it will be retried");
-        let mut later = Change::new(due.tenant.clone());
-        later.no_longer_due.push((due.at, due.key.clone()));
-        later.due.push((now.plus(RETRY_DELAY), due.key.clone()));
-        self.commit(later, None).await.map(drop)
-    }
-
     async fn sweep_due(&self) -> Result<u64, Error> {
-        let mut processed = 0;
+        let (mut processed, mut began) = (0, None);
         loop {
-            let (due, now) = self.store.due(BATCH).await?;
-            let count = due.len();
-            for (due, error) in self.process_all_due(due, now).await {
-                self.postpone(&due, &error, now).await?;
+            let (due, now) = self.store.claim_due(CHUNK).await?;
+            let is_last = due.is_empty() || now > began.get_or_insert(now).plus(ROUND);
+            processed += due.len() as u64;
+            for failed in self.process_all_due(due, now).await {
+                processed -= failed.records.len() as u64;
+                log(&failed);
             }
-            processed += count as u64;
-            if count < BATCH as usize {
+            if is_last {
                 return Ok(processed);
             }
         }
     }
+}
+
+/// What failed stays claimed and is tried again when the claim lapses, so that it does not block the others.
+fn log(failed: &NotProcessed) {
+    let NotProcessed { tenant, records, error } = failed;
+    let kinds: BTreeSet<Kind> = records.iter().map(|key| key.kind).collect();
+    tracing::warn!(
+        %error, %tenant, ?kinds, records = records.len(), "due records were not processed; they will be retried"
+    );
 }

@@ -102,7 +102,6 @@ pub(crate) fn expire(
     let next = Exchange { state, ..known.value.clone() };
     let key = exchange.key();
     let mut change = transition_change(exchange, Some(known), &next, retention, Actor::Clock)?;
-    change.no_longer_due.push((known.value.expires_at, key.clone()));
     remove_from_inboxes(&mut change, &key);
     let until = next_due_at(&next, retention);
     let is_hidden = |mailbox: &&Mailbox| match mailbox {

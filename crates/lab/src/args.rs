@@ -70,6 +70,33 @@ pub(crate) struct ChannelsArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments of `bench expiries`, see [`crate::expiries`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExpiriesArgs {
+    /// Exchanges that lapse in one stretch.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    pub(crate) exchanges: u64,
+    /// How many times to measure each stretch.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
+    pub(crate) rounds: u64,
+    /// Seconds of one stretch of decisions.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub(crate) seconds: u64,
+    /// Tenants that the exchanges are in.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub(crate) tenants: u64,
+    /// Approvers of each tenant, whose mailboxes the exchanges are in.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub(crate) approvers: u64,
+    /// Concurrent decisions, and concurrent submissions while a stretch is prepared.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    pub(crate) in_flight: u64,
+    /// Print one JSON object with all raw figures instead of the table. Its `ratio` is expiries a second on one node
+    /// divided by decisions a second.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The storage engine of a gateway or of a bare commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]

@@ -7,6 +7,7 @@
 //! | how commits are run concurrently and timed | `load.rs`, `stopwatch.rs` |
 //! | whether the machine was idle | `cpu.rs` |
 //! | the results | `report.rs`, `table.rs`, `figures.rs` |
+//! | expiries compared with decisions, on one node and on two | `expiries/` |
 //! | held channels compared with Nchan's | `channels/` |
 //! | from a decision to its delivery | `latency/` |
 //! | the servers and their clients | `servers/`, `clients/` |
@@ -17,6 +18,7 @@ mod channels;
 mod clients;
 mod commits;
 mod cpu;
+mod expiries;
 mod figures;
 mod latency;
 mod load;
@@ -35,7 +37,7 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
-use args::{ChannelsArgs, CommitsArgs, LatencyArgs};
+use args::{ChannelsArgs, CommitsArgs, ExpiriesArgs, LatencyArgs};
 
 /// Measures what Countersign's documents claim.
 ///
@@ -71,6 +73,14 @@ enum Bench {
     /// the commits of all rounds. `foreign` is the fraction of the machine's CPU that other processes
     /// used: above about 10 %, repeat the run. Progress goes to stderr, the result to stdout.
     Commits(CommitsArgs),
+    /// Expiries a second on one node and on two, compared with decisions.
+    ///
+    /// On a private PostgreSQL with a synchronous standby, on the same disk. Alternates in one run: decisions (as in `bench
+    /// commits`), then --exchanges that have lapsed in --tenants are swept by one node, decisions again, then as many are
+    /// swept by two nodes; and all of that again, as many times as --rounds says. Each sweep must expire every exchange
+    /// exactly once. At the end one tenant has --exchanges that lapsed at 1,000 a second, and another one has 200 records to
+    /// delete that are due after all of them. Progress goes to stderr, the result to stdout.
+    Expiries(ExpiriesArgs),
     /// Held channels compared with those of Nchan: memory while idle, messages a second, latency.
     ///
     /// Alternates in one run, each measurement on a freshly started server. Memory: --channels idle channels of each
@@ -100,6 +110,10 @@ fn main() -> Result<(), Failure> {
         Bench::Commits(args) => {
             let report = report::Report::new(&args, commits::run(&args)?);
             if args.json { serde_json::to_string(&report)? } else { table::write(&report) }
+        }
+        Bench::Expiries(args) => {
+            let report = expiries::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
         }
         Bench::Channels(args) => {
             let report = channels::run(&args)?;

@@ -62,7 +62,7 @@ impl Mailboxes {
     }
 
     pub(crate) fn mark(&mut self, marks: Vec<Mark>) {
-        for Mark { mailbox, number, reader, kind } in marks {
+        for Mark { mailbox, number, reader, kind, .. } in marks {
             let numbered = self.by_name.get_mut(&mailbox);
             if let Some(marked) = numbered.and_then(|numbered| numbered.deliveries.get_mut(&number)) {
                 marked.marks.push((reader, kind));

@@ -3,7 +3,7 @@
 //! It passes the suite of every store (`tests/memory_store.rs`). Nothing reads audit rows, so it keeps none.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
+    CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
     Outcome, PayloadId, Record, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
@@ -35,7 +35,7 @@ impl fmt::Debug for MemoryStore {
 #[derive(Debug, Default)]
 pub(crate) struct Data {
     tenants: HashMap<TenantId, Tenant>,
-    due: BTreeSet<(Timestamp, TenantId, Key)>,
+    due: BTreeMap<(TenantId, Key), Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -119,11 +119,11 @@ impl Store for MemoryStore {
         if let Some(current) = tenant.failed_guards(&change.guards, now) {
             return Ok(Outcome::Conflict { current, now });
         }
-        for (at, key) in std::mem::take(&mut change.no_longer_due) {
-            due.remove(&(at, change.tenant.clone(), key));
+        for key in std::mem::take(&mut change.no_longer_due) {
+            due.remove(&(change.tenant.clone(), key));
         }
         for (at, key) in std::mem::take(&mut change.due) {
-            due.insert((at, change.tenant.clone(), key));
+            due.insert((change.tenant.clone(), key), at);
         }
         Ok(Outcome::Committed { now, numbers: tenant.write(change, now) })
     }
@@ -170,12 +170,26 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        let data = self.data();
+    async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        let mut data = self.data();
         let now = (self.clock)();
-        let due = data.due.iter().take_while(|(at, ..)| *at <= now).take(limit as usize);
-        let due = due.map(|(at, tenant, key)| Due { tenant: tenant.clone(), at: *at, key: key.clone() });
-        Ok((due.collect(), now))
+        let due = data.due.iter().filter(|(_, at)| **at <= now);
+        let due = due.map(|((tenant, key), at)| Due { tenant: tenant.clone(), at: *at, key: key.clone() });
+        let mut due: Vec<Due> = due.collect();
+        due.sort_by_key(|due| due.at);
+        // The first of every tenant before anybody's second.
+        let mut earlier: HashMap<TenantId, usize> = HashMap::new();
+        due.sort_by_cached_key(|due| {
+            let count = earlier.entry(due.tenant.clone()).or_default();
+            *count += 1;
+            *count
+        });
+        due.truncate(limit as usize);
+        due.sort_by_key(|due| due.at);
+        for due in &due {
+            data.due.insert((due.tenant.clone(), due.key.clone()), now.plus(CLAIM));
+        }
+        Ok((due, now))
     }
 
     /// There are no orphans: a payload is stored in the commit of its record.

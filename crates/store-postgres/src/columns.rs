@@ -22,6 +22,9 @@ pub(crate) fn batch<'s>(
 ) -> Vec<(&'s Statement, Columns)> {
     let now = now.unix_micros();
     let marks: Vec<_> = writes.marks.iter().collect();
+    let due: Vec<_> = writes.due.iter().filter_map(|(key, at)| Some((key, (*at)?))).collect();
+    let no_longer_due: Vec<_> =
+        writes.due.iter().filter(|(_, at)| at.is_none()).map(|(key, _)| key).collect();
     let mut batch = Batch(Vec::new());
     batch.add(&statements.update_records, &writes.changed_records, record_columns);
     batch.add(&statements.delete_records, &writes.deleted_records, key_columns);
@@ -31,14 +34,15 @@ pub(crate) fn batch<'s>(
     });
     batch.add(&statements.delete_payloads, &writes.deleted_payloads, deleted_payload_columns);
     batch.add(&statements.delete_deliveries, &writes.removals_by_number, removal_by_number_columns);
+    batch.add(&statements.delete_marks, &writes.removals_by_number, removal_by_number_columns);
     batch.add(
         &statements.delete_deliveries_by_subject,
         &writes.removals_by_subject,
         removal_by_subject_columns,
     );
     batch.add(&statements.upsert_marks, &marks, mark_columns);
-    batch.add(&statements.delete_due, &writes.no_longer_due, due_columns);
-    batch.add(&statements.insert_due, &writes.due, due_columns);
+    batch.add(&statements.delete_due, &no_longer_due, key_ref_columns);
+    batch.add(&statements.upsert_due, &due, due_columns);
     batch.add(&statements.insert_audit, &writes.audit, |rows| audit_columns(rows, now));
     batch.add(&statements.insert_deliveries, &writes.deliveries, |_| delivery_columns(writes, now));
     batch.0
@@ -148,10 +152,10 @@ fn mark_columns(rows: &[(&MarkKey, &(bool, bool))]) -> Columns {
     ]
 }
 
-fn due_columns(rows: &[(Timestamp, RecordKey)]) -> Columns {
-    let keys: Vec<&RecordKey> = rows.iter().map(|(_, key)| key).collect();
-    let mut columns: Columns = vec![column(rows, |(at, _)| at.unix_micros())];
-    columns.extend(key_ref_columns(&keys));
+fn due_columns(rows: &[(&RecordKey, Timestamp)]) -> Columns {
+    let keys: Vec<&RecordKey> = rows.iter().map(|(key, _)| *key).collect();
+    let mut columns = key_ref_columns(&keys);
+    columns.push(column(rows, |(_, at)| at.unix_micros()));
     columns
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use countersign_testkit::postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
-use crate::{connect::PLANNER_SETTINGS, options::Options, reads, statements, store::PostgresStore};
+use crate::{claims, connect::PLANNER_SETTINGS, options::Options, reads, statements, store::PostgresStore};
 
 const SMALL: i64 = 10_000;
 const LARGE: i64 = 1_000_000;
@@ -21,7 +21,9 @@ fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("deliveries_by_subject", reads::DELIVERIES_BY_SUBJECT, vec!["'acme'", "'r777'"]),
         ("heads", reads::HEADS, vec!["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"]),
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),
-        ("due", reads::DUE, vec!["200"]),
+        ("claim_due", claims::CLAIM_DUE, vec!["200", "30000000"]),
+        ("upsert_due", statements::UPSERT_DUE, and(&["ARRAY[1,1]::bigint[]"])),
+        ("delete_due", statements::DELETE_DUE, and(&[])),
         ("lock", statements::LOCK_RECORDS, and(&[])),
         ("reserve", statements::RESERVE_RECORDS, and(&["ARRAY[1,1]::bigint[]", "ARRAY['x','x']::bytea[]"])),
         ("read", statements::READ_RECORDS, and(&[])),
@@ -47,7 +49,7 @@ async fn fill(client: &Client, from: i64, count: i64) {
              FROM generate_series({from}, {count}) i;
          INSERT INTO delivery SELECT 'acme', 's', i, 'm' || i, 'approval.request', 1, 'r' || i, NULL, 0, 9000000000000000
              FROM generate_series({from}, {count}) i;
-         INSERT INTO due SELECT CASE WHEN i < 500 THEN 0 ELSE 9000000000000000 END, 'acme', 1, 'r' || i
+         INSERT INTO due SELECT 'acme', 1, 'r' || i, CASE WHEN i < 500 THEN 0 ELSE 9000000000000000 END
              FROM generate_series({from}, {count}) i;
          INSERT INTO mailbox SELECT 'acme', 'a:' || i, 1 FROM generate_series({from}, {count}, 10) i;
          INSERT INTO mark SELECT 'acme', 's', i, 'bob', true, false FROM generate_series({from}, {count}, 10) i;

@@ -9,6 +9,7 @@
 //! | the schema | `migrations/`, applied by `migrations` |
 //! | conversion between the port's types and rows | `rows` |
 //! | reads | `reads` |
+//! | what is due, claimed by one node at a time | `claims` |
 //! | payloads over 64 KB, written before their commit | `large_payloads` |
 //! | changes that wait for a writer, by tenant | `queue` |
 //! | which guards hold, what a batch writes | `plan` |
@@ -33,6 +34,7 @@ mod rows;
 
 mod reads;
 
+mod claims;
 mod large_payloads;
 
 mod queue;

@@ -98,8 +98,8 @@ pub(crate) struct Writes {
     pub(crate) removals_by_subject: Vec<RemovalBySubject>,
     /// Whether to set hidden and acknowledged. Neither is ever unset.
     pub(crate) marks: BTreeMap<MarkKey, (bool, bool)>,
-    pub(crate) due: Vec<(Timestamp, RecordKey)>,
-    pub(crate) no_longer_due: Vec<(Timestamp, RecordKey)>,
+    /// `None` for a record that is no longer due. Sorted, because every transaction must lock the rows in the same order.
+    pub(crate) due: BTreeMap<RecordKey, Option<Timestamp>>,
     pub(crate) audit: Vec<(TenantId, AuditRow)>,
     /// New deliveries per mailbox. Sorted, because every transaction must lock the counters in the same order.
     pub(crate) counters: BTreeMap<MailboxName, u64>,
@@ -140,6 +140,10 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
             name(key, if_missing);
         }
         change.deletes.iter().for_each(|key| name(key, IfMissing::Ignore));
+        // A mark and a removal of what it marks wait for each other at the record that both are about. Otherwise a mark
+        // could be inserted beside a removal that does not see it, and stay for ever.
+        change.marks.iter().for_each(|mark| name(&mark.subject, IfMissing::Ignore));
+        change.removals.iter().filter_map(Removal::subject).for_each(|key| name(key, IfMissing::Ignore));
     }
     named
 }
@@ -148,18 +152,11 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
 /// run table by table, deletions first, so a removal would not see what an earlier change of the batch inserts.
 pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
     let mut delivered: HashSet<(&TenantId, &Key)> = HashSet::new();
-    let mut made_due: HashSet<(&TenantId, &(Timestamp, Key))> = HashSet::new();
     let first_dependent = jobs.iter().position(|Job { change, .. }| {
-        let removes_delivered = change.removals.iter().any(|removal| match removal {
-            Removal::BySubject { subject, .. } | Removal::ByMessage { subject, .. } => {
-                delivered.contains(&(&change.tenant, subject))
-            }
-            Removal::ByNumber { .. } => false,
-        });
-        let removes_due = change.no_longer_due.iter().any(|due| made_due.contains(&(&change.tenant, due)));
-        made_due.extend(change.due.iter().map(|due| (&change.tenant, due)));
+        let mut removed = change.removals.iter().filter_map(Removal::subject);
+        let removes_delivered = removed.any(|subject| delivered.contains(&(&change.tenant, subject)));
         delivered.extend(change.deliveries.iter().map(|delivery| (&change.tenant, &delivery.subject)));
-        removes_delivered || removes_due
+        removes_delivered
     });
     first_dependent.map_or_else(Vec::new, |first| jobs.split_off(first))
 }
@@ -266,8 +263,8 @@ impl Writes {
         let record_key = |key: &Key| (tenant(), key.clone());
         self.payloads.extend(change.payloads.iter().map(|(id, bytes)| (tenant(), *id, bytes.clone())));
         self.deleted_payloads.extend(change.drop_payloads.iter().map(|id| (tenant(), *id)));
-        self.due.extend(change.due.iter().map(|(at, key)| (*at, record_key(key))));
-        self.no_longer_due.extend(change.no_longer_due.iter().map(|(at, key)| (*at, record_key(key))));
+        self.due.extend(change.no_longer_due.iter().map(|key| (record_key(key), None)));
+        self.due.extend(change.due.iter().map(|(at, key)| (record_key(key), Some(*at))));
         self.audit.extend(change.audit.iter().map(|row| (tenant(), row.clone())));
         self.collect_removals(change);
         for mark in &change.marks {

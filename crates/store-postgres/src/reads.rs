@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, MarkKind, PayloadId,
+    Delivery, DeliveryPage, DeliveryQuery, Key, Kind, Loaded, Mailbox, MailboxKey, MarkKind, PayloadId,
     Record, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
@@ -14,8 +14,7 @@ use tokio_postgres::{Client, Row, types::ToSql};
 use crate::{
     error::OpenError,
     rows::{
-        count, delivery, delivery_and_mailbox, due, get, payload_id, payload_id_column, record, timestamp,
-        to_i64,
+        count, delivery, delivery_and_mailbox, get, payload_id, payload_id_column, record, timestamp, to_i64,
     },
 };
 
@@ -49,9 +48,6 @@ pub(crate) const HEADS: &str = "SELECT COALESCE(m.counter, 0) AS counter \
     LEFT JOIN mailbox m ON m.tenant = k.tenant AND m.name = k.name ORDER BY k.position";
 pub(crate) const SCAN: &str = "SELECT kind, id, version, content FROM record \
     WHERE tenant = $1 AND kind = $2 AND id > $3 ORDER BY id LIMIT $4";
-pub(crate) const DUE: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
-    SELECT at, tenant, kind, id FROM due WHERE at <= c.now \
-    ORDER BY at, tenant, kind, id LIMIT $1) d ON true ORDER BY d.at, d.tenant, d.kind, d.id";
 
 /// One record, on a connection of its own. `None` also if there is no table yet.
 pub(crate) async fn peek(client: &Client, tenant: &TenantId, key: &Key) -> Result<Option<Record>, OpenError> {
@@ -82,7 +78,7 @@ impl Reads {
 
     /// Runs a statement that returns the clock with each row, and in a row of its own if there are none; that row has
     /// NULL in the bigint column `not_null`.
-    async fn query_and_now(
+    pub(crate) async fn query_and_now(
         &self,
         sql: &str,
         not_null: &str,
@@ -172,10 +168,5 @@ impl Reads {
         let (after, limit) = (after.unwrap_or(""), i64::from(limit));
         let rows = self.query(SCAN, &[&tenant.as_str(), &kind.number(), &after, &limit]).await?;
         rows.iter().map(record).collect()
-    }
-
-    pub(crate) async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        let (rows, now) = self.query_and_now(DUE, "at", &[&i64::from(limit)]).await?;
-        Ok((rows.iter().map(due).collect::<Result<_, _>>()?, now))
     }
 }

@@ -33,12 +33,14 @@ const INSERT_PAYLOADS: &str =
 const CONFIRM_PAYLOADS: &str = "DELETE FROM payload_pending WHERE id = ANY($1)";
 const DELETE_PAYLOADS: &str = "DELETE FROM payload p USING unnest($1::text[], $2::bytea[]) AS k (tenant, id) \
     WHERE p.id = k.id AND p.tenant = k.tenant";
-const DELETE_DELIVERIES: &str = "WITH deleted AS ( \
-        DELETE FROM delivery d USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
-        WHERE d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
-        RETURNING d.tenant, d.mailbox, d.number) \
-    DELETE FROM mark m USING deleted \
-    WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
+const DELETE_DELIVERIES: &str = "DELETE FROM delivery d \
+    USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
+    WHERE d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number";
+/// A statement of its own after [`DELETE_DELIVERIES`]: only a later snapshot shows the marks of a transaction that that one
+/// has waited for, because it held the delivery ([`UPSERT_MARKS`]).
+const DELETE_MARKS: &str = "DELETE FROM mark m \
+    USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
+    WHERE m.tenant = k.tenant AND m.mailbox = k.mailbox AND m.number = k.number";
 pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
         DELETE FROM delivery d \
         USING unnest($1::text[], $2::smallint[], $3::text[], $4::text[], $5::text[]) AS k (tenant, kind, id, msg_type, msg_id) \
@@ -47,17 +49,21 @@ pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
         RETURNING d.tenant, d.mailbox, d.number) \
     DELETE FROM mark m USING deleted \
     WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
+/// Holds the deliveries until the end of the transaction, so that nobody removes one and does not see its new mark.
 const UPSERT_MARKS: &str = "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) \
-    SELECT k.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[], $6::bool[]) \
-        AS k (tenant, mailbox, number, reader, hidden, acknowledged) \
-    JOIN delivery d ON d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
+    SELECT h.* FROM ( \
+        SELECT k.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[], $6::bool[]) \
+            AS k (tenant, mailbox, number, reader, hidden, acknowledged) \
+        JOIN delivery d ON d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number \
+        FOR KEY SHARE OF d) h \
     ON CONFLICT (tenant, mailbox, number, reader) DO UPDATE SET \
         hidden = mark.hidden OR excluded.hidden, acknowledged = mark.acknowledged OR excluded.acknowledged";
-const INSERT_DUE: &str = "INSERT INTO due (at, tenant, kind, id) \
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[]) ON CONFLICT DO NOTHING";
-const DELETE_DUE: &str = "DELETE FROM due d \
-    USING unnest($1::bigint[], $2::text[], $3::smallint[], $4::text[]) AS k (at, tenant, kind, id) \
-    WHERE d.at = k.at AND d.tenant = k.tenant AND d.kind = k.kind AND d.id = k.id";
+pub(crate) const UPSERT_DUE: &str = "INSERT INTO due (tenant, kind, id, at) \
+    SELECT * FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[]) \
+    ON CONFLICT (tenant, kind, id) DO UPDATE SET at = excluded.at WHERE due.at <> excluded.at";
+pub(crate) const DELETE_DUE: &str = "DELETE FROM due d \
+    USING unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
+    WHERE d.tenant = k.tenant AND d.kind = k.kind AND d.id = k.id";
 const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
     SELECT tenant, $5::bigint, kind, id, event \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, event)";
@@ -94,9 +100,10 @@ pub(crate) struct Statements {
     pub(crate) confirm_payloads: Statement,
     pub(crate) delete_payloads: Statement,
     pub(crate) delete_deliveries: Statement,
+    pub(crate) delete_marks: Statement,
     pub(crate) delete_deliveries_by_subject: Statement,
     pub(crate) upsert_marks: Statement,
-    pub(crate) insert_due: Statement,
+    pub(crate) upsert_due: Statement,
     pub(crate) delete_due: Statement,
     pub(crate) insert_audit: Statement,
     pub(crate) insert_deliveries: Statement,
@@ -116,9 +123,10 @@ impl Statements {
             confirm_payloads: client.prepare(CONFIRM_PAYLOADS).await?,
             delete_payloads: client.prepare(DELETE_PAYLOADS).await?,
             delete_deliveries: client.prepare(DELETE_DELIVERIES).await?,
+            delete_marks: client.prepare(DELETE_MARKS).await?,
             delete_deliveries_by_subject: client.prepare(DELETE_DELIVERIES_BY_SUBJECT).await?,
             upsert_marks: client.prepare(UPSERT_MARKS).await?,
-            insert_due: client.prepare(INSERT_DUE).await?,
+            upsert_due: client.prepare(UPSERT_DUE).await?,
             delete_due: client.prepare(DELETE_DUE).await?,
             insert_audit: client.prepare(INSERT_AUDIT).await?,
             insert_deliveries: client.prepare(INSERT_DELIVERIES).await?,

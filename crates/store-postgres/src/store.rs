@@ -16,6 +16,7 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use deadpool_postgres::{Pool, Runtime};
 
 use crate::{
+    claims,
     connect::{Connector, check_durability},
     error::OpenError,
     large_payloads::LargePayloadWriter,
@@ -83,11 +84,14 @@ impl PostgresStore {
 /// The record that decides which writer gets a change: the one with the lowest kind that it guards or writes. Kinds are
 /// numbered so that what a change is about comes first (an exchange, a prompt, a session, a pairing), and what is only
 /// written beside it (an idempotency key) comes later: two submissions of one exchange with different idempotency keys
-/// meet the same writer. A change without records has what its deliveries are about; `None` if it has neither.
+/// meet the same writer. A change without records has what its deliveries and marks are about; `None` if it has
+/// none.
 fn main_record(change: &Change) -> Option<&Key> {
     let guarded = change.guards.iter().filter_map(Guard::key);
     let written = change.puts.iter().map(|put| &put.key).chain(&change.deletes);
-    guarded.chain(written).min().or_else(|| change.deliveries.iter().map(|delivery| &delivery.subject).min())
+    let named = change.deliveries.iter().map(|delivery| &delivery.subject);
+    let named = named.chain(change.marks.iter().map(|mark| &mark.subject));
+    guarded.chain(written).min().or_else(|| named.chain(&change.no_longer_due).min())
 }
 
 impl Drop for PostgresStore {
@@ -143,8 +147,8 @@ impl Store for PostgresStore {
         self.reads.scan(tenant, kind, after, limit).await
     }
 
-    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        self.reads.due(limit).await
+    async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        claims::claim_due(&self.reads, limit).await
     }
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

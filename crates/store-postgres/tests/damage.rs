@@ -91,6 +91,21 @@ async fn a_record_that_cannot_be_decoded_fails_the_changes_that_name_it_and_no_o
     assert!(is_corrupt(&store.load(&tenant(), &[key("damaged")]).await));
 }
 
+/// Every node claims for all tenants, and an older program may not know a kind of a newer one.
+#[tokio::test]
+async fn what_is_due_and_undecodable_does_not_keep_the_rest_from_being_claimed() {
+    let (_server, store, client) = open().await;
+    client
+        .batch_execute(
+            "INSERT INTO due VALUES ('acme', 99, 'unknown kind', 0), ('acme', 1, 'a', 1), ('', 1, 'b', 0)",
+        )
+        .await
+        .unwrap();
+    let (claimed, _) = store.claim_due(10).await.unwrap();
+    assert_eq!(claimed.into_iter().map(|due| due.key).collect::<Vec<_>>(), [key("a")]);
+    assert_eq!(store.claim_due(10).await.unwrap().0, []);
+}
+
 #[tokio::test]
 async fn a_damaged_counter_fails_the_change_that_delivers_there_and_no_others() {
     let (_server, store, client) = open().await;

@@ -10,9 +10,13 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::store::{Change, Guard, Key, Kind, Outcome, PayloadId, Put, Record, Store as _};
+use countersign_core::store::{
+    Change, Guard, Key, Kind, Mailbox, Mark, MarkKind, NewDelivery, Outcome, PayloadId, Put, Record, Removal,
+    Store as _,
+};
 use countersign_store_postgres::{Options, PostgresStore};
 use countersign_testkit::postgres::Postgres;
+use countersign_wire::{msg_type::MsgType, timestamp::Timestamp};
 use futures_util::future::join_all;
 use tokio::{
     task::JoinSet,
@@ -146,6 +150,72 @@ async fn a_new_record_of_a_batch_is_what_its_first_satisfied_change_writes() {
         rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     let expected = [("beside", "yes"), ("draft", "as it is"), ("ours", "again")];
     assert_eq!(found, expected.map(|(id, content)| (id.to_owned(), 1, content.as_bytes().to_vec())));
+}
+
+/// A mark on a delivery, in a transaction that then waits for the counter of another mailbox.
+fn mark_and_deliver() -> Change {
+    let subject = Key::new(Kind::Exchange, "ours");
+    let mut change = Change::new("acme".parse().unwrap());
+    change.marks.push(Mark {
+        mailbox: Mailbox::Shared,
+        number: 1,
+        subject: subject.clone(),
+        reader: "ada".parse().unwrap(),
+        kind: MarkKind::Acknowledged,
+    });
+    change.deliveries.push(delivery(Mailbox::SharedNews));
+    change
+}
+
+fn delivery(mailbox: Mailbox) -> NewDelivery {
+    NewDelivery {
+        mailbox,
+        msg_id: "m".parse().unwrap(),
+        msg_type: MsgType::ApprovalRequest,
+        subject: Key::new(Kind::Exchange, "ours"),
+        payload: None,
+        until: Timestamp::MAX,
+    }
+}
+
+/// One node marks a delivery while another removes it: whoever comes second must see the first.
+#[tokio::test]
+async fn a_mark_beside_the_removal_of_its_delivery_leaves_no_orphan() {
+    let subject = Key::new(Kind::Exchange, "ours");
+    let removals = [
+        Removal::ByNumber { mailbox: Mailbox::Shared, number: 1 },
+        Removal::BySubject { subject: subject.clone(), msg_types: vec![MsgType::ApprovalRequest] },
+        Removal::ByMessage { subject: subject.clone(), msg_id: "m".parse().unwrap() },
+    ];
+    for removal in removals {
+        let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
+        let open = async || Arc::new(PostgresStore::open(Options::new(server.url())).await.unwrap());
+        let (one, other) = (open().await, open().await);
+        let (holder, observer) = (connect(&server).await, connect(&server).await);
+        let mut first = Change::new("acme".parse().unwrap());
+        first.puts.push(Put { key: subject.clone(), content: "x".into() });
+        first.deliveries = vec![delivery(Mailbox::Shared), delivery(Mailbox::SharedNews)];
+        one.commit(first).await.unwrap();
+
+        // The mark is inserted, and its transaction waits for the counter of `sn`.
+        holder.batch_execute("BEGIN; SELECT FROM mailbox WHERE name = 'sn' FOR UPDATE").await.unwrap();
+        let marking = tokio::spawn(async move { one.commit(mark_and_deliver()).await });
+        wait_until_one_waits_for_a_lock(&observer).await;
+        let mut change = Change::new("acme".parse().unwrap());
+        change.removals.push(removal.clone());
+        let removing = tokio::spawn(async move { other.commit(change).await });
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        while !removing.is_finished() && observer.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) < 2
+        {
+        }
+        holder.batch_execute("ROLLBACK").await.unwrap();
+
+        for commit in [marking, removing] {
+            assert!(matches!(commit.await.unwrap(), Ok(Outcome::Committed { .. })), "{removal:?}");
+        }
+        let left = observer.query_one("SELECT count(*) FROM mark", &[]).await.unwrap().get::<_, i64>(0);
+        assert_eq!(left, 0, "{removal:?}");
+    }
 }
 
 static PAYLOADS: AtomicU64 = AtomicU64::new(1);

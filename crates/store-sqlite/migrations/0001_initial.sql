@@ -54,14 +54,17 @@ CREATE TABLE mark (
     PRIMARY KEY (tenant, mailbox, number, reader)
 ) STRICT, WITHOUT ROWID;
 
--- When the sweeper has to process a record.
+-- When the sweeper has to process a record; a claim moves it.
 CREATE TABLE due (
-    at     INTEGER NOT NULL,
     tenant TEXT    NOT NULL,
     kind   INTEGER NOT NULL,
     id     TEXT    NOT NULL,
-    PRIMARY KEY (at, tenant, kind, id)
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (tenant, kind, id)
 ) STRICT, WITHOUT ROWID;
+
+-- By minute, then by tenant: the tenants that have something due are found without reading all that is due.
+CREATE INDEX due_by_minute ON due (at / 60000000, tenant, at);
 
 CREATE TABLE audit (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,

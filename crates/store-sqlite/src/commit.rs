@@ -72,18 +72,19 @@ fn write_payloads(conn: &Connection, change: &Change) -> Result<()> {
     Ok(())
 }
 
-/// Deletes first, so that a record can become due again at the same time.
+/// Deletes first: a record that is due again is due.
 fn write_due(conn: &Connection, change: &Change) -> Result<()> {
     let tenant = change.tenant.as_str();
-    for (at, key) in &change.no_longer_due {
-        conn.prepare_cached("DELETE FROM due WHERE at = ?1 AND tenant = ?2 AND kind = ?3 AND id = ?4")?
-            .execute(params![at.unix_micros(), tenant, key.kind.number(), key.id])?;
+    for key in &change.no_longer_due {
+        conn.prepare_cached("DELETE FROM due WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
+            .execute(params![tenant, key.kind.number(), key.id])?;
     }
     for (at, key) in &change.due {
         conn.prepare_cached(
-            "INSERT INTO due (at, tenant, kind, id) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+            "INSERT INTO due (tenant, kind, id, at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET at = excluded.at",
         )?
-        .execute(params![at.unix_micros(), tenant, key.kind.number(), key.id])?;
+        .execute(params![tenant, key.kind.number(), key.id, at.unix_micros()])?;
     }
     Ok(())
 }

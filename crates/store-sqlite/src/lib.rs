@@ -10,6 +10,7 @@
 //! | the schema | `migrations/`, applied by `migrations` |
 //! | conversion between the port's types and rows | `rows` |
 //! | reads, and their connections | `reads` with `queries/`, `pool` |
+//! | what is due, claimed by one node at a time | `claims` |
 //! | one change: guards, records, payloads, deliveries | `mailboxes`, `commit` |
 //! | several changes in one transaction | `batch` |
 //! | changes that wait for the writer, by tenant | `queue` |
@@ -33,6 +34,7 @@ mod rows;
 mod pool;
 mod reads;
 
+mod claims;
 mod commit;
 mod mailboxes;
 

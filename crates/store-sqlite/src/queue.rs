@@ -9,7 +9,7 @@ use countersign_core::store::{Change, StoreError};
 use countersign_wire::id::TenantId;
 use tokio::sync::oneshot;
 
-use crate::{batch::CommitResult, options::Options};
+use crate::{batch::CommitResult, claims::ClaimResult, options::Options};
 
 /// Limits of one transaction: a larger batch would delay its first change.
 const MAX_BATCH_CHANGES: usize = 256;
@@ -31,6 +31,20 @@ impl Job {
     }
 }
 
+/// A claim of what is due: so many at most.
+#[derive(Debug)]
+pub(crate) struct ClaimJob {
+    pub(crate) limit: u32,
+    pub(crate) reply: oneshot::Sender<ClaimResult>,
+}
+
+/// What the writer does next.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) claims: Vec<ClaimJob>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -47,6 +61,7 @@ struct State {
     schedule: VecDeque<TenantId>,
     jobs: HashMap<TenantId, VecDeque<Job>>,
     length: usize,
+    claims: Vec<ClaimJob>,
     /// Bytes of the changes that are queued or being written: of all, and of each tenant.
     bytes: usize,
     bytes_by_tenant: HashMap<TenantId, usize>,
@@ -125,13 +140,28 @@ impl Queue {
         Ok(result)
     }
 
+    /// Queues a claim of what is due. Unbounded: only the sweeper claims, one at a time.
+    pub(crate) fn push_claim(&self, limit: u32) -> Result<oneshot::Receiver<ClaimResult>, StoreError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(closed());
+        }
+        let (reply, result) = oneshot::channel();
+        state.claims.push(ClaimJob { limit, reply });
+        drop(state);
+        self.changed.notify_one();
+        Ok(result)
+    }
+
     /// Blocks until there are jobs and takes one of each tenant in turn, without waiting for more: while one batch is
-    /// written, the next one accumulates. Empty when the queue is closed and drained.
-    pub(crate) fn next_batch(&self) -> Vec<Job> {
-        let is_idle = |state: &mut State| state.length == 0 && !state.closed;
+    /// written, the next one accumulates. `None` when the queue is closed and drained.
+    pub(crate) fn next_batch(&self) -> Option<Batch> {
+        let is_idle = |state: &mut State| state.length == 0 && state.claims.is_empty() && !state.closed;
         let waited = self.changed.wait_while(self.state(), is_idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 })
+        let jobs = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
+        let claims = std::mem::take(&mut state.claims);
+        (!jobs.is_empty() || !claims.is_empty()).then_some(Batch { jobs, claims })
     }
 
     /// Accepts no more jobs; those that are queued are still committed.
@@ -146,7 +176,7 @@ impl Queue {
         state.closed = true;
         state.schedule.clear();
         state.length = 0;
-        let jobs = std::mem::take(&mut state.jobs);
+        let jobs = (std::mem::take(&mut state.jobs), std::mem::take(&mut state.claims));
         // Dropping a job needs the lock.
         drop(state);
         drop(jobs);
@@ -202,6 +232,10 @@ mod tests {
         queue.push(change(tenant, 0)).map(drop)
     }
 
+    fn next_batch(queue: &Queue) -> Vec<Job> {
+        queue.next_batch().map_or_else(Vec::new, |batch| batch.jobs)
+    }
+
     fn tenants(batch: &[Job]) -> Vec<&str> {
         batch.iter().map(|job| job.change.tenant.as_str()).collect()
     }
@@ -212,7 +246,7 @@ mod tests {
         for tenant in ["loud", "loud", "loud", "loud", "quiet", "other", "quiet"] {
             push(&queue, tenant).unwrap();
         }
-        let batch = queue.next_batch();
+        let batch = next_batch(&queue);
         assert_eq!(tenants(&batch), ["loud", "quiet", "other", "loud", "quiet", "loud", "loud"]);
     }
 
@@ -223,7 +257,7 @@ mod tests {
         assert_eq!(push(&queue, "loud"), Err(StoreError::Overloaded));
         assert_eq!((0..10).filter(|_| push(&queue, "quiet").is_ok()).count(), 5);
         assert_eq!(push(&queue, "late"), Err(StoreError::Overloaded));
-        assert_eq!(queue.next_batch().len(), 10);
+        assert_eq!(next_batch(&queue).len(), 10);
         assert_eq!(push(&queue, "late"), Ok(()));
     }
 
@@ -236,7 +270,7 @@ mod tests {
         assert_eq!(push("loud", 20), Ok(()));
         assert_eq!(push("quiet", 51), Err(StoreError::Overloaded), "more than what is left");
         assert_eq!(push("quiet", 50), Ok(()));
-        let batch = queue.next_batch();
+        let batch = next_batch(&queue);
         assert_eq!(push("loud", 1), Err(StoreError::Overloaded), "they are still being written");
         for job in batch {
             job.reply(Err(StoreError::Overloaded));
@@ -251,15 +285,17 @@ mod tests {
         push(&queue, "a").unwrap();
         queue.close();
         assert!(matches!(push(&queue, "a"), Err(StoreError::Unavailable(_))));
-        assert_eq!(queue.next_batch().len(), 1);
-        assert!(queue.next_batch().is_empty());
+        assert_eq!(next_batch(&queue).len(), 1);
+        assert!(next_batch(&queue).is_empty());
     }
 
     #[test]
     fn the_callers_of_an_abandoned_queue_do_not_wait_for_ever() {
         let queue = queue(10, 100, true);
         let mut result = queue.push(change("a", 10)).unwrap();
+        let mut claim = queue.push_claim(1).unwrap();
         queue.abandon();
+        assert_eq!(claim.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
         assert_eq!(result.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         assert!(matches!(push(&queue, "a"), Err(StoreError::Unavailable(_))));
     }
@@ -269,6 +305,6 @@ mod tests {
         let queue = queue(10, 100, false);
         push(&queue, "a").unwrap();
         push(&queue, "b").unwrap();
-        assert_eq!(queue.next_batch().len(), 1);
+        assert_eq!(next_batch(&queue).len(), 1);
     }
 }

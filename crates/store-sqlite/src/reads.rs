@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryQuery, Due, Key, Kind, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
+    Delivery, DeliveryQuery, Key, Kind, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -82,11 +82,7 @@ pub(crate) fn head(conn: &Connection, mailbox: &MailboxKey) -> Result<u64> {
     Ok(newest.unwrap_or(0))
 }
 
-pub(crate) fn due(conn: &Connection, now: Timestamp, limit: u32) -> Result<Vec<Due>> {
-    all(conn, include_str!("../queries/due.sql"), params![now.unix_micros(), limit], rows::due)
-}
-
-fn all<T>(
+pub(crate) fn all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,

@@ -120,13 +120,8 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| reads::scan(conn, &tenant, kind, after.as_deref(), limit)).await
     }
 
-    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        let clock = self.clock.clone();
-        let list = move |conn: &_| {
-            let now = clock.now();
-            Ok((reads::due(conn, now, limit)?, now))
-        };
-        self.readers.read(list).await
+    async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        self.writer.claim_due(limit).await
     }
 
     /// There are none: a payload is written in the transaction of its record.

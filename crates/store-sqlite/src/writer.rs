@@ -8,10 +8,11 @@ use tokio::sync::oneshot;
 
 use crate::{
     batch::{self, CommitResult},
+    claims::{self, ClaimResult},
     clock::Clock,
     error::OpenError,
     options::Options,
-    queue::{Job, Queue},
+    queue::{Batch, ClaimJob, Job, Queue},
 };
 
 #[derive(Debug)]
@@ -40,6 +41,12 @@ impl Writer {
         self.queue.push(change)?.await.unwrap_or(Err(StoreError::OutcomeUnknown))
     }
 
+    /// Claims up to `limit` of what is due.
+    pub(crate) async fn claim_due(&self, limit: u32) -> ClaimResult {
+        let ended = |_| StoreError::unavailable("the writer has ended");
+        self.queue.push_claim(limit)?.await.map_err(ended)?
+    }
+
     /// Waits until everything that was queued is committed.
     pub(crate) async fn close(mut self) {
         self.queue.close();
@@ -63,20 +70,22 @@ impl Drop for AbandonWhenDropped {
 }
 
 fn run(mut conn: Connection, clock: &Clock, queue: &Queue) {
-    loop {
-        let batch = queue.next_batch();
-        if batch.is_empty() {
-            return;
+    while let Some(Batch { jobs, claims }) = queue.next_batch() {
+        if !jobs.is_empty() {
+            let changes: Vec<&Change> = jobs.iter().map(|job| &job.change).collect();
+            let results = batch::write(&mut conn, clock, &changes);
+            reply(jobs, results);
         }
-        let changes: Vec<&Change> = batch.iter().map(|job| &job.change).collect();
-        let results = batch::write(&mut conn, clock, &changes);
-        reply(batch, results);
+        for ClaimJob { limit, reply } in claims {
+            // The caller may no longer wait; then the claim lapses.
+            let _ = reply.send(claims::claim_due(&mut conn, clock, limit));
+        }
     }
 }
 
-fn reply(batch: Vec<Job>, results: Result<Vec<CommitResult>, StoreError>) {
+fn reply(jobs: Vec<Job>, results: Result<Vec<CommitResult>, StoreError>) {
     match results {
-        Ok(results) => batch.into_iter().zip(results).for_each(|(job, result)| job.reply(result)),
-        Err(error) => batch.into_iter().for_each(|job| job.reply(Err(error.clone()))),
+        Ok(results) => jobs.into_iter().zip(results).for_each(|(job, result)| job.reply(result)),
+        Err(error) => jobs.into_iter().for_each(|job| job.reply(Err(error.clone()))),
     }
 }

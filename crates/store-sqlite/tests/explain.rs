@@ -46,7 +46,17 @@ fn every_query_searches_and_none_scans_or_sorts() {
     seen.sort();
     assert_eq!(
         seen,
-        ["deliveries", "deliveries_by_subject", "due", "head", "load", "payload", "scan", "scan_after"]
+        [
+            "deliveries",
+            "deliveries_by_subject",
+            "due_next",
+            "due_of_turn",
+            "head",
+            "load",
+            "payload",
+            "scan",
+            "scan_after"
+        ]
     );
 }
 

@@ -132,8 +132,8 @@ impl Store for RecordingStore {
         self.counted().scan(tenant, kind, after, limit).await
     }
 
-    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        self.counted().due(limit).await
+    async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
+        self.counted().claim_due(limit).await
     }
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {

@@ -38,10 +38,10 @@ pub struct Change {
     pub deliveries: Vec<NewDelivery>,
     /// What one reader did with deliveries that others still see.
     pub marks: Vec<Mark>,
-    /// When the sweeper has to process a record.
+    /// When the sweeper has to process a record next. A record has one due time: a new one replaces it, and ends a claim.
     pub due: Vec<(Timestamp, Key)>,
-    /// Due entries that have been processed.
-    pub no_longer_due: Vec<(Timestamp, Key)>,
+    /// Records that the sweeper need not process any more.
+    pub no_longer_due: Vec<Key>,
     /// Rows for the tenant's audit log.
     pub audit: Vec<AuditRow>,
 }
@@ -130,11 +130,24 @@ pub enum Removal {
     ByMessage { subject: Key, msg_id: MsgId },
 }
 
+impl Removal {
+    /// The record that the deliveries are about; `None` where they are named by number.
+    pub fn subject(&self) -> Option<&Key> {
+        match self {
+            Self::BySubject { subject, .. } | Self::ByMessage { subject, .. } => Some(subject),
+            Self::ByNumber { .. } => None,
+        }
+    }
+}
+
 /// A reader's mark on a delivery. A mark on a delivery that no longer exists is dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub mailbox: Mailbox,
     pub number: u64,
+    /// What the delivery is about: the record where a store of several writers makes a mark and a removal wait for each
+    /// other.
+    pub subject: Key,
     pub reader: ApproverId,
     pub kind: MarkKind,
 }

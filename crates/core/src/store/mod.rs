@@ -17,5 +17,5 @@ pub use change::{AuditRow, Change, Guard, Mark, Put, Removal};
 pub use delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, MarkKind, NewDelivery};
 pub use error::{Cause, StoreError, error_chain};
 pub use key::{Key, Kind, PayloadId};
-pub use port::{Due, Loaded, Outcome, Record, Store};
+pub use port::{CLAIM, Due, Loaded, Outcome, Record, Store};
 pub(crate) use stored::{Stored, Versioned};

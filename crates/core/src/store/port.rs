@@ -1,5 +1,7 @@
 //! The port itself: what every store can do.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
@@ -10,6 +12,10 @@ use super::{
     error::StoreError,
     key::{Key, Kind, PayloadId},
 };
+
+/// How long something that is due belongs to whoever has claimed it. A claim only saves work: the guards of a change
+/// decide, also where a claim has lapsed.
+pub const CLAIM: Duration = Duration::from_secs(30);
 
 /// Keeps records, payloads and deliveries, durably and in order. See [`Change`] for what a commit is.
 #[async_trait]
@@ -46,8 +52,12 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// What is due now in any tenant, the longest due first, and the store's time.
-    async fn due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError>;
+    /// Claims up to `limit` of what is due now, the longest due first, and says the store's time. Tenants take turns: one
+    /// with much that is due gets what the others leave of the limit.
+    ///
+    /// A claim makes it due again [`CLAIM`] later, so that nobody else claims it until then, and it comes back if whoever
+    /// claimed it fails. It need not survive a crash. A store of several databases returns what it could claim.
+    async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError>;
 
     /// Removes payloads older than `before` that no record was ever committed for; says how many.
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
@@ -86,7 +96,7 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     pub tenant: TenantId,
-    /// Since when it is due.
+    /// Since when it is due; after a claim that lapsed, since then.
     pub at: Timestamp,
     pub key: Key,
 }

@@ -245,7 +245,8 @@ impl<'a> Acknowledger<'a> {
                     || self.owns(&mailbox) && matches!(mailbox, Mailbox::Approver(_)) =>
             {
                 let reader = approver.clone();
-                change.marks.push(Mark { mailbox, number, reader, kind: MarkKind::Acknowledged });
+                let (subject, kind) = (delivery.subject.clone(), MarkKind::Acknowledged);
+                change.marks.push(Mark { mailbox, number, subject, reader, kind });
             }
             _ if self.owns(&mailbox) => change.removals.push(Removal::ByNumber { mailbox, number }),
             _ => {}

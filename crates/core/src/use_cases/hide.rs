@@ -98,10 +98,15 @@ impl ExchangeAndMarks<'_> {
             };
             let visible = store.deliveries(tenant, query).await?.deliveries;
             if visible.iter().any(|visible| visible.number == delivery.number) {
-                let (number, reader) = (delivery.number, self.approver.clone());
                 // Acknowledged too: what is hidden is not pushed again.
                 for kind in [MarkKind::Hidden, MarkKind::Acknowledged] {
-                    marks.push(Mark { mailbox: mailbox.clone(), number, reader: reader.clone(), kind });
+                    marks.push(Mark {
+                        mailbox: mailbox.clone(),
+                        number: delivery.number,
+                        subject: delivery.subject.clone(),
+                        reader: self.approver.clone(),
+                        kind,
+                    });
                 }
             }
         }

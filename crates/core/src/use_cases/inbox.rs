@@ -16,6 +16,13 @@ use crate::{
     },
 };
 
+/// Requests that reading the list of expired ones moves there itself.
+const MAX_EXPIRED: usize = 200;
+
+/// How far it looks for them in each mailbox: so many pages of so many deliveries.
+const MAX_PAGES: u32 = 5;
+const PAGE: u32 = 200;
+
 /// The two lists of an approver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
@@ -55,8 +62,8 @@ pub struct Page {
 }
 
 impl Gateway {
-    /// One page of a list. A request that is pending during a whole walk appears in it exactly once. The list of expired
-    /// requests is exact right after [`Gateway::expire_overdue`].
+    /// One page of a list. A request that is pending during a whole walk appears in it exactly once. What is on the list
+    /// of expired requests has expired; [`Gateway::expire_overdue`] moves there what is overdue.
     pub async fn inbox(
         &self,
         tenant: &TenantId,
@@ -90,36 +97,46 @@ impl Gateway {
         Ok(Page { items: self.items(tenant, listed).await?, next })
     }
 
-    /// Moves an approver's requests whose time is up to the list of expired ones, so that reading it next is exact.
+    /// Moves requests of an approver whose time is up to the list of expired ones: at most [`MAX_EXPIRED`] of those that
+    /// have waited longest, and the rest is left to the sweeper. What the list shows has expired in any case.
     pub async fn expire_overdue(&self, tenant: &TenantId, approver: &ApproverId) -> Result<(), Error> {
-        self.expire_overdue_in(tenant, Mailbox::Approver(approver.clone())).await?;
-        self.expire_overdue_in(tenant, Mailbox::Shared).await
+        let mut overdue = Vec::new();
+        let mut now = Timestamp::MIN;
+        for mailbox in [Mailbox::Approver(approver.clone()), Mailbox::Shared] {
+            now = self.find_overdue(tenant, mailbox, &mut overdue).await?;
+        }
+        let failed = self.process_all_due(overdue, now).await;
+        failed.into_iter().next().map_or(Ok(()), |failed| Err(failed.error))
     }
 
-    async fn expire_overdue_in(&self, tenant: &TenantId, mailbox: Mailbox) -> Result<(), Error> {
-        const CHUNK: u32 = 200;
-        let mut after = 0;
+    /// Adds the overdue requests among the oldest of a mailbox, until there are [`MAX_EXPIRED`] of them.
+    async fn find_overdue(
+        &self,
+        tenant: &TenantId,
+        mailbox: Mailbox,
+        overdue: &mut Vec<Due>,
+    ) -> Result<Timestamp, Error> {
+        let (mut after, mut pages) = (0, 0);
         loop {
             let query = DeliveryQuery {
                 mailbox: mailbox.clone(),
                 after,
-                limit: CHUNK,
+                limit: PAGE,
                 unless_marked: None,
                 only_relevant: false,
             };
             let DeliveryPage { deliveries, now } = self.store.deliveries(tenant, query).await?;
-            let overdue = deliveries.iter().filter(|delivery| delivery.until <= now).map(|delivery| Due {
+            let found = deliveries.iter().filter(|delivery| delivery.until <= now).map(|delivery| Due {
                 tenant: tenant.clone(),
                 at: delivery.until,
                 key: delivery.subject.clone(),
             });
-            let failed = self.process_all_due(overdue.collect(), now).await;
-            if let Some((_, error)) = failed.into_iter().next() {
-                return Err(error);
-            }
+            overdue.extend(found.take(MAX_EXPIRED - overdue.len()));
+            pages += 1;
+            let is_enough = overdue.len() == MAX_EXPIRED || pages == MAX_PAGES;
             match deliveries.last() {
-                Some(last) if deliveries.len() == CHUNK as usize => after = last.number,
-                _ => return Ok(()),
+                Some(last) if !is_enough && deliveries.len() == PAGE as usize => after = last.number,
+                _ => return Ok(now),
             }
         }
     }

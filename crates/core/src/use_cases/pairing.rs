@@ -201,6 +201,7 @@ impl Gateway {
             change.guards.push(Guard::Before(known.value.expires_at));
             change.puts.push(Pairing { progress, ..known.value.clone() }.put(load.0.key())?);
             change.deletes.push(code_record(&known.value.code_hash));
+            change.no_longer_due.push(code_record(&known.value.code_hash));
             let actor = Actor::Approver(approver.as_str());
             change.audit.push(audit::action(load.0.key(), actor, "pairing.completed")?);
             Ok(Evaluation::commit(change, response))

@@ -60,7 +60,8 @@ impl Gateway {
         let Some(known) = known else { return Ok(None) };
         let mut change = Change::new(tenant.clone());
         change.guards.push(Guard::unchanged(key.clone(), Some(&known)));
-        change.deletes.push(key);
+        change.deletes.push(key.clone());
+        change.no_longer_due.push(key);
         // On a conflict somebody else has redeemed it.
         let first = self.commit(change, None).await? == Commit::Done;
         Ok((first && now < known.value.until).then_some((tenant, known.value)))

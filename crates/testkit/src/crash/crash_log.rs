@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryQuery, Kind, Mailbox, MailboxKey, NewDelivery, PayloadId, Put, Record, Store,
+    Change, Delivery, DeliveryQuery, Kind, Mailbox, MailboxKey, NewDelivery, PayloadId, Put, Record, Store,
 };
 use countersign_wire::timestamp::Timestamp;
 
@@ -168,26 +168,24 @@ impl StoredChanges {
         found
     }
 
-    /// What is due, by id; panics if there is more than `max_count`.
-    async fn due(&self, store: &dyn Store, max_count: usize) -> BTreeMap<u64, Vec<Timestamp>> {
+    /// What is due, by id; panics if there is more than `max_count`. Puts back what it claims, for the next check.
+    async fn due(&self, store: &dyn Store, max_count: usize) -> BTreeMap<u64, Timestamp> {
         let limit = u32::try_from(max_count + 1).expect("a small number");
-        let (list, _) = store.due(limit).await.expect("what is due");
-        let mut by_id = BTreeMap::<u64, Vec<Timestamp>>::new();
+        let (list, _) = store.claim_due(limit).await.expect("what is due");
+        let mut back = Change::new(tenant());
+        back.due = list.iter().map(|due| (due.at, due.key.clone())).collect();
+        store.commit(back).await.expect("what is due is due again");
+        let mut by_id = BTreeMap::new();
         for due in list.iter().filter(|due| id_of(&due.key) >= self.first) {
             assert_eq!(due.tenant, tenant(), "there is only one tenant");
-            by_id.entry(id_of(&due.key)).or_default().push(due.at);
+            by_id.insert(id_of(&due.key), due.at);
         }
         assert!(by_id.len() <= max_count, "more is due than was ever written");
         by_id
     }
 
     /// The number of a change whose parts are all there and unchanged; `None` if no part is there.
-    fn number_if_complete(
-        &self,
-        id: u64,
-        payload: Option<&Bytes>,
-        due: Option<&Vec<Timestamp>>,
-    ) -> Option<u64> {
+    fn number_if_complete(&self, id: u64, payload: Option<&Bytes>, due: Option<&Timestamp>) -> Option<u64> {
         let written = change(id);
         let record = self.records.get(&id);
         let deliveries = self.deliveries.get(&id);
@@ -203,7 +201,7 @@ impl StoredChanges {
         let new = Record { key: key.clone(), version: 1, content: content.clone() };
         assert!(*record == new, "the record of change {id} is not what was written");
         assert!(*payload == written.payloads[0].1, "the payload of change {id} is not what was written");
-        assert_eq!(due[..], [written.due[0].0], "when change {id} is due");
+        assert_eq!(*due, written.due[0].0, "when change {id} is due");
         let [(mailbox, delivery)] = &deliveries[..] else {
             panic!("change {id} was delivered more than once: {deliveries:?}");
         };

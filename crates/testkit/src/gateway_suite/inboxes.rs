@@ -4,7 +4,7 @@ use countersign_core::use_cases::{
     acknowledge::Acknowledger,
     inbox::{List, Position},
 };
-use countersign_wire::id::RequestId;
+use countersign_wire::{exchange::State, id::RequestId};
 
 use super::{
     cases,
@@ -24,6 +24,7 @@ cases! {
     a_hidden_request_can_still_be_decided,
     an_acknowledged_request_stays_in_the_inbox_and_is_not_pushed_again,
     what_expires_moves_to_the_expired_list,
+    reading_the_expired_list_expires_only_a_page_of_them_itself,
     an_expired_request_can_be_hidden_from_its_list,
     a_hidden_request_stays_hidden_when_it_expires_and_is_not_pushed,
     what_an_approver_acknowledged_is_shown_to_the_enforcer,
@@ -183,6 +184,31 @@ async fn what_expires_moves_to_the_expired_list(harness: Box<dyn StoreHarness>) 
     expired.sort();
     assert_eq!(expired, ["own", "shared"]);
     assert_eq!(world.expired("bob").await, ["shared"]);
+}
+
+async fn reading_the_expired_list_expires_only_a_page_of_them_itself(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    for index in 0..150 {
+        world.submit(&request(&format!("own-{index:03}")).to("ada")).await.unwrap();
+        world.submit(&request(&format!("shared-{index:03}"))).await.unwrap();
+    }
+    world.at_minute(10).await;
+    let ada = approver("ada");
+    let read = async || {
+        world.gateway.expire_overdue(&world.tenant, &ada).await.unwrap();
+        world
+            .gateway
+            .inbox(&world.tenant, &ada, List::Expired, Position::default(), 1_000)
+            .await
+            .unwrap()
+            .items
+    };
+    assert_eq!(read().await.len(), 200, "the rest is left to the sweeper");
+    for item in read().await {
+        assert_eq!(world.status(item.request_id.as_str()).await.unwrap().state, State::Expired);
+    }
+    assert_eq!(read().await.len(), 300);
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 0, "they are due again when they are buried");
 }
 
 async fn an_expired_request_can_be_hidden_from_its_list(harness: Box<dyn StoreHarness>) {

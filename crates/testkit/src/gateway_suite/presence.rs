@@ -171,11 +171,6 @@ async fn an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later(
     seen(&world).await;
     world.harness.set_now(start().plus(Duration::from_secs(30 * 86_400 - 1))).await;
     seen(&world).await;
-    // As if the sweeper had deleted the first record between the read and the write: its entry is gone.
-    let key = countersign_core::store::Key::new(Kind::Presence, "robot");
-    let mut change = countersign_core::store::Change::new(world.tenant.clone());
-    change.no_longer_due.push((start().plus(Duration::from_hours(24 * 30)), key));
-    world.gateway.store().commit(change).await.unwrap();
     at_day(&world, 59).await;
     assert!(is_known(&world).await);
     at_day(&world, 60).await;

@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use countersign_core::{
-    model::{idempotency::IdempotencyKey, viewer::Viewer},
-    store::{Change, Key, Kind, PayloadId, Put},
+    model::{credential::Role, idempotency::IdempotencyKey, viewer::Viewer},
+    store::{CLAIM, Change, Key, Kind, Mailbox, MailboxKey, PayloadId, Put},
     use_cases::{acknowledge::Acknowledger, prompt::PromptSubmission, submit::Submission},
 };
-use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
+use countersign_wire::{
+    ack::MessageAck,
+    id::{RequestId, TenantId},
+    mac::MacKey,
+    parse,
+    refresh::RefreshBody,
+};
 
 use super::{
     cases,
-    world::{World, approver, request, robot, status_of},
+    world::{World, approver, minutes, request, robot, status_of},
 };
 use crate::store_suite::{StoreHarness, start};
 
@@ -23,6 +29,11 @@ cases! {
     a_session_is_kept_for_thirty_days_after_its_last_event,
     no_body_outlives_what_it_belongs_to,
     one_record_that_cant_be_swept_does_not_block_the_others,
+    a_tenant_that_fails_does_not_stop_the_sweep_of_others,
+    an_exchange_is_due_once_whatever_happened_to_it,
+    a_due_time_that_is_too_early_is_replaced_by_the_right_one,
+    a_record_that_is_used_after_it_was_claimed_is_kept,
+    what_is_used_up_is_no_longer_due,
     sweeping_twice_does_nothing_more,
     everything_survives_a_restart,
 }
@@ -123,8 +134,96 @@ async fn one_record_that_cant_be_swept_does_not_block_the_others(harness: Box<dy
     world.submit(&request("r").to("ada")).await.unwrap();
     world.at_minute(60).await;
     world.gateway.sweep().await.unwrap();
-    assert_eq!(world.gateway.store().due(10).await.unwrap().0, [], "it is retried later, and not at once");
+    assert_eq!(
+        world.gateway.store().claim_due(10).await.unwrap().0,
+        [],
+        "it is retried later, and not at once"
+    );
     assert_eq!(world.expired("ada").await, ["r"]);
+}
+
+async fn a_tenant_that_fails_does_not_stop_the_sweep_of_others(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let recording = crate::recording_store::RecordingStore::new(world.harness.store());
+    world.gateway = super::world::gateway(recording.clone(), &world.doorbell, 1);
+    let tenants = ["acme", "broken", "zeta"].map(|name| name.parse::<TenantId>().unwrap());
+    for tenant in &tenants {
+        world.tenant = tenant.clone();
+        world.submit(&request("r")).await.unwrap();
+    }
+    world.at_minute(10).await;
+    recording.set_unreadable(Some(tenants[1].clone()));
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 2);
+    recording.set_unreadable(None);
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 0, "it is claimed");
+    world.harness.set_now(minutes(10).plus(CLAIM)).await;
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 1);
+    for tenant in tenants {
+        let expired = MailboxKey { tenant, mailbox: Mailbox::ExpiredShared };
+        assert_eq!(world.gateway.store().heads(&[expired]).await.unwrap(), [1]);
+    }
+}
+
+async fn an_exchange_is_due_once_whatever_happened_to_it(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let ids = ended(&world).await;
+    world.at_minute(10).await;
+    world.gateway.sweep().await.unwrap();
+    at_day(&world, 400).await;
+    let (due, _) = world.gateway.store().claim_due(100).await.unwrap();
+    let mut due: Vec<String> = due.into_iter().map(|due| due.key.id).collect();
+    due.sort();
+    let mut ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+    ids.sort();
+    assert_eq!(due, ids);
+}
+
+async fn a_due_time_that_is_too_early_is_replaced_by_the_right_one(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    world.submit(&request("r")).await.unwrap();
+    let mut early = Change::new(world.tenant.clone());
+    early.due.push((start(), Key::new(Kind::Exchange, "r")));
+    world.gateway.store().commit(early).await.unwrap();
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 1);
+    world.at_minute(9).await;
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 0, "not again before its time");
+    world.at_minute(10).await;
+    assert_eq!(world.gateway.sweep().await.unwrap().processed, 1);
+    let expired = MailboxKey { tenant: world.tenant.clone(), mailbox: Mailbox::ExpiredShared };
+    assert_eq!(world.gateway.store().heads(&[expired]).await.unwrap(), [1]);
+}
+
+async fn a_record_that_is_used_after_it_was_claimed_is_kept(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let report = async |state: &str| {
+        let event = format!(
+            r#"{{"sessionId":"s","eventType":"session.status","state":"{state}","updatedAt":"2026-11-15T12:00:00Z"}}"#
+        );
+        let event = parse(event.as_bytes()).unwrap();
+        world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
+    };
+    let known =
+        async || world.gateway.session(&world.tenant, Viewer::Operator, &"s".parse().unwrap()).await.is_ok();
+    report("idle").await;
+    at_day(&world, 30).await;
+    // Another node claims the session and its event, and stops.
+    assert_eq!(world.gateway.store().claim_due(10).await.unwrap().0.len(), 2);
+    report("editing").await;
+    at_day(&world, 31).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(known().await);
+    at_day(&world, 61).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(!known().await);
+}
+
+async fn what_is_used_up_is_no_longer_due(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (mac_key, gateway) = (MacKey::new([7; 32]), &world.gateway);
+    let made = gateway.create_ticket(&world.tenant, Role::Approver(None), "ada".to_owned(), &mac_key).await;
+    assert!(gateway.redeem_ticket(&made.unwrap().0, &mac_key).await.unwrap().is_some());
+    at_day(&world, 1).await;
+    assert_eq!(world.gateway.store().claim_due(10).await.unwrap().0, []);
 }
 
 async fn an_id_stays_reserved_for_ninety_days_after_the_end(harness: Box<dyn StoreHarness>) {

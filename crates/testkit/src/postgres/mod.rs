@@ -5,11 +5,15 @@ mod programs;
 mod server;
 mod template;
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::{
+    fs::{self, Permissions},
+    net::{Ipv4Addr, TcpListener},
+    os::unix::fs::PermissionsExt as _,
+};
 
 use tempfile::TempDir;
 
-use programs::Programs;
+use programs::{Programs, output};
 use server::{NotStarted, Server};
 
 /// How many ports to try: another process may take a free port before the server binds it.
@@ -33,6 +37,29 @@ impl Postgres {
     pub fn start() -> Self {
         let programs = Programs::find();
         let folder = template::copy(&programs);
+        Self::start_in(programs, folder)
+    }
+
+    /// Starts a standby of this server from a copy of its data. It is synchronous once the server's
+    /// `synchronous_standby_names` is `*`.
+    ///
+    /// # Panics
+    ///
+    /// Where the data can't be copied, or the standby does not start.
+    #[must_use]
+    pub fn start_standby(&self) -> Self {
+        let programs = Programs::find();
+        let folder = template::temporary_folder();
+        // PostgreSQL refuses a folder that others may read.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).expect("our own folder");
+        programs.hand_over(folder.path());
+        let mut copy = programs.command("pg_basebackup", folder.path());
+        copy.args(["-d", &self.url(), "--checkpoint=fast", "--write-recovery-conf", "-D"]).arg(folder.path());
+        output(&mut copy);
+        Self::start_in(programs, folder)
+    }
+
+    fn start_in(programs: Programs, folder: TempDir) -> Self {
         let mut last_log = String::new();
         for _ in 0..PORTS_TO_TRY {
             let port = free_port();

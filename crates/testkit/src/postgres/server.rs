@@ -55,7 +55,8 @@ impl Server {
         while let Ok(line) = log.recv_timeout(START_TIMEOUT) {
             log_so_far.push_str(&line);
             log_so_far.push('\n');
-            if line.ends_with("database system is ready to accept connections") {
+            // A standby is ready for "read-only connections".
+            if line.contains("database system is ready to accept") {
                 return Ok(server);
             }
         }

@@ -62,6 +62,6 @@ fn cache() -> PathBuf {
     )
 }
 
-fn temporary_folder() -> TempDir {
+pub(super) fn temporary_folder() -> TempDir {
     tempfile::Builder::new().prefix("countersign-postgres-").tempdir().expect("a temporary folder")
 }

@@ -73,7 +73,7 @@ async fn a_failing_change_does_not_disturb_its_neighbours(harness: Box<dyn Store
     let delivered = read(&store, all_of(&ann)).await;
     assert!(delivered.iter().map(|delivery| delivery.number).eq(1..=count as u64));
     assert!(delivered.iter().all(|delivery| delivery.msg_id.as_str().parse::<u64>().unwrap() % 3 == 2));
-    assert_eq!(due(&store, 1000).await.len(), count);
+    assert_eq!(claim(&store, 1000).await.len(), count);
 }
 
 async fn of_many_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {

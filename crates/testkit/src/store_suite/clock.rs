@@ -36,7 +36,7 @@ async fn every_result_has_the_stores_time(harness: Box<dyn StoreHarness>) {
         assert_eq!(store.now().await, Ok(now));
         assert_eq!(store.load(&tenant(), slice::from_ref(&ours)).await.unwrap().now, now);
         assert_eq!(store.deliveries(&tenant(), all_of(&inbox("ann"))).await.unwrap().now, now);
-        assert_eq!(store.due(1).await.unwrap().1, now);
+        assert_eq!(store.claim_due(1).await.unwrap().1, now);
         assert_eq!(commit_ok(&store, change()).await.0, now);
         assert_eq!(commit_ok(&store, change().put(&ours, "x")).await.0, now);
         assert_eq!(commit_conflict(&store, change().if_absent(&ours)).await.1, now);
@@ -51,7 +51,7 @@ async fn the_clock_is_exact_to_the_microsecond(harness: Box<dyn StoreHarness>) {
         commit_ok(&store, change().deliver(delivery(&ann, "m", &ours)).due_at(now, &ours)).await;
     assert_eq!(committed_at, now);
     assert_eq!(read(&store, all_of(&ann)).await[0].at, now);
-    assert_eq!(due(&store, 10).await, [(now, ours)]);
+    assert_eq!(claim(&store, 10).await, [(now, ours)]);
 }
 
 async fn two_handles_share_the_clock(harness: Box<dyn StoreHarness>) {

@@ -159,9 +159,10 @@ pub(super) trait ChangeBuilder: Sized {
         self
     }
 
+    /// Of a delivery about the exchange `ours`, as most of the suite are.
     fn mark(mut self, mailbox: &Mailbox, number: u64, reader: &str, kind: MarkKind) -> Self {
-        let reader = approver(reader);
-        self.change().marks.push(Mark { mailbox: mailbox.clone(), number, reader, kind });
+        let (subject, reader) = (exchange("ours"), approver(reader));
+        self.change().marks.push(Mark { mailbox: mailbox.clone(), number, subject, reader, kind });
         self
     }
 
@@ -170,8 +171,8 @@ pub(super) trait ChangeBuilder: Sized {
         self
     }
 
-    fn no_longer_due_at(mut self, at: Timestamp, key: &Key) -> Self {
-        self.change().no_longer_due.push((at, key.clone()));
+    fn no_longer_due(mut self, key: &Key) -> Self {
+        self.change().no_longer_due.push(key.clone());
         self
     }
 }
@@ -240,9 +241,9 @@ pub(super) async fn head(store: &Handle, mailbox: &Mailbox) -> u64 {
     heads.expect("the store answers")[0]
 }
 
-/// What is due in all tenants, without the tenant ids.
-pub(super) async fn due(store: &Handle, limit: u32) -> Vec<(Timestamp, Key)> {
-    let (due, _) = store.due(limit).await.expect("the store answers");
+/// Claims what is due in all tenants; without the tenant ids.
+pub(super) async fn claim(store: &Handle, limit: u32) -> Vec<(Timestamp, Key)> {
+    let (due, _) = store.claim_due(limit).await.expect("the store answers");
     due.into_iter().map(|due| (due.at, due.key)).collect()
 }
 

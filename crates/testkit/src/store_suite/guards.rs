@@ -140,7 +140,7 @@ async fn a_failing_guard_writes_nothing_at_all(harness: Box<dyn StoreHarness>) {
         .drop_payload(body);
     conflicting = conflicting.remove(one(&ann, 1)).remove(by_subject(&there, &[]));
     conflicting = conflicting.deliver(delivery(&ann, "new", &new)).mark(&ann, 1, "ann", MarkKind::Hidden);
-    conflicting = conflicting.due_at(start(), &new).no_longer_due_at(start(), &there);
+    conflicting = conflicting.due_at(start(), &new).no_longer_due(&there);
     conflicting.audit.push(AuditRow { subject: new.clone(), event: "{}".into() });
     commit_conflict(&store, conflicting).await;
 
@@ -151,7 +151,7 @@ async fn a_failing_guard_writes_nothing_at_all(harness: Box<dyn StoreHarness>) {
     assert!(payload(&store, large_body).await.is_none(), "a large payload");
     assert_eq!(numbers(&store, unmarked(&ann, "ann", MarkKind::Hidden)).await, [1]);
     assert_eq!(head(&store, &ann).await, 1);
-    assert_eq!(due(&store, 10).await, [(start(), there.clone())]);
+    assert_eq!(claim(&store, 10).await, [(start(), there.clone())]);
     let (_, next) = commit_ok(&store, change().deliver(delivery(&ann, "next", &there))).await;
     assert_eq!(next, [2], "a conflicting change takes no number");
 }
@@ -169,7 +169,7 @@ async fn a_failing_last_guard_writes_nothing_at_all(harness: Box<dyn StoreHarnes
     assert_eq!(load(&store, &there).await, Some(record(&there, 1, "x")));
     assert_eq!(load(&store, &new).await, None);
     assert_eq!(head(&store, &ann).await, 0);
-    assert_eq!(due(&store, 10).await, []);
+    assert_eq!(claim(&store, 10).await, []);
 }
 
 async fn a_conflict_returns_the_record_of_every_keyed_guard_in_order(harness: Box<dyn StoreHarness>) {

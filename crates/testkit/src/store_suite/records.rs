@@ -92,7 +92,7 @@ async fn deleting_a_record_leaves_its_deliveries(harness: Box<dyn StoreHarness>)
     commit_ok(&store, written).await;
     commit_ok(&store, change().delete(&ours)).await;
     assert_eq!(numbers(&store, all_of(&ann)).await, [1]);
-    assert_eq!(due(&store, 10).await, [(start(), ours)]);
+    assert_eq!(claim(&store, 10).await, [(start(), ours)]);
 }
 
 async fn records_of_the_same_id_and_another_kind_are_distinct(harness: Box<dyn StoreHarness>) {
@@ -166,7 +166,7 @@ async fn a_change_of_everything_commits_all_of_it(harness: Box<dyn StoreHarness>
     everything =
         everything.put(&new, "new").delete(&old).add_payload(new_body, "new body").drop_payload(old_body);
     everything = everything.remove(one(&ann, 1)).deliver(delivery(&ann, "new", &new));
-    everything = everything.due_at(start(), &new).no_longer_due_at(start(), &old);
+    everything = everything.due_at(start(), &new).no_longer_due(&old);
     everything.audit.push(AuditRow { subject: new.clone(), event: r#"{"did":"all"}"#.into() });
     assert_eq!(commit_ok(&store, everything).await, (start(), vec![2]));
 
@@ -175,5 +175,5 @@ async fn a_change_of_everything_commits_all_of_it(harness: Box<dyn StoreHarness>
     assert_eq!(payload(&store, old_body).await, None);
     assert_eq!(payload(&store, new_body).await, Some("new body".into()));
     assert_eq!(numbers(&store, all_of(&ann)).await, [2]);
-    assert_eq!(due(&store, 10).await, [(start(), new)]);
+    assert_eq!(claim(&store, 10).await, [(start(), new)]);
 }

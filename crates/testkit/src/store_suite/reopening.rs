@@ -95,21 +95,21 @@ async fn what_is_due_survives(mut harness: Box<dyn StoreHarness>) {
     commit_ok(&harness.store(), change().due_at(later(5), &ours).due_at(later(1), &other)).await;
     harness.reopen().await;
     harness.set_now(later(5)).await;
-    assert_eq!(due(&harness.store(), 10).await, [(later(1), other), (later(5), ours)]);
+    assert_eq!(claim(&harness.store(), 10).await, [(later(1), other), (later(5), ours)]);
 }
 
 async fn what_was_deleted_stays_deleted(mut harness: Box<dyn StoreHarness>) {
     let (ours, ann, body) = (exchange("ours"), inbox("ann"), PayloadId(1));
     let written = change().put(&ours, "x").add_payload(body, bytes_of(2 << 20)).due_at(start(), &ours);
     commit_ok(&harness.store(), written.deliver(delivery(&ann, "m", &ours))).await;
-    let forgotten = change().delete(&ours).drop_payload(body).no_longer_due_at(start(), &ours);
+    let forgotten = change().delete(&ours).drop_payload(body).no_longer_due(&ours);
     commit_ok(&harness.store(), forgotten.remove(one(&ann, 1))).await;
     harness.reopen().await;
     let store = harness.store();
     assert_eq!(load(&store, &ours).await, None);
     assert!(payload(&store, body).await.is_none());
     assert_eq!(numbers(&store, all_of(&ann)).await, NO_NUMBERS);
-    assert_eq!(due(&store, 10).await, []);
+    assert_eq!(claim(&store, 10).await, []);
     commit_ok(&store, change().if_absent(&ours)).await;
 }
 

@@ -1,5 +1,0 @@
-SELECT at, tenant, kind, id
-FROM due
-WHERE at <= ?1
-ORDER BY at, tenant, kind, id
-LIMIT ?2
