@@ -236,8 +236,8 @@ mod tests {
         Connector::new(&Options { allow_plain, ..Options::new(url) }).err()
     }
 
-    #[test]
-    fn another_machine_without_tls_is_refused_unless_the_operator_allows_it() {
+    #[tokio::test]
+    async fn another_machine_without_tls_is_refused_unless_the_operator_allows_it() {
         for (url, position) in [
             ("host=db.example user=c", 1),
             ("host=192.0.2.1", 1),
@@ -268,8 +268,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn this_machine_needs_no_tls() {
+    #[tokio::test]
+    async fn this_machine_needs_no_tls() {
         for url in [
             "host=127.0.0.1 user=c",
             "host=127.1.2.3 sslmode=disable",
@@ -289,8 +289,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn tls_is_what_root_certificates_give_and_nothing_else() {
+    #[tokio::test]
+    async fn tls_is_what_root_certificates_give_and_nothing_else() {
         for url in ["host=db.example sslmode=require", "host=127.0.0.1 sslmode=require"] {
             for allow_plain in [false, true] {
                 assert!(matches!(refused(url, allow_plain), Some(OpenError::NoRootCertificates)), "{url}");
@@ -302,8 +302,8 @@ mod tests {
         check_encryption(&with.url.parse().unwrap(), &with).unwrap();
     }
 
-    #[test]
-    fn the_refusal_says_what_to_do_and_repeats_no_password() {
+    #[tokio::test]
+    async fn the_refusal_says_what_to_do_and_repeats_no_password() {
         let said = refused("postgres://c:hunter2@db.example/c", false).unwrap().to_string();
         assert!(["root_certificates", "allow_plain = true"].iter().all(|part| said.contains(part)), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
