@@ -6,11 +6,14 @@
 //! |---|---|
 //! | private keys, fingerprints | [`keys`] |
 //! | encryption from one end to the other | [`seal`] |
+//! | who one is, kept in a folder: credential, keys, pins | [`profile`] |
 
 #![warn(missing_docs)]
 
+mod json;
 mod random;
 
 pub mod keys;
 
+pub mod profile;
 pub mod seal;
