@@ -3,10 +3,12 @@
 use std::fmt;
 
 use countersign_wire::{
-    base64url,
+    Error, FromJson, base64url,
     keys::{AgreementKey, KeyBundle, SigningKey},
 };
 use hpke::{Deserializable as _, Kem as _, Serializable as _, kem::X25519HkdfSha256};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
@@ -130,6 +132,19 @@ impl fmt::Display for Fingerprint {
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.short())
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+        writer.collect_str(self)
+    }
+}
+
+impl FromJson<'_> for Fingerprint {
+    fn from_json(value: &RawValue) -> Result<Self, Error> {
+        let text = String::from_json(value)?;
+        Self::parse(&text).ok_or_else(|| Error::breaks("", "is not 32 bytes in base64url without padding"))
     }
 }
 

@@ -7,12 +7,15 @@
 //! | private keys, fingerprints | [`keys`] |
 //! | encryption from one end to the other | [`seal`] |
 //! | what pairing compares, proves and signs | [`pairing`] |
+//! | who one is, kept in a folder: credential, keys, pins | [`profile`] |
 
 #![warn(missing_docs)]
 
+mod json;
 mod random;
 
 pub mod keys;
 
 pub mod pairing;
+pub mod profile;
 pub mod seal;
