@@ -6,6 +6,7 @@ use countersign_wire::{
     Error, FromJson, base64url,
     keys::{AgreementKey, KeyBundle, SigningKey},
 };
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use hpke::{Deserializable as _, Kem as _, Serializable as _, kem::X25519HkdfSha256};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -26,7 +27,7 @@ impl DeviceKeys {
     /// The number of bytes that [`DeviceKeys::to_secret`] returns.
     pub const SECRET_BYTES: usize = 64;
 
-    /// New keys.
+    /// New keys from the system's randomness.
     pub fn generate() -> Result<Self, NoRandomness> {
         loop {
             let secret = random::secret::<{ Self::SECRET_BYTES }>()?;
@@ -74,6 +75,17 @@ impl DeviceKeys {
         Fingerprint::of(&self.bundle)
     }
 
+    /// An opaque reference to a repository: always the same for these keys, and meaningless to others.
+    pub(crate) fn repo_ref(&self, name: &str) -> String {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.signing_seed.as_slice()) else {
+            unreachable!("HMAC takes a key of any length")
+        };
+        mac.update(b"countersign repoRef v1\0");
+        mac.update(name.as_bytes());
+        let digest: [u8; 32] = mac.finalize().into_bytes().into();
+        format!("repo:{}", base64url::encode(&digest[..16]))
+    }
+
     /// The private half of the agreement key.
     pub(crate) fn agreement_secret(&self) -> &[u8; 32] {
         &self.agreement_secret
@@ -106,7 +118,7 @@ impl Fingerprint {
         base64url::decode(text).map(Self)
     }
 
-    /// The 32 bytes.
+    /// The digest, for comparisons by programs.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -6,16 +6,32 @@
 //! |---|---|
 //! | private keys, fingerprints | [`keys`] |
 //! | encryption from one end to the other | [`seal`] |
+//! | calls to a gateway | [`http`] |
+//! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
+//! | the two ends | [`enforcer`], [`approver`] |
+//! | which decisions were used | [`journal`] |
 //! | what pairing compares, proves and signs | [`pairing`] |
 //! | who one is, kept in a folder: credential, keys, pins | [`profile`] |
 
 #![warn(missing_docs)]
 
+pub mod clock;
 mod json;
 mod random;
 
 pub mod keys;
 
+pub mod http;
+pub mod journal;
+
 pub mod pairing;
 pub mod profile;
 pub mod seal;
+
+pub mod request;
+
+pub mod reply;
+
+pub mod enforcer;
+
+pub mod approver;

@@ -47,13 +47,13 @@ pub enum PairingError {
 /// What both ends must agree on: who pairs with whom, with which keys, in which run.
 #[derive(Debug, Clone, Copy)]
 pub struct Transcript<'a> {
-    /// The enforcer's id.
+    /// Who asks, by its id at the gateway.
     pub enforcer_id: &'a str,
-    /// The enforcer's keys.
+    /// Who asks, by its keys; a proof in it is ignored.
     pub enforcer: &'a KeyBundle,
-    /// The approver's id.
+    /// Who answers, by their id at the gateway.
     pub approver_id: &'a str,
-    /// The approver's keys.
+    /// Who answers, by their keys; the proof in it is what is checked.
     pub approver: &'a KeyBundle,
     /// The gateway's nonce of this pairing.
     pub nonce: &'a str,

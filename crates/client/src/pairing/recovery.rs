@@ -24,7 +24,7 @@ pub struct RecoveryCode(Zeroizing<[u8; 16]>);
 pub struct NotARecoveryCode;
 
 impl RecoveryCode {
-    /// A new code.
+    /// A new code, to be shown once.
     pub fn generate() -> Result<Self, NoRandomness> {
         random::secret().map(Self)
     }

@@ -44,7 +44,7 @@ pub struct Statement {
     enforcer_id: String,
     /// Unique, so that a statement is taken once.
     id: String,
-    /// RFC 3339.
+    /// When it was signed, by the signer's clock, in RFC 3339.
     issued_at: String,
     /// The approver who signs.
     by: String,
@@ -80,7 +80,7 @@ pub const MAX_VOUCH: std::time::Duration = std::time::Duration::from_hours(365 *
 pub struct Issue<'a> {
     /// The enforcer that it is for.
     pub enforcer_id: &'a str,
-    /// A unique id.
+    /// Unique among the statements of this signer.
     pub id: &'a str,
     /// The approver who signs.
     pub by: &'a str,
@@ -106,14 +106,14 @@ impl Claim {
         }
     }
 
-    /// Revokes a device.
+    /// Revokes a device, for good.
     pub fn revoke(fingerprint: Fingerprint) -> Self {
         Self::Revoke { fingerprint: fingerprint.to_string() }
     }
 }
 
 impl Statement {
-    /// Signs a claim.
+    /// Signs a claim with the keys of a device that the enforcer has pinned.
     pub fn sign(keys: &DeviceKeys, issue: Issue<'_>, claim: Claim) -> Result<Self, StatementError> {
         let mut statement = Self {
             v: 1,

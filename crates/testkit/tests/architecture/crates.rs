@@ -7,7 +7,7 @@ use serde_json::Value;
 /// What each crate may depend on, and what its tests may use besides.
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("wire", &[], &[]),
-    ("client", &["wire"], &["server", "testkit"]),
+    ("client", &["wire"], &["core", "server", "testkit"]),
     ("core", &["wire"], &[]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),
     ("store-postgres", &["core", "wire"], &["testkit"]),

@@ -1,0 +1,311 @@
+//! Calls to a gateway over HTTP: bounded in time and size, retried under the same ids.
+
+use std::time::Duration;
+
+use countersign_wire::{RawObject, envelope::Envelope, failure::Failure};
+use reqwest::{
+    Method, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+};
+use serde::Deserialize;
+use tokio::time::{Instant, sleep, timeout_at};
+use zeroize::Zeroizing;
+
+use crate::random;
+
+/// An answer must arrive within this time, apart from a wait, which says how long it is held.
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The largest answer that is read: four snapshots of 7 MB and what is around them.
+const MAX_ANSWER: usize = 32 << 20;
+
+/// The first pause before a retry, and the longest.
+const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// Why a call has no usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// No answer arrived: whether the gateway has taken the call is not known.
+    #[error("the gateway at {gateway} can't be reached: {reason}")]
+    Unreachable {
+        /// The URL that was called, for the message.
+        gateway: String,
+        /// What the network said.
+        reason: String,
+    },
+    /// The gateway refused, and has done nothing.
+    #[error("the gateway refused: {code} ({status})")]
+    Refused {
+        /// The HTTP status, which decides with `code` what it is.
+        status: u16,
+        /// The code of the error, `PROTO_ERR_…`; empty if the answer has none.
+        code: String,
+        /// Whether the same call can succeed later.
+        retryable: bool,
+        /// When to come back, if the gateway said so.
+        retry_after: Option<Duration>,
+    },
+    /// The answer is not one of the protocol.
+    #[error("the gateway answered something that is not understood")]
+    NotUnderstood,
+}
+
+impl CallError {
+    /// Whether the same call can succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { retryable, .. } => *retryable,
+            Self::NotUnderstood => false,
+        }
+    }
+
+    /// Whether it is this failure.
+    pub fn is(&self, failure: Failure) -> bool {
+        matches!(self, Self::Refused { status, code, .. } if *status == failure.status() && code == failure.code())
+    }
+}
+
+/// One call. Repeating it is safe: the ids in its body make it idempotent.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) body: Option<String>,
+    /// How long the gateway may hold it before it answers.
+    pub(crate) held_for: Duration,
+}
+
+impl Call {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self { method: Method::GET, path: path.into(), body: None, held_for: Duration::ZERO }
+    }
+
+    pub(crate) fn post(path: impl Into<String>, body: String) -> Self {
+        Self { method: Method::POST, path: path.into(), body: Some(body), held_for: Duration::ZERO }
+    }
+
+    pub(crate) fn held_for(self, held_for: Duration) -> Self {
+        Self { held_for, ..self }
+    }
+}
+
+/// An answer with a status of success.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The header `Proto-Exchange-State` of a wait that ended without a decision.
+    pub(crate) exchange_state: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The envelope in the body.
+    pub(crate) fn envelope(&self) -> Result<Envelope<'_>, CallError> {
+        let envelope = countersign_wire::parse::<Envelope<'_>>(&self.body);
+        envelope.map(countersign_wire::Verbatim::into_view).map_err(|_| CallError::NotUnderstood)
+    }
+
+    /// The object in the body, as a type of the wire.
+    pub(crate) fn object<'a, T: countersign_wire::FromJson<'a>>(&'a self) -> Result<T, CallError> {
+        let object = countersign_wire::parse::<T>(&self.body);
+        object.map(countersign_wire::Verbatim::into_view).map_err(|_| CallError::NotUnderstood)
+    }
+}
+
+/// A path segment, percent-encoded: ids may contain anything.
+pub(crate) fn segment(id: &str) -> String {
+    let mut encoded = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => encoded.push(char::from(byte)),
+            // A dot too: a segment of one or two dots has a meaning of its own.
+            _ => {
+                const HEX: &[u8; 16] = b"0123456789ABCDEF";
+                encoded.push('%');
+                encoded.push(char::from(HEX[usize::from(byte >> 4)]));
+                encoded.push(char::from(HEX[usize::from(byte & 15)]));
+            }
+        }
+    }
+    encoded
+}
+
+/// A gateway and the credential that is used with it.
+#[derive(Clone)]
+pub struct Http {
+    client: reqwest::Client,
+    gateway: String,
+    authorization: Option<HeaderValue>,
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Http({})", self.gateway)
+    }
+}
+
+impl Http {
+    /// `gateway` must be an `https` URL, or `http` on this machine: a credential is never sent in the clear over a network.
+    /// Redirects are not followed, for the same reason.
+    pub fn new(gateway: &str, credential: Option<&str>) -> Result<Self, CallError> {
+        let unreachable =
+            |reason: &str| CallError::Unreachable { gateway: gateway.to_owned(), reason: reason.to_owned() };
+        let url: reqwest::Url = gateway.parse().map_err(|_| unreachable("this is not a URL"))?;
+        let is_local = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
+        if url.scheme() != "https" && !(url.scheme() == "http" && is_local) {
+            return Err(unreachable("only https, or http on this machine, keeps the credential secret"));
+        }
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(5))
+            .build()
+            .map_err(|error| unreachable(&error.to_string()))?;
+        let authorization = credential.map(|credential| {
+            let text = Zeroizing::new(format!("Bearer {credential}"));
+            let mut value =
+                HeaderValue::from_str(&text).map_err(|_| unreachable("the credential is broken"))?;
+            value.set_sensitive(true);
+            Ok(value)
+        });
+        let authorization = authorization.transpose()?;
+        Ok(Self { client, gateway: gateway.trim_end_matches('/').to_owned(), authorization })
+    }
+
+    /// The gateway's URL, without a slash at its end.
+    pub fn gateway(&self) -> &str {
+        &self.gateway
+    }
+
+    /// Calls once; who retries uses [`Http::send_until`].
+    pub(crate) async fn send(&self, call: &Call) -> Result<Answer, CallError> {
+        let unreachable = |error: reqwest::Error| CallError::Unreachable {
+            gateway: self.gateway.clone(),
+            reason: reason(&error),
+        };
+        let mut request = self
+            .client
+            .request(call.method.clone(), format!("{}{}", self.gateway, call.path))
+            .timeout(CALL_TIMEOUT + call.held_for);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        if let Some(body) = &call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        let mut response = request.send().await.map_err(unreachable)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            if body.len() + chunk.len() > MAX_ANSWER {
+                return Err(CallError::NotUnderstood);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if !status.is_success() {
+            return Err(refused(status, &headers, &body));
+        }
+        let state = headers.get("proto-exchange-state").and_then(|state| state.to_str().ok());
+        Ok(Answer { status: status.as_u16(), exchange_state: state.map(str::to_owned), body })
+    }
+
+    /// Calls until there is an answer that is final, or the deadline has passed. The last error is returned then.
+    pub(crate) async fn send_until(&self, call: &Call, deadline: Instant) -> Result<Answer, CallError> {
+        let mut delay = RETRY_DELAY.0;
+        loop {
+            let error = match timeout_at(deadline, self.send(call)).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(error)) if error.is_retryable() => error,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    let reason = "no answer in time".to_owned();
+                    return Err(CallError::Unreachable { gateway: self.gateway.clone(), reason });
+                }
+            };
+            let asked_for = match &error {
+                CallError::Refused { retry_after: Some(after), .. } => *after,
+                _ => Duration::ZERO,
+            };
+            let pause = asked_for.max(jittered(delay));
+            if Instant::now() + pause >= deadline {
+                return Err(error);
+            }
+            tracing::debug!(%error, ?pause, "a call will be retried");
+            sleep(pause).await;
+            delay = RETRY_DELAY.1.min(delay * 2);
+        }
+    }
+}
+
+/// Half to all of it, so that many clients do not come back at the same moment.
+fn jittered(delay: Duration) -> Duration {
+    let [byte] = random::bytes().unwrap_or([128]);
+    delay / 2 + delay / 2 * u32::from(byte) / 256
+}
+
+/// The innermost cause: "connection refused" says more than "error sending request".
+fn reason(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    if error.is_timeout() { "no answer in time".to_owned() } else { cause.to_string() }
+}
+
+/// An error in either form: an envelope, or the bare object.
+fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallError {
+    #[derive(Deserialize)]
+    struct Bare {
+        code: String,
+        retryable: bool,
+    }
+    #[derive(Deserialize)]
+    struct Wrapped {
+        body: Bare,
+    }
+    let error: Option<Bare> = RawObject::parse(body).ok().and_then(|object| {
+        let text = object.as_str();
+        let wrapped: Option<Wrapped> = serde_json::from_str(text).ok();
+        wrapped.map(|wrapped| wrapped.body).or_else(|| serde_json::from_str(text).ok())
+    });
+    let seconds = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
+    // A proxy's own error has no code of ours.
+    let retryable = error.as_ref().map_or(status.is_server_error(), |error| error.retryable);
+    CallError::Refused {
+        status: status.as_u16(),
+        code: error.map(|error| error.code).unwrap_or_default(),
+        retryable,
+        retry_after: seconds.map(|seconds: u64| Duration::from_secs(seconds.min(60))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_never_sent_in_the_clear() {
+        for gateway in [
+            "http://gw.example",
+            "ftp://gw",
+            "gw.example",
+            "http://127.0.0.1.evil.example",
+            "http://10.0.0.1",
+        ] {
+            assert!(Http::new(gateway, Some("csk_x")).is_err(), "{gateway}");
+        }
+        for gateway in
+            ["https://gw.example", "http://127.0.0.1:8080/", "http://localhost:1", "http://[::1]:1"]
+        {
+            let http = Http::new(gateway, Some("csk_secret")).unwrap();
+            assert!(!format!("{http:?}").contains("csk_secret") && !http.gateway().ends_with('/'));
+        }
+    }
+
+    #[test]
+    fn ids_can_not_leave_their_segment() {
+        assert_eq!(segment("a/b?c#d ü"), "a%2Fb%3Fc%23d%20%C3%BC");
+        assert_eq!((segment(".."), segment("a-b_c~1")), ("%2E%2E".to_owned(), "a-b_c~1".to_owned()));
+    }
+}

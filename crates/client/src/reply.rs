@@ -1,0 +1,242 @@
+//! A decision: made and signed by an approver; verified by the enforcer that asked. No I/O.
+
+use std::time::Duration;
+
+use countersign_wire::{
+    RawObject, Verbatim, base64url,
+    decision::{Decision, DecisionOutcome, Scope, SigAlg},
+    hash::HashAlg,
+    id::ApproverId,
+    timestamp::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    journal::{Journal, JournalError},
+    keys::{DeviceKeys, Fingerprint},
+    profile::{Party, Pins},
+    random::{self, NoRandomness},
+    request::{OpenedRequest, Request},
+    seal::{Context, Recipient, SealError, Sealed, seal},
+};
+
+/// How much the clocks of two ends may differ.
+const SKEW: Duration = Duration::from_mins(1);
+
+/// For how long a used nonce is remembered at least.
+const MIN_NONCE_MEMORY: Duration = Duration::from_mins(10);
+
+/// What a decision says beyond approve or reject. It is sealed to the enforcer, since the decision itself travels in the
+/// clear.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Words {
+    /// For the agent: why not, or what to mind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What was shown to the person, in their client's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// The requested action that was chosen, where the enforcer offered some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+}
+
+/// What an approver decides.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Whether what was asked for may be done.
+    pub outcome: DecisionOutcome,
+    /// What an approval covers.
+    pub scope: Scope,
+    /// Until when the enforcer may act on it.
+    pub valid_until: Timestamp,
+    /// What else there is to say.
+    pub words: Words,
+}
+
+/// Why a decision can't be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// The request has expired.
+    #[error("the request has expired")]
+    Expired,
+    /// The words can't be sealed.
+    #[error("the words can't be sealed: {0}")]
+    Seal(#[from] SealError),
+    /// It can't be signed.
+    #[error("the decision can't be signed: {0}")]
+    Sign(#[from] countersign_wire::Error),
+    /// Without randomness there is no decision.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+}
+
+/// The signed decision about an opened request, as JSON.
+pub fn decide(
+    request: &OpenedRequest,
+    choice: &Choice,
+    approver: &ApproverId,
+    keys: &DeviceKeys,
+    now: Timestamp,
+) -> Result<String, ChoiceError> {
+    if now >= request.expires_at {
+        return Err(ChoiceError::Expired);
+    }
+    let nonce = base64url::encode(&random::bytes::<16>()?);
+    let words = serde_json::to_vec(&choice.words).map_err(|_| SealError::Malformed)?;
+    let context =
+        hints_context(request.request_id.as_str(), &request.artifact_hash.to_string(), approver, &nonce);
+    let recipient = Recipient { id: request.enforcer.as_str(), bundle: request.asked_by.bundle() };
+    let hints = json!({ "sealed": seal(keys, &context, &words, &[recipient])? }).to_string();
+    let decision = Decision {
+        request_id: request.request_id.clone(),
+        artifact_hash_alg: HashAlg::Sha256,
+        artifact_hash: request.artifact_hash,
+        repo_ref: request.repo_ref.clone(),
+        decision: choice.outcome,
+        scope: choice.scope,
+        expires_at: choice.valid_until,
+        nonce,
+        sig_alg: SigAlg::Ed25519,
+        signer_key_id: keys.fingerprint().to_string(),
+        signature: "unsigned".to_owned(),
+        policy_hints: Some(RawObject::parse(hints.as_bytes())?),
+    };
+    let signed = decision.sign(&keys.signing_key())?;
+    serde_json::to_string(&signed).map_err(|_| ChoiceError::Seal(SealError::Malformed))
+}
+
+fn hints_context(request_id: &str, hash: &str, approver: &ApproverId, nonce: &str) -> Context {
+    Context::hints(request_id, hash, approver.as_str(), nonce)
+}
+
+/// A decision that passed every check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedDecision {
+    /// Whether what was asked for may be done.
+    pub outcome: DecisionOutcome,
+    /// What an approval covers.
+    pub scope: Scope,
+    /// The time from which it must not be acted on.
+    pub valid_until: Timestamp,
+    /// Who decided, by the pin of their device.
+    pub approver: ApproverId,
+    /// The device that signed.
+    pub device: Fingerprint,
+    /// What else they said.
+    pub words: Words,
+}
+
+/// The check that a decision failed. Each means: do nothing, and say which.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejected {
+    /// It is not a decision of the protocol.
+    #[error("the decision is not in a format that is known here")]
+    Malformed,
+    /// It is about another request.
+    #[error("the decision is about another request")]
+    OtherRequest,
+    /// It is about other content.
+    #[error("the decision is about other content than was asked for")]
+    OtherContent,
+    /// It is about another repository.
+    #[error("the decision is about another repository")]
+    OtherRepository,
+    /// Its signer is not pinned as an approver, or was revoked, or was vouched for until a time that has passed.
+    #[error("the decision is signed by a device that is not paired, or not any more")]
+    UnknownSigner,
+    /// Its signature does not verify.
+    #[error("the signature of the decision does not verify")]
+    Signature,
+    /// It must not be acted on any more.
+    #[error("the decision came too late")]
+    TooLate,
+    /// It covers a session, and does not say which.
+    #[error("the decision covers a session, and names none")]
+    NoSession,
+    /// What it says beyond approve or reject does not open.
+    #[error("what the decision says can't be read: {0}")]
+    Words(SealError),
+    /// It was used before.
+    #[error("the decision was used before")]
+    Replayed,
+    /// It can't be recorded that it is used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Checks a decision, in the order of `docs/trust.md`, and records that it is used.
+pub fn verify(
+    text: &[u8],
+    request: &Request,
+    enforcer: &str,
+    keys: &DeviceKeys,
+    pins: &Pins,
+    journal: &dyn Journal,
+    now: Timestamp,
+) -> Result<VerifiedDecision, Rejected> {
+    let decision: Verbatim<'_, Decision<'_>> =
+        countersign_wire::parse(text).map_err(|_| Rejected::Malformed)?;
+    if decision.request_id != request.request_id {
+        return Err(Rejected::OtherRequest);
+    }
+    if decision.artifact_hash != request.artifact_hash {
+        return Err(Rejected::OtherContent);
+    }
+    if decision.repo_ref != request.repo_ref {
+        return Err(Rejected::OtherRepository);
+    }
+    let device = Fingerprint::parse(&decision.signer_key_id).ok_or(Rejected::UnknownSigner)?;
+    let pin = pins.get(device).filter(|_| pins.is_active(device, now)).ok_or(Rejected::UnknownSigner)?;
+    let Party::Approver(approver) = pin.party() else { return Err(Rejected::UnknownSigner) };
+    decision.verify(&pin.bundle().signing).map_err(|_| Rejected::Signature)?;
+    if now >= decision.expires_at.plus(SKEW) {
+        return Err(Rejected::TooLate);
+    }
+    if decision.scope == Scope::Session && session_id(&decision).is_none() {
+        return Err(Rejected::NoSession);
+    }
+    let words = words(&decision, approver, enforcer, keys, pin.bundle())?;
+    let keep_until = decision.expires_at.plus(SKEW).max(now.plus(MIN_NONCE_MEMORY));
+    if !journal.use_nonce(&decision.nonce, request.request_id.as_str(), keep_until)? {
+        return Err(Rejected::Replayed);
+    }
+    Ok(VerifiedDecision {
+        outcome: decision.decision,
+        scope: decision.scope,
+        valid_until: decision.expires_at,
+        approver: approver.clone(),
+        device,
+        words,
+    })
+}
+
+fn session_id(decision: &Decision<'_>) -> Option<String> {
+    decision.policy_hints?.members().ok()?.optional("sessionId").ok()?
+}
+
+/// What the decision says beyond approve or reject; nothing if it has no sealed words.
+fn words(
+    decision: &Decision<'_>,
+    approver: &ApproverId,
+    enforcer: &str,
+    keys: &DeviceKeys,
+    signer: &countersign_wire::keys::KeyBundle,
+) -> Result<Words, Rejected> {
+    let Some(hints) = decision.policy_hints else { return Ok(Words::default()) };
+    #[derive(Deserialize)]
+    struct Hints {
+        sealed: Option<Sealed>,
+    }
+    let hints: Hints =
+        serde_json::from_str(hints.as_str()).map_err(|_| Rejected::Words(SealError::Malformed))?;
+    let Some(sealed) = hints.sealed else { return Ok(Words::default()) };
+    let hash = decision.artifact_hash.to_string();
+    let context = hints_context(decision.request_id.as_str(), &hash, approver, &decision.nonce);
+    let text = sealed.open(keys, enforcer, signer, &context).map_err(Rejected::Words)?;
+    serde_json::from_slice(&text).map_err(|_| Rejected::Words(SealError::Malformed))
+}

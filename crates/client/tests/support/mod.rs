@@ -1,0 +1,88 @@
+//! A gateway in this process, and two ends at it.
+
+#![expect(unreachable_pub, reason = "each test binary uses its own part")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{net::SocketAddr, sync::Arc};
+
+use countersign_client::{
+    approver::Approver,
+    clock::SystemClock,
+    enforcer::{Answered, Enforcer},
+    http::Http,
+    journal::{Journal, MemoryJournal},
+    keys::DeviceKeys,
+    profile::Pins,
+};
+use countersign_core::{Gateway, model::credential::Role};
+use countersign_server::{assemble, config::Config, net::listener, secrets::Secrets};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+/// A gateway on SQLite.
+pub struct World {
+    pub address: SocketAddr,
+    pub data: TempDir,
+    gateway: Gateway,
+    mac_key: countersign_wire::mac::MacKey,
+}
+
+impl World {
+    pub async fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let off = "{ per_second = 0, burst = 0 }";
+        let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
+            .map(|name| format!("{name} = {off}\n"))
+            .concat();
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ndata = \"{}\"\n[store]\nkind = \"sqlite\"\n[rates]\n{rates}",
+            data.path().join("data").display()
+        );
+        let file = data.path().join("gateway.toml");
+        std::fs::write(&file, text).unwrap();
+        let config = Config::read(&file).unwrap();
+        let gateway = assemble::gateway(&config).await.unwrap();
+        let secrets: Secrets = assemble::secrets(&config, &gateway).await.unwrap();
+        let mac_key = secrets.mac_key();
+        let app = assemble::app(&config, gateway.clone(), secrets).unwrap();
+        let listener = TcpListener::bind(config.listen).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let drain = app.drain().clone();
+        tokio::spawn(listener::serve(listener, assemble::service(app), drain));
+        Self { address, data, gateway, mac_key }
+    }
+
+    async fn http(&self, role: Role) -> Http {
+        let made = self.gateway.create_key(&"acme".parse().unwrap(), role, &self.mac_key).await.unwrap();
+        Http::new(&format!("http://{}", self.address), Some(&made.key.expose())).unwrap()
+    }
+
+    pub async fn enforcer(&self, id: &str) -> Enforcer {
+        self.enforcer_with(id, Arc::new(MemoryJournal::default())).await
+    }
+
+    pub async fn enforcer_with(&self, id: &str, journal: Arc<dyn Journal>) -> Enforcer {
+        let http = self.http(Role::Enforcer(Some(id.parse().unwrap()))).await;
+        let keys = DeviceKeys::generate().unwrap();
+        Enforcer { http, id: id.parse().unwrap(), keys, clock: Arc::new(SystemClock), journal }
+    }
+
+    pub async fn approver(&self, id: &str) -> Approver {
+        let http = self.http(Role::Approver(Some(id.parse().unwrap()))).await;
+        let keys = DeviceKeys::generate().unwrap();
+        Approver { http, id: id.parse().unwrap(), keys, clock: Arc::new(SystemClock) }
+    }
+}
+
+/// Pairs both by a link; returns the enforcer's and the approver's pins.
+pub async fn pair(enforcer: &Enforcer, approver: &Approver, mut enforcers: Pins) -> (Pins, Pins) {
+    let started = enforcer.start_pairing("robot").await.unwrap();
+    let link = started.link.to_string().parse().unwrap();
+    let there = approver.pair_by_link(&link).await.unwrap();
+    let here = enforcer.finish_pairing(&started, Answered::Link).await.unwrap();
+    assert_eq!((&there.digits, &here.digits), (&None, &None));
+    enforcers.insert(here.pin).unwrap();
+    let mut approvers = Pins::default();
+    approvers.insert(there.pin).unwrap();
+    (enforcers, approvers)
+}
