@@ -7,6 +7,7 @@
 //! | private keys, fingerprints | [`keys`] |
 //! | encryption from one end to the other | [`seal`] |
 //! | what pairing compares, proves and signs | [`pairing`] |
+//! | what artifacts say, and how it is shown | [`payload`] |
 //! | who one is, kept in a folder: credential, keys, pins | [`profile`] |
 
 #![warn(missing_docs)]
@@ -17,5 +18,6 @@ mod random;
 pub mod keys;
 
 pub mod pairing;
+pub mod payload;
 pub mod profile;
 pub mod seal;
