@@ -11,6 +11,7 @@
 //! | the two ends | [`enforcer`], [`approver`] |
 //! | which decisions were used | [`journal`] |
 //! | what pairing compares, proves and signs | [`pairing`] |
+//! | what artifacts say, and how it is shown | [`payload`] |
 //! | who one is, kept in a folder: credential, keys, pins | [`profile`] |
 
 #![warn(missing_docs)]
@@ -25,6 +26,7 @@ pub mod http;
 pub mod journal;
 
 pub mod pairing;
+pub mod payload;
 pub mod profile;
 pub mod seal;
 

@@ -53,7 +53,7 @@ pub enum ProfileError {
     /// The content is not in the format of its file.
     #[error("{} is damaged. Restore it from a backup, or create the profile again", path.display())]
     Damaged {
-        /// The file.
+        /// The file that can't be read.
         path: PathBuf,
         /// What is wrong with it.
         #[source]
@@ -68,7 +68,7 @@ pub enum ProfileError {
     /// A newer program wrote it. Nothing of it is guessed.
     #[error("{} has version {version} of its format. Update this program", path.display())]
     NewerVersion {
-        /// The file.
+        /// The file that can't be read.
         path: PathBuf,
         /// The version that it has.
         version: u64,
@@ -115,7 +115,7 @@ pub enum ProfileError {
     /// A part of a new profile violates a rule.
     #[error("{part} {rule}")]
     Invalid {
-        /// The part.
+        /// The part, as the subject of a sentence.
         part: &'static str,
         /// The rule that it violates.
         rule: &'static str,

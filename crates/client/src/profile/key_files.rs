@@ -24,15 +24,6 @@ pub(super) const FACTS: &str = "profile.json";
 pub(super) const KEYS: &str = "keys";
 pub(super) const PREVIOUS: &str = "keys.previous";
 
-/// The private keys of a profile. They are wiped from memory when dropped.
-#[derive(Debug)]
-pub struct UnlockedKeys {
-    /// What signs and seals.
-    pub current: DeviceKeys,
-    /// The keys before an unconfirmed rotation, which open what was sealed to them; `None` without one.
-    pub previous: Option<DeviceKeys>,
-}
-
 /// The public facts of a folder, whose fingerprint is that of its keys.
 pub(super) fn read_facts(folder: &PrivateFolder) -> Result<FactsFile, ProfileError> {
     let facts = read_facts_file(folder)?;
@@ -62,7 +53,7 @@ fn read_facts_file(folder: &PrivateFolder) -> Result<FactsFile, ProfileError> {
     versioned::read(&folder.path().join(FACTS), &content, facts::VERSION)
 }
 
-/// Writes `profile.json`.
+/// Replaces the public facts.
 pub(super) fn write_facts(
     locked: &Locked<'_>,
     folder: &PrivateFolder,
@@ -80,7 +71,7 @@ pub(super) fn current(folder: &PrivateFolder) -> Result<KeyFile, ProfileError> {
 }
 
 /// The file with the keys before an unconfirmed rotation.
-fn previous(folder: &PrivateFolder) -> Result<Option<KeyFile>, ProfileError> {
+pub(super) fn previous(folder: &PrivateFolder) -> Result<Option<KeyFile>, ProfileError> {
     let Some(previous) = read(folder, PREVIOUS)? else { return Ok(None) };
     // A rotation that crashed before it wrote the new keys is none.
     Ok(Some(previous)
@@ -91,21 +82,8 @@ fn read(folder: &PrivateFolder, name: &str) -> Result<Option<KeyFile>, ProfileEr
     folder.read(name)?.map(|content| KeyFile::read(folder.path().join(name), content)).transpose()
 }
 
-/// Whether a rotation is neither confirmed nor reverted.
-pub(super) fn is_rotation_pending(folder: &PrivateFolder) -> Result<bool, ProfileError> {
-    Ok(previous(folder)?.is_some())
-}
-
-/// All private keys of the folder.
-pub(super) fn unlock(
-    folder: &PrivateFolder,
-    passphrase: Option<&Passphrase>,
-) -> Result<UnlockedKeys, ProfileError> {
-    let previous = previous(folder)?.map(|file| fetch(&file, passphrase)).transpose()?;
-    Ok(UnlockedKeys { current: fetch(&current(folder)?, passphrase)?, previous })
-}
-
-fn fetch(file: &KeyFile, passphrase: Option<&Passphrase>) -> Result<DeviceKeys, ProfileError> {
+/// The keys behind a file, from wherever they are kept.
+pub(super) fn fetch(file: &KeyFile, passphrase: Option<&Passphrase>) -> Result<DeviceKeys, ProfileError> {
     match file.place() {
         KeyPlace::File => FileKeys.fetch(file),
         KeyPlace::Passphrase => match passphrase {

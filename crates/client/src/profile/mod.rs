@@ -46,7 +46,6 @@ pub use self::system::SystemKeys;
 pub use self::{
     error::{PinError, ProfileError},
     facts::Facts,
-    key_files::UnlockedKeys,
     key_store::{FileKeys, KeyFile, KeyPlace, KeyStore},
     party::{Credential, GatewayUrl, Party, Role},
     passphrase::{KdfCost, Passphrase, PassphraseKeys},
@@ -187,13 +186,26 @@ impl Profile {
 
     /// The private keys. A passphrase is needed where [`Profile::key_place`] is [`KeyPlace::Passphrase`]; deriving the
     /// key from it takes a fraction of a second of computing.
-    pub fn unlock(&self, passphrase: Option<&Passphrase>) -> Result<UnlockedKeys, ProfileError> {
+    pub fn unlock(&self, passphrase: Option<&Passphrase>) -> Result<DeviceKeys, ProfileError> {
         match &self.place {
-            Place::Folder(folder) => key_files::unlock(folder, passphrase),
+            Place::Folder(folder) => key_files::fetch(&key_files::current(folder)?, passphrase),
             Place::Memory { secret, .. } => {
-                let current = DeviceKeys::from_secret(&secret.0).ok_or(ProfileError::SecretText)?;
-                Ok(UnlockedKeys { current, previous: None })
+                DeviceKeys::from_secret(&secret.0).ok_or(ProfileError::SecretText)
             }
+        }
+    }
+
+    /// The private keys before a rotation that is not confirmed, which open what was sealed to them; `None` without one.
+    /// They are locked as they were before the rotation, perhaps with another passphrase.
+    pub fn unlock_previous(
+        &self,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<Option<DeviceKeys>, ProfileError> {
+        match &self.place {
+            Place::Folder(folder) => {
+                key_files::previous(folder)?.map(|file| key_files::fetch(&file, passphrase)).transpose()
+            }
+            Place::Memory { .. } => Ok(None),
         }
     }
 
@@ -248,7 +260,7 @@ impl Profile {
     /// Whether the keys before the last rotation are still there.
     pub fn is_rotation_pending(&self) -> Result<bool, ProfileError> {
         match &self.place {
-            Place::Folder(folder) => key_files::is_rotation_pending(folder),
+            Place::Folder(folder) => Ok(key_files::previous(folder)?.is_some()),
             Place::Memory { .. } => Ok(false),
         }
     }
@@ -265,7 +277,8 @@ impl Profile {
     }
 
     /// Keeps the same keys in another way: under a passphrase, under another one, or without. `keys` are the unlocked
-    /// keys.
+    /// keys. The disk may still have the old content where nobody but its administrator can read it; who fears that
+    /// rotates the keys instead.
     pub fn protect(&mut self, keys: &DeviceKeys, store: &dyn KeyStore) -> Result<(), ProfileError> {
         key_files::protect(self.folder()?, keys, store)
     }

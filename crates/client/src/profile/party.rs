@@ -18,7 +18,7 @@ vocabulary! {
     pub enum Role {
         /// Controls an agent, asks, and enforces the answers.
         Enforcer = "enforcer",
-        /// Reviews and decides.
+        /// Reviews requests and decides on them.
         Approver = "approver",
     }
 }

@@ -250,6 +250,19 @@ mod tests {
     }
 
     #[test]
+    fn the_cipher_covers_what_is_not_encrypted() {
+        let right = store("correct horse", KdfCost::LOWEST);
+        let file = right.keep(&keys()).unwrap();
+        let text = String::from_utf8(file.content().to_vec()).unwrap();
+        let other = DeviceKeys::from_secret(&[8; 64]).unwrap().fingerprint().to_string();
+        let changed = text.replace(&keys().fingerprint().to_string(), &other);
+        assert_ne!(changed, text);
+        // Not found after decrypting, by comparing: nothing is decrypted.
+        let error = fetch(&right, changed.as_bytes()).unwrap_err();
+        assert!(matches!(error, ProfileError::WrongPassphrase { .. }), "{error}");
+    }
+
+    #[test]
     fn a_file_can_not_ask_for_all_memory() {
         let right = store("correct horse", KdfCost::LOWEST);
         let file = right.keep(&keys()).unwrap();

@@ -50,7 +50,7 @@ impl PrivateFolder {
         Self::open(path)
     }
 
-    /// The folder itself.
+    /// The folder itself, for messages and other names.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -54,7 +54,7 @@ impl Profiles {
         base(Platform::CURRENT, |name| env::var_os(name)).map(Self::at).ok_or(ProfileError::NoHome)
     }
 
-    /// Another folder.
+    /// Another folder than the user's.
     pub fn at(base: PathBuf) -> Self {
         Self { base }
     }
@@ -86,7 +86,7 @@ impl Profiles {
     }
 }
 
-/// Whose habits apply.
+/// Whose habits apply to folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Platform {
     /// Linux, and other systems with the folders of the XDG specification.

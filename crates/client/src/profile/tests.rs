@@ -76,9 +76,8 @@ fn a_profile_is_opened_as_it_was_created() {
     assert_eq!(opened.key_place().unwrap(), Some(KeyPlace::File));
     assert_eq!(opened.pins().unwrap().iter().count(), 1);
     assert_eq!(opened.journal(), Some(world.folder().join("journal")));
-    let unlocked = opened.unlock(None).unwrap();
-    assert_eq!(unlocked.current.bundle(), keys(1).bundle());
-    assert!(unlocked.previous.is_none());
+    assert_eq!(opened.unlock(None).unwrap().bundle(), keys(1).bundle());
+    assert!(opened.unlock_previous(None).unwrap().is_none());
 }
 
 #[test]
@@ -130,10 +129,10 @@ fn locked_keys_need_their_passphrase() {
     assert_eq!(profile.key_place().unwrap(), Some(KeyPlace::Passphrase));
     assert!(matches!(profile.unlock(None), Err(ProfileError::PassphraseNeeded { .. })));
     assert!(matches!(profile.unlock(Some(&passphrase("other"))), Err(ProfileError::WrongPassphrase { .. })));
-    let unlocked = profile.unlock(Some(&passphrase("first"))).unwrap().current;
+    let unlocked = profile.unlock(Some(&passphrase("first"))).unwrap();
     profile.protect(&unlocked, &cheap("second")).unwrap();
     assert!(profile.unlock(Some(&passphrase("first"))).is_err());
-    assert_eq!(profile.unlock(Some(&passphrase("second"))).unwrap().current.bundle(), keys(1).bundle());
+    assert_eq!(profile.unlock(Some(&passphrase("second"))).unwrap().bundle(), keys(1).bundle());
     assert!(matches!(profile.protect(&keys(2), &FileKeys), Err(ProfileError::ForeignKeys)));
     profile.protect(&unlocked, &FileKeys).unwrap();
     assert!(profile.unlock(None).is_ok());
@@ -144,18 +143,18 @@ fn a_rotation_keeps_the_old_keys_until_it_is_confirmed() {
     let world = World::new();
     let mut profile = world.create(&cheap("pass"));
     assert!(matches!(profile.confirm_rotation(), Err(ProfileError::NoRotation)));
-    profile.rotate(&keys(2), &cheap("pass")).unwrap();
+    profile.rotate(&keys(2), &cheap("new pass")).unwrap();
     assert_eq!(profile.fingerprint(), keys(2).fingerprint());
     assert!(matches!(profile.rotate(&keys(3), &FileKeys), Err(ProfileError::RotationPending)));
     assert!(matches!(profile.protect(&keys(2), &FileKeys), Err(ProfileError::RotationPending)));
     let mut profile = Profile::open(&world.folder()).unwrap();
     assert!(profile.is_rotation_pending().unwrap());
-    let unlocked = profile.unlock(Some(&passphrase("pass"))).unwrap();
-    assert_eq!(unlocked.current.bundle(), keys(2).bundle());
-    assert_eq!(unlocked.previous.unwrap().bundle(), keys(1).bundle());
+    assert_eq!(profile.unlock(Some(&passphrase("new pass"))).unwrap().bundle(), keys(2).bundle());
+    let previous = profile.unlock_previous(Some(&passphrase("pass"))).unwrap().unwrap();
+    assert_eq!(previous.bundle(), keys(1).bundle());
     profile.confirm_rotation().unwrap();
     assert!(!profile.is_rotation_pending().unwrap());
-    assert!(profile.unlock(Some(&passphrase("pass"))).unwrap().previous.is_none());
+    assert!(profile.unlock_previous(None).unwrap().is_none());
     assert!(!world.folder().join("keys.previous").exists());
 }
 
@@ -167,7 +166,7 @@ fn a_rotation_can_be_reverted() {
     profile.revert_rotation().unwrap();
     for profile in [profile, Profile::open(&world.folder()).unwrap()] {
         assert_eq!(profile.fingerprint(), keys(1).fingerprint());
-        assert_eq!(profile.unlock(None).unwrap().current.bundle(), keys(1).bundle());
+        assert_eq!(profile.unlock(None).unwrap().bundle(), keys(1).bundle());
         assert!(!profile.is_rotation_pending().unwrap());
     }
 }
@@ -184,7 +183,7 @@ fn a_crash_anywhere_in_a_rotation_leaves_a_profile_that_opens() {
     fs::copy(before.folder().join("keys"), before.folder().join("keys.previous")).unwrap();
     let mut profile = Profile::open(&before.folder()).unwrap();
     assert!(!profile.is_rotation_pending().unwrap());
-    assert!(profile.unlock(None).unwrap().previous.is_none());
+    assert!(profile.unlock_previous(None).unwrap().is_none());
 
     // After the new keys, before the public facts: opening completes them.
     fs::write(before.folder().join("keys"), read(&after, "keys")).unwrap();
@@ -309,7 +308,7 @@ fn a_profile_fits_into_one_secret_text() {
     assert_eq!(loaded.facts(), &facts());
     assert_eq!(loaded.credential().expose(), API_KEY);
     assert_eq!(loaded.pins().unwrap(), profile.pins().unwrap());
-    assert_eq!(loaded.unlock(None).unwrap().current.bundle(), keys(1).bundle());
+    assert_eq!(loaded.unlock(None).unwrap().bundle(), keys(1).bundle());
     assert_eq!((loaded.key_place().unwrap(), loaded.journal()), (None, None));
     loaded.update_pins(|pins| pins.insert(pin(2))).unwrap();
     assert_eq!((loaded.pins().unwrap().iter().count(), profile.pins().unwrap().iter().count()), (2, 1));
@@ -341,7 +340,7 @@ fn no_secret_is_printed() {
         format!("{profile:?} {in_memory:#?}"),
         format!("{:?} {:?}", profile.unlock(None).unwrap(), profile.credential()),
         format!("{store:?} {:?}", FileKeys.keep(&keys(1)).unwrap()),
-        format!("{:?}", profile.unlock(None).unwrap().current.signing_key()),
+        format!("{:?}", profile.unlock(None).unwrap().signing_key()),
     ]
     .concat();
     let numbers: Vec<String> = secret[..8].iter().map(ToString::to_string).collect();
