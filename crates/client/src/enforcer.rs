@@ -20,7 +20,7 @@ use crate::{
     keys::DeviceKeys,
     pairing::{self, PairingError, Transcript, link::PairingLink},
     profile::{Party, Pin, PinSource, Pins},
-    reply::{Rejected, VerifiedDecision, verify},
+    reply::{Rejected, VerifiedDecision, Verifier},
     request::{Draft, Request, RequestError},
 };
 
@@ -92,8 +92,9 @@ impl Enforcer {
             if answer.status == 200 {
                 let envelope = answer.envelope()?;
                 let (text, now) = (envelope.body.as_str().as_bytes(), self.clock.now());
-                let decision =
-                    verify(text, request, self.id.as_str(), &self.keys, pins, &*self.journal, now)?;
+                let verifier =
+                    Verifier { enforcer: self.id.as_str(), keys: &self.keys, pins, journal: &*self.journal };
+                let decision = verifier.verify(text, request, now)?;
                 self.acknowledge(request).await;
                 return Ok(decision);
             }

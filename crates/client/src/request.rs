@@ -183,6 +183,16 @@ pub enum OpenError {
     Differs(&'static str),
 }
 
+/// A check of a request. The tests take each out once, to show that nothing else catches what it catches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Sender,
+    Hash,
+    RequestId,
+    ExpiresAt,
+    ArtifactType,
+}
+
 impl OpenedRequest {
     /// Opens an `approval.request` envelope, in this order: shape, sealed, sender pinned, sealed by that sender to this
     /// device in this context, hash of the content, agreement of content and envelope.
@@ -192,6 +202,17 @@ impl OpenedRequest {
         keys: &DeviceKeys,
         pins: &Pins,
         now: Timestamp,
+    ) -> Result<Self, OpenError> {
+        Self::open_except(envelope, approver, keys, pins, now, None)
+    }
+
+    fn open_except(
+        envelope: &Envelope<'_>,
+        approver: &str,
+        keys: &DeviceKeys,
+        pins: &Pins,
+        now: Timestamp,
+        except: Option<Check>,
     ) -> Result<Self, OpenError> {
         if envelope.msg_type != MsgType::ApprovalRequest {
             return Err(OpenError::Malformed);
@@ -203,19 +224,24 @@ impl OpenedRequest {
         let expires_at: Timestamp = member(&body, "expiresAt")?;
         let enforcer = envelope.sender.enforcer_id.clone().ok_or(OpenError::Malformed)?;
         let party = Party::Enforcer(enforcer.clone());
-        let asked_by = pins.active(&party, now).find(|pin| sealed.sender() == Some(pin.fingerprint()));
+        let counts = |pin: &&Pin| except == Some(Check::Sender) || pins.is_active(pin.fingerprint(), now);
+        let asked_by = sealed.sender().and_then(|fingerprint| pins.get(fingerprint));
+        let asked_by = asked_by.filter(|pin| *pin.party() == party).filter(counts);
         let asked_by = asked_by.ok_or_else(|| OpenError::UnknownSender(enforcer.to_string()))?.clone();
         let context = context(&envelope.request_id, hash, &enforcer, expires_at);
         let text = sealed.open(keys, approver, asked_by.bundle(), &context)?;
         let artifact: Verbatim<'_, Artifact<'_>> = parse(&text).map_err(|_| OpenError::Malformed)?;
-        artifact.check_hash().map_err(|_| OpenError::Differs("artifactHash"))?;
+        let is_other_content = artifact.check_hash().is_err() || artifact.artifact_hash != hash;
+        let is_other_type = body.get("artifactType") != Some(&json!(artifact.artifact_type));
         let differs = [
-            (artifact.artifact_hash != hash, "artifactHash"),
-            (artifact.request_id != envelope.request_id, "requestId"),
-            (artifact.expires_at != expires_at, "expiresAt"),
-            (body.get("artifactType") != Some(&json!(artifact.artifact_type)), "artifactType"),
+            (Check::Hash, is_other_content, "artifactHash"),
+            (Check::RequestId, artifact.request_id != envelope.request_id, "requestId"),
+            (Check::ExpiresAt, artifact.expires_at != expires_at, "expiresAt"),
+            (Check::ArtifactType, is_other_type, "artifactType"),
         ];
-        if let Some((_, what)) = differs.iter().find(|(differs, _)| *differs) {
+        if let Some((.., what)) =
+            differs.iter().find(|(check, differs, _)| *differs && except != Some(*check))
+        {
             return Err(OpenError::Differs(what));
         }
         Ok(Self {
@@ -240,4 +266,103 @@ fn member<T: std::str::FromStr>(body: &Value, name: &str) -> Result<T, OpenError
 
 fn repo_name(artifact: &Artifact<'_>) -> Option<String> {
     artifact.extensions?.members().ok()?.optional(REPO_NAME).ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::PinSource;
+
+    fn now() -> Timestamp {
+        "2026-11-15T12:00:00Z".parse().unwrap()
+    }
+
+    struct World {
+        robot: DeviceKeys,
+        ada: DeviceKeys,
+        adas: Pins,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let (robot, ada) = (DeviceKeys::generate().unwrap(), DeviceKeys::generate().unwrap());
+            let mut adas = Pins::default();
+            let party = Party::Enforcer("robot".parse().unwrap());
+            adas.insert(Pin::new(party, robot.bundle(), PinSource::Paired, now())).unwrap();
+            Self { robot, ada, adas }
+        }
+
+        /// A pushed request whose content is `artifact`, sealed for what the envelope says; `body` changes the body.
+        fn pushed(&self, artifact: &Value, hash: Option<Sha256Hex>, body: impl FnOnce(&mut Value)) -> String {
+            let (id, expires_at): (RequestId, Timestamp) =
+                ("r".parse().unwrap(), "2026-11-15T13:00:00Z".parse().unwrap());
+            let own = artifact["artifactHash"].as_str().unwrap().parse().unwrap();
+            let hash = hash.unwrap_or(own);
+            let context = context(&id, hash, &"robot".parse().unwrap(), expires_at);
+            let recipient = Recipient { id: "ada", bundle: self.ada.bundle() };
+            let sealed = seal(&self.robot, &context, artifact.to_string().as_bytes(), &[recipient]).unwrap();
+            let mut sent = json!({
+                "artifactType": "command.review", "artifactHash": hash, "expiresAt": expires_at, "ciphertext": sealed,
+            });
+            body(&mut sent);
+            json!({
+                "msgType": "approval.request", "requestId": id, "createdAt": now(),
+                "sender": { "enforcerId": "robot" }, "body": sent,
+            })
+            .to_string()
+        }
+
+        fn open(&self, text: &str, pins: &Pins, except: Option<Check>) -> Result<OpenedRequest, OpenError> {
+            let envelope = parse(text.as_bytes()).unwrap();
+            OpenedRequest::open_except(&envelope, "ada", &self.ada, pins, now(), except)
+        }
+    }
+
+    fn artifact(change: impl FnOnce(&mut Value)) -> Value {
+        let mut artifact = json!({
+            "requestId": "r", "artifactType": "command.review", "repoRef": "repo:x", "createdAt": now(),
+            "expiresAt": "2026-11-15T13:00:00Z", "payload": { "argv": ["ls"] }, "artifactHashAlg": "SHA-256",
+        });
+        change(&mut artifact);
+        let text = artifact.to_string();
+        let object = RawObject::parse(text.as_bytes()).unwrap();
+        artifact["artifactHash"] = json!(Sha256Hex::of_object_without(object, "artifactHash").unwrap());
+        artifact
+    }
+
+    /// For each check an attack that is refused because of it, and succeeds without it.
+    #[test]
+    fn every_check_catches_what_no_other_catches() {
+        let world = World::new();
+        let honest = world.pushed(&artifact(|_| ()), None, |_| ());
+        assert_eq!(world.open(&honest, &world.adas, None).unwrap().payload, r#"{"argv":["ls"]}"#);
+        let mut revoked = world.adas.clone();
+        revoked.revoke(world.robot.fingerprint(), now()).unwrap();
+        let other_content =
+            world.pushed(&artifact(|_| ()), Some(Sha256Hex::digest(b"shown elsewhere")), |_| ());
+        let other_request = world.pushed(&artifact(|it| it["requestId"] = "r2".into()), None, |_| ());
+        let longer =
+            world.pushed(&artifact(|it| it["expiresAt"] = "2026-11-16T13:00:00Z".into()), None, |_| ());
+        let other_type =
+            world.pushed(&artifact(|_| ()), None, |body| body["artifactType"] = "plan.review".into());
+        for (check, text, pins, differs) in [
+            (Check::Sender, &honest, &revoked, None),
+            (Check::Hash, &other_content, &world.adas, Some("artifactHash")),
+            (Check::RequestId, &other_request, &world.adas, Some("requestId")),
+            (Check::ExpiresAt, &longer, &world.adas, Some("expiresAt")),
+            (Check::ArtifactType, &other_type, &world.adas, Some("artifactType")),
+        ] {
+            let expected = differs.map_or(OpenError::UnknownSender("robot".to_owned()), OpenError::Differs);
+            assert_eq!(world.open(text, pins, None).err(), Some(expected), "{check:?}");
+            assert!(world.open(text, pins, Some(check)).is_ok(), "without {check:?} the attack succeeds");
+        }
+    }
+
+    #[test]
+    fn what_is_not_sealed_is_not_opened() {
+        let world = World::new();
+        let open = world
+            .pushed(&artifact(|_| ()), None, |body| drop(body.as_object_mut().unwrap().remove("ciphertext")));
+        assert_eq!(world.open(&open, &world.adas, None).err(), Some(OpenError::NotSealed));
+    }
 }
