@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+mod object;
 mod random;
 
 pub mod keys;

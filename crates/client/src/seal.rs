@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     keys::{DeviceKeys, Fingerprint},
+    object,
     random::{self, NoRandomness},
 };
 
@@ -170,7 +171,7 @@ pub struct Recipient<'a> {
 
 /// A content as it travels: the `ciphertext` of a sealed body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Sealed {
     v: u8,
     suite: String,
@@ -183,16 +184,18 @@ pub struct Sealed {
 
 /// The content key for one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(remote = "Self", deny_unknown_fields, rename_all = "camelCase")]
 struct Wrap {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::present", skip_serializing_if = "Option::is_none")]
     approver_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::present", skip_serializing_if = "Option::is_none")]
     enforcer_id: Option<String>,
     fingerprint: String,
     enc: String,
     key: String,
 }
+
+object::objects!(Sealed, Wrap);
 
 /// Why a content can't be sealed or opened. What can't be opened says nothing of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -295,7 +298,8 @@ impl Sealed {
         sender: &KeyBundle,
         context: &Context,
     ) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        if self.v != VERSION || self.suite != SUITE {
+        let is_known = self.v == VERSION && self.suite == SUITE;
+        if !is_known || !(1..=MAX_RECIPIENTS).contains(&self.recipients.len()) {
             return Err(SealError::Malformed);
         }
         if self.sender() != Some(Fingerprint::of(sender)) {
@@ -483,11 +487,37 @@ mod tests {
     }
 
     #[test]
+    fn a_sealed_object_has_one_way_to_be_written() {
+        let world = World::new();
+        let sealed = world.sealed(b"some content");
+        let text = serde_json::to_string(&sealed).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let as_list = |names: [&str; 6]| Value::from_iter(names.map(|name| value[name].clone()));
+        for other in [
+            as_list(["v", "suite", "sender", "nonce", "content", "recipients"]).to_string(),
+            text.replace("{\"v\":1", "{\"v\":1,\"v\":1"),
+            text.replace("\"approverId\":\"ada\"", "\"approverId\":\"ada\",\"enforcerId\":null"),
+            text.replace("\"v\":1", "\"v\":1,\"more\":1"),
+        ] {
+            assert_ne!(other, text);
+            assert!(serde_json::from_str::<Sealed>(&other).is_err(), "{other}");
+        }
+        assert_eq!(serde_json::from_str::<Sealed>(&text).unwrap(), sealed);
+    }
+
+    #[test]
     fn it_is_sealed_to_somebody_and_not_to_everybody() {
         let robot = keys(1);
         let recipient = Recipient { id: "robot", bundle: robot.bundle() };
         let sealed = |count: usize| seal(&robot, &context(), b"", &vec![recipient.clone(); count]).err();
         assert_eq!((sealed(0), sealed(65)), (Some(SealError::Recipients), Some(SealError::Recipients)));
         assert_eq!(sealed(64), None);
+        let mut received = seal(&robot, &context(), b"", &[recipient]).unwrap();
+        let opened = |it: &Sealed| it.open(&robot, "robot", robot.bundle(), &context()).map(drop);
+        assert_eq!(opened(&received), Ok(()));
+        received.recipients = vec![received.recipients[0].clone(); 65];
+        assert_eq!(opened(&received), Err(SealError::Malformed));
+        received.recipients.clear();
+        assert_eq!(opened(&received), Err(SealError::Malformed));
     }
 }
