@@ -1,4 +1,4 @@
-//! Encryption from one end to the other (decisions in docs/protocol.md, "Sealing").
+//! Encryption from one end to the other (docs/sealing.md).
 //!
 //! One content key encrypts the content once, with AES-256-GCM, bound to its [`Context`]. The content key is wrapped for
 //! each device of each recipient with HPKE (RFC 9180) in auth mode, so that a recipient knows who sealed it. A wrap is
@@ -305,9 +305,9 @@ impl Sealed {
         if self.sender() != Some(Fingerprint::of(sender)) {
             return Err(SealError::Forged);
         }
-        let content_key = self.unwrap_key(device, own_id, sender, context)?;
         let nonce: [u8; 12] = base64url::decode(&self.nonce).ok_or(SealError::Malformed)?;
         let encrypted = base64url::decode_all(&self.content).ok_or(SealError::Malformed)?;
+        let content_key = self.unwrap_key(device, own_id, sender, context)?;
         let aad = context.content_aad()?;
         let cipher = Aes256Gcm::new_from_slice(&content_key).map_err(|_| SealError::Forged)?;
         let opened = cipher.decrypt(&Nonce::from(nonce), Payload { msg: &encrypted, aad: &aad });
