@@ -18,6 +18,7 @@
 
 pub mod clock;
 mod json;
+mod object;
 mod random;
 
 pub mod keys;

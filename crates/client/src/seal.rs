@@ -1,4 +1,4 @@
-//! Encryption from one end to the other (decisions in docs/protocol.md, "Sealing").
+//! Encryption from one end to the other (docs/sealing.md).
 //!
 //! One content key encrypts the content once, with AES-256-GCM, bound to its [`Context`]. The content key is wrapped for
 //! each device of each recipient with HPKE (RFC 9180) in auth mode, so that a recipient knows who sealed it. A wrap is
@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     keys::{DeviceKeys, Fingerprint},
+    object,
     random::{self, NoRandomness},
 };
 
@@ -170,7 +171,7 @@ pub struct Recipient<'a> {
 
 /// A content as it travels: the `ciphertext` of a sealed body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Sealed {
     v: u8,
     suite: String,
@@ -183,16 +184,18 @@ pub struct Sealed {
 
 /// The content key for one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(remote = "Self", deny_unknown_fields, rename_all = "camelCase")]
 struct Wrap {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::present", skip_serializing_if = "Option::is_none")]
     approver_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object::present", skip_serializing_if = "Option::is_none")]
     enforcer_id: Option<String>,
     fingerprint: String,
     enc: String,
     key: String,
 }
+
+object::objects!(Sealed, Wrap);
 
 /// Why a content can't be sealed or opened. What can't be opened says nothing of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -295,15 +298,16 @@ impl Sealed {
         sender: &KeyBundle,
         context: &Context,
     ) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        if self.v != VERSION || self.suite != SUITE {
+        let is_known = self.v == VERSION && self.suite == SUITE;
+        if !is_known || !(1..=MAX_RECIPIENTS).contains(&self.recipients.len()) {
             return Err(SealError::Malformed);
         }
         if self.sender() != Some(Fingerprint::of(sender)) {
             return Err(SealError::Forged);
         }
-        let content_key = self.unwrap_key(device, own_id, sender, context)?;
         let nonce: [u8; 12] = base64url::decode(&self.nonce).ok_or(SealError::Malformed)?;
         let encrypted = base64url::decode_all(&self.content).ok_or(SealError::Malformed)?;
+        let content_key = self.unwrap_key(device, own_id, sender, context)?;
         let aad = context.content_aad()?;
         let cipher = Aes256Gcm::new_from_slice(&content_key).map_err(|_| SealError::Forged)?;
         let opened = cipher.decrypt(&Nonce::from(nonce), Payload { msg: &encrypted, aad: &aad });
@@ -483,11 +487,37 @@ mod tests {
     }
 
     #[test]
+    fn a_sealed_object_has_one_way_to_be_written() {
+        let world = World::new();
+        let sealed = world.sealed(b"some content");
+        let text = serde_json::to_string(&sealed).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let as_list = |names: [&str; 6]| Value::from_iter(names.map(|name| value[name].clone()));
+        for other in [
+            as_list(["v", "suite", "sender", "nonce", "content", "recipients"]).to_string(),
+            text.replace("{\"v\":1", "{\"v\":1,\"v\":1"),
+            text.replace("\"approverId\":\"ada\"", "\"approverId\":\"ada\",\"enforcerId\":null"),
+            text.replace("\"v\":1", "\"v\":1,\"more\":1"),
+        ] {
+            assert_ne!(other, text);
+            assert!(serde_json::from_str::<Sealed>(&other).is_err(), "{other}");
+        }
+        assert_eq!(serde_json::from_str::<Sealed>(&text).unwrap(), sealed);
+    }
+
+    #[test]
     fn it_is_sealed_to_somebody_and_not_to_everybody() {
         let robot = keys(1);
         let recipient = Recipient { id: "robot", bundle: robot.bundle() };
         let sealed = |count: usize| seal(&robot, &context(), b"", &vec![recipient.clone(); count]).err();
         assert_eq!((sealed(0), sealed(65)), (Some(SealError::Recipients), Some(SealError::Recipients)));
         assert_eq!(sealed(64), None);
+        let mut received = seal(&robot, &context(), b"", &[recipient]).unwrap();
+        let opened = |it: &Sealed| it.open(&robot, "robot", robot.bundle(), &context()).map(drop);
+        assert_eq!(opened(&received), Ok(()));
+        received.recipients = vec![received.recipients[0].clone(); 65];
+        assert_eq!(opened(&received), Err(SealError::Malformed));
+        received.recipients.clear();
+        assert_eq!(opened(&received), Err(SealError::Malformed));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use countersign_wire::{base64url, pairing::PairingCode};
+use countersign_wire::{base64url, id::EnforcerId, pairing::PairingCode};
 use zeroize::Zeroizing;
 
 use super::PairingError;
@@ -42,20 +42,28 @@ impl FromStr for PairingLink {
 
     fn from_str(text: &str) -> Result<Self, PairingError> {
         let read = || {
-            let (gateway, fragment) = text.trim().split_once(PATH)?;
+            let (gateway, fragment) = text.trim_ascii().split_once(PATH)?;
             let [code, enforcer_id, fingerprint, secret] =
                 <[&str; 4]>::try_from(fragment.split('.').collect::<Vec<_>>()).ok()?;
-            let is_web = gateway.starts_with("https://") || gateway.starts_with("http://");
+            let enforcer_id = String::from_utf8(base64url::decode_all(enforcer_id)?).ok()?;
             Some(Self {
-                gateway: is_web.then(|| gateway.trim_end_matches('/').to_owned())?,
+                gateway: read_gateway(gateway)?,
                 code: code.parse().ok()?,
-                enforcer_id: String::from_utf8(base64url::decode_all(enforcer_id)?).ok()?,
+                enforcer_id: EnforcerId::new(enforcer_id).ok()?.to_string(),
                 fingerprint: Fingerprint::parse(fingerprint)?,
                 secret: Zeroizing::new(base64url::decode(secret)?),
             })
         };
         read().ok_or(PairingError::NotALink)
     }
+}
+
+/// A URL of a host and perhaps a path: nothing that hides before an `@` or that turns the rest into a query.
+fn read_gateway(text: &str) -> Option<String> {
+    let text = text.trim_end_matches('/');
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'@' | b'?' | b'#' | b'\\');
+    (!rest.is_empty() && !rest.starts_with('/') && rest.bytes().all(is_plain)).then(|| text.to_owned())
 }
 
 impl fmt::Debug for PairingLink {
@@ -103,6 +111,15 @@ mod tests {
             &text[..text.len() - 1],
             &text.replace("v1.", "v2."),
             &text.replace("https", "ftp"),
+            &text.replace("gw.example/countersign", ""),
+            &text.replace("gw.example/countersign", "/gw.example"),
+            &text.replace("gw.example", "gw.example@evil.example"),
+            &text.replace("gw.example", "evil.example?"),
+            &text.replace("gw.example", "evil.example#"),
+            &text.replace("gw.example", "evil.example\\"),
+            &text.replace("gw.example", "evil.example "),
+            &text.replace(&base64url::encode("robot.1 ✓".as_bytes()), ""),
+            &text.replace(&base64url::encode("robot.1 ✓".as_bytes()), &base64url::encode(b"a\nb")),
             &format!("{text}.x"),
         ] {
             assert_eq!(other.parse::<PairingLink>().err(), Some(PairingError::NotALink), "{other}");

@@ -1,4 +1,4 @@
-//! Pairing that a gateway can't subvert: what is compared, proven and signed. No I/O.
+//! Pairing that a gateway can't subvert: what is compared, proven and signed (docs/pairing.md). No I/O.
 //!
 //! The gateway relays both public keys, so it could replace them. Whoever scans the enforcer's [`link::PairingLink`] has
 //! its fingerprint and a secret from another channel than the gateway: the approver compares the fingerprint, and proves

@@ -71,11 +71,11 @@ impl fmt::Display for RecoveryCode {
 impl FromStr for RecoveryCode {
     type Err = NotARecoveryCode;
 
-    /// Any case, with or without dashes and spaces; `O` is read as 0, `I` and `L` as 1.
+    /// Any case, with or without dashes, spaces and line breaks; `O` is read as 0, `I` and `L` as 1.
     fn from_str(text: &str) -> Result<Self, NotARecoveryCode> {
         let mut number = Zeroizing::new([0_u8; 18]);
         let mut bits = 0;
-        for character in text.chars().filter(|character| !matches!(character, '-' | ' ' | '\n')) {
+        for character in text.chars().filter(|it| *it != '-' && !it.is_ascii_whitespace()) {
             let character = match character.to_ascii_uppercase() {
                 'O' => '0',
                 'I' | 'L' => '1',
@@ -117,7 +117,7 @@ mod tests {
             let code = RecoveryCode::generate().unwrap();
             let text = code.to_string();
             assert_eq!(text.split('-').map(str::len).collect::<Vec<_>>(), [4; 7], "{text}");
-            let typed = text.to_lowercase().replace('-', " ").replace('0', "o").replace('1', "l");
+            let typed = text.to_lowercase().replace('-', " ").replace('0', "o").replace('1', "l") + "\r\n";
             let read: RecoveryCode = typed.parse().unwrap();
             assert_eq!(read.keys().unwrap().fingerprint(), code.keys().unwrap().fingerprint());
         }

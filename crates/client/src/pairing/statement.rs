@@ -1,17 +1,22 @@
 //! Statements that one device signs about another: that it may approve too, or must not any more.
 
+use std::time::Duration;
+
 use countersign_wire::{
-    canonical,
+    RawObject, canonical,
     keys::{KeyBundle, VerifyingKey},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{DeviceKeys, Fingerprint};
+use crate::{
+    keys::{DeviceKeys, Fingerprint},
+    object,
+};
 
 /// What is said of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", tag = "type", rename_all = "camelCase", deny_unknown_fields)]
 pub enum Claim {
     /// This device may decide for this approver, until then.
     #[serde(rename_all = "camelCase")]
@@ -37,7 +42,7 @@ pub enum Claim {
 
 /// A claim with its signature, as it travels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Statement {
     v: u8,
     /// The enforcer that it is for: a statement for one machine means nothing to another.
@@ -54,6 +59,8 @@ pub struct Statement {
     signature: String,
 }
 
+object::objects!(Claim, Statement);
+
 /// Why a statement is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -67,13 +74,16 @@ pub enum StatementError {
     /// Who claims to have signed it did not, or it was changed.
     #[error("the signature of the statement does not verify")]
     Signature,
-    /// It vouches until a time that has passed, or for longer than is allowed.
+    /// It vouches until a time that has passed, for longer than is allowed, or was signed in the future.
     #[error("the statement is not valid at this time")]
     Time,
 }
 
-/// The longest time for which a device can be vouched for: a year.
-pub const MAX_VOUCH: std::time::Duration = std::time::Duration::from_hours(365 * 24);
+/// The longest time for which a device can be vouched for, from the signing on: a year.
+pub const MAX_VOUCH: Duration = Duration::from_hours(365 * 24);
+
+/// How far the clock of who signs may be ahead.
+const SKEW: Duration = Duration::from_mins(1);
 
 /// Who signs a statement for which enforcer, and when.
 #[derive(Debug, Clone, Copy)]
@@ -132,9 +142,9 @@ impl Statement {
     /// What the signature covers: a prefix that no other signature of ours has, and the canonical statement without its
     /// signature.
     fn signed_bytes(&self) -> Result<Vec<u8>, StatementError> {
-        let unsigned = Self { signature: String::new(), ..self.clone() };
-        let text = serde_json::to_vec(&unsigned).map_err(|_| StatementError::Malformed)?;
-        let form = canonical::form(&text).map_err(|_| StatementError::Malformed)?;
+        let text = serde_json::to_vec(self).map_err(|_| StatementError::Malformed)?;
+        let object = RawObject::parse(&text).map_err(|_| StatementError::Malformed)?;
+        let form = canonical::form_without(object, "signature").map_err(|_| StatementError::Malformed)?;
         Ok([b"countersign statement v1\0", form.as_slice()].concat())
     }
 
@@ -167,10 +177,22 @@ impl Statement {
         if self.enforcer_id != enforcer_id {
             return Err(StatementError::OtherEnforcer);
         }
-        if let Claim::Vouch { until, .. } = &self.claim {
-            let until: Timestamp = until.parse().map_err(|_| StatementError::Malformed)?;
-            if until <= now || until > now.plus(MAX_VOUCH) {
-                return Err(StatementError::Time);
+        let issued_at: Timestamp = self.issued_at.parse().map_err(|_| StatementError::Malformed)?;
+        match &self.claim {
+            Claim::Vouch { bundle, until, .. } => {
+                let bundle: KeyBundle = bundle.parse().map_err(|_| StatementError::Malformed)?;
+                let until: Timestamp = until.parse().map_err(|_| StatementError::Malformed)?;
+                if bundle.proof.is_some() {
+                    return Err(StatementError::Malformed);
+                }
+                // From the signing on, or one for ten years would be accepted in its last one.
+                if until <= now || until > issued_at.plus(MAX_VOUCH) || issued_at > now.plus(SKEW) {
+                    return Err(StatementError::Time);
+                }
+            }
+            // Whatever the clocks say: a revocation that is not taken leaves a device that nobody trusts.
+            Claim::Revoke { fingerprint } => {
+                Fingerprint::parse(fingerprint).ok_or(StatementError::Malformed)?;
             }
         }
         Ok(&self.claim)
@@ -230,11 +252,50 @@ mod tests {
     #[test]
     fn a_signature_of_a_statement_is_none_of_anything_else() {
         let statement = vouched();
-        let unsigned = Statement { signature: String::new(), ..statement.clone() };
-        let form = canonical::form(serde_json::to_string(&unsigned).unwrap().as_bytes()).unwrap();
-        assert!(
-            keys(1).bundle().signing.verify(&form, &statement.signature).is_err(),
-            "the prefix is signed too"
-        );
+        let text = serde_json::to_string(&statement).unwrap();
+        let form = canonical::form_without(RawObject::parse(text.as_bytes()).unwrap(), "signature").unwrap();
+        let key = keys(1).bundle().signing;
+        assert!(key.verify(&form, &statement.signature).is_err(), "the prefix is signed too");
+        key.verify(&[b"countersign statement v1\0", form.as_slice()].concat(), &statement.signature).unwrap();
+    }
+
+    #[test]
+    fn nobody_is_vouched_for_longer_than_a_year_by_waiting() {
+        let signed = |issued: &str, until: &str| {
+            let claim = Claim::vouch("bob", keys(2).bundle(), "phone", at(until), false);
+            let issue = Issue { enforcer_id: "robot", id: "s", by: "ada", at: at(issued) };
+            Statement::sign(&keys(1), issue, claim).unwrap()
+        };
+        let ten_years = signed("2016-11-15T12:00:00Z", "2026-11-15T12:00:00Z");
+        assert_eq!(check(&ten_years, "robot", "2026-11-15T00:00:00Z"), Err(StatementError::Time));
+        let a_year = signed("2026-11-15T12:00:00Z", "2027-11-15T12:00:00Z");
+        assert_eq!(check(&a_year, "robot", "2026-11-15T11:59:00Z"), Ok(()), "a clock that is ahead");
+        assert_eq!(check(&a_year, "robot", "2026-11-15T11:58:59Z"), Err(StatementError::Time));
+    }
+
+    #[test]
+    fn what_is_signed_is_read_too() {
+        let refused = |claim: Claim, issued_at: &str| {
+            let mut statement = Statement { claim, issued_at: issued_at.to_owned(), ..vouched() };
+            statement.signature = keys(1).signing_key().sign(&statement.signed_bytes().unwrap());
+            check(&statement, "robot", "2026-11-15T12:00:00Z")
+        };
+        let now = "2026-11-15T12:00:00Z";
+        let revoke = Claim::revoke(keys(2).fingerprint());
+        assert_eq!(refused(revoke.clone(), now), Ok(()));
+        assert_eq!(refused(revoke.clone(), "2036-11-15T12:00:00Z"), Ok(()), "however wrong the clock is");
+        assert_eq!(refused(revoke, "now"), Err(StatementError::Malformed));
+        let nobody = Claim::Revoke { fingerprint: "9F3C-41AA".to_owned() };
+        assert_eq!(refused(nobody, now), Err(StatementError::Malformed));
+        let bundle = KeyBundle { proof: Some([1; 32]), ..keys(2).bundle().clone() }.to_string();
+        let vouch = |bundle: &str| Claim::Vouch {
+            approver_id: "bob".to_owned(),
+            bundle: bundle.to_owned(),
+            label: String::new(),
+            until: "2026-12-15T12:00:00Z".to_owned(),
+            recovery: false,
+        };
+        assert_eq!(refused(vouch(&bundle), now), Err(StatementError::Malformed));
+        assert_eq!(refused(vouch("v1.x.y"), now), Err(StatementError::Malformed));
     }
 }
