@@ -9,6 +9,7 @@
 //! | calls to a gateway | [`http`] |
 //! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
 //! | the two ends | [`enforcer`], [`approver`] |
+//! | trading an invitation for an API key | [`join`] |
 //! | which decisions were used | [`journal`] |
 //! | what pairing compares, proves and signs | [`pairing`] |
 //! | what artifacts say, and how it is shown | [`payload`] |
@@ -31,6 +32,7 @@ pub mod payload;
 pub mod profile;
 pub mod seal;
 
+pub mod join;
 pub mod request;
 
 pub mod reply;
