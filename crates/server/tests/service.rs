@@ -378,6 +378,23 @@ async fn a_node_with_other_secrets_does_not_start_until_they_are_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_made_with_the_command_has_a_label_and_an_end() {
+    let gateway = Gateway::start(On::Sqlite);
+    let place = ["--tenant", "acme", "--config", gateway.config.to_str().unwrap()];
+    let create = ["keys", "create", "--role", "operator", "--label", "on call", "--expires"];
+    let (ok, key, said) = run(&[&create[..], &["2s"], &place].concat());
+    assert!(ok, "{said}");
+    let (_, listed, _) = run(&[&["keys", "list"][..], &place].concat());
+    assert!(listed.contains("  expires 20") && listed.contains("  on call\n"), "{listed}");
+    let operator = Client::new(gateway.address, key.trim());
+    operator.get("/v1/status").await.expect(200);
+    sleep(Duration::from_millis(2_100)).await;
+    operator.get("/v1/status").await.expect(401);
+    let (ok, key, said) = run(&[&create[..], &["soon"], &place].concat());
+    assert!(!ok && key.is_empty() && said.contains("from 1s to 36500d"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_node_on_postgres_needs_the_secrets_of_the_first() {
     let gateway = Gateway::start(On::Postgres);
     let first = gateway.config.with_file_name("data");
