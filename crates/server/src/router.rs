@@ -25,8 +25,8 @@ use crate::{
         unread_body::discard_unread_body,
     },
     routes::{
-        acks, artifacts, decisions, exchanges, generic, inbox, meta, pairing, platform, presence, prompts,
-        sessions, streams,
+        acks, artifacts, decisions, exchanges, generic, inbox, invitations, meta, pairing, platform,
+        presence, prompts, sessions, streams,
     },
     state::SharedState,
 };
@@ -97,6 +97,8 @@ pub fn router(app: SharedState) -> Router {
         .merge(group(Platform, Operator, MAX_OTHER_BODY).routes([
             ("/platform/v1/keys", post(platform::create_key).get(platform::keys)),
             ("/platform/v1/keys/{keyId}", delete(platform::revoke_key)),
+            ("/platform/v1/invitations", post(invitations::create).get(invitations::list)),
+            ("/platform/v1/invitations/{invitationId}", delete(invitations::revoke)),
             ("/platform/v1/policy", get(platform::policy).put(platform::set_policy)),
             ("/platform/v1/exchanges/{requestId}/cancel", post(platform::cancel)),
         ]))

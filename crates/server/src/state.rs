@@ -50,12 +50,14 @@ pub struct AppState {
     pub(crate) node: NodeId,
     pub(crate) secret: Secret,
     pub(crate) codes: CodeKey,
-    /// The key of the MAC in API keys and tickets.
+    /// The key of the MAC in API keys, tickets and invitations.
     pub(crate) mac_key: MacKey,
     pub(crate) keys: KeyCache,
     pub(crate) rates: RateLimiters,
     pub(crate) websocket_idle: Duration,
     pub(crate) trusted_proxies: Vec<IpAddr>,
+    /// The beginning of links to this gateway.
+    pub(crate) public_url: String,
     pub(crate) presence: PresenceRecorder,
     /// Memory for what clients send, in bytes.
     pub(crate) request_memory: TenantQuota,
@@ -110,12 +112,19 @@ pub struct Settings {
     pub websocket_idle: Duration,
     /// Proxies whose `X-Forwarded-For` is believed. Without one, the address of a client is not known.
     pub trusted_proxies: Vec<IpAddr>,
+    /// The beginning of links to this gateway, without a slash at the end.
+    pub public_url: String,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let websocket_idle = Duration::from_mins(2);
-        Self { rates: RateLimiters::default(), websocket_idle, trusted_proxies: Vec::new() }
+        Self {
+            rates: RateLimiters::default(),
+            websocket_idle,
+            trusted_proxies: Vec::new(),
+            public_url: "http://127.0.0.1:8787".to_owned(),
+        }
     }
 }
 
@@ -149,6 +158,7 @@ impl AppState {
             rates: settings.rates,
             websocket_idle: settings.websocket_idle,
             trusted_proxies: settings.trusted_proxies,
+            public_url: settings.public_url,
         }))
     }
 

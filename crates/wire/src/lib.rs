@@ -62,6 +62,7 @@ pub mod framed;
 pub mod hash;
 pub mod id;
 pub mod inbox;
+pub mod invitation;
 pub mod keys;
 pub mod limits;
 pub mod mac;

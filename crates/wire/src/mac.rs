@@ -1,4 +1,4 @@
-//! The MAC in API keys and tickets, by which a gateway rejects a forged one without a read from its store.
+//! The MAC in API keys, tickets and invitations, by which a gateway rejects a forged one without a read from its store.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;

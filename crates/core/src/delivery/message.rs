@@ -129,7 +129,8 @@ fn parts(delivery: &Delivery, record: &Record) -> Result<Option<MessageParts>, E
         | Kind::Channels
         | Kind::Lease
         | Kind::Ticket
-        | Kind::SecretChecks => Ok(None),
+        | Kind::SecretChecks
+        | Kind::Invitation => Ok(None),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod channels;
 pub mod credential;
 pub mod exchange;
 pub mod idempotency;
+pub mod invitation;
 pub mod pairing;
 pub mod policy;
 pub mod presence;

@@ -44,6 +44,8 @@ pub enum Kind {
     Ticket = 17,
     /// The check values of the secrets that all nodes share.
     SecretChecks = 19,
+    /// An invitation, by its id.
+    Invitation = 20,
 }
 
 impl Kind {
@@ -66,6 +68,7 @@ impl Kind {
         Self::Lease,
         Self::Ticket,
         Self::SecretChecks,
+        Self::Invitation,
     ];
 
     /// The number as it is stored.

@@ -18,7 +18,7 @@ use crate::{
     load::record_of,
     model::credential::{ActiveKey, Credential, Role},
     notify::{Listener, Ring},
-    store::{Change, Guard, Kind, StoreError, Stored as _},
+    store::{Change, Guard, StoreError, Stored as _},
 };
 
 /// What a new key is to be.
@@ -62,9 +62,6 @@ impl fmt::Debug for NewKey {
         f.debug_struct("NewKey").field("spec", &self.spec).finish_non_exhaustive()
     }
 }
-
-/// Keys that one read of the list brings.
-const CHUNK: u32 = 1_000;
 
 impl Gateway {
     /// Makes an API key, whose id carries a MAC by `mac_key`. One that would have expired already is not made.
@@ -117,21 +114,11 @@ impl Gateway {
     /// All keys of the tenant, with their ids.
     pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<(KeyId, Credential)>, Error> {
         let mut keys = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let records = self.store.scan(tenant, Kind::Credential, after.as_deref(), CHUNK).await?;
-            for record in &records {
-                if let Some(known) = Credential::read(Some(record))? {
-                    let key_id = record.key.id.parse::<KeyId>();
-                    let key_id = key_id.map_err(|rule| StoreError::corrupt(rule.to_string()))?;
-                    keys.push((key_id, known.value));
-                }
-            }
-            match records.last() {
-                Some(last) if records.len() == CHUNK as usize => after = Some(last.key.id.clone()),
-                _ => return Ok(keys),
-            }
+        for (id, credential) in self.all_of::<Credential>(tenant).await? {
+            let key_id = id.parse::<KeyId>().map_err(|rule| StoreError::corrupt(rule.to_string()))?;
+            keys.push((key_id, credential));
         }
+        Ok(keys)
     }
 
     /// Revokes a key, and wakes everything that is held open with it. Idempotent.

@@ -7,6 +7,7 @@ pub mod credentials;
 pub mod decide;
 pub mod hide;
 pub mod inbox;
+pub mod invitations;
 pub mod pairing;
 pub mod parties;
 pub mod policies;

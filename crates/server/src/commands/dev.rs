@@ -55,7 +55,7 @@ impl Dev {
             }
         };
         let data = self.data.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
-        let config = Config {
+        let mut config = Config {
             listen: self.listen,
             gateway_id: "dev".to_owned(),
             data: data.map(PathBuf::from).unwrap_or_default(),
@@ -70,6 +70,7 @@ impl Dev {
         let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
         let listener = listen(config.listen).await?;
+        config.listen = listener.local_addr()?;
         let secrets = assemble::secrets(&config, &gateway).await?;
         let started = started(&gateway, &secrets.mac_key(), listener.local_addr()?).await?;
         let app = assemble::app(&config, gateway, secrets)?;

@@ -1,6 +1,6 @@
 //! A request's body: its media type, its size, its shape, in this order.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use axum::{
     extract::{FromRequest, Request},
@@ -9,7 +9,8 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use countersign_core::model::idempotency::IdempotencyKey;
 use countersign_wire::{
-    FromJson, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, msg_type::MsgType, parse,
+    FromJson, Members, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, msg_type::MsgType,
+    parse,
 };
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
@@ -131,6 +132,22 @@ async fn collect(
         collected.extend_from_slice(&data);
     }
     Ok(collected.freeze())
+}
+
+/// A whole number of seconds in this range, if the member is there.
+pub(crate) fn seconds(
+    members: &mut Members<'_>,
+    name: &'static str,
+    range: RangeInclusive<u32>,
+    rule: &'static str,
+) -> Result<Option<Duration>, countersign_wire::Error> {
+    let Some(seconds) = members.optional::<f64>(name)? else { return Ok(None) };
+    let fits = (f64::from(*range.start())..=f64::from(*range.end())).contains(&seconds);
+    if fits && seconds.fract() == 0.0 {
+        Ok(Some(Duration::from_secs_f64(seconds)))
+    } else {
+        Err(countersign_wire::Error::breaks(name, rule))
+    }
 }
 
 fn broken(how: &'static str) -> ApiError {

@@ -58,10 +58,10 @@ impl FromMembers<'_> for KeyRequest {
 }
 
 #[derive(Serialize)]
-struct RoleAndId<'a> {
-    role: &'static str,
+pub(super) struct RoleAndId<'a> {
+    pub(super) role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
 }
 
 impl<'a> From<&'a Role> for RoleAndId<'a> {

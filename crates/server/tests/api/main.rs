@@ -23,6 +23,7 @@ mod exchanges;
 mod generic;
 mod http_semantics;
 mod inboxes;
+mod invitations;
 mod pairing;
 mod platform;
 mod prompts_and_sessions;
@@ -64,6 +65,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("generic", generic::CASES),
     ("inboxes", inboxes::CASES),
     ("http_semantics", http_semantics::CASES),
+    ("invitations", invitations::CASES),
     ("pairing", pairing::CASES),
     ("platform", platform::CASES),
     ("prompts_and_sessions", prompts_and_sessions::CASES),

@@ -8,6 +8,7 @@ use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBo
 
 use super::{
     cases,
+    invitations::invite,
     pairing_fixtures::{codes, complete, initiate},
     prompts::send_prompt,
     world::{World, approver, request, robot},
@@ -33,6 +34,8 @@ const AUDITED: &[&str] = &[
     "inbox.hidden",
     "prompt.sent",
     "session.start",
+    "invitation.created",
+    "invitation.revoked",
 ];
 
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
@@ -82,6 +85,8 @@ async fn run_every_use_case(world: &World) {
     let start =
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
+    let made = invite(world, 5).await;
+    world.gateway.revoke_invitation(&world.tenant, made.invitation.id()).await.unwrap();
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
 }
