@@ -4,7 +4,7 @@ use countersign_wire::exchange::State as WireState;
 use serde::Serialize;
 
 use crate::{
-    model::exchange::Exchange,
+    model::{exchange::Exchange, invitation::Invitee},
     store::{AuditRow, Key, StoreError},
 };
 
@@ -17,6 +17,14 @@ pub(crate) enum Actor<'a> {
     Operator,
     /// Nobody: a time has passed.
     Clock,
+}
+
+/// Whoever acts with an invitation.
+pub(crate) fn invitee(invitee: &Invitee) -> Actor<'_> {
+    match invitee {
+        Invitee::Enforcer(id) => Actor::Enforcer(id.as_str()),
+        Invitee::Approver(id) => Actor::Approver(id.as_str()),
+    }
 }
 
 /// A transition of an exchange to the state in `next`.

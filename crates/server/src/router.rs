@@ -11,7 +11,7 @@ use axum::{
 };
 use countersign_wire::{
     failure::Failure,
-    limits::{MAX_ARTIFACT_MESSAGE, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
+    limits::{MAX_ARTIFACT_MESSAGE, MAX_JOIN_BODY, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
 };
 
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
         unread_body::discard_unread_body,
     },
     routes::{
-        acks, artifacts, decisions, exchanges, generic, inbox, invitations, meta, pairing, platform,
+        acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, platform,
         presence, prompts, sessions, streams,
     },
     state::SharedState,
@@ -35,7 +35,7 @@ use crate::{
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[rustfmt::skip]
 pub fn router(app: SharedState) -> Router {
-    use Access::{Approver, Authenticated, Enforcer, Operator, Participant, Public};
+    use Access::{Approver, Authenticated, Enforcer, Invited, Operator, Participant, Public};
     use Interface::{Generic, Platform, Protocol};
     let group = |interface, access, max_body_bytes| Group { app: &app, interface, access, max_body_bytes };
     Router::new()
@@ -104,6 +104,9 @@ pub fn router(app: SharedState) -> Router {
         ]))
         .merge(group(Platform, Participant, MAX_OTHER_BODY).routes([
             ("/platform/v1/tickets", post(platform::create_ticket)),
+        ]))
+        .merge(group(Platform, Invited, MAX_JOIN_BODY).routes([
+            ("/platform/v1/join", post(join::join)),
         ]))
         .merge(group(Platform, Public, MAX_OTHER_BODY).routes([
             ("/healthz", get(meta::alive)),

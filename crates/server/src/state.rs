@@ -14,11 +14,15 @@ use countersign_core::{
         pairing::CodeKey,
     },
 };
-use countersign_wire::{id::GatewayId, mac::MacKey};
+use countersign_wire::{
+    id::{GatewayId, TenantId},
+    mac::MacKey,
+};
 use tokio::time::Instant;
 
 use crate::{
     ids::new_msg_id,
+    joins::Joins,
     key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
     presence::PresenceRecorder,
@@ -53,6 +57,9 @@ pub struct AppState {
     /// The key of the MAC in API keys, tickets and invitations.
     pub(crate) mac_key: MacKey,
     pub(crate) keys: KeyCache,
+    pub(crate) joins: Joins,
+    /// Whose quota the requests of those count against who have no credential yet. No key can be for this tenant.
+    pub(crate) newcomers: TenantId,
     pub(crate) rates: RateLimiters,
     pub(crate) websocket_idle: Duration,
     pub(crate) trusted_proxies: Vec<IpAddr>,
@@ -139,6 +146,8 @@ impl AppState {
         let mac_key = secrets.mac_key();
         Ok(Arc::new(Self {
             keys: KeyCache::new(gateway.clone(), mac_key.clone()),
+            joins: Joins::new(gateway.clone(), mac_key.clone()),
+            newcomers: TenantId::new("(newcomers)").map_err(io::Error::other)?,
             presence: PresenceRecorder::start(gateway.clone()),
             codes: secrets.shared.code_key(),
             mac_key,

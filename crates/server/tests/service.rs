@@ -168,6 +168,16 @@ async fn who_calls_too_often_is_429_and_told_when_to_come_back() {
     }
     from("192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
     from("192.0.2.2").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+    // An attempt to join without a valid invitation counts like one.
+    let join = async |address: &str| {
+        let body = r#"{"invitation":"csi_made_up","nonce":"0123456789abcdef"}"#;
+        stranger.post_with("/platform/v1/join", body, &[("x-forwarded-for", address)]).await
+    };
+    join("192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    for _ in 0..3 {
+        join("192.0.2.3").await.refuse(404, "PROTO_ERR_NOT_FOUND");
+    }
+    join("192.0.2.3").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
     // Where the address is not known, nobody is counted: it would be everybody behind the proxy.
     for _ in 0..9 {
         stranger.get("/v1/status").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");

@@ -32,6 +32,11 @@ impl KeyId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The id without its MAC.
+    pub fn ulid(&self) -> &str {
+        self.0.get(..ULID_LENGTH).unwrap_or(&self.0)
+    }
 }
 
 impl FromStr for KeyId {

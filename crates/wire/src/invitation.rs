@@ -7,6 +7,7 @@ use crate::{
     api_key::check_tenant,
     hash::Sha256Hex,
     id::TenantId,
+    key_nonce::KeyNonce,
     mac::{MAC_LENGTH, MacKey},
 };
 
@@ -14,6 +15,7 @@ const PREFIX: &str = "csi_";
 const ULID_LENGTH: usize = 26;
 const SECRET_LENGTH: usize = 64;
 const MAC_PURPOSE: &str = "invitation";
+const KEY_PURPOSE: &str = "secret of an API key by invitation";
 
 /// The id of an invitation, which is not secret: a ULID of 26 lowercase letters and digits, and the 16 hex digits of a
 /// MAC.
@@ -96,6 +98,13 @@ impl Invitation {
         Sha256Hex::digest(&self.secret)
     }
 
+    /// The secret of the API key that is made with it. It takes the invitation, the nonce and the gateway's key together:
+    /// whoever finds a used invitation can't compute the key, however bad the nonce was.
+    pub fn key_secret(&self, nonce: &KeyNonce, mac_key: &MacKey) -> [u8; 32] {
+        let (tenant, id) = (self.tenant.as_str().as_bytes(), self.id.as_str().as_bytes());
+        mac_key.derive(KEY_PURPOSE, &[tenant, id, &self.secret, nonce.as_str().as_bytes()])
+    }
+
     /// The complete invitation in plain text, to be shown once.
     pub fn expose(&self) -> String {
         format!("{PREFIX}{}_{}_{}", self.tenant, self.id, String::from_utf8_lossy(&self.secret))
@@ -173,6 +182,25 @@ mod tests {
         }
         for text in ["", "csi_", "csi___", &text[1..], &text[..text.len() - 1], &(text.clone() + "0")] {
             assert!(text.parse::<Invitation>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_secret_of_a_key_takes_the_invitation_the_nonce_and_the_gateways_key() {
+        let nonce = |text: &str| text.parse::<KeyNonce>().unwrap();
+        let secret = invitation().key_secret(&nonce("0123456789abcdef"), &mac_key());
+        assert_eq!(invitation().key_secret(&nonce("0123456789abcdef"), &mac_key()), secret);
+        let other = |tenant: &str, ulid: &str, random| {
+            Invitation::new(tenant.parse().unwrap(), ulid, [random; 32], &mac_key()).unwrap()
+        };
+        for (invitation, nonce, mac_key) in [
+            (invitation(), nonce("0123456789abcdeg"), mac_key()),
+            (invitation(), nonce("0123456789abcdef"), MacKey::new([2; 32])),
+            (other("acm", ULID, 7), nonce("0123456789abcdef"), mac_key()),
+            (other("acme", "01J2V8V3K6B2Z9X6G1V7Y2QK8J", 7), nonce("0123456789abcdef"), mac_key()),
+            (other("acme", ULID, 8), nonce("0123456789abcdef"), mac_key()),
+        ] {
+            assert_ne!(invitation.key_secret(&nonce, &mac_key), secret, "{invitation:?}");
         }
     }
 

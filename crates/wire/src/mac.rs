@@ -30,6 +30,12 @@ impl MacKey {
         Sha256Hex::from_bytes(full).to_string()[..MAC_LENGTH].to_owned()
     }
 
+    /// All 32 bytes of HMAC-SHA-256 over `purpose` and `parts`, as a secret. Nobody can compute it without this key and
+    /// all the parts. A purpose is for this or for [`MacKey::mac`], never for both.
+    pub fn derive(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+        self.over(purpose, parts).finalize().into_bytes().into()
+    }
+
     /// Whether `mac` is what [`MacKey::mac`] returns. The time that it takes does not depend on how much of it is right.
     pub fn verifies(&self, purpose: &str, parts: &[&[u8]], mac: &str) -> bool {
         let spelled_as_ours = mac.len() == MAC_LENGTH
@@ -80,5 +86,6 @@ mod tests {
     #[test]
     fn it_is_hmac_sha_256() {
         assert_eq!(MacKey::new([7; 32]).mac("test", &[b"ab", b"c"]), "3d55558669ec0a95");
+        assert_eq!(MacKey::new([7; 32]).derive("test", &[b"ab", b"c"])[..4], [0x3d, 0x55, 0x55, 0x86]);
     }
 }

@@ -10,7 +10,10 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::credential::Role;
+use super::{
+    credential::Role,
+    derived_key::{DerivedKey, REPEATABLE},
+};
 use crate::store::{Kind, Stored};
 
 /// How long an invitation is valid unless the operator says otherwise, and at most.
@@ -25,16 +28,17 @@ pub enum Invitee {
     Approver(ApproverId),
 }
 
-impl From<Invitee> for Role {
-    fn from(invitee: Invitee) -> Self {
-        match invitee {
-            Invitee::Enforcer(id) => Self::Enforcer(Some(id)),
-            Invitee::Approver(id) => Self::Approver(Some(id)),
+impl Invitee {
+    /// The role of the key that is made with the invitation.
+    pub(crate) fn role(&self) -> Role {
+        match self {
+            Self::Enforcer(id) => Role::Enforcer(Some(id.clone())),
+            Self::Approver(id) => Role::Approver(Some(id.clone())),
         }
     }
 }
 
-/// An invitation as it is stored, by its id. It is deleted when it has expired.
+/// An invitation as it is stored, by its id. It is deleted a minute after it has expired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub invitee: Invitee,
@@ -46,8 +50,38 @@ pub struct Invitation {
     pub created_at: Timestamp,
     /// It can be used only before this time.
     pub expires_at: Timestamp,
-    /// `None` unless it was revoked.
+    /// `None` unless it was revoked, before or after it was used.
     pub revoked_at: Option<Timestamp>,
+    /// The key that was made with it; `None` if there is none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<DerivedKey>,
+}
+
+/// What an invitation is good for at some time.
+pub(crate) enum Usability<'a> {
+    /// Somebody can join.
+    Open,
+    /// Somebody has joined, and may ask again.
+    JustUsed(&'a DerivedKey),
+    /// Nothing, from now on.
+    Invalid,
+}
+
+impl Invitation {
+    pub(crate) fn usability(&self, now: Timestamp) -> Usability<'_> {
+        match &self.used {
+            _ if self.revoked_at.is_some() => Usability::Invalid,
+            // Also if it expires meanwhile: whoever was in time must get their key.
+            Some(used) if used.is_repeatable(now) => Usability::JustUsed(used),
+            None if now < self.expires_at => Usability::Open,
+            Some(_) | None => Usability::Invalid,
+        }
+    }
+
+    /// Until when it is kept: whoever joins in the last moment can still ask again.
+    pub(crate) fn kept_until(&self) -> Timestamp {
+        self.expires_at.plus(REPEATABLE)
+    }
 }
 
 impl Stored for Invitation {

@@ -2,6 +2,7 @@
 
 pub mod channels;
 pub mod credential;
+pub mod derived_key;
 pub mod exchange;
 pub mod idempotency;
 pub mod invitation;

@@ -68,12 +68,13 @@ impl Gateway {
                 created_at: now,
                 expires_at,
                 revoked_at: None,
+                used: None,
             };
             let record = Invitation::key(invitation.id());
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::Absent(record.clone()));
             change.puts.push(stored.put(record.clone())?);
-            change.due.push((expires_at, record.clone()));
+            change.due.push((stored.kept_until(), record.clone()));
             change.audit.push(audit::action(record, Actor::Operator, "invitation.created")?);
             Ok(Evaluation::commit(change, NewInvitation { invitation, spec: spec.clone(), expires_at }))
         })

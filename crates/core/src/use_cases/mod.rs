@@ -8,6 +8,7 @@ pub mod decide;
 pub mod hide;
 pub mod inbox;
 pub mod invitations;
+pub mod join;
 pub mod pairing;
 pub mod parties;
 pub mod policies;

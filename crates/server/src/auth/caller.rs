@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::{
     error::ApiError,
     key_cache::CachedKey,
+    limits::ClientAddress,
     state::{AppState, SharedState},
 };
 
@@ -59,6 +60,13 @@ pub(crate) struct Approver {
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
     pub(crate) tenant: TenantId,
+}
+
+/// Somebody without a credential, who wants one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Newcomer {
+    /// `None` where it is not known.
+    pub(crate) address: Option<ClientAddress>,
 }
 
 impl Caller {
@@ -191,6 +199,14 @@ impl FromRequestParts<SharedState> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
         authenticated(parts).cloned()
+    }
+}
+
+impl FromRequestParts<SharedState> for Newcomer {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().copied().ok_or_else(|| Failure::Internal.into())
     }
 }
 

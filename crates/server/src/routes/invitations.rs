@@ -84,6 +84,11 @@ struct ListedInvitation<'a> {
     expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used_at: Option<Timestamp>,
+    /// The key that was made with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_id: Option<&'a str>,
 }
 
 fn listed((id, invitation): &(InvitationId, Invitation)) -> ListedInvitation<'_> {
@@ -94,6 +99,8 @@ fn listed((id, invitation): &(InvitationId, Invitation)) -> ListedInvitation<'_>
         created_at: invitation.created_at,
         expires_at: invitation.expires_at,
         revoked_at: invitation.revoked_at,
+        used_at: invitation.used.as_ref().map(|used| used.at),
+        key_id: invitation.used.as_ref().map(|used| used.key_id.as_str()),
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod exchanges;
 pub(crate) mod generic;
 pub(crate) mod inbox;
 pub(crate) mod invitations;
+pub(crate) mod join;
 pub(crate) mod meta;
 pub(crate) mod pairing;
 pub(crate) mod platform;

@@ -76,7 +76,7 @@ impl<'a> From<&'a Role> for RoleAndId<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NewKey<'a> {
+pub(super) struct NewKey<'a> {
     key_id: &'a str,
     key: String,
     tenant: &'a TenantId,

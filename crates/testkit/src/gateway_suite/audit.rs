@@ -8,7 +8,7 @@ use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBo
 
 use super::{
     cases,
-    invitations::invite,
+    invitations::{invite, mac_key, nonce},
     pairing_fixtures::{codes, complete, initiate},
     prompts::send_prompt,
     world::{World, approver, request, robot},
@@ -36,6 +36,8 @@ const AUDITED: &[&str] = &[
     "session.start",
     "invitation.created",
     "invitation.revoked",
+    "invitation.used",
+    "key.created",
 ];
 
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
@@ -86,6 +88,7 @@ async fn run_every_use_case(world: &World) {
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
     let made = invite(world, 5).await;
+    world.gateway.join(&made.invitation, &nonce("a"), &mac_key()).await.unwrap();
     world.gateway.revoke_invitation(&world.tenant, made.invitation.id()).await.unwrap();
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
