@@ -15,6 +15,8 @@ pub(crate) enum Actor<'a> {
     Enforcer(&'a str),
     Approver(&'a str),
     Operator,
+    /// Whoever has the key with this id.
+    Key(&'a str),
     /// Nobody: a time has passed.
     Clock,
 }

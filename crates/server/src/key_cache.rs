@@ -99,6 +99,11 @@ impl KeyCache {
         Ok(active)
     }
 
+    /// Asks the store again when this key is presented: it is about to expire, and this node knows.
+    pub(crate) fn forget(&self, key: &ApiKey) {
+        self.cached().remove(&Sha256Hex::digest(key.expose().as_bytes()));
+    }
+
     async fn active_unmarked(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
         self.unmarked.take().map_err(Error::RateLimited)?;
         let active = self.gateway.authenticate(key).await;
@@ -192,6 +197,8 @@ mod tests {
                 revoked_at: None,
                 expires_at: None,
                 label: None,
+                rotation: None,
+                is_successor: false,
             };
             let mut change = Change::new(self.tenant.clone());
             change.puts.push(Put {

@@ -26,7 +26,7 @@ use crate::{
     },
     routes::{
         acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, platform,
-        presence, prompts, sessions, streams,
+        presence, prompts, rotate, sessions, streams,
     },
     state::SharedState,
 };
@@ -104,6 +104,9 @@ pub fn router(app: SharedState) -> Router {
         ]))
         .merge(group(Platform, Participant, MAX_OTHER_BODY).routes([
             ("/platform/v1/tickets", post(platform::create_ticket)),
+        ]))
+        .merge(group(Platform, Authenticated, MAX_OTHER_BODY).routes([
+            ("/platform/v1/keys/rotate", post(rotate::rotate)),
         ]))
         .merge(group(Platform, Invited, MAX_JOIN_BODY).routes([
             ("/platform/v1/join", post(join::join)),

@@ -10,6 +10,7 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::derived_key::DerivedKey;
 use crate::store::{Kind, Stored};
 
 /// What a credential is for. `None` as the id is a wildcard: any id of that role.
@@ -39,6 +40,23 @@ pub struct Credential {
     /// What people call it, if they have named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
+    /// What took its place; `None` until its owner has rotated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
+    /// Whether it took the place of another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_successor: bool,
+}
+
+/// How the owner of a key has replaced it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    pub successor: DerivedKey,
+    /// When the key that was replaced expires.
+    pub previous_expires_at: Timestamp,
+    /// When the successor expires, which is when the first key would have; `None` if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// What a credential that is active at some time is for.

@@ -47,6 +47,8 @@ impl KeySpec {
             revoked_at: None,
             expires_at: self.expires_at,
             label: self.label,
+            rotation: None,
+            is_successor: false,
         }
     }
 }

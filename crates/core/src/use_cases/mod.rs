@@ -15,6 +15,7 @@ pub mod policies;
 pub mod presence;
 pub mod prompt;
 pub mod refresh;
+pub mod rotate;
 pub mod secret_checks;
 pub mod session;
 pub mod status;

@@ -69,6 +69,10 @@ pub(crate) struct Newcomer {
     pub(crate) address: Option<ClientAddress>,
 }
 
+/// The very key that the caller presented, for what a key does with itself. A ticket is no key.
+#[derive(Debug)]
+pub(crate) struct OwnKey(pub(crate) ApiKey);
+
 impl Caller {
     pub(crate) fn enforcer(&self) -> Result<Enforcer, ApiError> {
         match &self.role {
@@ -207,6 +211,17 @@ impl FromRequestParts<SharedState> for Newcomer {
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
         parts.extensions.get::<Self>().copied().ok_or_else(|| Failure::Internal.into())
+    }
+}
+
+impl FromRequestParts<SharedState> for OwnKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        match (authenticated(parts)?.by_ticket, presented_key(&parts.headers)) {
+            (false, Some(key)) => Ok(Self(key)),
+            _ => Err(Failure::Forbidden.into()),
+        }
     }
 }
 

@@ -13,5 +13,6 @@ pub(crate) mod pairing;
 pub(crate) mod platform;
 pub(crate) mod presence;
 pub(crate) mod prompts;
+pub(crate) mod rotate;
 pub(crate) mod sessions;
 pub(crate) mod streams;

@@ -27,6 +27,7 @@ mod invitations;
 mod pairing;
 mod platform;
 mod prompts_and_sessions;
+mod rotation;
 mod sockets;
 mod streams;
 mod world;
@@ -69,6 +70,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("pairing", pairing::CASES),
     ("platform", platform::CASES),
     ("prompts_and_sessions", prompts_and_sessions::CASES),
+    ("rotation", rotation::CASES),
     ("sockets", sockets::CASES),
     ("streams", streams::CASES),
 ];

@@ -2,7 +2,7 @@
 
 use countersign_core::{
     store::{Change, Kind},
-    use_cases::acknowledge::Acknowledger,
+    use_cases::{acknowledge::Acknowledger, join::JoinOutcome, rotate::DEFAULT_OVERLAP},
 };
 use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
 
@@ -38,6 +38,7 @@ const AUDITED: &[&str] = &[
     "invitation.revoked",
     "invitation.used",
     "key.created",
+    "key.rotated",
 ];
 
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
@@ -88,7 +89,12 @@ async fn run_every_use_case(world: &World) {
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
     let made = invite(world, 5).await;
-    world.gateway.join(&made.invitation, &nonce("a"), &mac_key()).await.unwrap();
+    let JoinOutcome::Joined(joined) =
+        world.gateway.join(&made.invitation, &nonce("a"), &mac_key()).await.unwrap()
+    else {
+        panic!("the invitation is valid")
+    };
+    world.gateway.rotate_key(&joined.key, &nonce("a"), DEFAULT_OVERLAP, &mac_key()).await.unwrap();
     world.gateway.revoke_invitation(&world.tenant, made.invitation.id()).await.unwrap();
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();

@@ -4,7 +4,8 @@
 
 use countersign_core::{
     Error, Gateway,
-    use_cases::{join::JoinOutcome, submit::Submitted},
+    model::credential::Role,
+    use_cases::{join::JoinOutcome, rotate::DEFAULT_OVERLAP, submit::Submitted},
 };
 use countersign_wire::{
     api_key::ApiKey,
@@ -30,6 +31,7 @@ cases! {
     two_completions_race,
     two_who_join_race,
     two_equal_joins_race,
+    two_rotations_race,
 }
 
 fn rounds() -> usize {
@@ -223,4 +225,21 @@ async fn two_equal_joins_race(harness: Box<dyn StoreHarness>) {
     for (round, [one, two]) in joins(&world, ["a", "a"]).await.iter().enumerate() {
         assert!(one.is_some() && one == two, "round {round}");
     }
+}
+
+async fn two_rotations_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let second = world.second_gateway().await;
+    for round in 0..rounds() {
+        let key = world.gateway.create_key(&world.tenant, Role::Operator, &mac_key()).await.unwrap().key;
+        let rotate = |gateway: Gateway, with: &'static str| {
+            let key = key.clone();
+            async move { gateway.rotate_key(&key, &nonce(with), DEFAULT_OVERLAP, &mac_key()).await }
+        };
+        let (one, two) = race(rotate(world.gateway.clone(), "a"), rotate(second.clone(), "b")).await;
+        let mut statuses = [status_of(&one, 201), status_of(&two, 201)];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "round {round}");
+    }
+    assert_eq!(world.gateway.keys(&world.tenant).await.unwrap().len(), rounds() * 2);
 }
