@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod dev;
+mod invite;
 mod keys;
 mod secret;
 mod serve;
@@ -26,6 +27,8 @@ pub enum Command {
     Config(config::PrintConfig),
     /// Say what is wrong with a configuration, without starting anything.
     Check(check::Check),
+    /// Invite an enforcer or approver: print a link with which they make a key of their own.
+    Invite(invite::Invite),
     /// Make, list and revoke API keys, directly in the store.
     #[command(subcommand)]
     Keys(keys::Keys),
@@ -41,6 +44,7 @@ impl Command {
             Self::Serve(serve) => serve.run().await,
             Self::Config(config) => config.run(),
             Self::Check(check) => check.run().await,
+            Self::Invite(invite) => invite.run().await,
             Self::Keys(keys) => keys.run().await,
             Self::Secret(secret) => secret.run().await,
         }
