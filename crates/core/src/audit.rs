@@ -8,7 +8,7 @@ use countersign_wire::{
 use serde::Serialize;
 
 use crate::{
-    model::{exchange::Exchange, pairs::PairId},
+    model::{exchange::Exchange, invitation::Invitee, pairs::PairId},
     store::{AuditRow, Key, StoreError},
 };
 
@@ -19,8 +19,18 @@ pub(crate) enum Actor<'a> {
     Enforcer(&'a str),
     Approver(&'a str),
     Operator,
+    /// Whoever has the key with this id.
+    Key(&'a str),
     /// Nobody: a time has passed.
     Clock,
+}
+
+/// Whoever acts with an invitation.
+pub(crate) fn invitee(invitee: &Invitee) -> Actor<'_> {
+    match invitee {
+        Invitee::Enforcer(id) => Actor::Enforcer(id.as_str()),
+        Invitee::Approver(id) => Actor::Approver(id.as_str()),
+    }
 }
 
 /// A transition of an exchange to the state in `next`.

@@ -12,7 +12,7 @@ use crate::{
     notify::{Doorbell, Ring},
     random::RandomSource,
     retention::Retention,
-    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, StoreError, Versioned},
+    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, StoreError, Stored, Versioned},
     transitions::{self, ExchangeRef},
 };
 
@@ -65,6 +65,9 @@ pub(crate) enum Evaluation<T> {
 /// back, and does not compete without end.
 const MAX_ATTEMPTS: usize = 100;
 
+/// Records that one read of a list brings.
+const SCAN_CHUNK: u32 = 1_000;
+
 impl<T> Evaluation<T> {
     /// Answer with `answer` once `change` is committed.
     pub(crate) fn commit(change: Change, answer: T) -> Self {
@@ -104,6 +107,24 @@ impl Gateway {
         load: &L,
     ) -> Result<(L::Loaded, Timestamp), Error> {
         Ok(load.load(&*self.store, tenant).await?)
+    }
+
+    /// All records of one type, with their ids, in the order of these.
+    pub(crate) async fn all_of<T: Stored>(&self, tenant: &TenantId) -> Result<Vec<(String, T)>, Error> {
+        let mut all = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let records = self.store.scan(tenant, T::KIND, after.as_deref(), SCAN_CHUNK).await?;
+            for record in &records {
+                if let Some(known) = T::read(Some(record))? {
+                    all.push((record.key.id.clone(), known.value));
+                }
+            }
+            match records.last() {
+                Some(last) if records.len() == SCAN_CHUNK as usize => after = Some(last.key.id.clone()),
+                _ => return Ok(all),
+            }
+        }
     }
 
     /// Load, evaluate, commit, ring; again from the start while somebody else commits first, up to [`MAX_ATTEMPTS`] times.

@@ -160,7 +160,7 @@ impl Gateway {
                 let event = RecordedEvent::read(Some(record))?.map(|known| known.value.event);
                 purge(None, event.into_iter().collect())
             }
-            Kind::Pairing | Kind::PairingCode | Kind::Ticket => purge(None, Vec::new()),
+            Kind::Pairing | Kind::PairingCode | Kind::Ticket | Kind::Invitation => purge(None, Vec::new()),
             // These are never due; a due time of one is only removed.
             Kind::Enforcer
             | Kind::Approver

@@ -135,6 +135,7 @@ pub fn app(config: &Config, gateway: Gateway, secrets: Secrets) -> anyhow::Resul
         rates: RateLimiters::new(config.rates),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         trusted_proxies: config.trusted_proxies.clone(),
+        public_url: config.public_url(),
     };
     let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;
     background::start(&app);

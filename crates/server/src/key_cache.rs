@@ -1,4 +1,4 @@
-//! The roles of API keys, cached for a few seconds, and which keys are worth a read from the store.
+//! What API keys are for, cached for a few seconds, and which keys are worth a read from the store.
 
 use std::{
     collections::HashMap,
@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::{Error, Gateway, model::credential::Role};
+use countersign_core::{
+    Error, Gateway,
+    model::credential::{ActiveKey, Role},
+};
 use countersign_wire::{
     api_key::{ApiKey, MacCheck},
     hash::Sha256Hex,
@@ -40,9 +43,26 @@ pub(crate) struct KeyCache {
 
 #[derive(Debug, Clone)]
 struct Cached {
-    /// `None` for a key that is revoked, which stays so. A key without a MAC is cached only while it has a role.
-    role: Option<Role>,
+    /// `None` for a key that is revoked or has expired, which stays so. A key without a MAC is cached only while it is
+    /// active.
+    key: Option<CachedKey>,
     until: Instant,
+}
+
+/// An active key, as the store described it a moment ago.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CachedKey {
+    pub(crate) role: Role,
+    /// When it expires, on this process's clock; `None` if it does not. The store said how long it is still valid, so a
+    /// node whose clock is wrong is right about it.
+    pub(crate) expires: Option<Instant>,
+}
+
+impl CachedKey {
+    /// `asked` is when the store was asked: it was asked before it looked at its clock, so this is never too late.
+    pub(crate) fn new(active: ActiveKey, asked: Instant) -> Self {
+        Self { role: active.role, expires: active.expires_in.and_then(|left| asked.checked_add(left)) }
+    }
 }
 
 impl KeyCache {
@@ -51,48 +71,59 @@ impl KeyCache {
         Self { gateway, mac_key, unmarked, cached: Mutex::default() }
     }
 
-    /// The role of a key; `None` if it is unknown, wrong or revoked. A key that the gateway did not make costs no read.
-    pub(crate) async fn role_of(&self, key: &ApiKey) -> Result<Option<Role>, Error> {
+    /// What a key is for; `None` if it is unknown, wrong or revoked, or has expired. A key that the gateway did not make
+    /// costs no read.
+    pub(crate) async fn active(&self, key: &ApiKey) -> Result<Option<CachedKey>, Error> {
         let digest = Sha256Hex::digest(key.expose().as_bytes());
         let known = self.cached().get(&digest).cloned();
-        if let Some(Cached { role, until }) = &known
+        if let Some(Cached { key, until }) = &known
             && Instant::now() < *until
         {
-            return Ok(role.clone());
+            return Ok(key.clone());
         }
         let mac = key.check_mac(&self.mac_key);
-        let role = match mac {
+        let asked = Instant::now();
+        let active = match mac {
             MacCheck::Valid => self.gateway.authenticate(key).await?,
             MacCheck::Invalid => return Ok(None),
             // Who presents a key that was good before has not invented it.
             MacCheck::Absent if known.is_some() => self.gateway.authenticate(key).await?,
-            MacCheck::Absent => self.role_of_unmarked(key).await?,
+            MacCheck::Absent => self.active_unmarked(key).await?,
         };
-        if role.is_some() || mac == MacCheck::Valid {
-            self.insert(digest, role.clone());
+        let active = active.map(|active| CachedKey::new(active, asked));
+        if active.is_some() || mac == MacCheck::Valid {
+            self.insert(digest, active.clone());
         } else {
             self.cached().remove(&digest);
         }
-        Ok(role)
+        Ok(active)
     }
 
-    async fn role_of_unmarked(&self, key: &ApiKey) -> Result<Option<Role>, Error> {
+    /// Asks the store again when this key is presented: it is about to expire, and this node knows.
+    pub(crate) fn forget(&self, key: &ApiKey) {
+        self.cached().remove(&Sha256Hex::digest(key.expose().as_bytes()));
+    }
+
+    async fn active_unmarked(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
         self.unmarked.take().map_err(Error::RateLimited)?;
-        let role = self.gateway.authenticate(key).await;
-        if !matches!(role, Ok(None)) {
+        let active = self.gateway.authenticate(key).await;
+        if !matches!(active, Ok(None)) {
             self.unmarked.give_back();
         }
-        role
+        active
     }
 
-    fn insert(&self, digest: Sha256Hex, role: Option<Role>) {
+    fn insert(&self, digest: Sha256Hex, key: Option<CachedKey>) {
         let now = Instant::now();
         let mut cached = self.cached();
         if cached.len() >= MAX_CACHED_KEYS {
             cached.retain(|_, known| now < known.until);
         }
         if cached.len() < MAX_CACHED_KEYS {
-            cached.insert(digest, Cached { role, until: now + CACHE_TTL });
+            let expires = key.as_ref().and_then(|key| key.expires);
+            let until = now + CACHE_TTL;
+            // When it expires the store is asked again, and says no.
+            cached.insert(digest, Cached { key, until: expires.map_or(until, |expires| expires.min(until)) });
         }
     }
 
@@ -112,6 +143,7 @@ mod tests {
         notify::LocalDoorbell,
         retention::Retention,
         store::{Change, Key, Kind, Put, Store as _},
+        use_cases::credentials::KeySpec,
     };
     use countersign_store_sqlite::{Options, SqliteStore};
     use countersign_testkit::recording_store::RecordingStore;
@@ -163,6 +195,10 @@ mod tests {
                 secret_hash: key.secret_hash(),
                 created_at: Timestamp::from_unix_micros(0),
                 revoked_at: None,
+                expires_at: None,
+                label: None,
+                rotation: None,
+                is_successor: false,
             };
             let mut change = Change::new(self.tenant.clone());
             change.puts.push(Put {
@@ -279,6 +315,22 @@ mod tests {
         }
         let cost = fixture.store.calls() - before;
         assert!(cost <= 10, "{cost}");
+    }
+
+    #[tokio::test]
+    async fn an_expired_key_is_refused_on_time_although_it_was_cached() {
+        let fixture = Fixture::new();
+        let valid = Duration::from_millis(700);
+        let expires_at = Some(fixture.store.now().await.unwrap().plus(valid));
+        let spec = KeySpec { expires_at, ..Role::Operator.into() };
+        let made = fixture.app.gateway.create_key(&fixture.tenant, spec, &fixture.app.mac_key).await.unwrap();
+        let started = Instant::now();
+        assert_eq!(fixture.status(&made.key).await, 200);
+        while fixture.status(&made.key).await != 401 {
+            assert!(started.elapsed() < CACHE_TTL / 2, "it is valid for as long as it is cached");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(started.elapsed() + Duration::from_millis(50) > valid, "{:?}", started.elapsed());
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 //! | clock, randomness, ids, the shared secret, shutdown | `clock`, [`random`], `ids`, [`secrets`], [`shutdown`] |
 //! | errors as data | `error` |
 //! | rate limits and quotas | [`limits`] |
-//! | what handlers share | [`state`], with `presence` and `key_cache` |
+//! | what handlers share | [`state`], with `presence`, `key_cache` and `joins` |
 //! | who calls | `auth` |
 //! | what REST and WebSocket share: operations, envelopes | `protocol` |
 //! | what a channel has to send | `delivery` |
@@ -31,6 +31,7 @@ mod error;
 
 pub mod limits;
 
+mod joins;
 mod key_cache;
 mod presence;
 pub mod state;

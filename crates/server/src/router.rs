@@ -11,7 +11,7 @@ use axum::{
 };
 use countersign_wire::{
     failure::Failure,
-    limits::{MAX_ARTIFACT_MESSAGE, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
+    limits::{MAX_ARTIFACT_MESSAGE, MAX_JOIN_BODY, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
 };
 
 use crate::{
@@ -25,8 +25,8 @@ use crate::{
         unread_body::discard_unread_body,
     },
     routes::{
-        acks, artifacts, decisions, exchanges, generic, inbox, meta, pairing, pairs, platform, presence,
-        prompts, sessions, streams,
+        acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, pairs,
+        platform, presence, prompts, rotate, sessions, streams,
     },
     state::SharedState,
 };
@@ -35,7 +35,7 @@ use crate::{
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[rustfmt::skip]
 pub fn router(app: SharedState) -> Router {
-    use Access::{Approver, Authenticated, Enforcer, Operator, Participant, Public};
+    use Access::{Approver, Authenticated, Enforcer, Invited, Operator, Participant, Public};
     use Interface::{Generic, Platform, Protocol};
     let group = |interface, access, max_body_bytes| Group { app: &app, interface, access, max_body_bytes };
     Router::new()
@@ -97,6 +97,8 @@ pub fn router(app: SharedState) -> Router {
         .merge(group(Platform, Operator, MAX_OTHER_BODY).routes([
             ("/platform/v1/keys", post(platform::create_key).get(platform::keys)),
             ("/platform/v1/keys/{keyId}", delete(platform::revoke_key)),
+            ("/platform/v1/invitations", post(invitations::create).get(invitations::list)),
+            ("/platform/v1/invitations/{invitationId}", delete(invitations::revoke)),
             ("/platform/v1/policy", get(platform::policy).put(platform::set_policy)),
             ("/platform/v1/exchanges/{requestId}/cancel", post(platform::cancel)),
         ]))
@@ -106,6 +108,10 @@ pub fn router(app: SharedState) -> Router {
         .merge(group(Platform, Authenticated, MAX_OTHER_BODY).routes([
             ("/platform/v1/pairs", get(pairs::list)),
             ("/platform/v1/pairs/{pairId}", delete(pairs::remove)),
+            ("/platform/v1/keys/rotate", post(rotate::rotate)),
+        ]))
+        .merge(group(Platform, Invited, MAX_JOIN_BODY).routes([
+            ("/platform/v1/join", post(join::join)),
         ]))
         .merge(group(Platform, Public, MAX_OTHER_BODY).routes([
             ("/healthz", get(meta::alive)),

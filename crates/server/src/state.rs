@@ -14,11 +14,15 @@ use countersign_core::{
         pairing::CodeKey,
     },
 };
-use countersign_wire::{id::GatewayId, mac::MacKey};
+use countersign_wire::{
+    id::{GatewayId, TenantId},
+    mac::MacKey,
+};
 use tokio::time::Instant;
 
 use crate::{
     ids::new_msg_id,
+    joins::Joins,
     key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
     presence::PresenceRecorder,
@@ -50,12 +54,17 @@ pub struct AppState {
     pub(crate) node: NodeId,
     pub(crate) secret: Secret,
     pub(crate) codes: CodeKey,
-    /// The key of the MAC in API keys and tickets.
+    /// The key of the MAC in API keys, tickets and invitations.
     pub(crate) mac_key: MacKey,
     pub(crate) keys: KeyCache,
+    pub(crate) joins: Joins,
+    /// Whose quota the requests of those count against who have no credential yet. No key can be for this tenant.
+    pub(crate) newcomers: TenantId,
     pub(crate) rates: RateLimiters,
     pub(crate) websocket_idle: Duration,
     pub(crate) trusted_proxies: Vec<IpAddr>,
+    /// The beginning of links to this gateway.
+    pub(crate) public_url: String,
     pub(crate) presence: PresenceRecorder,
     /// Memory for what clients send, in bytes.
     pub(crate) request_memory: TenantQuota,
@@ -110,12 +119,19 @@ pub struct Settings {
     pub websocket_idle: Duration,
     /// Proxies whose `X-Forwarded-For` is believed. Without one, the address of a client is not known.
     pub trusted_proxies: Vec<IpAddr>,
+    /// The beginning of links to this gateway, without a slash at the end.
+    pub public_url: String,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let websocket_idle = Duration::from_mins(2);
-        Self { rates: RateLimiters::default(), websocket_idle, trusted_proxies: Vec::new() }
+        Self {
+            rates: RateLimiters::default(),
+            websocket_idle,
+            trusted_proxies: Vec::new(),
+            public_url: "http://127.0.0.1:8787".to_owned(),
+        }
     }
 }
 
@@ -130,6 +146,8 @@ impl AppState {
         let mac_key = secrets.mac_key();
         Ok(Arc::new(Self {
             keys: KeyCache::new(gateway.clone(), mac_key.clone()),
+            joins: Joins::new(gateway.clone(), mac_key.clone()),
+            newcomers: TenantId::new("(newcomers)").map_err(io::Error::other)?,
             presence: PresenceRecorder::start(gateway.clone()),
             codes: secrets.shared.code_key(),
             mac_key,
@@ -149,6 +167,7 @@ impl AppState {
             rates: settings.rates,
             websocket_idle: settings.websocket_idle,
             trusted_proxies: settings.trusted_proxies,
+            public_url: settings.public_url,
         }))
     }
 

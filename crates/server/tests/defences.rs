@@ -11,7 +11,7 @@ use futures_util::{SinkExt as _, future::join_all};
 use serde_json::json;
 use support::{
     client::{Client, ask_for_stream, exchange},
-    messages::submission,
+    messages::{soon, submission},
     process::{Gateway, On, Second, program, resident_kib},
     sse::Stream,
     ws::Socket,
@@ -19,7 +19,7 @@ use support::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_tungstenite::tungstenite::{
     Message,
@@ -309,9 +309,20 @@ async fn a_tenant_that_holds_too_many_connections_is_429_and_others_get_in() {
 
 /// A socket, a stream and a wait, all of one key, end when the key is revoked, by whatever way.
 async fn revoked(gateway: &Gateway, at: &Client, revoke: impl AsyncFnOnce(&str)) {
+    let key = json!({ "role": "enforcer", "id": "robot" });
+    ended(gateway, at, &key, revoke, Duration::from_secs(8)).await;
+}
+
+/// As [`revoked`], for such a key, so soon after `end` has returned.
+async fn ended(
+    gateway: &Gateway,
+    at: &Client,
+    key: &serde_json::Value,
+    end: impl AsyncFnOnce(&str),
+    limit: Duration,
+) {
     let operator = client(gateway, "acme", "operator");
-    let made =
-        operator.post("/platform/v1/keys", r#"{"role":"enforcer","id":"robot"}"#).await.expect(201).json();
+    let made = operator.post("/platform/v1/keys", key.to_string()).await.expect(201).json();
     let enforcer = at.with_key(made["key"].as_str().unwrap());
     submit(&enforcer, "r").await;
     let mut socket = Socket::open(&enforcer, "enforcer", "robot").await;
@@ -323,9 +334,8 @@ async fn revoked(gateway: &Gateway, at: &Client, revoke: impl AsyncFnOnce(&str))
     // A ticket that was made before is void too.
     let ticket = enforcer.post("/platform/v1/tickets", "{}").await.expect(200).json();
     sleep(Duration::from_millis(300)).await;
-    revoke(made["keyId"].as_str().unwrap()).await;
+    end(made["keyId"].as_str().unwrap()).await;
     let since = Instant::now();
-    let limit = Duration::from_secs(8);
     assert_eq!(timeout(limit, socket.closed()).await.unwrap(), Some(1008));
     timeout(limit, async { while stream.next().await.is_some() {} }).await.unwrap();
     timeout(limit, waiting).await.unwrap().unwrap().expect(401);
@@ -343,6 +353,30 @@ async fn a_revoked_key_ends_all_that_it_holds() {
         operator.delete(&format!("/platform/v1/keys/{key_id}")).await.expect(200);
     })
     .await;
+}
+
+async fn expired(gateway: &Gateway, at: &Client) {
+    let valid = Duration::from_secs(6);
+    let key = json!({ "role": "enforcer", "id": "robot", "expiresAt": soon(6_000) });
+    let since = Instant::now();
+    ended(gateway, at, &key, async |_| sleep_until(since + valid).await, Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_key_ends_all_that_it_holds() {
+    let gateway = Gateway::start(On::Sqlite);
+    let operator = client(&gateway, "acme", "operator");
+    expired(&gateway, &operator).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_key_ends_all_that_it_holds_on_another_node() {
+    let gateway = Gateway::start(On::Postgres);
+    let operator = client(&gateway, "acme", "operator");
+    let log = std::sync::Arc::default();
+    let mut second = Second::start(&gateway.config, &log);
+    expired(&gateway, &Client { address: second.address, ..operator }).await;
+    second.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]

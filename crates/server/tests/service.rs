@@ -168,6 +168,16 @@ async fn who_calls_too_often_is_429_and_told_when_to_come_back() {
     }
     from("192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
     from("192.0.2.2").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+    // An attempt to join without a valid invitation counts like one.
+    let join = async |address: &str| {
+        let body = r#"{"invitation":"csi_made_up","nonce":"0123456789abcdef"}"#;
+        stranger.post_with("/platform/v1/join", body, &[("x-forwarded-for", address)]).await
+    };
+    join("192.0.2.1").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
+    for _ in 0..3 {
+        join("192.0.2.3").await.refuse(404, "PROTO_ERR_NOT_FOUND");
+    }
+    join("192.0.2.3").await.refuse(429, "PROTO_ERR_RATE_LIMITED");
     // Where the address is not known, nobody is counted: it would be everybody behind the proxy.
     for _ in 0..9 {
         stranger.get("/v1/status").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
@@ -225,7 +235,26 @@ async fn an_address_that_calls_too_often_is_429_with_whatever_credential() {
 async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
     let dev = Dev::start();
     let members: Vec<&String> = dev.started.as_object().unwrap().keys().collect();
-    assert_eq!(members, ["approverKey", "enforcerKey", "operatorKey", "tenant", "url"]);
+    assert_eq!(
+        members,
+        [
+            "approverJoinLink",
+            "approverKey",
+            "enforcerJoinLink",
+            "enforcerKey",
+            "operatorKey",
+            "tenant",
+            "url"
+        ]
+    );
+    for (link, role, id) in
+        [("approverJoinLink", "approver", "dev-approver"), ("enforcerJoinLink", "enforcer", "dev-enforcer")]
+    {
+        let prefix = format!("{}/join#", dev.started["url"].as_str().unwrap());
+        let key =
+            join(dev.address(), dev.started[link].as_str().unwrap().strip_prefix(&prefix).unwrap()).await;
+        assert_eq!((&key["role"], &key["id"]), (&json!(role), &json!(id)));
+    }
     assert_eq!(dev.started["tenant"], "dev");
     let client = |name: &str| Client::new(dev.address(), dev.started[name].as_str().unwrap());
     let (enforcer, approver, operator) =
@@ -375,6 +404,55 @@ async fn a_node_with_other_secrets_does_not_start_until_they_are_accepted() {
     client.get("/v1/status").await.expect(401);
     let new = client.with_key(&gateway.key("acme", "operator", None));
     new.get("/v1/status").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_made_with_the_command_has_a_label_and_an_end() {
+    let gateway = Gateway::start(On::Sqlite);
+    let place = ["--tenant", "acme", "--config", gateway.config.to_str().unwrap()];
+    let create = ["keys", "create", "--role", "operator", "--label", "on call", "--expires"];
+    let (ok, key, said) = run(&[&create[..], &["2s"], &place].concat());
+    assert!(ok, "{said}");
+    let (_, listed, _) = run(&[&["keys", "list"][..], &place].concat());
+    assert!(listed.contains("  expires 20") && listed.contains("  on call\n"), "{listed}");
+    let operator = Client::new(gateway.address, key.trim());
+    operator.get("/v1/status").await.expect(200);
+    sleep(Duration::from_millis(2_100)).await;
+    operator.get("/v1/status").await.expect(401);
+    let (ok, key, said) = run(&[&create[..], &["soon"], &place].concat());
+    assert!(!ok && key.is_empty() && said.contains("from 1s to 36500d"), "{said}");
+}
+
+/// The key for an invitation.
+async fn join(address: SocketAddr, invitation: &str) -> serde_json::Value {
+    let body = json!({ "invitation": invitation, "nonce": "0123456789abcdef" }).to_string();
+    Client::new(address, "").without_key().post("/platform/v1/join", body).await.expect(201).json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_that_is_made_with_the_command_is_a_link_to_the_public_url() {
+    let gateway = Gateway::start(On::Sqlite);
+    let place = ["--config", gateway.config.to_str().unwrap(), "--tenant", "acme", "--role", "approver"];
+    let invite = |more: &[&str]| run(&[&["invite"][..], &place, &["--id", "ada"], more].concat());
+    let (ok, out, said) = invite(&[]);
+    assert!(!ok && out.is_empty() && said.contains("set public_url"), "it listens on any port: {said}");
+    let config = std::fs::read_to_string(&gateway.config).unwrap();
+    std::fs::write(&gateway.config, format!("public_url = \"https://g.example.org/\"\n{config}")).unwrap();
+    let (ok, link, said) = invite(&["--label", "phone", "--expires", "10m"]);
+    assert!(ok && said.contains('█') && said.contains("until 20") && !said.contains("csi_"), "{said}");
+    let key =
+        join(gateway.address, link.trim_end().strip_prefix("https://g.example.org/join#").unwrap()).await;
+    assert_eq!((&key["tenant"], &key["id"], &key["label"]), (&json!("acme"), &json!("ada"), &json!("phone")));
+    let (ok, object, said) = invite(&["--json"]);
+    assert!(ok && said.is_empty(), "{said}");
+    let object: serde_json::Value = serde_json::from_str(&object).unwrap();
+    let members: Vec<&String> = object.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["expiresAt", "invitation", "invitationId", "link", "tenant"]);
+    join(gateway.address, object["invitation"].as_str().unwrap()).await;
+    for wrong in [&["--expires", "8d"], &["--expires", "1"]] {
+        let (ok, out, said) = invite(wrong);
+        assert!(!ok && out.is_empty() && said.contains("--expires"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

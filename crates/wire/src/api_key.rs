@@ -8,6 +8,7 @@ use crate::{
     Rule,
     hash::Sha256Hex,
     id::TenantId,
+    key_nonce::KeyNonce,
     mac::{MAC_LENGTH, MacKey},
 };
 
@@ -16,6 +17,7 @@ const ULID_LENGTH: usize = 26;
 const SECRET_LENGTH: usize = 64;
 const CHECKSUM_LENGTH: usize = 8;
 const MAC_PURPOSE: &str = "API key";
+const SUCCESSOR_PURPOSE: &str = "secret of an API key by rotation";
 
 /// The id of a key, which is not secret: a ULID of 26 lowercase letters and digits, and the 16 hex digits of a MAC. The
 /// ids of keys that were made before there was a MAC end after the ULID.
@@ -31,6 +33,11 @@ impl KeyId {
     /// The id as it appears in the key and in lists of keys.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The id without its MAC.
+    pub fn ulid(&self) -> &str {
+        self.0.get(..ULID_LENGTH).unwrap_or(&self.0)
     }
 }
 
@@ -139,6 +146,13 @@ impl ApiKey {
         Sha256Hex::digest(&self.secret)
     }
 
+    /// The secret of the key that takes the place of this one. It takes this key, the nonce and the gateway's key
+    /// together.
+    pub fn successor_secret(&self, nonce: &KeyNonce, mac_key: &MacKey) -> [u8; 32] {
+        let (tenant, id) = (self.tenant.as_str().as_bytes(), self.key_id.as_str().as_bytes());
+        mac_key.derive(SUCCESSOR_PURPOSE, &[tenant, id, &self.secret, nonce.as_str().as_bytes()])
+    }
+
     /// The complete key in plain text, to be shown to its owner once.
     pub fn expose(&self) -> String {
         let text = self.without_checksum();
@@ -231,6 +245,20 @@ mod tests {
         {
             let forged = ApiKey::new(tenant.parse().unwrap(), key_id.clone(), [secret; 32]).unwrap();
             assert_eq!(forged.check_mac(&mac_key), MacCheck::Invalid, "{forged:?}");
+        }
+    }
+
+    #[test]
+    fn the_secret_of_a_successor_takes_the_key_the_nonce_and_the_gateways_key() {
+        let nonce = |text: &str| text.parse::<KeyNonce>().unwrap();
+        let (mac_key, first) = (MacKey::new([1; 32]), nonce("0123456789abcdef"));
+        let secret = key().successor_secret(&first, &mac_key);
+        assert_eq!(key().successor_secret(&first, &mac_key), secret);
+        assert_ne!(key().successor_secret(&nonce("0123456789abcdeg"), &mac_key), secret);
+        assert_ne!(key().successor_secret(&first, &MacKey::new([2; 32])), secret);
+        for (tenant, random) in [("acm", 7), ("acme", 8)] {
+            let other = ApiKey::new(tenant.parse().unwrap(), key().key_id, [random; 32]).unwrap();
+            assert_ne!(other.successor_secret(&first, &mac_key), secret, "{other:?}");
         }
     }
 

@@ -64,7 +64,7 @@ failures! {
     /// The exchange has another decision already.
     AlreadyDecided => 409 "AlreadyDecidedConflict" "The exchange has been decided already.",
     /// The state of the exchange or pairing does not permit the request.
-    State => 409 "PROTO_ERR_STATE" "The state of the exchange does not permit this.",
+    State => 409 "PROTO_ERR_STATE" "The current state does not permit this.",
     /// The `expiresAt` of the exchange has passed.
     ExchangeExpired => 409 "PROTO_ERR_EXPIRED" "The exchange has expired.",
     /// The `Idempotency-Key` was used for another request within 24 hours.

@@ -62,6 +62,8 @@ pub mod framed;
 pub mod hash;
 pub mod id;
 pub mod inbox;
+pub mod invitation;
+pub mod key_nonce;
 pub mod keys;
 pub mod limits;
 pub mod mac;

@@ -34,6 +34,9 @@ pub const MAX_SNAPSHOT_CIPHERTEXT: usize = base64_length(MAX_SNAPSHOT) + SEALING
 /// Any other body, and everything of a message around its payload.
 pub const MAX_OTHER_BODY: usize = 64 << 10;
 
+/// The body of a request to join, which anybody can send: an invitation and a nonce.
+pub const MAX_JOIN_BODY: usize = 4 << 10;
+
 /// An artifact as a message: its payload, and everything around it, inside and outside of its body.
 pub const MAX_ARTIFACT_MESSAGE: usize = MAX_ARTIFACT_CIPHERTEXT + 2 * MAX_OTHER_BODY;
 

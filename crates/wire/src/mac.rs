@@ -1,4 +1,4 @@
-//! The MAC in API keys and tickets, by which a gateway rejects a forged one without a read from its store.
+//! The MAC in API keys, tickets and invitations, by which a gateway rejects a forged one without a read from its store.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -28,6 +28,12 @@ impl MacKey {
     pub fn mac(&self, purpose: &str, parts: &[&[u8]]) -> String {
         let full: [u8; 32] = self.over(purpose, parts).finalize().into_bytes().into();
         Sha256Hex::from_bytes(full).to_string()[..MAC_LENGTH].to_owned()
+    }
+
+    /// All 32 bytes of HMAC-SHA-256 over `purpose` and `parts`, as a secret. Nobody can compute it without this key and
+    /// all the parts. A purpose is for this or for [`MacKey::mac`], never for both.
+    pub fn derive(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+        self.over(purpose, parts).finalize().into_bytes().into()
     }
 
     /// Whether `mac` is what [`MacKey::mac`] returns. The time that it takes does not depend on how much of it is right.
@@ -80,5 +86,6 @@ mod tests {
     #[test]
     fn it_is_hmac_sha_256() {
         assert_eq!(MacKey::new([7; 32]).mac("test", &[b"ab", b"c"]), "3d55558669ec0a95");
+        assert_eq!(MacKey::new([7; 32]).derive("test", &[b"ab", b"c"])[..4], [0x3d, 0x55, 0x55, 0x86]);
     }
 }

@@ -130,7 +130,8 @@ fn parts(delivery: &Delivery, record: &Record) -> Result<Option<MessageParts>, E
         | Kind::Lease
         | Kind::Ticket
         | Kind::Pairs
-        | Kind::SecretChecks => Ok(None),
+        | Kind::SecretChecks
+        | Kind::Invitation => Ok(None),
     }
 }
 

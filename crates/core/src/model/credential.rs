@@ -1,12 +1,16 @@
 //! Credentials of a tenant, stored as the hash of their secret.
 
+use std::time::Duration;
+
 use countersign_wire::{
+    Label,
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
+use super::derived_key::DerivedKey;
 use crate::store::{Kind, Stored};
 
 /// What a credential is for. `None` as the id is a wildcard: any id of that role.
@@ -28,8 +32,39 @@ pub struct Credential {
     /// SHA-256 of the secret part of the key.
     pub secret_hash: Sha256Hex,
     pub created_at: Timestamp,
-    /// `None` while it is active.
+    /// `None` unless it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// From when on it is invalid; `None` if it does not expire. It can be moved forward, never back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// What people call it, if they have named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// What took its place; `None` until its owner has rotated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
+    /// Whether it took the place of another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_successor: bool,
+}
+
+/// How the owner of a key has replaced it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    pub successor: DerivedKey,
+    /// When the key that was replaced expires.
+    pub previous_expires_at: Timestamp,
+    /// When the successor expires, which is when the first key would have; `None` if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What a credential that is active at some time is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveKey {
+    pub role: Role,
+    /// How long it is valid from that time on; `None` if it does not expire.
+    pub expires_in: Option<Duration>,
 }
 
 impl Stored for Credential {
@@ -38,6 +73,12 @@ impl Stored for Credential {
 
 impl Credential {
     pub(crate) fn is_active(&self, now: Timestamp) -> bool {
-        self.revoked_at.is_none_or(|at| now < at)
+        self.revoked_at.is_none_or(|at| now < at) && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    /// What it is for at `now`; `None` if it is revoked or has expired.
+    pub(crate) fn active(self, now: Timestamp) -> Option<ActiveKey> {
+        let expires_in = self.expires_at.map(|at| at.since(now));
+        self.is_active(now).then_some(ActiveKey { role: self.role, expires_in })
     }
 }

@@ -2,8 +2,10 @@
 
 pub mod channels;
 pub mod credential;
+pub mod derived_key;
 pub mod exchange;
 pub mod idempotency;
+pub mod invitation;
 pub mod pairing;
 pub mod pairs;
 pub mod policy;

@@ -46,6 +46,8 @@ pub enum Kind {
     Pairs = 18,
     /// The check values of the secrets that all nodes share.
     SecretChecks = 19,
+    /// An invitation, by its id.
+    Invitation = 20,
 }
 
 impl Kind {
@@ -69,6 +71,7 @@ impl Kind {
         Self::Ticket,
         Self::Pairs,
         Self::SecretChecks,
+        Self::Invitation,
     ];
 
     /// The number as it is stored.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use countersign_wire::{
+    Label,
     api_key::{ApiKey, KeyId},
     failure::Failure,
     id::TenantId,
@@ -15,64 +16,96 @@ use crate::{
     error::Error,
     gateway::{Evaluation, Gateway},
     load::record_of,
-    model::credential::{Credential, Role},
+    model::credential::{ActiveKey, Credential, Role},
     notify::{Listener, Ring},
-    store::{Change, Guard, Kind, StoreError, Stored as _},
+    store::{Change, Guard, StoreError, Stored as _},
 };
+
+/// What a new key is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySpec {
+    pub role: Role,
+    pub label: Option<Label>,
+    /// `None` if it does not expire.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl From<Role> for KeySpec {
+    /// Without a label, and without an end.
+    fn from(role: Role) -> Self {
+        Self { role, label: None, expires_at: None }
+    }
+}
+
+impl KeySpec {
+    /// The record of the key, which has its secret only as a hash.
+    pub(crate) fn credential(self, key: &ApiKey, now: Timestamp) -> Credential {
+        Credential {
+            role: self.role,
+            secret_hash: key.secret_hash(),
+            created_at: now,
+            revoked_at: None,
+            expires_at: self.expires_at,
+            label: self.label,
+            rotation: None,
+            is_successor: false,
+        }
+    }
+}
 
 /// A key that was just made. It is shown once and stored nowhere.
 pub struct NewKey {
     pub key: ApiKey,
-    pub role: Role,
+    pub spec: KeySpec,
 }
 
 impl fmt::Debug for NewKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewKey").field("role", &self.role).finish_non_exhaustive()
+        f.debug_struct("NewKey").field("spec", &self.spec).finish_non_exhaustive()
     }
 }
 
-/// Keys that one read of the list brings.
-const CHUNK: u32 = 1_000;
-
 impl Gateway {
-    /// Makes an API key, whose id carries a MAC by `mac_key`.
-    pub async fn create_key(&self, tenant: &TenantId, role: Role, mac_key: &MacKey) -> Result<NewKey, Error> {
+    /// Makes an API key, whose id carries a MAC by `mac_key`. One that would have expired already is not made.
+    pub async fn create_key(
+        &self,
+        tenant: &TenantId,
+        spec: impl Into<KeySpec>,
+        mac_key: &MacKey,
+    ) -> Result<NewKey, Error> {
+        let spec = spec.into();
         // A conflict means that the key id is taken: draw another.
         self.update(tenant, &(), |(), now| {
+            if spec.expires_at.is_some_and(|at| at <= now) {
+                return Err(Error::breaks("expiresAt", "must be in the future"));
+            }
             let mut secret = [0; 32];
             self.random.fill(&mut secret);
             let ulid = self.random.ulid(now).to_string();
             let key = ApiKey::with_mac(tenant.clone(), &ulid, secret, mac_key);
             let key = key.map_err(|_| Failure::Validation)?;
-            let credential = Credential {
-                role: role.clone(),
-                secret_hash: key.secret_hash(),
-                created_at: now,
-                revoked_at: None,
-            };
             let record = Credential::key(key.key_id());
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::Absent(record.clone()));
-            change.puts.push(credential.put(record.clone())?);
+            change.puts.push(spec.clone().credential(&key, now).put(record.clone())?);
             change.audit.push(audit::action(record, Actor::Operator, "key.created")?);
-            Ok(Evaluation::commit(change, NewKey { key, role: role.clone() }))
+            Ok(Evaluation::commit(change, NewKey { key, spec: spec.clone() }))
         })
         .await
     }
 
-    /// The role of a key; `None` if it is unknown, wrong or revoked.
-    pub async fn authenticate(&self, key: &ApiKey) -> Result<Option<Role>, Error> {
+    /// What a key is for; `None` if it is unknown, wrong or revoked, or has expired.
+    pub async fn authenticate(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
         let (known, now) = self.load(key.tenant(), &record_of::<Credential>(key.key_id())).await?;
         // Both are hashes of secrets with 256 random bits: the time of their comparison tells nothing of use.
-        let accepts = |known: &Credential| known.secret_hash == key.secret_hash() && known.is_active(now);
-        Ok(known.map(|known| known.value).filter(accepts).map(|known| known.role))
+        let known = known.map(|known| known.value).filter(|known| known.secret_hash == key.secret_hash());
+        Ok(known.and_then(|known| known.active(now)))
     }
 
-    /// Whether the key of this id exists and is not revoked.
-    pub async fn key_is_active(&self, tenant: &TenantId, key_id: &str) -> Result<bool, Error> {
+    /// What the key of this id is for; `None` if it does not exist, is revoked or has expired.
+    pub async fn active_key(&self, tenant: &TenantId, key_id: &str) -> Result<Option<ActiveKey>, Error> {
         let (known, now) = self.load(tenant, &record_of::<Credential>(key_id)).await?;
-        Ok(known.is_some_and(|known| known.value.is_active(now)))
+        Ok(known.and_then(|known| known.value.active(now)))
     }
 
     /// Listens to changes of the key of this id. Listen before you check whether it is active.
@@ -83,21 +116,11 @@ impl Gateway {
     /// All keys of the tenant, with their ids.
     pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<(KeyId, Credential)>, Error> {
         let mut keys = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let records = self.store.scan(tenant, Kind::Credential, after.as_deref(), CHUNK).await?;
-            for record in &records {
-                if let Some(known) = Credential::read(Some(record))? {
-                    let key_id = record.key.id.parse::<KeyId>();
-                    let key_id = key_id.map_err(|rule| StoreError::corrupt(rule.to_string()))?;
-                    keys.push((key_id, known.value));
-                }
-            }
-            match records.last() {
-                Some(last) if records.len() == CHUNK as usize => after = Some(last.key.id.clone()),
-                _ => return Ok(keys),
-            }
+        for (id, credential) in self.all_of::<Credential>(tenant).await? {
+            let key_id = id.parse::<KeyId>().map_err(|rule| StoreError::corrupt(rule.to_string()))?;
+            keys.push((key_id, credential));
         }
+        Ok(keys)
     }
 
     /// Revokes a key, and wakes everything that is held open with it. Idempotent.

@@ -4,7 +4,7 @@ use axum::http::request::Parts;
 use countersign_core::model::credential::Role;
 use countersign_wire::{failure::Failure, presence::Transport};
 
-use super::caller::Caller;
+use super::caller::{Caller, Newcomer};
 use crate::{error::ApiError, limits::ClientAddress, state::AppState};
 
 /// Which callers a route admits.
@@ -12,6 +12,8 @@ use crate::{error::ApiError, limits::ClientAddress, state::AppState};
 pub(crate) enum Access {
     /// Anybody, without a credential.
     Public,
+    /// Whoever has an invitation. It is in the body, and the handler checks it.
+    Invited,
     /// Any active credential, whatever its role.
     Authenticated,
     Enforcer,
@@ -24,7 +26,7 @@ pub(crate) enum Access {
 impl Access {
     fn admits(self, role: &Role) -> bool {
         match self {
-            Self::Public | Self::Authenticated => true,
+            Self::Public | Self::Invited | Self::Authenticated => true,
             Self::Enforcer => matches!(role, Role::Enforcer(_)),
             Self::Approver => matches!(role, Role::Approver(_)),
             Self::Participant => matches!(role, Role::Enforcer(_) | Role::Approver(_)),
@@ -41,6 +43,10 @@ pub(crate) async fn authenticate(app: &AppState, access: Access, parts: &mut Par
     let peer = parts.extensions.get::<ClientAddress>().copied();
     let client = peer.and_then(|peer| ClientAddress::behind(peer, &app.trusted_proxies, &parts.headers));
     app.rates.admit_address(client)?;
+    if access == Access::Invited {
+        parts.extensions.insert(Newcomer { address: client });
+        return Ok(());
+    }
     let caller = match Caller::from_credential(app, parts).await {
         Ok(caller) => caller,
         Err(error) => {

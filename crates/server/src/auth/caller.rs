@@ -14,8 +14,12 @@ use countersign_wire::{
     presence::Transport,
 };
 
+use tokio::time::Instant;
+
 use crate::{
     error::ApiError,
+    key_cache::CachedKey,
+    limits::ClientAddress,
     state::{AppState, SharedState},
 };
 
@@ -26,6 +30,8 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The key id of the credential.
     pub(crate) principal: Arc<str>,
+    /// When the credential expires; `None` if it does not.
+    pub(crate) expires: Option<Instant>,
     /// Whether it presented a ticket instead of a key.
     pub(crate) by_ticket: bool,
     /// How its presence is recorded.
@@ -37,6 +43,7 @@ pub(crate) struct Caller {
 pub(crate) struct Enforcer {
     pub(crate) tenant: TenantId,
     pub(crate) principal: Arc<str>,
+    pub(crate) expires: Option<Instant>,
     pub(crate) only: Option<EnforcerId>,
     transport: Transport,
 }
@@ -55,12 +62,24 @@ pub(crate) struct Operator {
     pub(crate) tenant: TenantId,
 }
 
+/// Somebody without a credential, who wants one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Newcomer {
+    /// `None` where it is not known.
+    pub(crate) address: Option<ClientAddress>,
+}
+
+/// The very key that the caller presented, for what a key does with itself. A ticket is no key.
+#[derive(Debug)]
+pub(crate) struct OwnKey(pub(crate) ApiKey);
+
 impl Caller {
     pub(crate) fn enforcer(&self) -> Result<Enforcer, ApiError> {
         match &self.role {
             Role::Enforcer(only) => {
                 let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
-                Ok(Enforcer { tenant, principal, only: only.clone(), transport: self.transport })
+                let (expires, transport) = (self.expires, self.transport);
+                Ok(Enforcer { tenant, principal, expires, only: only.clone(), transport })
             }
             _ => Err(Failure::Forbidden.into()),
         }
@@ -95,9 +114,9 @@ impl Caller {
             None if parts.uri.path() == "/v1/ws" => return Self::from_ticket(app, headers).await,
             None => return Err(Failure::Unauthenticated.into()),
         };
-        let role = app.keys.role_of(&key).await?.ok_or(Failure::Unauthenticated)?;
+        let CachedKey { role, expires } = app.keys.active(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().as_str().into());
-        Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
+        Ok(Self { tenant, role, principal, expires, by_ticket: false, transport: Transport::Poll })
     }
 
     /// A ticket is accepted as the subprotocol of a WebSocket, and nowhere else.
@@ -109,11 +128,12 @@ impl Caller {
             None => None,
         };
         let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;
-        if !app.gateway.key_is_active(&tenant, &ticket.principal).await? {
-            return Err(Failure::Unauthenticated.into());
-        }
+        let asked = Instant::now();
+        let active = app.gateway.active_key(&tenant, &ticket.principal).await?;
+        let CachedKey { expires, .. } =
+            active.map(|active| CachedKey::new(active, asked)).ok_or(Failure::Unauthenticated)?;
         let (role, principal) = (ticket.role, ticket.principal.into());
-        Ok(Self { tenant, role, principal, by_ticket: true, transport: Transport::Poll })
+        Ok(Self { tenant, role, principal, expires, by_ticket: true, transport: Transport::Poll })
     }
 }
 
@@ -183,6 +203,25 @@ impl FromRequestParts<SharedState> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
         authenticated(parts).cloned()
+    }
+}
+
+impl FromRequestParts<SharedState> for Newcomer {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().copied().ok_or_else(|| Failure::Internal.into())
+    }
+}
+
+impl FromRequestParts<SharedState> for OwnKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        match (authenticated(parts)?.by_ticket, presented_key(&parts.headers)) {
+            (false, Some(key)) => Ok(Self(key)),
+            _ => Err(Failure::Forbidden.into()),
+        }
     }
 }
 

@@ -5,5 +5,5 @@ mod caller;
 mod revocation;
 
 pub(crate) use access::{Access, authenticate};
-pub(crate) use caller::{Approver, Caller, Enforcer, Operator, Participant};
+pub(crate) use caller::{Approver, Caller, Enforcer, Newcomer, Operator, OwnKey, Participant};
 pub(crate) use revocation::{KeyStatus, RevocationWatch};

@@ -1,4 +1,4 @@
-//! Whether a credential is still active, for connections that are held open with it.
+//! Whether a credential is still valid, for connections that are held open with it.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,13 +9,16 @@ use countersign_core::notify::Listener;
 use countersign_wire::id::TenantId;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::state::SharedState;
+use crate::{key_cache::CachedKey, state::SharedState};
 
 /// A check that the store did not answer is retried after this.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A credential that is in doubt for this long counts as revoked.
 const FAIL_CLOSED_AFTER: Duration = Duration::from_secs(15);
+
+/// Beyond its expiry a credential is checked for no longer than this: what the store would say is known.
+const EXPIRY_CHECK: Duration = Duration::from_secs(2);
 
 /// What is known of a credential is trusted for this long before a message of its client is acted on.
 const CONFIRMED_FOR: Duration = Duration::from_secs(5);
@@ -24,6 +27,7 @@ const CONFIRMED_FOR: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyStatus {
     Active,
+    /// It is revoked or has expired.
     Revoked,
     /// The store did not answer; it will be asked again.
     Unknown,
@@ -49,24 +53,42 @@ struct Progress {
     /// When to ask the store; `None` until the listener rings. A time and not a delay: whoever waits for it is cancelled
     /// and starts again whenever the connection has something else to do.
     check_at: Option<Instant>,
+    /// When the credential expires; `None` if it does not. Nobody rings for that.
+    expires: Option<Instant>,
 }
 
 impl Progress {
-    fn confirmed() -> Self {
-        Self { confirmed_at: Instant::now(), in_doubt_since: None, check_at: None }
+    fn confirmed(expires: Option<Instant>) -> Self {
+        Self { confirmed_at: Instant::now(), in_doubt_since: None, check_at: None, expires }
+    }
+
+    fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| expires <= Instant::now())
+    }
+
+    /// Puts it in doubt, if it is not. Returns until when the store may answer.
+    fn begin_check(&mut self) -> Instant {
+        let now = Instant::now();
+        let deadline = *self.in_doubt_since.get_or_insert(now) + FAIL_CLOSED_AFTER;
+        self.expires.map_or(deadline, |expires| deadline.min(expires.max(now) + EXPIRY_CHECK))
     }
 }
 
 impl RevocationWatch {
-    /// Listens from now on. Call [`RevocationWatch::check`] after this, and not before.
-    pub(crate) fn new(app: &SharedState, tenant: &TenantId, principal: &Arc<str>) -> Self {
+    /// Listens from now on, to a credential that expires then. Call [`RevocationWatch::check`] after this, and not before.
+    pub(crate) fn new(
+        app: &SharedState,
+        tenant: &TenantId,
+        principal: &Arc<str>,
+        expires: Option<Instant>,
+    ) -> Self {
         let listener = app.gateway.listen_to_key(tenant, principal);
         Self {
             app: app.clone(),
             tenant: tenant.clone(),
             principal: principal.clone(),
             listener,
-            progress: Mutex::new(Progress::confirmed()),
+            progress: Mutex::new(Progress::confirmed(expires)),
         }
     }
 
@@ -74,14 +96,17 @@ impl RevocationWatch {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when the credential may have been revoked, or is to be asked for again. Holds no permit, so it need not
+    /// Returns when the credential may have been revoked, expires, or is to be asked for again. Holds no permit, so it need not
     /// be polled all the time: a future that waits for a permit and is not polled would keep the permit from others.
     pub(crate) async fn changed(&self) {
-        let check_at = self.progress().check_at;
-        if let Some(check_at) = check_at {
-            return sleep_until(check_at).await;
+        let Progress { check_at, expires, .. } = *self.progress();
+        match (check_at, expires) {
+            (Some(check_at), _) => return sleep_until(check_at).await,
+            // Boxed, so that a connection whose credential does not expire does not carry the memory for it. That the
+            // time has come is as good as a ring.
+            (None, Some(expires)) => drop(Box::pin(timeout_at(expires, self.listener.rung())).await),
+            (None, None) => drop(self.listener.rung().await),
         }
-        self.listener.rung().await;
         // From now on a check is due, until one has a definite answer.
         let mut progress = self.progress();
         progress.check_at = Some(Instant::now());
@@ -102,20 +127,24 @@ impl RevocationWatch {
     /// Asks the store. Never behind pushes: revocations have permits of their own. Never for longer than a credential may
     /// be in doubt, however many others ask.
     pub(crate) async fn check(&self) -> KeyStatus {
-        let deadline = *self.progress().in_doubt_since.get_or_insert_with(Instant::now) + FAIL_CLOSED_AFTER;
+        let deadline = self.progress().begin_check();
         // Boxed, so that an idle connection does not carry the memory for it.
-        let asked = Box::pin(async {
+        let asking = Box::pin(async {
             let _permit = self.app.revocation_reads.acquire(&self.tenant).await;
-            self.app.gateway.key_is_active(&self.tenant, &self.principal).await
+            let asked = Instant::now();
+            let active = self.app.gateway.active_key(&self.tenant, &self.principal).await?;
+            Ok::<_, countersign_core::Error>(active.map(|active| CachedKey::new(active, asked)))
         });
-        let answer = timeout_at(deadline, asked).await;
+        let answer = timeout_at(deadline, asking).await;
         let mut progress = self.progress();
         match answer {
-            Ok(Ok(true)) => {
-                *progress = Progress::confirmed();
+            Ok(Ok(Some(active))) => {
+                *progress = Progress::confirmed(active.expires);
                 KeyStatus::Active
             }
-            Ok(Ok(false)) => KeyStatus::Revoked,
+            Ok(Ok(None)) => KeyStatus::Revoked,
+            // No answer of the store could make it valid again.
+            Ok(Err(_)) | Err(_) if progress.has_expired() => KeyStatus::Revoked,
             Ok(Err(error)) if Instant::now() < deadline => {
                 tracing::warn!(%error, "a credential could not be checked; it will be retried");
                 progress.check_at = Some(Instant::now() + RETRY_DELAY);
@@ -131,8 +160,10 @@ impl RevocationWatch {
     /// As [`RevocationWatch::check`], before a message of the client is acted on; asks only if the last confirmation is
     /// older than [`CONFIRMED_FOR`].
     pub(crate) async fn check_before_acting(&self) -> KeyStatus {
-        let Progress { confirmed_at, in_doubt_since, .. } = *self.progress();
-        if confirmed_at.elapsed() < CONFIRMED_FOR && in_doubt_since.is_none() {
+        let progress = *self.progress();
+        let Progress { confirmed_at, in_doubt_since, .. } = progress;
+        let confirmed = confirmed_at.elapsed() < CONFIRMED_FOR && in_doubt_since.is_none();
+        if confirmed && !progress.has_expired() {
             return KeyStatus::Active;
         }
         match self.check().await {
@@ -146,8 +177,13 @@ impl RevocationWatch {
 #[cfg(test)]
 mod tests {
     use countersign_core::{
-        Gateway, delivery::change_poller::ChangePoller, model::credential::Role, notify::LocalDoorbell,
-        retention::Retention, use_cases::credentials::NewKey,
+        Gateway,
+        delivery::change_poller::ChangePoller,
+        model::credential::Role,
+        notify::LocalDoorbell,
+        retention::Retention,
+        store::Store as _,
+        use_cases::credentials::{KeySpec, NewKey},
     };
     use countersign_store_sqlite::{Options, SqliteStore};
     use countersign_testkit::recording_store::RecordingStore;
@@ -194,7 +230,8 @@ mod tests {
         /// A watch on a key that is revoked just then.
         async fn revoked_watch(&self) -> RevocationWatch {
             let made = self.create_key(&self.tenant).await;
-            let watch = RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into());
+            let watch =
+                RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into(), None);
             assert_eq!(watch.check().await, KeyStatus::Active);
             self.app.gateway.revoke_key(&self.tenant, made.key.key_id()).await.unwrap();
             watch
@@ -224,7 +261,7 @@ mod tests {
         for round in 0..100 {
             let made = fixture.create_key(&fixture.tenant).await;
             let principal = made.key.key_id().as_str().into();
-            let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
+            let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal, None);
             fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
             // What is new to the poller is told once.
             watch.changed().await;
@@ -260,7 +297,7 @@ mod tests {
         let mut watches = Vec::new();
         for tenant in &tenants {
             let made = fixture.create_key(tenant).await;
-            let watch = RevocationWatch::new(&fixture.app, tenant, &made.key.key_id().as_str().into());
+            let watch = RevocationWatch::new(&fixture.app, tenant, &made.key.key_id().as_str().into(), None);
             watches.push((watch, made));
         }
         while fixture.app.gateway.poll_changes(&mut poller).await.unwrap() > 0 {}
@@ -328,7 +365,7 @@ mod tests {
         let fixture = Fixture::new();
         let made = fixture.create_key(&fixture.tenant).await;
         let principal = made.key.key_id().as_str().into();
-        let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
+        let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal, None);
         assert_eq!(watch.check().await, KeyStatus::Active);
         tokio::time::advance(Duration::from_hours(1)).await;
         fixture.store.set_loads_fail(true);
@@ -336,6 +373,59 @@ mod tests {
         assert_eq!(watch.check_before_acting().await, KeyStatus::Unconfirmed, "but it must not act");
         fixture.store.set_loads_fail(false);
         assert_eq!(watch.check().await, KeyStatus::Active);
+    }
+
+    impl Fixture {
+        /// A watch on a key that is valid for so long, as a wait has it: the store was asked before.
+        async fn expiring_watch(&self, valid: Duration) -> RevocationWatch {
+            let expires_at = Some(self.inner.now().await.unwrap().plus(valid));
+            let spec = KeySpec { expires_at, ..Role::Operator.into() };
+            let made = self.app.gateway.create_key(&self.tenant, spec, &self.app.mac_key).await.unwrap();
+            let active = self.app.keys.active(&made.key).await.unwrap().unwrap();
+            let principal = made.key.key_id().as_str().into();
+            RevocationWatch::new(&self.app, &self.tenant, &principal, active.expires)
+        }
+    }
+
+    /// The store's clock is real, so this test's is too.
+    #[tokio::test]
+    async fn an_expiry_ends_a_watch_on_time_without_a_ring() {
+        let fixture = Fixture::new();
+        let valid = Duration::from_millis(500);
+        let (given, asked) =
+            (fixture.expiring_watch(valid).await, fixture.expiring_watch(Duration::from_secs(1)).await);
+        let started = Instant::now();
+        assert_eq!(asked.check().await, KeyStatus::Active);
+        timeout(Duration::from_secs(5), given.revoked()).await.unwrap();
+        assert!((valid / 2..valid * 4).contains(&started.elapsed()), "{:?}", started.elapsed());
+        timeout(Duration::from_secs(5), asked.revoked()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_expiry_needs_no_answer_of_the_store() {
+        let fixture = Fixture::new();
+        let valid = Duration::from_mins(1);
+        let (failing, hanging) = (fixture.expiring_watch(valid).await, fixture.expiring_watch(valid).await);
+        assert_eq!(failing.check_before_acting().await, KeyStatus::Active);
+        let started = Instant::now();
+        fixture.store.set_loads_fail(true);
+        failing.revoked().await;
+        assert!(started.elapsed() <= valid + Duration::from_millis(10), "{:?}", started.elapsed());
+        assert_eq!(failing.check_before_acting().await, KeyStatus::Revoked);
+        let permits = &fixture.app.revocation_reads;
+        let _held = [permits.acquire(&fixture.tenant).await, permits.acquire(&fixture.tenant).await];
+        hanging.revoked().await;
+        assert!(started.elapsed() <= valid + EXPIRY_CHECK * 2, "{:?}", started.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_is_not_acted_on_after_the_expiry_of_its_credential_however_lately_it_was_confirmed() {
+        let fixture = Fixture::new();
+        let watch = fixture.expiring_watch(CONFIRMED_FOR / 2).await;
+        assert_eq!(watch.check_before_acting().await, KeyStatus::Active);
+        tokio::time::advance(CONFIRMED_FOR / 2).await;
+        fixture.store.set_loads_fail(true);
+        assert_eq!(watch.check_before_acting().await, KeyStatus::Revoked);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,17 @@
 //! `dev`: a gateway to try things out.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign_core::{Gateway, model::credential::Role};
+use countersign_core::{
+    Gateway,
+    model::{
+        credential::Role,
+        invitation::{DEFAULT_INVITATION_LIFE, Invitee},
+    },
+    use_cases::invitations::InvitationSpec,
+};
 use countersign_wire::{id::TenantId, mac::MacKey};
 use serde::Serialize;
 
@@ -18,7 +25,7 @@ use crate::{
 /// Run a gateway to try things out: on this machine only, nothing to configure.
 ///
 /// It has one tenant, `dev`, and three keys, which it prints: one that may act as any enforcer, one that may act
-/// as any approver, and one for the operator. Without --data everything is gone when it stops.
+/// as any approver, and one for the operator. It also prints two links with which clients can join. Without --data everything is gone when it stops.
 #[derive(Debug, Args)]
 pub struct Dev {
     /// Where to listen; on the loopback only. Port 0 takes a free one.
@@ -27,7 +34,7 @@ pub struct Dev {
     /// Keep the data in this folder instead of a temporary one.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// For programs: the first line on stdout is an object with the address and the keys.
+    /// For programs: the first line on stdout is an object with the address, the keys and the links.
     #[arg(long)]
     json: bool,
     /// Log each request to stderr.
@@ -44,6 +51,8 @@ struct Started {
     operator_key: String,
     enforcer_key: String,
     approver_key: String,
+    enforcer_join_link: String,
+    approver_join_link: String,
 }
 
 impl Dev {
@@ -55,7 +64,7 @@ impl Dev {
             }
         };
         let data = self.data.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
-        let config = Config {
+        let mut config = Config {
             listen: self.listen,
             gateway_id: "dev".to_owned(),
             data: data.map(PathBuf::from).unwrap_or_default(),
@@ -70,6 +79,7 @@ impl Dev {
         let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
         let listener = listen(config.listen).await?;
+        config.listen = listener.local_addr()?;
         let secrets = assemble::secrets(&config, &gateway).await?;
         let started = started(&gateway, &secrets.mac_key(), listener.local_addr()?).await?;
         let app = assemble::app(&config, gateway, secrets)?;
@@ -82,17 +92,28 @@ impl Dev {
     }
 }
 
-/// Makes the three keys, new ones at every start: a key is stored nowhere and can't be shown again.
+/// Makes the three keys and two invitations, new ones at every start: they are stored nowhere and can't be shown again.
 async fn started(gateway: &Gateway, mac_key: &MacKey, address: SocketAddr) -> anyhow::Result<Started> {
-    let tenant: TenantId = "dev".parse().map_err(|rule| anyhow::anyhow!("{rule}"))?;
+    let tenant: TenantId = id("dev")?;
     let key = async |role| anyhow::Ok(gateway.create_key(&tenant, role, mac_key).await?.key.expose());
+    let url = format!("http://{address}");
+    let link = async |invitee| {
+        let spec = InvitationSpec { invitee, label: None, life: DEFAULT_INVITATION_LIFE };
+        anyhow::Ok(gateway.invite(&tenant, spec, mac_key).await?.invitation.link(&url))
+    };
     Ok(Started {
-        url: format!("http://{address}"),
+        url: url.clone(),
         tenant: tenant.to_string(),
         operator_key: key(Role::Operator).await?,
         enforcer_key: key(Role::Enforcer(None)).await?,
         approver_key: key(Role::Approver(None)).await?,
+        enforcer_join_link: link(Invitee::Enforcer(id("dev-enforcer")?)).await?,
+        approver_join_link: link(Invitee::Approver(id("dev-approver")?)).await?,
     })
+}
+
+fn id<T: FromStr<Err = countersign_wire::Rule>>(text: &str) -> anyhow::Result<T> {
+    text.parse().map_err(|rule| anyhow::anyhow!("{rule}"))
 }
 
 /// What a person sees first. The README shows the same commands, and a test compares the two.
@@ -107,6 +128,8 @@ fn page(started: &Started, data: Option<String>) -> String {
         .replace("{enforcer}", &started.enforcer_key)
         .replace("{approver}", &started.approver_key)
         .replace("{operator}", &started.operator_key)
+        .replace("{enforcer_link}", &started.enforcer_join_link)
+        .replace("{approver_link}", &started.approver_join_link)
         .replace("{kept}", &kept)
 }
 

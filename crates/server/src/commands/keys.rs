@@ -1,11 +1,11 @@
 //! `keys`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use countersign_core::model::credential::Role;
-use countersign_wire::{api_key::KeyId, failure::Failure, id::TenantId};
+use countersign_core::{model::credential::Role, use_cases::credentials::KeySpec};
+use countersign_wire::{Label, api_key::KeyId, failure::Failure, id::TenantId};
 
 use crate::{assemble, config::Config};
 
@@ -43,6 +43,12 @@ pub struct Create {
     /// It is for any enforcer or approver of the tenant.
     #[arg(long)]
     any: bool,
+    /// How long it is valid, for example 12h or 90d. Without this it does not expire.
+    #[arg(long, value_name = "TIME", value_parser = super::life)]
+    expires: Option<Duration>,
+    /// What people call it, for `list`.
+    #[arg(long)]
+    label: Option<Label>,
 }
 
 #[derive(Debug, Args)]
@@ -73,8 +79,13 @@ impl Keys {
                 let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
                 for (key_id, key) in gateway.keys(&place.tenant).await? {
                     let role = serde_json::to_string(&key.role)?;
+                    let expires = key.expires_at.map_or_else(String::new, |at| format!("  expires {at}"));
                     let revoked = key.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"));
-                    super::out(&format!("{key_id}  {role}  made {}{revoked}", key.created_at))?;
+                    let label = key.label.map_or_else(String::new, |label| format!("  {}", label.as_str()));
+                    super::out(&format!(
+                        "{key_id}  {role}  made {}{expires}{revoked}{label}",
+                        key.created_at
+                    ))?;
                 }
                 Ok(())
             }
@@ -115,7 +126,12 @@ impl Create {
         let config = Config::read(&self.place.config)?;
         let gateway = assemble::gateway(&config).await?;
         let secrets = assemble::secrets(&config, &gateway).await?;
-        let made = gateway.create_key(&self.place.tenant, role, &secrets.mac_key()).await?;
+        let expires_at = match self.expires {
+            Some(life) => Some(gateway.store().now().await?.plus(life)),
+            None => None,
+        };
+        let spec = KeySpec { role, label: self.label, expires_at };
+        let made = gateway.create_key(&self.place.tenant, spec, &secrets.mac_key()).await?;
         super::out(&made.key.expose())
     }
 }

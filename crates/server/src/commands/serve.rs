@@ -34,8 +34,10 @@ impl Serve {
         let _flush = telemetry::start(config.log)?;
         let gateway = assemble::gateway(&config).await?;
         let secrets = assemble::secrets(&config, &gateway).await?;
-        let app = assemble::app(&config, gateway, secrets)?;
         let listener = listen(config.listen).await?;
+        // Port 0 is a real one now, for links.
+        config.listen = listener.local_addr()?;
+        let app = assemble::app(&config, gateway, secrets)?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
         serve_until_signalled(listener, app).await
     }

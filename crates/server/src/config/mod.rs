@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use axum::http::Uri;
 use countersign_core::retention::Retention;
 use countersign_wire::id::GatewayId;
 use serde::Deserialize;
@@ -24,6 +25,8 @@ pub const DEFAULT: &str = include_str!("default.toml");
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     pub listen: SocketAddr,
+    /// Where clients reach the gateway, for links to it; `None` where that is `listen`.
+    pub public_url: Option<String>,
     /// `sender.gatewayId` of what the gateway sends.
     pub gateway_id: String,
     /// The folder of the secret and of SQLite's file.
@@ -125,6 +128,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
+            public_url: None,
             gateway_id: "countersign".to_owned(),
             data: PathBuf::from("/var/lib/countersign"),
             store: StoreConfig::default(),
@@ -159,6 +163,7 @@ impl Config {
             );
         }
         self.gateway_id()?;
+        self.public_url.as_deref().map_or(Ok(()), check_public_url)?;
         match (self.store.kind, &self.store.url) {
             (StoreKind::Postgres, None) => {
                 bail!(
@@ -184,6 +189,14 @@ impl Config {
         Ok(())
     }
 
+    /// The beginning of links to this gateway, without a slash at the end.
+    pub fn public_url(&self) -> String {
+        match &self.public_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => format!("http://{}", self.listen),
+        }
+    }
+
     /// The gateway id, checked.
     pub fn gateway_id(&self) -> anyhow::Result<GatewayId> {
         GatewayId::new(self.gateway_id.as_str()).map_err(|rule| anyhow::anyhow!("gateway_id {rule}"))
@@ -200,6 +213,22 @@ impl Config {
     }
 }
 
+/// A link carries an invitation, so it must not lead to plain HTTP on a network.
+fn check_public_url(url: &str) -> anyhow::Result<()> {
+    let parsed: Option<Uri> = url.parse().ok();
+    let (scheme, host) = parsed.as_ref().map_or((None, None), |url| (url.scheme_str(), url.host()));
+    let host = host.unwrap_or_default().trim_matches(['[', ']']);
+    let this_machine = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback());
+    let encrypted = scheme == Some("https") || scheme == Some("http") && this_machine;
+    if !encrypted || host.is_empty() || url.contains(['?', '#', '@']) {
+        bail!(
+            "public_url = \"{url}\" is not the address of a website with TLS; write it like \
+             \"https://gateway.example.org\", without a query and a fragment"
+        );
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +243,9 @@ mod tests {
                 Some(setting) if !setting.starts_with(' ') => setting,
                 _ => line,
             })
-            .filter(|line| !line.starts_with("url") && !line.starts_with("root_certificates"))
+            .filter(|line| {
+                !["url", "public_url", "root_certificates"].iter().any(|name| line.starts_with(name))
+            })
             .collect::<Vec<_>>()
             .join("\n");
         assert_eq!(toml::from_str::<Config>(&uncommented).unwrap(), Config::default());
@@ -237,6 +268,32 @@ mod tests {
         for listen in ["127.0.0.1:8787", "127.1.2.3:80", "[::1]:8787"] {
             Config { listen: listen.parse().unwrap(), ..Config::default() }.check().unwrap();
         }
+    }
+
+    #[test]
+    fn links_lead_to_tls_or_to_this_machine() {
+        let with = |url: &str| Config { public_url: Some(url.to_owned()), ..Config::default() };
+        for url in [
+            "http://gateway.example.org",
+            "http://192.0.2.1",
+            "gateway.example.org",
+            "ftp://x",
+            "https://",
+            "",
+            "https://x/?a",
+            "https://x/#a",
+            "https://user@x",
+            "https://x y",
+        ] {
+            assert!(with(url).check().unwrap_err().to_string().contains("public_url"), "{url}");
+        }
+        for url in
+            ["https://gateway.example.org", "https://x:8443/gateway/", "http://localhost:1", "http://[::1]:1"]
+        {
+            with(url).check().unwrap();
+        }
+        assert_eq!(with("https://x/gateway/").public_url(), "https://x/gateway");
+        assert_eq!(Config::default().public_url(), "http://127.0.0.1:8787");
     }
 
     #[test]

@@ -73,6 +73,20 @@ impl RateLimiters {
         }
     }
 
+    /// Counts an attempt to join without a valid invitation, as a failed authentication.
+    pub(crate) fn count_failed_join(
+        &self,
+        client: Option<ClientAddress>,
+        error: &ApiError,
+    ) -> Result<(), ApiError> {
+        match (client, error.failure()) {
+            (Some(client), Failure::NotFound) => {
+                admit(self.failed_authentication.as_ref(), &client.network())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Evicts the counters of clients that have not called for a while.
     pub fn evict_idle(&self) {
         self.credential.iter().for_each(RateLimiter::retain_recent);

@@ -1,6 +1,6 @@
 //! A request's body: its media type, its size, its shape, in this order.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use axum::{
     extract::{FromRequest, Request},
@@ -9,13 +9,14 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use countersign_core::model::idempotency::IdempotencyKey;
 use countersign_wire::{
-    FromJson, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, msg_type::MsgType, parse,
+    FromJson, Members, Verbatim, envelope::Envelope, failure::Failure, framed::Framed, msg_type::MsgType,
+    parse,
 };
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
 use crate::{
-    auth::Caller,
+    auth::{Caller, Newcomer},
     error::ApiError,
     limits::{FairPermit, LARGE_BODY, QuotaPermit},
     protocol::PROTO_JSON,
@@ -87,21 +88,29 @@ impl FromRequest<SharedState> for RequestBody {
 
     async fn from_request(request: Request, app: &SharedState) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        // Both are left here by the route's group. Without them the route is in none.
+        // Rules and caller are left here by the route's group. Without them the route is in none.
         let rules = parts.extensions.get::<BodyRules>().ok_or(Failure::Internal)?;
-        let caller = parts.extensions.get::<Caller>().ok_or(Failure::Internal)?;
+        let (caller, newcomer) = (parts.extensions.get::<Caller>(), parts.extensions.get::<Newcomer>());
+        let tenant = match (caller, newcomer) {
+            (Some(caller), _) => &caller.tenant,
+            (None, Some(_)) => &app.newcomers,
+            (None, None) => return Err(Failure::Internal.into()),
+        };
         if !rules.accept_media_type(&parts.headers) {
             return Err(Failure::MediaType.into());
         }
-        let mut memory = app.request_memory.permit(&caller.tenant);
+        let mut memory = app.request_memory.permit(tenant);
         let collected = collect(body, rules.max_body_bytes, &mut memory);
         let bytes = match timeout(BODY_TIMEOUT, collected).await {
             Ok(collected) => collected?,
             Err(_) => return Err(broken("did not arrive in time")),
         };
-        app.rates.admit_bytes(&caller.tenant, bytes.len())?;
+        // Nothing that a newcomer sends is kept, and none must use up what the others may send.
+        if caller.is_some() {
+            app.rates.admit_bytes(tenant, bytes.len())?;
+        }
         let turn = match bytes.len() > LARGE_BODY {
-            true => Some(app.cpu_pool.turn(&caller.tenant).await),
+            true => Some(app.cpu_pool.turn(tenant).await),
             false => None,
         };
         let path = parts.uri.path().to_owned();
@@ -131,6 +140,22 @@ async fn collect(
         collected.extend_from_slice(&data);
     }
     Ok(collected.freeze())
+}
+
+/// A whole number of seconds in this range, if the member is there.
+pub(crate) fn seconds(
+    members: &mut Members<'_>,
+    name: &'static str,
+    range: RangeInclusive<u32>,
+    rule: &'static str,
+) -> Result<Option<Duration>, countersign_wire::Error> {
+    let Some(seconds) = members.optional::<f64>(name)? else { return Ok(None) };
+    let fits = (f64::from(*range.start())..=f64::from(*range.end())).contains(&seconds);
+    if fits && seconds.fract() == 0.0 {
+        Ok(Some(Duration::from_secs_f64(seconds)))
+    } else {
+        Err(countersign_wire::Error::breaks(name, rule))
+    }
 }
 
 fn broken(how: &'static str) -> ApiError {

@@ -100,7 +100,8 @@ impl HeldWait {
     /// Until the decision, the timeout, the client's disconnect or the gateway's shutdown.
     async fn hold(self: Box<Self>, mut socket: Socket, timeout: Duration) -> Option<Socket> {
         let started = Instant::now();
-        let revocation = RevocationWatch::new(&self.app, &self.caller.tenant, &self.caller.principal);
+        let Enforcer { tenant, principal, expires, .. } = &self.caller;
+        let revocation = RevocationWatch::new(&self.app, tenant, principal, *expires);
         // The credential was active when the request came. Watch it beside the wait and never in its place: a wait that
         // is not polled would keep the connection to the store that it was just given.
         let outcome = tokio::select! {

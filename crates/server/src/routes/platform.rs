@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use countersign_core::model::{
-    credential::{Credential, Role},
-    policy::Policy,
+use countersign_core::{
+    model::{
+        credential::{Credential, Role},
+        policy::Policy,
+    },
+    use_cases::credentials::{self, KeySpec},
 };
 use countersign_wire::{
-    FromMembers, Members,
+    FromMembers, Label, Members,
     api_key::KeyId,
     failure::Failure,
     id::{ApproverId, EnforcerId, RequestId, TenantId},
@@ -23,8 +26,8 @@ use crate::{
     state::SharedState,
 };
 
-/// What a key is to be for.
-struct KeyRequest(Role);
+/// What a key is to be.
+struct KeyRequest(KeySpec);
 
 impl FromMembers<'_> for KeyRequest {
     fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
@@ -48,16 +51,17 @@ impl FromMembers<'_> for KeyRequest {
                 ));
             }
         };
+        let (label, expires_at) = (members.optional("label")?, members.optional("expiresAt")?);
         members.close()?;
-        Ok(Self(role))
+        Ok(Self(KeySpec { role, label, expires_at }))
     }
 }
 
 #[derive(Serialize)]
-struct RoleAndId<'a> {
-    role: &'static str,
+pub(super) struct RoleAndId<'a> {
+    pub(super) role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
 }
 
 impl<'a> From<&'a Role> for RoleAndId<'a> {
@@ -72,12 +76,29 @@ impl<'a> From<&'a Role> for RoleAndId<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NewKey<'a> {
+pub(super) struct NewKey<'a> {
     key_id: &'a str,
     key: String,
     tenant: &'a TenantId,
     #[serde(flatten)]
     role: RoleAndId<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+impl<'a> From<&'a credentials::NewKey> for NewKey<'a> {
+    fn from(made: &'a credentials::NewKey) -> Self {
+        Self {
+            key_id: made.key.key_id().as_str(),
+            key: made.key.expose(),
+            tenant: made.key.tenant(),
+            role: (&made.spec.role).into(),
+            label: made.spec.label.as_ref(),
+            expires_at: made.spec.expires_at,
+        }
+    }
 }
 
 pub(crate) async fn create_key(
@@ -85,15 +106,9 @@ pub(crate) async fn create_key(
     caller: Operator,
     body: RequestBody,
 ) -> Result<Response, ApiError> {
-    let KeyRequest(role) = body.bare::<KeyRequest>()?.into_view();
-    let made = app.gateway.create_key(&caller.tenant, role, &app.mac_key).await?;
-    let shown = NewKey {
-        key_id: made.key.key_id().as_str(),
-        key: made.key.expose(),
-        tenant: &caller.tenant,
-        role: (&made.role).into(),
-    };
-    response::json(StatusCode::CREATED, shown)
+    let KeyRequest(spec) = body.bare::<KeyRequest>()?.into_view();
+    let made = app.gateway.create_key(&caller.tenant, spec, &app.mac_key).await?;
+    response::json(StatusCode::CREATED, NewKey::from(&made))
 }
 
 #[derive(Serialize)]
@@ -102,7 +117,11 @@ struct ListedKey<'a> {
     key_id: &'a str,
     #[serde(flatten)]
     role: RoleAndId<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a Label>,
     created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
 }
@@ -111,7 +130,9 @@ fn listed((key_id, key): &(KeyId, Credential)) -> ListedKey<'_> {
     ListedKey {
         key_id: key_id.as_str(),
         role: (&key.role).into(),
+        label: key.label.as_ref(),
         created_at: key.created_at,
+        expires_at: key.expires_at,
         revoked_at: key.revoked_at,
     }
 }

@@ -85,7 +85,8 @@ async fn watch(
     subscriber: &Subscriber,
     principal: &Arc<str>,
 ) -> Result<RevocationWatch, ApiError> {
-    let revocation = RevocationWatch::new(app, &subscriber.tenant, principal);
+    // The check tells when it expires.
+    let revocation = RevocationWatch::new(app, &subscriber.tenant, principal, None);
     match revocation.check().await {
         KeyStatus::Active => Ok(revocation),
         KeyStatus::Revoked => Err(Failure::Unauthenticated.into()),

@@ -80,7 +80,7 @@ pub fn check(worlds: &[Arc<World>]) -> bool {
 
 /// Literal segments win over parameters, as in the router.
 fn fits(template: &str, path: &str) -> bool {
-    let literal = ["expired", "event", "enforcers"];
+    let literal = ["expired", "event", "enforcers", "rotate"];
     let (template, path): (Vec<&str>, Vec<&str>) = (template.split('/').collect(), path.split('/').collect());
     template.len() == path.len()
         && template

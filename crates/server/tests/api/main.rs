@@ -23,10 +23,12 @@ mod exchanges;
 mod generic;
 mod http_semantics;
 mod inboxes;
+mod invitations;
 mod pairing;
 mod pairs;
 mod platform;
 mod prompts_and_sessions;
+mod rotation;
 mod sockets;
 mod streams;
 mod world;
@@ -65,10 +67,12 @@ const FILES: &[(&str, &[Case])] = &[
     ("generic", generic::CASES),
     ("inboxes", inboxes::CASES),
     ("http_semantics", http_semantics::CASES),
+    ("invitations", invitations::CASES),
     ("pairing", pairing::CASES),
     ("pairs", pairs::CASES),
     ("platform", platform::CASES),
     ("prompts_and_sessions", prompts_and_sessions::CASES),
+    ("rotation", rotation::CASES),
     ("sockets", sockets::CASES),
     ("streams", streams::CASES),
 ];

@@ -6,10 +6,11 @@ use hyper::Method;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::{cases, world::World};
+use crate::{cases, support::messages::soon, world::World};
 
 cases! {
     a_key_is_made_listed_and_revoked,
+    a_key_has_a_label_and_an_end,
     a_key_request_of_the_wrong_shape_is_400,
     a_policy_is_set_and_read,
     cancelling_ends_a_pending_exchange_and_nothing_else,
@@ -44,8 +45,27 @@ async fn a_key_is_made_listed_and_revoked(world: Arc<World>) {
     operator.delete("/platform/v1/keys/nonsense").await.refuse(400, "PROTO_ERR_VALIDATION");
 }
 
+async fn a_key_has_a_label_and_an_end(world: Arc<World>) {
+    let (_, operator) = world.tenant();
+    let expires_at = soon(2_000);
+    let key = json!({ "role": "operator", "label": "laptop\u{202e}", "expiresAt": expires_at });
+    let made = operator.post("/platform/v1/keys", key.to_string()).await.expect(201).json();
+    assert_eq!((&made["label"], &made["expiresAt"]), (&json!("laptop\u{fffd}"), &json!(expires_at)));
+    let listed = operator.get("/platform/v1/keys").await.expect(200).json()["keys"].take();
+    let entry = listed.as_array().unwrap().iter().find(|key| key["keyId"] == made["keyId"]).unwrap();
+    assert_eq!((&entry["label"], &entry["expiresAt"]), (&made["label"], &made["expiresAt"]));
+    let expiring = operator.with_key(made["key"].as_str().unwrap());
+    expiring.get("/platform/v1/keys").await.expect(200);
+    sleep(Duration::from_millis(2_100)).await;
+    expiring.get("/platform/v1/keys").await.refuse(401, "PROTO_ERR_UNAUTHENTICATED");
+    operator.get("/platform/v1/keys").await.expect(200);
+}
+
 async fn a_key_request_of_the_wrong_shape_is_400(world: Arc<World>) {
     for body in [
+        json!({ "role": "operator", "expiresAt": "2020-01-01T00:00:00Z" }),
+        json!({ "role": "operator", "expiresAt": 1 }),
+        json!({ "role": "operator", "label": 1 }),
         json!({ "role": "king", "id": "x" }),
         json!({ "role": "enforcer" }),
         json!({ "role": "enforcer", "id": "x", "any": true }),

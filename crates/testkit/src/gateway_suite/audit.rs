@@ -3,12 +3,13 @@
 use countersign_core::{
     model::viewer::Viewer,
     store::{Change, Kind},
-    use_cases::{acknowledge::Acknowledger, pairs::PairFilter},
+    use_cases::{acknowledge::Acknowledger, join::JoinOutcome, pairs::PairFilter, rotate::DEFAULT_OVERLAP},
 };
 use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
 
 use super::{
     cases,
+    invitations::{invite, mac_key, nonce},
     pairing_fixtures::{codes, complete, initiate},
     prompts::send_prompt,
     world::{World, approver, request, robot},
@@ -35,6 +36,11 @@ const AUDITED: &[&str] = &[
     "prompt.sent",
     "session.start",
     "pair.removed",
+    "invitation.created",
+    "invitation.revoked",
+    "invitation.used",
+    "key.created",
+    "key.rotated",
 ];
 
 async fn everything_that_happens_is_in_the_audit(harness: Box<dyn StoreHarness>) {
@@ -86,6 +92,14 @@ async fn run_every_use_case(world: &World) {
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
     let pairs = world.gateway.pairs(&world.tenant, &PairFilter::default(), None, 10).await.unwrap().pairs;
     world.gateway.remove_pair(&world.tenant, Viewer::Approver(&ada), &pairs[0].0).await.unwrap();
+    let made = invite(world, 5).await;
+    let JoinOutcome::Joined(joined) =
+        world.gateway.join(&made.invitation, &nonce("a"), &mac_key()).await.unwrap()
+    else {
+        panic!("the invitation is valid")
+    };
+    world.gateway.rotate_key(&joined.key, &nonce("a"), DEFAULT_OVERLAP, &mac_key()).await.unwrap();
+    world.gateway.revoke_invitation(&world.tenant, made.invitation.id()).await.unwrap();
     world.at_minute(10).await;
     world.gateway.sweep().await.unwrap();
 }

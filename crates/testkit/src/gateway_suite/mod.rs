@@ -4,6 +4,7 @@ mod audit;
 mod credentials;
 mod exchanges;
 mod inboxes;
+mod invitations;
 pub mod model;
 mod paired;
 mod pairing;
@@ -38,6 +39,7 @@ pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("sessions", sessions::CASES),
     ("presence", presence::CASES),
     ("credentials", credentials::CASES),
+    ("invitations", invitations::CASES),
     ("audit", audit::CASES),
     ("retention", retention::CASES),
     ("races", races::CASES),

@@ -2,8 +2,13 @@
 //!
 //! `RACE_ROUNDS` sets the rounds of each race; 200 by default.
 
-use countersign_core::{Error, Gateway, use_cases::submit::Submitted};
+use countersign_core::{
+    Error, Gateway,
+    model::credential::Role,
+    use_cases::{join::JoinOutcome, rotate::DEFAULT_OVERLAP, submit::Submitted},
+};
 use countersign_wire::{
+    api_key::ApiKey,
     exchange::State,
     id::{RequestId, TenantId},
     keys::PublicKey,
@@ -12,6 +17,7 @@ use countersign_wire::{
 
 use super::{
     cases,
+    invitations::{invite, mac_key, nonce},
     world::{Request, World, approver, decide, decision, minutes, request, robot, status_of, submit},
 };
 use crate::store_suite::StoreHarness;
@@ -23,6 +29,9 @@ cases! {
     two_equal_submissions_race,
     two_different_submissions_race,
     two_completions_race,
+    two_who_join_race,
+    two_equal_joins_race,
+    two_rotations_race,
 }
 
 fn rounds() -> usize {
@@ -175,4 +184,62 @@ async fn two_completions_race(harness: Box<dyn StoreHarness>) {
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "round {round}");
     }
+}
+
+/// Joins with these nonces at once, each round with a new invitation. Returns the keys that were made in each round.
+async fn joins(world: &World, nonces: [&'static str; 2]) -> Vec<[Option<ApiKey>; 2]> {
+    let second = world.second_gateway().await;
+    let mut made = Vec::new();
+    for _ in 0..rounds() {
+        let invitation = invite(world, 10).await.invitation;
+        let join = |gateway: Gateway, with: &'static str| {
+            let invitation = invitation.clone();
+            async move {
+                match gateway.join(&invitation, &nonce(with), &mac_key()).await.unwrap() {
+                    JoinOutcome::Joined(key) => Some(key.key),
+                    JoinOutcome::Taken => None,
+                    JoinOutcome::Invalid => panic!("it is taken, and was valid"),
+                }
+            }
+        };
+        let (one, two) = race(join(world.gateway.clone(), nonces[0]), join(second.clone(), nonces[1])).await;
+        made.push([one, two]);
+    }
+    assert_eq!(
+        world.gateway.keys(&world.tenant).await.unwrap().len(),
+        rounds(),
+        "one key for each invitation"
+    );
+    made
+}
+
+async fn two_who_join_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    for (round, made) in joins(&world, ["a", "b"]).await.iter().enumerate() {
+        assert_eq!(made.iter().flatten().count(), 1, "round {round}");
+    }
+}
+
+async fn two_equal_joins_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    for (round, [one, two]) in joins(&world, ["a", "a"]).await.iter().enumerate() {
+        assert!(one.is_some() && one == two, "round {round}");
+    }
+}
+
+async fn two_rotations_race(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let second = world.second_gateway().await;
+    for round in 0..rounds() {
+        let key = world.gateway.create_key(&world.tenant, Role::Operator, &mac_key()).await.unwrap().key;
+        let rotate = |gateway: Gateway, with: &'static str| {
+            let key = key.clone();
+            async move { gateway.rotate_key(&key, &nonce(with), DEFAULT_OVERLAP, &mac_key()).await }
+        };
+        let (one, two) = race(rotate(world.gateway.clone(), "a"), rotate(second.clone(), "b")).await;
+        let mut statuses = [status_of(&one, 201), status_of(&two, 201)];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "round {round}");
+    }
+    assert_eq!(world.gateway.keys(&world.tenant).await.unwrap().len(), rounds() * 2);
 }

@@ -1,0 +1,218 @@
+//! Joining with an invitation, and how much of the store those may use who can't.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use countersign_core::{
+    Error, Gateway,
+    use_cases::{credentials::NewKey, join::JoinOutcome},
+};
+use countersign_wire::{
+    failure::Failure, hash::Sha256Hex, invitation::Invitation, key_nonce::KeyNonce, mac::MacKey,
+};
+
+use crate::limits::FailureBudget;
+
+/// Attempts that the store may reject at once, on this node.
+const FAILURE_BURST: u32 = 20;
+
+/// In which one more attempt may be rejected.
+const FAILURE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Invitations that are known to be invalid for good.
+const MAX_INVALID: usize = 10_000;
+
+/// Nobody needs a credential to join, so every attempt is a stranger's. One with an invitation that the gateway did not
+/// make costs no read, and one with an invitation that is used up costs one. The rest share a budget: whoever has a valid
+/// invitation waits only while others fail.
+#[derive(Debug)]
+pub(crate) struct Joins {
+    gateway: Gateway,
+    mac_key: MacKey,
+    failures: FailureBudget,
+    /// Hashes of the secrets of invitations that can never be used again.
+    invalid: Mutex<HashSet<Sha256Hex>>,
+}
+
+impl Joins {
+    pub(crate) fn new(gateway: Gateway, mac_key: MacKey) -> Self {
+        let failures = FailureBudget::new(FAILURE_BURST, FAILURE_INTERVAL);
+        Self { gateway, mac_key, failures, invalid: Mutex::default() }
+    }
+
+    /// The key for an invitation. Why there is none is not said: whoever has no valid invitation learns nothing from it.
+    pub(crate) async fn join(&self, invitation: &str, nonce: &KeyNonce) -> Result<NewKey, Error> {
+        let invitation: Invitation = invitation.parse().map_err(|_| Failure::NotFound)?;
+        let hash = invitation.secret_hash();
+        if !invitation.is_made_with(&self.mac_key) || self.invalid().contains(&hash) {
+            return Err(Failure::NotFound.into());
+        }
+        self.failures.take().map_err(Error::RateLimited)?;
+        match self.gateway.join(&invitation, nonce, &self.mac_key).await {
+            Ok(JoinOutcome::Joined(key)) => {
+                self.failures.give_back();
+                Ok(key)
+            }
+            Ok(JoinOutcome::Taken) => Err(Failure::NotFound.into()),
+            Ok(JoinOutcome::Invalid) => {
+                self.remember_invalid(hash);
+                Err(Failure::NotFound.into())
+            }
+            // That the store failed is not the client's fault.
+            Err(error) => {
+                self.failures.give_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Only invitations that the gateway has made get in, so invented ones can't fill it.
+    fn remember_invalid(&self, hash: Sha256Hex) {
+        let mut invalid = self.invalid();
+        if invalid.len() >= MAX_INVALID {
+            invalid.clear();
+        }
+        invalid.insert(hash);
+    }
+
+    fn invalid(&self) -> MutexGuard<'_, HashSet<Sha256Hex>> {
+        self.invalid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::{Router, body::Body, extract::Request, http::HeaderMap};
+    use bytes::Bytes;
+    use countersign_core::{
+        model::invitation::Invitee, notify::LocalDoorbell, retention::Retention,
+        use_cases::invitations::InvitationSpec,
+    };
+    use countersign_store_sqlite::{Options, SqliteStore};
+    use countersign_testkit::recording_store::RecordingStore;
+    use countersign_wire::id::TenantId;
+    use http_body_util::BodyExt as _;
+    use serde_json::json;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{
+        random::SystemRandom,
+        router::router,
+        secrets::Secrets,
+        state::{AppState, Settings, SharedState},
+    };
+
+    const NONCE: &str = "0123456789abcdef";
+
+    struct Fixture {
+        app: SharedState,
+        router: Router,
+        store: Arc<RecordingStore>,
+        tenant: TenantId,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let inner = SqliteStore::open(folder.path().join("db"), Options::default()).unwrap();
+            let store = RecordingStore::new(Arc::new(inner));
+            let doorbell = Arc::new(LocalDoorbell::default());
+            let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+            let id = "gw".parse().unwrap();
+            let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
+            let router = router(app.clone());
+            Self { app, router, store, tenant: "acme".parse().unwrap(), _folder: folder }
+        }
+
+        async fn invite(&self) -> Invitation {
+            let invitee = Invitee::Approver("ada".parse().unwrap());
+            let spec = InvitationSpec { invitee, label: None, life: Duration::from_mins(1) };
+            self.app.gateway.invite(&self.tenant, spec, &self.app.mac_key).await.unwrap().invitation
+        }
+
+        async fn join(&self, invitation: &str, nonce: &str) -> (u16, HeaderMap, Bytes) {
+            let body = json!({ "invitation": invitation, "nonce": nonce }).to_string();
+            let request =
+                Request::post("/platform/v1/join").header("host", "g").body(Body::from(body)).unwrap();
+            let (mut parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+            assert!(parts.headers.remove("x-request-id").is_some());
+            (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
+        }
+    }
+
+    #[tokio::test]
+    async fn three_thousand_forged_invitations_cost_the_store_nothing_and_look_like_any_invalid_one() {
+        let fixture = Fixture::new();
+        let real = fixture.invite().await;
+        let any_invalid = fixture.join("nonsense", NONCE).await;
+        assert_eq!(any_invalid.0, 404);
+        let (made, other_mac) = (real.expose(), MacKey::new([1; 32]));
+        let before = fixture.store.calls();
+        for number in 0..1_000 {
+            let ulid = format!("01J2V8V3K6B2Z9X6G1V{number:07}");
+            let invented = Invitation::new(fixture.tenant.clone(), &ulid, [0; 32], &other_mac).unwrap();
+            // Its id is known to whoever may list invitations, and is no secret.
+            let listed = format!("{}{number:064x}", &made[..made.len() - 64]);
+            let elsewhere = made.replacen("acme", &format!("t{number}"), 1);
+            for forged in [invented.expose(), listed, elsewhere] {
+                assert_eq!(fixture.join(&forged, NONCE).await, any_invalid, "{forged}");
+            }
+        }
+        assert_eq!(fixture.store.calls(), before);
+        assert_eq!(fixture.join(&made, NONCE).await.0, 201);
+        assert!(fixture.store.calls() > before, "calls are counted");
+    }
+
+    #[tokio::test]
+    async fn an_invitation_that_is_used_up_costs_one_read_and_keeps_nobody_from_joining() {
+        let fixture = Fixture::new();
+        let old = fixture.invite().await;
+        fixture.app.gateway.revoke_invitation(&fixture.tenant, old.id()).await.unwrap();
+        let before = fixture.store.calls();
+        for _ in 0..1_000 {
+            assert_eq!(fixture.join(&old.expose(), NONCE).await.0, 404);
+        }
+        assert_eq!(fixture.store.calls(), before + 1);
+        assert_eq!(fixture.join(&fixture.invite().await.expose(), NONCE).await.0, 201);
+    }
+
+    #[tokio::test]
+    async fn a_thousand_guesses_at_the_nonce_cost_the_store_at_most_fifty_reads() {
+        let fixture = Fixture::new();
+        let invitation = fixture.invite().await.expose();
+        assert_eq!(fixture.join(&invitation, NONCE).await.0, 201);
+        let before = fixture.store.calls();
+        let mut limited = 0;
+        for number in 0..1_000 {
+            match fixture.join(&invitation, &format!("{number:016}")).await {
+                (404, ..) => {}
+                (429, headers, _) => {
+                    assert_eq!(headers["retry-after"], "1");
+                    limited += 1;
+                }
+                (status, ..) => panic!("{status}"),
+            }
+        }
+        let cost = fixture.store.calls() - before;
+        assert!((u64::from(FAILURE_BURST)..=50).contains(&cost) && limited > 900, "{cost} calls, {limited}");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_fails_uses_up_no_budget() {
+        let fixture = Fixture::new();
+        let invitation = fixture.invite().await.expose();
+        fixture.store.set_loads_fail(true);
+        for _ in 0..FAILURE_BURST * 2 {
+            assert_eq!(fixture.join(&invitation, NONCE).await.0, 503);
+        }
+        fixture.store.set_loads_fail(false);
+        assert_eq!(fixture.join(&invitation, NONCE).await.0, 201);
+    }
+}
