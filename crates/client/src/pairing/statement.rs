@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     keys::{DeviceKeys, Fingerprint},
     object,
+    profile::{Party, Pin},
 };
 
 /// What is said of a device.
@@ -163,7 +164,24 @@ impl Statement {
         &self.id
     }
 
-    /// Verifies it for one enforcer under the pinned key of its signer; returns what it claims.
+    /// Verifies it for one enforcer: that it is signed by the device of this pin, which must be active, and that the device
+    /// is that of the approver it names. Returns what it claims.
+    pub fn verify_pinned(
+        &self,
+        signer: &Pin,
+        enforcer_id: &str,
+        now: Timestamp,
+    ) -> Result<&Claim, StatementError> {
+        let is_named = matches!(signer.party(), Party::Approver(approver) if approver.as_str() == self.by)
+            && self.by_fingerprint() == Some(signer.fingerprint());
+        if !is_named || signer.revoked_at().is_some() {
+            return Err(StatementError::Signature);
+        }
+        self.verify(&signer.bundle().signing, enforcer_id, now)
+    }
+
+    /// Verifies it under a key alone. Whoever has a pin uses [`Statement::verify_pinned`]: a statement also says who signed
+    /// it, and that must be the pin's.
     pub fn verify(
         &self,
         signer: &VerifyingKey,
@@ -202,6 +220,7 @@ impl Statement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{PinSource, Pins};
 
     fn keys(number: u8) -> DeviceKeys {
         DeviceKeys::from_secret(&[number; 64]).unwrap()
@@ -235,6 +254,30 @@ mod tests {
         );
         let other = statement.verify(&keys(3).bundle().signing, "robot", at("2026-11-15T12:00:00Z"));
         assert_eq!(other, Err(StatementError::Signature));
+    }
+
+    #[test]
+    fn a_statement_is_of_the_pin_that_it_names() {
+        let (now, statement) = (at("2026-11-15T12:00:00Z"), vouched());
+        let pin = |id: &str, number: u8| {
+            let party = Party::Approver(id.parse().unwrap());
+            Pin::new(party, keys(number).bundle(), PinSource::Paired, now)
+        };
+        assert!(statement.verify_pinned(&pin("ada", 1), "robot", now).is_ok());
+        let enforcer =
+            Pin::new(Party::Enforcer("ada".parse().unwrap()), keys(1).bundle(), PinSource::Paired, now);
+        for other in [pin("bob", 1), pin("ada", 3), enforcer] {
+            assert_eq!(
+                statement.verify_pinned(&other, "robot", now),
+                Err(StatementError::Signature),
+                "{other:?}"
+            );
+        }
+        let mut pins = Pins::default();
+        pins.insert(pin("ada", 1)).unwrap();
+        pins.revoke(keys(1).fingerprint(), now).unwrap();
+        let revoked = pins.get(keys(1).fingerprint()).unwrap();
+        assert_eq!(statement.verify_pinned(revoked, "robot", now), Err(StatementError::Signature));
     }
 
     #[test]
