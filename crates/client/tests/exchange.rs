@@ -10,9 +10,12 @@ use countersign_client::{
     approver::Approver,
     clock::{Clock as _, SystemClock},
     enforcer::{Answered, AskError, Enforcer, PairError},
+    http::Http,
+    join::{JoinError, JoinLink, join},
     journal::FileJournal,
+    keys::DeviceKeys,
     pairing::PairingError,
-    profile::Pins,
+    profile::{Facts, FileKeys, GatewayUrl, Party, Pins, Profile},
     reply::{Choice, Rejected, Words},
     request::{Draft, OpenedRequest, Request, RequestError},
 };
@@ -87,6 +90,44 @@ async fn two_ends_pair_by_a_link_and_exchange_decisions_that_the_gateway_can_not
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_becomes_a_profile_that_asks_also_after_a_restart() {
+    let world = World::start().await;
+    let link: JoinLink = world.invitation("robot").await.parse().unwrap();
+    let joined = join(&link).await.unwrap();
+    assert!(matches!(join(&link).await, Err(JoinError::Invalid)), "it is good once");
+    let folder = world.data.path().join("robot");
+    let facts = Facts {
+        party: joined.party,
+        tenant: joined.tenant.parse().unwrap(),
+        gateway: GatewayUrl::new(&joined.gateway).unwrap(),
+        label: "build machine".parse().unwrap(),
+    };
+    let keys = DeviceKeys::generate().unwrap();
+    Profile::create(&folder, facts, &joined.credential, &keys, &FileKeys).unwrap();
+    // Everything that follows comes from the folder.
+    let robot = || {
+        let profile = Profile::open(&folder).unwrap();
+        let Party::Enforcer(id) = profile.facts().party.clone() else { panic!("an enforcer joined") };
+        let http = Http::new(profile.facts().gateway.as_str(), Some(profile.credential().expose())).unwrap();
+        let keys = profile.unlock(None).unwrap();
+        let journal = Arc::new(FileJournal::new(profile.journal().unwrap()));
+        (Enforcer { http, id, keys, clock: Arc::new(SystemClock), journal }, profile)
+    };
+    let ada = world.approver("ada").await;
+    let (enforcer, profile) = robot();
+    let (pins, adas) = pair(&enforcer, &ada, Pins::default()).await;
+    let pin = pins.iter().next().unwrap().clone();
+    profile.update_pins(|pins| pins.insert(pin)).unwrap();
+    let (enforcer, profile) = robot();
+    let (pins, draft, choice) = (profile.pins().unwrap(), draft(), choice(DecisionOutcome::Approve));
+    let (decision, answered) = tokio::join!(enforcer.ask(&draft, &pins), async {
+        ada.decide(&next(&ada, &adas).await, &choice).await
+    });
+    answered.unwrap();
+    assert_eq!(decision.unwrap().approver.as_str(), "ada");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_typed_code_shows_the_same_digits_on_both_sides() {
     let world = World::start().await;
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
@@ -114,12 +155,15 @@ async fn every_device_and_approver_can_answer_and_the_first_one_counts() {
     for round in 0..10 {
         let request = Request::build(&draft(), &robot.id, &robot.keys, &robots, SystemClock.now()).unwrap();
         robot.submit(&request).await.unwrap();
-        let devices = [(&phone, &of_phone), (&laptop, &of_laptop), (&bob, &of_bob)];
-        let answers = devices.map(|(device, pins)| async {
-            let opened = next(device, pins).await;
-            device.decide(&opened, &choice(DecisionOutcome::Approve)).await.is_ok()
+        // All see it before anybody decides.
+        let mut opened = Vec::new();
+        for (device, pins) in [(&phone, &of_phone), (&laptop, &of_laptop), (&bob, &of_bob)] {
+            opened.push((device, next(device, pins).await));
+        }
+        let answers = opened.iter().map(|(device, opened)| async {
+            device.decide(opened, &choice(DecisionOutcome::Approve)).await.is_ok()
         });
-        let [a, b, c] = answers;
+        let [a, b, c] = <[_; 3]>::try_from(answers.collect::<Vec<_>>()).ok().unwrap();
         let (a, b, c, decision) = tokio::join!(a, b, c, robot.wait(&request, &robots));
         assert_eq!([a, b, c].iter().filter(|won| **won).count(), 1, "round {round}");
         let won = [(a, &phone), (b, &laptop), (c, &bob)].into_iter().find(|(won, _)| *won).unwrap().1;
@@ -178,6 +222,6 @@ async fn what_is_taken_back_or_expires_is_an_error_and_no_decision() {
     robot.submit(&request).await.unwrap();
     robot.withdraw(&request).await.unwrap();
     assert!(matches!(robot.wait(&request, &robots).await, Err(AskError::TakenBack)));
-    let short = Draft { valid_for: Duration::from_secs(1), ..draft() };
+    let short = Draft { valid_for: Duration::from_secs(3), ..draft() };
     assert!(matches!(robot.ask(&short, &robots).await, Err(AskError::Expired)));
 }

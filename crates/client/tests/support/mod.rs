@@ -3,7 +3,7 @@
 #![expect(unreachable_pub, reason = "each test binary uses its own part")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use countersign_client::{
     approver::Approver,
@@ -14,7 +14,11 @@ use countersign_client::{
     keys::DeviceKeys,
     profile::Pins,
 };
-use countersign_core::{Gateway, model::credential::Role};
+use countersign_core::{
+    Gateway,
+    model::{credential::Role, invitation::Invitee},
+    use_cases::invitations::InvitationSpec,
+};
 use countersign_server::{assemble, config::Config, net::listener, secrets::Secrets};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -50,6 +54,14 @@ impl World {
         let drain = app.drain().clone();
         tokio::spawn(listener::serve(listener, assemble::service(app), drain));
         Self { address, data, gateway, mac_key }
+    }
+
+    /// A link with which somebody joins as this enforcer.
+    pub async fn invitation(&self, id: &str) -> String {
+        let invitee = Invitee::Enforcer(id.parse().unwrap());
+        let spec = InvitationSpec { invitee, label: None, life: Duration::from_mins(5) };
+        let made = self.gateway.invite(&"acme".parse().unwrap(), spec, &self.mac_key).await.unwrap();
+        format!("http://{}/join#{}", self.address, made.invitation.expose())
     }
 
     async fn http(&self, role: Role) -> Http {
