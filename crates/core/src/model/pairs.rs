@@ -25,7 +25,7 @@ const MAX_ROUTING_TOKENS: usize = 16;
 pub struct PairId {
     pub enforcer: EnforcerId,
     pub approver: ApproverId,
-    /// The hash of the key that the approver's device sent. See [`device`].
+    /// The hash of the key that the approver's device sent. See `device`.
     pub device: Sha256Hex,
 }
 

@@ -97,7 +97,7 @@ impl Gateway {
         Ok(Page { items: self.items(tenant, listed).await?, next })
     }
 
-    /// Moves requests of an approver whose time is up to the list of expired ones: at most [`MAX_EXPIRED`] of those that
+    /// Moves requests of an approver whose time is up to the list of expired ones: at most `MAX_EXPIRED` of those that
     /// have waited longest, and the rest is left to the sweeper. What the list shows has expired in any case.
     pub async fn expire_overdue(&self, tenant: &TenantId, approver: &ApproverId) -> Result<(), Error> {
         let mut overdue = Vec::new();

@@ -23,12 +23,13 @@ pub(crate) async fn submit(
     Participant(caller): Participant,
     body: RequestBody,
 ) -> Result<Response, ApiError> {
+    let key = body.idempotency_key(&caller.principal)?;
     if let Role::Enforcer(_) = caller.role {
+        // Acknowledging again changes nothing, so the key is only checked.
         let request_id = operations::acknowledge_prompt(&app, &caller.enforcer()?, &body.framed()?).await?;
         return response::json(StatusCode::OK, Taken { request_id });
     }
     let approver = caller.approver()?;
-    let key = body.idempotency_key(&approver.principal)?;
     let (ack, replayed) = operations::send_prompt(&app, &approver, body.framed()?, key).await?;
     Ok(response::replayed(response::json(StatusCode::ACCEPTED, ack)?, replayed))
 }

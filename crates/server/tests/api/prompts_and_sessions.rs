@@ -38,7 +38,10 @@ async fn a_prompt_is_queued_and_its_acknowledgement_is_taken(world: Arc<World>) 
     let answer = answer.json();
     assert_eq!((&answer["requestId"], &answer["status"]), (&json!(id), &json!("queued")));
     assert_eq!(answer["promptHash"], text["promptHash"]);
-    let taken = pair.enforcer.post(PROMPT, prompt_ack(&text, "delivered").to_string()).await.expect(200);
+    let ack = prompt_ack(&text, "delivered").to_string();
+    let broken_key = pair.enforcer.post_with(PROMPT, &ack, &[("idempotency-key", "")]).await;
+    broken_key.refuse(400, "PROTO_ERR_VALIDATION");
+    let taken = pair.enforcer.post(PROMPT, ack).await.expect(200);
     assert_eq!(taken.json(), json!({ "requestId": id }));
     let again = pair.approver.post(PROMPT, sent.to_string()).await.expect(202).json();
     assert_eq!(again, answer, "the answer that was given");
