@@ -17,11 +17,16 @@ use countersign_client::{
     journal::MemoryJournal,
     keys::DeviceKeys,
     payload::{Command, Invocation, Payload},
-    profile::Pins,
+    profile::{Credential, GatewayUrl, Pins},
     reply::{Choice, Words},
     request::Draft,
 };
 use countersign_wire::decision::{DecisionOutcome, Scope};
+
+fn http(gateway: &str, key: String) -> Result<Http, Box<dyn Error>> {
+    let credential = Credential::new(key.into())?;
+    Ok(Http::new(GatewayUrl::new(gateway)?, Some(&credential))?)
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -29,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .map_err(|_| "URL ENFORCER_KEY APPROVER_KEY")?;
     let clock = Arc::new(SystemClock);
     let robot = Enforcer {
-        http: Http::new(&gateway, Some(&enforcer_key))?,
+        http: http(&gateway, enforcer_key)?,
         id: "robot".parse()?,
         keys: DeviceKeys::generate()?,
         clock: clock.clone(),
@@ -37,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         journal: Arc::new(MemoryJournal::default()),
     };
     let ada = Approver {
-        http: Http::new(&gateway, Some(&approver_key))?,
+        http: http(&gateway, approver_key)?,
         id: "ada".parse()?,
         keys: DeviceKeys::generate()?,
         clock: clock.clone(),

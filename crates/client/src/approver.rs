@@ -27,6 +27,9 @@ use crate::{
 /// How long one call is retried.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
+/// Pages of the inbox that are read, of 200 items each: a gateway could always name another one.
+pub const MAX_PAGES: usize = 20;
+
 /// One device of an approver at one gateway.
 pub struct Approver {
     /// The gateway and the credential.
@@ -61,11 +64,11 @@ pub enum DecideError {
 }
 
 impl Approver {
-    /// Everything that waits for this person, oldest first.
+    /// What waits for this person, oldest first: everything, or the first [`MAX_PAGES`] pages if there is more.
     pub async fn inbox(&self, pins: &Pins) -> Result<Vec<InboxItem>, CallError> {
         let path = format!("/v1/approvers/{}/inbox?limit=200", segment(self.id.as_str()));
         let (mut items, mut cursor) = (Vec::new(), None::<String>);
-        loop {
+        for _ in 0..MAX_PAGES {
             let more = cursor.map(|cursor| format!("&cursor={}", segment(&cursor))).unwrap_or_default();
             let answer = self.http.send_until(&Call::get(format!("{path}{more}")), soon()).await?;
             let envelope = answer.envelope()?;
@@ -79,9 +82,10 @@ impl Approver {
             }));
             cursor = page.next_cursor;
             if cursor.is_none() {
-                return Ok(items);
+                break;
             }
         }
+        Ok(items)
     }
 
     /// Signs and sends a decision. Sending the same again is harmless; a second one is refused.

@@ -11,7 +11,7 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     clock::Clock,
@@ -26,6 +26,9 @@ use crate::{
 
 /// How long the gateway holds one wait.
 const WAIT_SECONDS: u64 = 50;
+
+/// Waits are this far apart: a gateway that does not hold them must not keep this end busy.
+const MIN_WAIT: Duration = Duration::from_secs(1);
 
 /// How often the status of a pairing is asked for.
 const PAIRING_POLL: Duration = Duration::from_millis(500);
@@ -88,6 +91,7 @@ impl Enforcer {
         // A little longer than the request: the gateway says that it expired.
         let deadline = self.deadline(request.expires_at) + Duration::from_secs(10);
         loop {
+            let asked = Instant::now();
             let answer = self.http.send_until(&call, deadline).await?;
             if answer.status == 200 {
                 let envelope = answer.envelope()?;
@@ -105,6 +109,7 @@ impl Enforcer {
             if state != Some(State::PendingApproval.as_str()) {
                 return Err(AskError::TakenBack);
             }
+            sleep_until(asked + MIN_WAIT).await;
         }
     }
 
@@ -144,7 +149,8 @@ impl Enforcer {
         });
         let answer = self.http.send(&Call::post("/v1/pairing/initiate", body.to_string())).await?;
         let started: InitiateResponse = answer.object()?;
-        let link = pairing::new_link(self.http.gateway(), started.code, self.id.as_str(), &self.keys)?;
+        let link =
+            pairing::new_link(self.http.gateway().as_str(), started.code, self.id.as_str(), &self.keys)?;
         Ok(StartedPairing {
             link,
             code: started.code,

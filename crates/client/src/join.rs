@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     http::{Call, CallError, Http},
-    profile::{Credential, Party, ProfileError, Role},
+    profile::{Credential, GatewayUrl, Party, ProfileError, Role},
     random::{self, NoRandomness},
 };
 
@@ -19,7 +19,7 @@ const JOIN_TIME: Duration = Duration::from_secs(45);
 /// `<gateway>/join#<invitation>`. What is secret is in the fragment, which is never sent to a server as part of a link.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JoinLink {
-    gateway: String,
+    gateway: GatewayUrl,
     invitation: Zeroizing<String>,
 }
 
@@ -52,24 +52,25 @@ impl FromStr for JoinLink {
     fn from_str(text: &str) -> Result<Self, JoinError> {
         let (gateway, invitation) = text.trim_ascii().split_once("/join#").ok_or(JoinError::NotALink)?;
         let is_plain = !invitation.is_empty() && invitation.bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_plain || Http::new(gateway, None).is_err() {
+        if !is_plain {
             return Err(JoinError::NotALink);
         }
-        Ok(Self { gateway: gateway.to_owned(), invitation: Zeroizing::new(invitation.to_owned()) })
+        let gateway = GatewayUrl::new(gateway).map_err(|_| JoinError::NotALink)?;
+        Ok(Self { gateway, invitation: Zeroizing::new(invitation.to_owned()) })
     }
 }
 
 impl fmt::Debug for JoinLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JoinLink({})", self.gateway)
+        write!(f, "JoinLink({})", self.gateway.as_str())
     }
 }
 
 /// What somebody who joined has: everything that a profile needs besides keys.
 #[derive(Debug)]
 pub struct Joined {
-    /// The gateway's URL.
-    pub gateway: String,
+    /// The gateway that invited.
+    pub gateway: GatewayUrl,
     /// The API key, which nobody else has.
     pub credential: Credential,
     /// The tenant that the operator's invitation is for.
@@ -99,7 +100,7 @@ impl FromMembers<'_> for NewKey {
 pub async fn join(link: &JoinLink) -> Result<Joined, JoinError> {
     let nonce = base64url::encode(&random::bytes::<24>()?);
     let body = Zeroizing::new(json!({ "invitation": *link.invitation, "nonce": nonce }).to_string());
-    let http = Http::new(&link.gateway, None).map_err(JoinError::Call)?;
+    let http = Http::new(link.gateway.clone(), None).map_err(JoinError::Call)?;
     let call = Call::post("/platform/v1/join", (*body).clone());
     let answer = match http.send_until(&call, Instant::now() + JOIN_TIME).await {
         Err(CallError::Refused { status: 404, .. }) => return Err(JoinError::Invalid),

@@ -5,15 +5,15 @@
 //! | to find | look in |
 //! |---|---|
 //! | private keys, fingerprints | [`keys`] |
-//! | encryption from one end to the other | [`seal`] |
-//! | calls to a gateway | [`http`] |
-//! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
-//! | the two ends | [`enforcer`], [`approver`] |
-//! | trading an invitation for an API key | [`join`] |
 //! | which decisions were used | [`journal`] |
 //! | what pairing compares, proves and signs | [`pairing`] |
 //! | what artifacts say, and how it is shown | [`payload`] |
 //! | who one is, kept in a folder: credential, keys, pins | [`profile`] |
+//! | encryption from one end to the other | [`seal`] |
+//! | calls to a gateway | [`http`] |
+//! | trading an invitation for an API key | [`join`] |
+//! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
+//! | the two ends | [`enforcer`], [`approver`] |
 
 #![warn(missing_docs)]
 
@@ -24,13 +24,13 @@ mod random;
 
 pub mod keys;
 
-pub mod http;
 pub mod journal;
-
 pub mod pairing;
 pub mod payload;
 pub mod profile;
 pub mod seal;
+
+pub mod http;
 
 pub mod join;
 pub mod request;

@@ -15,7 +15,7 @@ use countersign_client::{
     journal::FileJournal,
     keys::DeviceKeys,
     pairing::PairingError,
-    profile::{Facts, FileKeys, GatewayUrl, Party, Pins, Profile},
+    profile::{Facts, FileKeys, Party, Pins, Profile},
     reply::{Choice, Rejected, Words},
     request::{Draft, OpenedRequest, Request, RequestError},
 };
@@ -99,7 +99,7 @@ async fn an_invitation_becomes_a_profile_that_asks_also_after_a_restart() {
     let facts = Facts {
         party: joined.party,
         tenant: joined.tenant.parse().unwrap(),
-        gateway: GatewayUrl::new(&joined.gateway).unwrap(),
+        gateway: joined.gateway,
         label: "build machine".parse().unwrap(),
     };
     let keys = DeviceKeys::generate().unwrap();
@@ -108,7 +108,7 @@ async fn an_invitation_becomes_a_profile_that_asks_also_after_a_restart() {
     let robot = || {
         let profile = Profile::open(&folder).unwrap();
         let Party::Enforcer(id) = profile.facts().party.clone() else { panic!("an enforcer joined") };
-        let http = Http::new(profile.facts().gateway.as_str(), Some(profile.credential().expose())).unwrap();
+        let http = Http::new(profile.facts().gateway.clone(), Some(profile.credential())).unwrap();
         let keys = profile.unlock(None).unwrap();
         let journal = Arc::new(FileJournal::new(profile.journal().unwrap()));
         (Enforcer { http, id, keys, clock: Arc::new(SystemClock), journal }, profile)

@@ -190,6 +190,7 @@ mod tests {
             "https://",
             "https:///path",
             "http://gw.example",
+            "http://10.0.0.1",
             "http://127.0.0.1.evil.example",
             "http://localhost.evil.example",
             "http://localhost@evil.example",

@@ -12,7 +12,7 @@ use countersign_client::{
     http::Http,
     journal::{Journal, MemoryJournal},
     keys::DeviceKeys,
-    profile::Pins,
+    profile::{Credential, GatewayUrl, Pins},
 };
 use countersign_core::{
     Gateway,
@@ -66,7 +66,8 @@ impl World {
 
     async fn http(&self, role: Role) -> Http {
         let made = self.gateway.create_key(&"acme".parse().unwrap(), role, &self.mac_key).await.unwrap();
-        Http::new(&format!("http://{}", self.address), Some(&made.key.expose())).unwrap()
+        let credential = Credential::new(made.key.expose().into()).unwrap();
+        Http::new(GatewayUrl::new(&format!("http://{}", self.address)).unwrap(), Some(&credential)).unwrap()
     }
 
     pub async fn enforcer(&self, id: &str) -> Enforcer {
