@@ -85,56 +85,40 @@ impl Joins {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use axum::{Router, body::Body, extract::Request, http::HeaderMap};
     use bytes::Bytes;
-    use countersign_core::{
-        model::invitation::Invitee, notify::LocalDoorbell, retention::Retention,
-        use_cases::invitations::InvitationSpec,
-    };
-    use countersign_store_sqlite::{Options, SqliteStore};
-    use countersign_testkit::recording_store::RecordingStore;
-    use countersign_wire::id::TenantId;
+    use countersign_core::{model::invitation::Invitee, use_cases::invitations::InvitationSpec};
     use http_body_util::BodyExt as _;
     use serde_json::json;
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::{
-        random::SystemRandom,
-        router::router,
-        secrets::Secrets,
-        state::{AppState, Settings, SharedState},
-    };
+    use crate::{router::router, test_node::TestNode};
 
     const NONCE: &str = "0123456789abcdef";
 
     struct Fixture {
-        app: SharedState,
+        node: TestNode,
         router: Router,
-        store: Arc<RecordingStore>,
-        tenant: TenantId,
-        _folder: tempfile::TempDir,
     }
 
     impl Fixture {
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let inner = SqliteStore::open(folder.path().join("db"), Options::default()).unwrap();
-            let store = RecordingStore::new(Arc::new(inner));
-            let doorbell = Arc::new(LocalDoorbell::default());
-            let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
-            let id = "gw".parse().unwrap();
-            let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
-            let router = router(app.clone());
-            Self { app, router, store, tenant: "acme".parse().unwrap(), _folder: folder }
+            let node = TestNode::new();
+            let router = router(node.app.clone());
+            Self { node, router }
         }
 
         async fn invite(&self) -> Invitation {
             let invitee = Invitee::Approver("ada".parse().unwrap());
             let spec = InvitationSpec { invitee, label: None, life: Duration::from_mins(1) };
-            self.app.gateway.invite(&self.tenant, spec, &self.app.mac_key).await.unwrap().invitation
+            self.node
+                .app
+                .gateway
+                .invite(&self.node.tenant, spec, &self.node.app.mac_key)
+                .await
+                .unwrap()
+                .invitation
         }
 
         async fn join(&self, invitation: &str, nonce: &str) -> (u16, HeaderMap, Bytes) {
@@ -154,10 +138,10 @@ mod tests {
         let any_invalid = fixture.join("nonsense", NONCE).await;
         assert_eq!(any_invalid.0, 404);
         let (made, other_mac) = (real.expose(), MacKey::new([1; 32]));
-        let before = fixture.store.calls();
+        let before = fixture.node.store.calls();
         for number in 0..1_000 {
             let ulid = format!("01J2V8V3K6B2Z9X6G1V{number:07}");
-            let invented = Invitation::new(fixture.tenant.clone(), &ulid, [0; 32], &other_mac).unwrap();
+            let invented = Invitation::new(fixture.node.tenant.clone(), &ulid, [0; 32], &other_mac).unwrap();
             // Its id is known to whoever may list invitations, and is no secret.
             let listed = format!("{}{number:064x}", &made[..made.len() - 64]);
             let elsewhere = made.replacen("acme", &format!("t{number}"), 1);
@@ -165,21 +149,21 @@ mod tests {
                 assert_eq!(fixture.join(&forged, NONCE).await, any_invalid, "{forged}");
             }
         }
-        assert_eq!(fixture.store.calls(), before);
+        assert_eq!(fixture.node.store.calls(), before);
         assert_eq!(fixture.join(&made, NONCE).await.0, 201);
-        assert!(fixture.store.calls() > before, "calls are counted");
+        assert!(fixture.node.store.calls() > before, "calls are counted");
     }
 
     #[tokio::test]
     async fn an_invitation_that_is_used_up_costs_one_read_and_keeps_nobody_from_joining() {
         let fixture = Fixture::new();
         let old = fixture.invite().await;
-        fixture.app.gateway.revoke_invitation(&fixture.tenant, old.id()).await.unwrap();
-        let before = fixture.store.calls();
+        fixture.node.app.gateway.revoke_invitation(&fixture.node.tenant, old.id()).await.unwrap();
+        let before = fixture.node.store.calls();
         for _ in 0..1_000 {
             assert_eq!(fixture.join(&old.expose(), NONCE).await.0, 404);
         }
-        assert_eq!(fixture.store.calls(), before + 1);
+        assert_eq!(fixture.node.store.calls(), before + 1);
         assert_eq!(fixture.join(&fixture.invite().await.expose(), NONCE).await.0, 201);
     }
 
@@ -188,7 +172,7 @@ mod tests {
         let fixture = Fixture::new();
         let invitation = fixture.invite().await.expose();
         assert_eq!(fixture.join(&invitation, NONCE).await.0, 201);
-        let before = fixture.store.calls();
+        let before = fixture.node.store.calls();
         let mut limited = 0;
         for number in 0..1_000 {
             match fixture.join(&invitation, &format!("{number:016}")).await {
@@ -200,7 +184,7 @@ mod tests {
                 (status, ..) => panic!("{status}"),
             }
         }
-        let cost = fixture.store.calls() - before;
+        let cost = fixture.node.store.calls() - before;
         assert!((u64::from(FAILURE_BURST)..=50).contains(&cost) && limited > 900, "{cost} calls, {limited}");
     }
 
@@ -208,11 +192,11 @@ mod tests {
     async fn a_store_that_fails_uses_up_no_budget() {
         let fixture = Fixture::new();
         let invitation = fixture.invite().await.expose();
-        fixture.store.set_loads_fail(true);
+        fixture.node.store.set_loads_fail(true);
         for _ in 0..FAILURE_BURST * 2 {
             assert_eq!(fixture.join(&invitation, NONCE).await.0, 503);
         }
-        fixture.store.set_loads_fail(false);
+        fixture.node.store.set_loads_fail(false);
         assert_eq!(fixture.join(&invitation, NONCE).await.0, 201);
     }
 }

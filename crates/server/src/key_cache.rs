@@ -134,62 +134,48 @@ impl KeyCache {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use axum::{Router, body::Body, extract::Request, http::HeaderMap};
     use bytes::Bytes;
     use countersign_core::{
         model::credential::Credential,
-        notify::LocalDoorbell,
-        retention::Retention,
         store::{Change, Key, Kind, Put, Store as _},
         use_cases::credentials::KeySpec,
     };
-    use countersign_store_sqlite::{Options, SqliteStore};
-    use countersign_testkit::recording_store::RecordingStore;
-    use countersign_wire::{api_key::KeyId, id::TenantId, timestamp::Timestamp};
+    use countersign_wire::{api_key::KeyId, timestamp::Timestamp};
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::{
-        random::SystemRandom,
-        router::router,
-        secrets::Secrets,
-        state::{AppState, Settings, SharedState},
-    };
+    use crate::{router::router, test_node::TestNode};
 
     const ULID: &str = "01J2V8V3K6B2Z9X6G1V7Y2QK8H";
 
     struct Fixture {
-        app: SharedState,
+        node: TestNode,
         router: Router,
-        store: Arc<RecordingStore>,
-        tenant: TenantId,
-        _folder: tempfile::TempDir,
     }
 
     impl Fixture {
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let inner = SqliteStore::open(folder.path().join("db"), Options::default()).unwrap();
-            let store = RecordingStore::new(Arc::new(inner));
-            let doorbell = Arc::new(LocalDoorbell::default());
-            let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
-            let app = AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default())
-                .unwrap();
-            let router = router(app.clone());
-            Self { app, router, store, tenant: "acme".parse().unwrap(), _folder: folder }
+            let node = TestNode::new();
+            let router = router(node.app.clone());
+            Self { node, router }
         }
 
         async fn key(&self) -> ApiKey {
-            self.app.gateway.create_key(&self.tenant, Role::Operator, &self.app.mac_key).await.unwrap().key
+            self.node
+                .app
+                .gateway
+                .create_key(&self.node.tenant, Role::Operator, &self.node.app.mac_key)
+                .await
+                .unwrap()
+                .key
         }
 
         /// A key as they were made before there was a MAC.
         async fn old_key(&self, number: usize) -> ApiKey {
             let key_id = KeyId::from_ulid_text(&ulid(number));
-            let key = ApiKey::new(self.tenant.clone(), key_id, [9; 32]).unwrap();
+            let key = ApiKey::new(self.node.tenant.clone(), key_id, [9; 32]).unwrap();
             let credential = Credential {
                 role: Role::Operator,
                 secret_hash: key.secret_hash(),
@@ -200,12 +186,12 @@ mod tests {
                 rotation: None,
                 is_successor: false,
             };
-            let mut change = Change::new(self.tenant.clone());
+            let mut change = Change::new(self.node.tenant.clone());
             change.puts.push(Put {
                 key: Key::new(Kind::Credential, key.key_id()),
                 content: serde_json::to_vec(&credential).unwrap().into(),
             });
-            self.store.commit(change).await.unwrap();
+            self.node.store.commit(change).await.unwrap();
             key
         }
 
@@ -224,7 +210,7 @@ mod tests {
         fn forged(&self, key_id: &KeyId, number: usize) -> ApiKey {
             let mut secret = [0; 32];
             secret[..8].copy_from_slice(&number.to_be_bytes());
-            ApiKey::new(self.tenant.clone(), key_id.clone(), secret).unwrap()
+            ApiKey::new(self.node.tenant.clone(), key_id.clone(), secret).unwrap()
         }
     }
 
@@ -237,10 +223,10 @@ mod tests {
         let fixture = Fixture::new();
         let real = fixture.key().await;
         let other_mac = MacKey::new([1; 32]);
-        let tenant = || fixture.tenant.clone();
+        let tenant = || fixture.node.tenant.clone();
         let any_bad_key = fixture.call("/v1/status", ("x-api-key", "csk_made_up")).await;
         assert_eq!(any_bad_key.0, 401);
-        let before = fixture.store.calls();
+        let before = fixture.node.store.calls();
         for number in 0..1_000 {
             for forged in [
                 ApiKey::with_mac(tenant(), &ulid(number), [0; 32], &other_mac).unwrap(),
@@ -252,9 +238,9 @@ mod tests {
                 assert_eq!(answer, any_bad_key);
             }
         }
-        assert_eq!(fixture.store.calls(), before);
+        assert_eq!(fixture.node.store.calls(), before);
         assert_eq!(fixture.status(&real).await, 200);
-        assert!(fixture.store.calls() > before, "calls are counted");
+        assert!(fixture.node.store.calls() > before, "calls are counted");
     }
 
     #[tokio::test]
@@ -262,7 +248,7 @@ mod tests {
         let fixture = Fixture::new();
         let cached = fixture.old_key(0).await;
         assert_eq!(fixture.status(&cached).await, 200);
-        let before = fixture.store.calls();
+        let before = fixture.node.store.calls();
         let mut answers = [0, 0];
         for number in 0..3_000 {
             let invented = fixture.forged(&KeyId::from_ulid_text(&ulid(1 + number)), number);
@@ -276,14 +262,14 @@ mod tests {
                 status => panic!("{status}"),
             }
         }
-        let cost = fixture.store.calls() - before;
+        let cost = fixture.node.store.calls() - before;
         assert!((u64::from(UNMARKED_BURST)..=50).contains(&cost), "{cost} calls; 401 and 429: {answers:?}");
         // A key that was good before does not wait, also when the store has to be asked again.
         assert_eq!(fixture.status(&cached).await, 200);
-        fixture.app.keys.cached().values_mut().for_each(|known| known.until = Instant::now());
-        let before = fixture.store.calls();
+        fixture.node.app.keys.cached().values_mut().for_each(|known| known.until = Instant::now());
+        let before = fixture.node.store.calls();
         assert_eq!(fixture.status(&cached).await, 200);
-        assert_eq!(fixture.store.calls(), before + 1);
+        assert_eq!(fixture.node.store.calls(), before + 1);
         // With a MAC nobody waits.
         assert_eq!(fixture.status(&fixture.key().await).await, 200);
     }
@@ -298,8 +284,8 @@ mod tests {
         for key in &old {
             assert_eq!(fixture.status(key).await, 200);
         }
-        fixture.app.gateway.revoke_key(&fixture.tenant, old[0].key_id()).await.unwrap();
-        fixture.app.keys.cached().clear();
+        fixture.node.app.gateway.revoke_key(&fixture.node.tenant, old[0].key_id()).await.unwrap();
+        fixture.node.app.keys.cached().clear();
         assert_eq!(fixture.status(&old[0]).await, 401);
         assert_eq!(fixture.status(&old[1]).await, 200);
     }
@@ -308,12 +294,12 @@ mod tests {
     async fn a_revoked_key_costs_a_read_now_and_then_and_not_with_each_request() {
         let fixture = Fixture::new();
         let key = fixture.key().await;
-        fixture.app.gateway.revoke_key(&fixture.tenant, key.key_id()).await.unwrap();
-        let before = fixture.store.calls();
+        fixture.node.app.gateway.revoke_key(&fixture.node.tenant, key.key_id()).await.unwrap();
+        let before = fixture.node.store.calls();
         for _ in 0..1_000 {
             assert_eq!(fixture.status(&key).await, 401);
         }
-        let cost = fixture.store.calls() - before;
+        let cost = fixture.node.store.calls() - before;
         assert!(cost <= 10, "{cost}");
     }
 
@@ -321,9 +307,15 @@ mod tests {
     async fn an_expired_key_is_refused_on_time_although_it_was_cached() {
         let fixture = Fixture::new();
         let valid = Duration::from_millis(700);
-        let expires_at = Some(fixture.store.now().await.unwrap().plus(valid));
+        let expires_at = Some(fixture.node.store.now().await.unwrap().plus(valid));
         let spec = KeySpec { expires_at, ..Role::Operator.into() };
-        let made = fixture.app.gateway.create_key(&fixture.tenant, spec, &fixture.app.mac_key).await.unwrap();
+        let made = fixture
+            .node
+            .app
+            .gateway
+            .create_key(&fixture.node.tenant, spec, &fixture.node.app.mac_key)
+            .await
+            .unwrap();
         let started = Instant::now();
         assert_eq!(fixture.status(&made.key).await, 200);
         while fixture.status(&made.key).await != 401 {
@@ -336,17 +328,17 @@ mod tests {
     #[tokio::test]
     async fn three_thousand_forged_tickets_cost_the_store_nothing() {
         let fixture = Fixture::new();
-        let (gateway, mac_key) = (&fixture.app.gateway, &fixture.app.mac_key);
+        let (gateway, mac_key) = (&fixture.node.app.gateway, &fixture.node.app.mac_key);
         let principal = fixture.key().await.key_id().to_string();
-        let made = gateway.create_ticket(&fixture.tenant, Role::Approver(None), principal, mac_key);
+        let made = gateway.create_ticket(&fixture.node.tenant, Role::Approver(None), principal, mac_key);
         let (ticket, _) = made.await.unwrap();
-        let before = fixture.store.calls();
+        let before = fixture.node.store.calls();
         for number in 0..3_000 {
             let forged = format!("ticket.acme.{number:064x}{}", &ticket[ticket.len() - 16..]);
             let answer = fixture.call("/v1/ws", ("sec-websocket-protocol", &forged)).await;
             assert_eq!(answer.0, 401);
         }
-        assert_eq!(fixture.store.calls(), before);
+        assert_eq!(fixture.node.store.calls(), before);
         assert!(gateway.redeem_ticket(&ticket, mac_key).await.unwrap().is_some());
     }
 }

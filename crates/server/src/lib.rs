@@ -36,6 +36,9 @@ mod key_cache;
 mod presence;
 pub mod state;
 
+#[cfg(test)]
+mod test_node;
+
 mod auth;
 
 mod protocol;

@@ -185,38 +185,13 @@ mod tests {
         store::Store as _,
         use_cases::credentials::{KeySpec, NewKey},
     };
-    use countersign_store_sqlite::{Options, SqliteStore};
-    use countersign_testkit::recording_store::RecordingStore;
     use futures_util::FutureExt as _;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::{
-        random::SystemRandom,
-        secrets::Secrets,
-        state::{AppState, Settings},
-    };
+    use crate::{random::SystemRandom, test_node::TestNode};
 
-    struct Fixture {
-        app: SharedState,
-        inner: Arc<SqliteStore>,
-        store: Arc<RecordingStore>,
-        tenant: TenantId,
-        _folder: tempfile::TempDir,
-    }
-
-    impl Fixture {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let inner = Arc::new(SqliteStore::open(folder.path().join("db"), Options::default()).unwrap());
-            let store = RecordingStore::new(inner.clone());
-            let doorbell = Arc::new(LocalDoorbell::default());
-            let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
-            let id = "gw".parse().unwrap();
-            let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
-            Self { app, inner, store, tenant: "acme".parse().unwrap(), _folder: folder }
-        }
-
+    impl TestNode {
         /// Another node on the same store: its rings don't reach this one, and its reads never fail.
         fn other_node(&self) -> Gateway {
             let doorbell = Arc::new(LocalDoorbell::default());
@@ -240,7 +215,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_revocation_is_not_lost_when_the_store_fails_at_that_moment() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         for round in 0..100 {
             let watch = fixture.revoked_watch().await;
             fixture.store.set_loads_fail(true);
@@ -255,7 +230,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_revocation_by_another_node_is_not_lost_when_the_store_fails_at_that_moment() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let other = fixture.other_node();
         let mut poller = ChangePoller::default();
         for round in 0..100 {
@@ -290,7 +265,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_tenant_that_can_not_be_read_does_not_keep_others_from_their_revocations() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let other = fixture.other_node();
         let mut poller = ChangePoller::default();
         let tenants: Vec<TenantId> = (0..20).map(|number| format!("t{number}").parse().unwrap()).collect();
@@ -323,7 +298,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_busy_connection_asks_again_as_soon_as_an_idle_one() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let watch = fixture.revoked_watch().await;
         fixture.store.set_loads_fail(true);
         watch.changed().await;
@@ -339,7 +314,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_credential_that_can_not_be_confirmed_counts_as_revoked_after_a_bound() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let watch = fixture.revoked_watch().await;
         fixture.store.set_loads_fail(true);
         let started = Instant::now();
@@ -350,7 +325,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_check_that_does_not_get_its_turn_counts_as_revoked_after_a_bound() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let watch = fixture.revoked_watch().await;
         // Others hold every permit, and their reads never end.
         let permits = &fixture.app.revocation_reads;
@@ -362,7 +337,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_error_of_the_store_does_not_close_a_connection_that_was_quiet_for_long() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let made = fixture.create_key(&fixture.tenant).await;
         let principal = made.key.key_id().as_str().into();
         let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal, None);
@@ -375,7 +350,7 @@ mod tests {
         assert_eq!(watch.check().await, KeyStatus::Active);
     }
 
-    impl Fixture {
+    impl TestNode {
         /// A watch on a key that is valid for so long, as a wait has it: the store was asked before.
         async fn expiring_watch(&self, valid: Duration) -> RevocationWatch {
             let expires_at = Some(self.inner.now().await.unwrap().plus(valid));
@@ -390,7 +365,7 @@ mod tests {
     /// The store's clock is real, so this test's is too.
     #[tokio::test]
     async fn an_expiry_ends_a_watch_on_time_without_a_ring() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let valid = Duration::from_millis(500);
         let (given, asked) =
             (fixture.expiring_watch(valid).await, fixture.expiring_watch(Duration::from_secs(1)).await);
@@ -403,7 +378,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_expiry_needs_no_answer_of_the_store() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let valid = Duration::from_mins(1);
         let (failing, hanging) = (fixture.expiring_watch(valid).await, fixture.expiring_watch(valid).await);
         assert_eq!(failing.check_before_acting().await, KeyStatus::Active);
@@ -420,7 +395,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_is_not_acted_on_after_the_expiry_of_its_credential_however_lately_it_was_confirmed() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let watch = fixture.expiring_watch(CONFIRMED_FOR / 2).await;
         assert_eq!(watch.check_before_acting().await, KeyStatus::Active);
         tokio::time::advance(CONFIRMED_FOR / 2).await;
@@ -430,7 +405,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_is_acted_on_only_with_a_credential_that_was_confirmed_lately() {
-        let fixture = Fixture::new();
+        let fixture = TestNode::new();
         let watch = fixture.revoked_watch().await;
         assert_eq!(watch.check_before_acting().await, KeyStatus::Active, "confirmed a moment ago");
         tokio::time::advance(CONFIRMED_FOR).await;

@@ -136,29 +136,24 @@ pub(crate) async fn render_errors(
 
 #[cfg(test)]
 mod tests {
-    use std::{fmt::Write as _, sync::Arc};
+    use std::fmt::Write as _;
 
     use axum::{
         Router,
         middleware::{from_fn, from_fn_with_state},
         routing::get,
     };
-    use countersign_core::{Gateway, notify::LocalDoorbell, retention::Retention};
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::{ids::assign_request_id, random::SystemRandom, secrets::Secrets, state::Settings};
+    use crate::ids::assign_request_id;
+    use crate::test_node::TestNode;
 
     #[tokio::test]
     async fn every_failure_has_one_status_and_form() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = countersign_store_sqlite::Options::default();
-        let store = countersign_store_sqlite::SqliteStore::open(folder.path().join("db"), options).unwrap();
-        let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(Arc::new(store), doorbell, Arc::new(SystemRandom), Retention::default());
-        let app =
-            AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default()).unwrap();
+        let node = TestNode::new();
+        let app = &node.app;
         let mut table = String::new();
         for failure in Failure::ALL {
             for form in [ErrorForm::Envelope, ErrorForm::Bare] {

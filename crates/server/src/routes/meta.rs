@@ -39,28 +39,13 @@ pub(crate) async fn openapi() -> Response {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use countersign_core::{Gateway, notify::LocalDoorbell, retention::Retention};
-    use countersign_store_sqlite::{Options, SqliteStore};
-    use countersign_testkit::recording_store::RecordingStore;
-
     use super::*;
-    use crate::{
-        random::SystemRandom,
-        secrets::Secrets,
-        state::{AppState, Settings},
-    };
+    use crate::test_node::TestNode;
 
     #[tokio::test]
     async fn readiness_costs_the_store_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let sqlite = SqliteStore::open(folder.path().join("db"), Options::default()).unwrap();
-        let store = RecordingStore::new(Arc::new(sqlite));
-        let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
-        let app =
-            AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default()).unwrap();
+        let node = TestNode::new();
+        let (app, store) = (node.app.clone(), node.store.clone());
         assert!(ready(State(app.clone())).await.is_err(), "nothing is known of the store yet");
         app.gateway.renew_lease(&app.node).await.unwrap();
         app.lease.renewed();

@@ -87,12 +87,7 @@ pub(crate) async fn one(
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use countersign_core::{
-        Gateway, model::credential::Role, notify::LocalDoorbell, retention::Retention,
-        use_cases::presence::SelfDescription,
-    };
-    use countersign_store_sqlite::{Options, SqliteStore};
-    use countersign_testkit::recording_store::RecordingStore;
+    use countersign_core::{model::credential::Role, use_cases::presence::SelfDescription};
     use countersign_wire::presence::Transport;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -100,13 +95,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        net::connection::serve,
-        random::SystemRandom,
-        router::router,
-        secrets::Secrets,
-        state::{AppState, Settings},
-    };
+    use crate::{net::connection::serve, router::router, test_node::TestNode};
 
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
@@ -140,19 +129,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_that_the_store_does_not_finish_has_no_last_chunk_and_is_logged() {
-        let folder = tempfile::tempdir().unwrap();
-        let sqlite = SqliteStore::open(folder.path().join("db"), Options::default()).unwrap();
-        let store = RecordingStore::new(Arc::new(sqlite));
-        let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+        let node = TestNode::new();
+        let (app, gateway, store) = (node.app.clone(), &node.app.gateway, node.store.clone());
         let acme: TenantId = "acme".parse().unwrap();
         for number in 0..1_001 {
             let (enforcer, says) = (format!("robot-{number}").parse().unwrap(), SelfDescription::default());
             gateway.record_presence(&acme, &enforcer, Transport::Poll, says).await.unwrap();
         }
-        let secrets = Secrets::random();
-        let key = gateway.create_key(&acme, Role::Operator, &secrets.mac_key()).await.unwrap().key.expose();
-        let app = AppState::new(gateway, "gw".parse().unwrap(), secrets, Settings::default()).unwrap();
+        let key = gateway.create_key(&acme, Role::Operator, &app.mac_key).await.unwrap().key.expose();
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
