@@ -174,6 +174,12 @@ impl Http {
         &self.gateway
     }
 
+    /// Whether the gateway is ready, and accepts the credential where there is one. Asked once, without retries.
+    pub async fn check(&self) -> Result<(), CallError> {
+        let path = if self.authorization.is_some() { "/v1/status" } else { "/readyz" };
+        self.send(&Call::get(path)).await.map(drop)
+    }
+
     /// Calls once; who retries uses [`Http::send_until`].
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, CallError> {
         let unreachable = |error: reqwest::Error| CallError::Unreachable {

@@ -27,6 +27,9 @@ pub struct Command {
     /// The executable, and the scripts among the operands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<CommandFile>,
+    /// The commit that is checked out where it runs; absent outside of a repository.
+    #[serde(rename = "baseRevision", skip_serializing_if = "Option::is_none")]
+    pub base_revision: Option<String>,
     /// What it does; absent if the enforcer has not examined it, empty if it has found nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Vec<Effect>>,
@@ -100,7 +103,15 @@ impl CommandFile {
 impl Command {
     /// A command with nothing but its working directory.
     pub fn new(invocation: Invocation, cwd: impl Into<String>) -> Self {
-        Self { invocation, cwd: cwd.into(), env: Vec::new(), stdin: None, files: Vec::new(), effects: None }
+        Self {
+            invocation,
+            cwd: cwd.into(),
+            env: Vec::new(),
+            stdin: None,
+            files: Vec::new(),
+            base_revision: None,
+            effects: None,
+        }
     }
 
     /// The whole command on one line, as a shell would read it.
@@ -144,6 +155,7 @@ impl Command {
             env: list(members, "env")?,
             stdin: members.optional("stdin")?,
             files: list(members, "files")?,
+            base_revision: members.optional::<Text>("baseRevision")?.map(|Text(revision)| revision),
             effects: members.optional("effects")?,
         })
     }

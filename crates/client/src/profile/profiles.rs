@@ -59,6 +59,11 @@ impl Profiles {
         Self { base }
     }
 
+    /// The folder that has them all, whether it exists or not.
+    pub fn path(&self) -> &Path {
+        &self.base
+    }
+
     /// The folder of one profile, whether it exists or not.
     pub fn folder(&self, name: &ProfileName) -> PathBuf {
         self.base.join(name.as_str())

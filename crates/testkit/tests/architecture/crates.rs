@@ -8,6 +8,7 @@ use serde_json::Value;
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("wire", &[], &[]),
     ("client", &["wire"], &["core", "server", "testkit"]),
+    ("cli", &["client", "wire"], &[]),
     ("core", &["wire"], &[]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),
     ("store-postgres", &["core", "wire"], &["testkit"]),

@@ -17,8 +17,9 @@ use syn::{Item, UseTree};
 fn layered() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let names = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let is_layered =
-        |name: &String| ["client", "core", "server"].contains(&name.as_str()) || name.starts_with("store-");
+    let is_layered = |name: &String| {
+        ["cli", "client", "core", "server"].contains(&name.as_str()) || name.starts_with("store-")
+    };
     let mut layered: Vec<String> = names.filter(is_layered).collect();
     layered.sort();
     assert!(layered.len() >= 5, "{layered:?}");

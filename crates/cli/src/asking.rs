@@ -1,0 +1,185 @@
+//! Asking, with what the person who waits sees: whom was asked, who has seen it, how long is left, how to take it back.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use countersign_client::{
+    enforcer::Enforcer,
+    profile::{Pins, Role},
+    reply::VerifiedDecision,
+    request::{Draft, Request},
+};
+use countersign_wire::{
+    decision::{DecisionOutcome, Scope},
+    timestamp::Timestamp,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{interval, timeout},
+};
+
+use crate::{
+    exit::{Exit, Failure},
+    gateway_error::describe_ask,
+    moment,
+    output::{StatusLine, say},
+};
+
+/// How long the gateway may take to accept a request.
+const SUBMIT_TIME: Duration = Duration::from_secs(10);
+
+/// What ends a wait from outside: Ctrl-C, a request to end, a closed terminal.
+pub struct Interruption {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Interruption {
+    /// From now on these signals take a request back instead of ending the process.
+    pub fn watch() -> Result<Self, Failure> {
+        let watch = |kind| signal(kind).map_err(|error| Failure::new(Exit::Failed, error));
+        Ok(Self {
+            interrupt: watch(SignalKind::interrupt())?,
+            terminate: watch(SignalKind::terminate())?,
+            hangup: watch(SignalKind::hangup())?,
+        })
+    }
+
+    async fn happens(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+/// Builds a request and submits it.
+pub async fn submit(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    draft: &Draft,
+    interruption: &mut Interruption,
+) -> Result<Request, Failure> {
+    let now = enforcer.clock.now();
+    let request = Request::build(draft, &enforcer.id, &enforcer.keys, pins, now)
+        .map_err(|error| describe_ask(&error.into()))?;
+    let mut line = StatusLine::default();
+    line.show("  asking …");
+    let submitted = tokio::select! {
+        submitted = timeout(SUBMIT_TIME, enforcer.submit(&request)) => submitted,
+        () = interruption.happens() => return Err(take_back(enforcer, &request, line).await),
+    };
+    line.clear();
+    let Ok(submitted) = submitted else {
+        let gateway = enforcer.http.gateway().as_str();
+        let what = format!("the gateway at {gateway} did not answer for {} s", SUBMIT_TIME.as_secs());
+        let failure = Failure::new(Exit::Unreachable, what);
+        return Err(not_asked(
+            failure.next("check `countersign status`, or start your own with `countersign up`"),
+        ));
+    };
+    submitted.map_err(|error| not_asked(describe_ask(&error)))?;
+    say(&row("asked", &asked_people(pins, now), now));
+    Ok(request)
+}
+
+fn not_asked(failure: Failure) -> Failure {
+    Failure {
+        what: format!("{}. Nobody was asked, and nothing was run", failure.what.trim_end_matches('.')),
+        ..failure
+    }
+}
+
+/// Everybody who can answer, with the number of their devices.
+fn asked_people(pins: &Pins, now: Timestamp) -> String {
+    let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
+    for pin in pins.active_in_role(Role::Approver, now) {
+        *devices.entry(pin.party().id()).or_default() += 1;
+    }
+    let person = |(id, count): (&str, usize)| match count {
+        1 => id.to_owned(),
+        count => format!("{id} ({count} devices)"),
+    };
+    devices.into_iter().map(person).collect::<Vec<_>>().join(", ")
+}
+
+/// One line of what has happened, with its time.
+fn row(step: &str, who: &str, at: Timestamp) -> String {
+    format!("  {step:<8}{who:<30}  {}", moment::clock(at))
+}
+
+/// Waits for the answer to a request. An interruption takes the request back.
+pub async fn wait(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    request: &Request,
+    interruption: &mut Interruption,
+) -> Result<VerifiedDecision, Failure> {
+    let mut line = StatusLine::default();
+    let mut seconds = interval(Duration::from_secs(1));
+    let answer = enforcer.wait(request, pins);
+    tokio::pin!(answer);
+    let decision = loop {
+        tokio::select! {
+            answer = &mut answer => break answer.map_err(|error| nothing_ran(describe_ask(&error), request))?,
+            _ = seconds.tick() => {
+                let left = moment::left(request.expires_at.since(enforcer.clock.now()));
+                line.show(&format!("  waiting … {left} left · Ctrl-C takes it back"));
+            }
+            () = interruption.happens() => return Err(take_back(enforcer, request, line).await),
+        }
+    };
+    line.clear();
+    Ok(decision)
+}
+
+fn nothing_ran(failure: Failure, request: &Request) -> Failure {
+    let detail = match failure.detail.is_empty() {
+        true => format!("request {}", request.request_id),
+        false => format!("{}, request {}", failure.detail, request.request_id),
+    };
+    failure.detail(detail)
+}
+
+async fn take_back(enforcer: &Enforcer, request: &Request, mut line: StatusLine) -> Failure {
+    line.show("  taking it back …");
+    let withdrawn = timeout(Duration::from_secs(5), enforcer.withdraw(request)).await;
+    line.clear();
+    let what = match withdrawn {
+        Ok(Ok(())) => "taken back; nothing was run".to_owned(),
+        Ok(Err(error)) => format!("nothing is run; the request may still be shown to people ({error})"),
+        Err(_) => {
+            "nothing is run; the gateway does not answer, so people may still see the request".to_owned()
+        }
+    };
+    nothing_ran(Failure::new(Exit::TakenBack, what), request)
+}
+
+/// Says what was decided. A rejection is a failure with its reason.
+pub fn announce(decision: &VerifiedDecision, now: Timestamp) -> Result<(), Failure> {
+    let who = format!("{} (key {})", decision.approver, decision.device.short());
+    let reason = decision.words.reason.as_deref().map(countersign_client::payload::visible);
+    match decision.outcome {
+        DecisionOutcome::Approve => {
+            say(&format!("✓ approved by {who} {}  {}", scope_word(decision.scope), moment::clock(now)));
+            if let Some(reason) = reason {
+                say(&format!("  “{reason}”"));
+            }
+            Ok(())
+        }
+        DecisionOutcome::Reject => {
+            let words = reason.map(|reason| format!(": “{reason}”")).unwrap_or_default();
+            Err(Failure::new(Exit::Rejected, format!("rejected by {who}{words}")))
+        }
+    }
+}
+
+/// The scope as people say it.
+pub fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "once",
+        Scope::Timebox => "for a time",
+        Scope::Session => "for this session",
+    }
+}

@@ -1,0 +1,118 @@
+//! `approve` and `reject`.
+
+use std::time::Duration;
+
+use clap::Args;
+use countersign_client::{
+    approver::DecideError,
+    reply::{Choice, Words},
+    request::OpenedRequest,
+};
+use countersign_wire::{
+    decision::{DecisionOutcome, Scope},
+    failure::Failure as WireFailure,
+};
+use serde_json::json;
+
+use super::{Options, inbox::Desk};
+use crate::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    output::{object, say},
+    review,
+    terminal::Terminal,
+};
+
+/// For how long an approval may be acted on after it was given.
+const VALID: Duration = Duration::from_mins(10);
+
+/// Approve a request.
+///
+/// Shows all of it, asks for the passphrase of your keys, and then whether you approve. What you have seen is part of what
+/// you sign.
+#[derive(Debug, Args)]
+pub(super) struct Approve {
+    /// The id of the request, or the beginning of it.
+    #[arg(value_name = "ID")]
+    request: String,
+    /// Words for the agent, such as what to mind.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Reject a request.
+#[derive(Debug, Args)]
+pub(super) struct Reject {
+    /// The id of the request, or the beginning of it.
+    #[arg(value_name = "ID")]
+    request: String,
+    /// Words for the agent: why not, or what to do instead.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Approve {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let desk = Desk::open(options)?;
+        let request = desk.request(&self.request).await?;
+        let lines = review::lines(&request, desk.approver.clock.now());
+        let headline = lines[0].clone();
+        say(&lines.join("\n"));
+        let mut terminal = Terminal::open("an approval is confirmed in a terminal")?;
+        let answer = terminal.ask(&format!("\nApprove once: {headline}\nType yes: "))?;
+        if answer != "yes" {
+            return Err(Failure::new(Exit::TakenBack, "nothing was decided")
+                .next("reject it with `countersign reject`"));
+        }
+        let shown = format!("the whole request, {} lines", lines.len());
+        let words = Words { reason: self.reason, shown: Some(shown), ..Words::default() };
+        decide(&desk, &request, DecisionOutcome::Approve, words, options).await
+    }
+}
+
+impl Reject {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let desk = Desk::open(options)?;
+        let request = desk.request(&self.request).await?;
+        let words = Words { reason: self.reason, ..Words::default() };
+        decide(&desk, &request, DecisionOutcome::Reject, words, options).await
+    }
+}
+
+async fn decide(
+    desk: &Desk,
+    request: &OpenedRequest,
+    outcome: DecisionOutcome,
+    words: Words,
+    options: &Options,
+) -> Result<(), Failure> {
+    let valid_until = desk.approver.clock.now().plus(VALID);
+    let choice = Choice { outcome, scope: Scope::Once, valid_until, words };
+    desk.approver.decide(request, &choice).await.map_err(|error| describe_decide(&error, request))?;
+    let word = match outcome {
+        DecisionOutcome::Approve => "approved",
+        DecisionOutcome::Reject => "rejected",
+    };
+    if options.json {
+        return object(&json!({ "requestId": request.request_id, "decision": word }));
+    }
+    say(&format!("✓ {word}: signed, and accepted by the gateway"));
+    Ok(())
+}
+
+fn describe_decide(error: &DecideError, request: &OpenedRequest) -> Failure {
+    let failure = match error {
+        DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
+            Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
+        }
+        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => {
+            Failure::new(Exit::Expired, "the request has expired").next("the agent's machine may ask again")
+        }
+        DecideError::Call(error) if error.is(WireFailure::NotFound) => {
+            Failure::new(Exit::TakenBack, "the request was taken back")
+        }
+        DecideError::Call(error) => describe(error),
+        other => Failure::new(Exit::Failed, other),
+    };
+    failure.detail(format!("request {}", request.request_id))
+}

@@ -1,0 +1,135 @@
+//! `inbox` and `show`: what waits for an answer.
+
+use clap::Args;
+use countersign_client::{
+    approver::{Approver, InboxItem},
+    profile::{Pins, Role},
+    request::OpenedRequest,
+};
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    home::{Home, failed},
+    moment,
+    output::{columns, object, out, say},
+    review,
+};
+
+/// List what waits for your answer.
+#[derive(Debug, Args)]
+pub(super) struct Inbox {}
+
+impl Inbox {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let desk = Desk::open(options)?;
+        let items = desk.items().await?;
+        if options.json {
+            let items: Vec<Value> = items.iter().map(json_of).collect();
+            return object(&json!({ "items": items }));
+        }
+        if items.is_empty() {
+            say("Nothing waits for you.");
+            return Ok(());
+        }
+        let now = desk.approver.clock.now();
+        let row = |item: &InboxItem| match &item.opened {
+            Ok(request) => {
+                let payload = review::payload(request);
+                vec![
+                    request.request_id.to_string(),
+                    format!("{} left", moment::left(request.expires_at.since(now))),
+                    request.enforcer.to_string(),
+                    payload.headline(),
+                    review::chips(&payload),
+                ]
+            }
+            Err(error) => vec![item.request_id.to_string(), format!("can't be shown: {error}")],
+        };
+        out(&columns(&items.iter().map(row).collect::<Vec<_>>()))?;
+        say("Next: countersign show ID, then countersign approve ID or countersign reject ID.");
+        Ok(())
+    }
+}
+
+/// Show everything about a request that waits for you.
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The id of the request, or the beginning of it.
+    #[arg(value_name = "ID")]
+    request: String,
+}
+
+impl Show {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let desk = Desk::open(options)?;
+        let request = desk.request(&self.request).await?;
+        match options.json {
+            true => object(&request_json(&request)),
+            false => out(&review::lines(&request, desk.approver.clock.now()).join("\n")),
+        }
+    }
+}
+
+/// An unlocked approver with the pins of its profile.
+pub(super) struct Desk {
+    /// The person's device.
+    pub approver: Approver,
+    /// The machines that it is paired with.
+    pub pins: Pins,
+}
+
+impl Desk {
+    /// Asks for the passphrase.
+    pub(super) fn open(options: &Options) -> Result<Self, Failure> {
+        let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
+        Ok(Self { pins: identity.profile.pins().map_err(failed)?, approver: identity.approver()? })
+    }
+
+    async fn items(&self) -> Result<Vec<InboxItem>, Failure> {
+        self.approver.inbox(&self.pins).await.map_err(|error| describe(&error))
+    }
+
+    /// The request whose id begins like this.
+    pub(super) async fn request(&self, start: &str) -> Result<OpenedRequest, Failure> {
+        let mut found: Vec<InboxItem> = self
+            .items()
+            .await?
+            .into_iter()
+            .filter(|item| item.request_id.as_str().starts_with(start))
+            .collect();
+        match (found.pop(), found.len()) {
+            (Some(item), 0) => item.opened.map_err(|error| {
+                Failure::new(
+                    Exit::Failed,
+                    format!("the request can't be shown, so it can't be answered: {error}"),
+                )
+                .detail(format!("request {}", item.request_id))
+            }),
+            (None, _) => {
+                Err(Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))
+                    .next("it may be answered, taken back or expired; `countersign inbox` lists what waits"))
+            }
+            _ => Err(Failure::new(Exit::Usage, format!("several requests begin with {start}"))
+                .next("type more of the id")),
+        }
+    }
+}
+
+fn json_of(item: &InboxItem) -> Value {
+    match &item.opened {
+        Ok(request) => request_json(request),
+        Err(error) => json!({ "requestId": item.request_id, "error": error.to_string() }),
+    }
+}
+
+fn request_json(request: &OpenedRequest) -> Value {
+    let payload: Value = serde_json::from_str(&request.payload).unwrap_or_default();
+    json!({
+        "requestId": request.request_id, "enforcer": request.enforcer, "artifactType": request.artifact_type,
+        "artifactHash": request.artifact_hash, "repository": request.repo_name, "createdAt": request.created_at,
+        "expiresAt": request.expires_at, "headline": review::payload(request).headline(), "payload": payload,
+    })
+}

@@ -1,0 +1,108 @@
+//! The commands of `countersign`.
+
+mod ask;
+mod decide;
+mod devices;
+mod exec;
+mod inbox;
+mod join;
+mod keys;
+mod manual;
+mod pair;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::Failure;
+
+/// Let a person approve what an agent does.
+///
+/// An agent's machine asks, a person answers on a device of their own, and nothing runs that was not approved. What is
+/// asked is encrypted between the two, and the answer is signed: the gateway between them can read neither, and can't answer
+/// by itself.
+///
+/// On one machine, for yourself:  countersign up, then  countersign exec -- CMD
+///
+/// Everything for people goes to stderr. With --json one object goes to stdout.
+#[derive(Debug, Parser)]
+#[command(version, name = "countersign", max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub options: Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options that every command has.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// The profile to act with. Not needed while there is one for each role.
+    #[arg(long, global = true, value_name = "NAME", env = "COUNTERSIGN_PROFILE")]
+    pub profile: Option<String>,
+    /// Write one object to stdout, for programs.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a gateway of your own on this machine, and set up both sides.
+    Up(up::Up),
+    /// Stop the gateway that `up` has started.
+    Down(up::Down),
+    /// Join a gateway with an invitation link.
+    Join(join::Join),
+    /// Say who this machine is, and whether its gateway can be reached.
+    Status(status::Status),
+    /// Pair an agent's machine with a person's device.
+    Pair(pair::Pair),
+    /// List paired devices, or revoke one.
+    Devices(devices::Devices),
+    /// Run a command after a person has approved it.
+    Exec(exec::Exec),
+    /// Ask about a command, plan, patch or checkpoint, and print the answer.
+    Ask(ask::Ask),
+    /// List what waits for your answer.
+    Inbox(inbox::Inbox),
+    /// Show everything about a request that waits for you.
+    Show(inbox::Show),
+    /// Approve a request.
+    Approve(decide::Approve),
+    /// Reject a request.
+    Reject(decide::Reject),
+    /// Show, export or lock the keys of a profile.
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    /// Print a completion script for a shell.
+    Completions(manual::Completions),
+    /// Print the manual page, or write one page for each command into a folder.
+    Man(manual::Man),
+}
+
+impl Cli {
+    /// Runs the command and returns how the process ends.
+    pub async fn run(self) -> Result<ExitCode, Failure> {
+        let options = &self.options;
+        match self.command {
+            Command::Exec(exec) => return exec.run(options).await,
+            Command::Up(up) => up.run(options).await,
+            Command::Down(down) => down.run(options).await,
+            Command::Join(join) => join.run(options).await,
+            Command::Status(status) => status.run(options).await,
+            Command::Pair(pair) => pair.run(options).await,
+            Command::Devices(devices) => devices.run(options),
+            Command::Ask(ask) => ask.run(options).await,
+            Command::Inbox(inbox) => inbox.run(options).await,
+            Command::Show(show) => show.run(options).await,
+            Command::Approve(approve) => approve.run(options).await,
+            Command::Reject(reject) => reject.run(options).await,
+            Command::Keys(keys) => keys.run(options),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,112 @@
+//! `pair`: one command for both sides.
+
+use clap::Args;
+use countersign_client::{
+    enforcer::{Answered, Paired},
+    pairing::link::PairingLink,
+    profile::Role,
+};
+use countersign_wire::pairing::PairingCode;
+use serde_json::json;
+
+use super::Options;
+use crate::{
+    exit::{Exit, Failure},
+    gateway_error::describe_pairing,
+    home::{Home, Identity, failed},
+    output::{is_live, object, out, say},
+    qr,
+    terminal::Terminal,
+};
+
+/// Pair an agent's machine with a person's device.
+///
+/// On the agent's machine, `countersign pair` shows a link, a QR code and a typed code. On the person's device, scan the QR
+/// code, or run `countersign pair --answer` and paste the link or type the code. With the link everything is checked by
+/// itself; with the typed code both sides show thirty digits, which a person compares.
+#[derive(Debug, Args)]
+pub(super) struct Pair {
+    /// Answer, on the person's device: asks for the link or the code.
+    #[arg(long)]
+    answer: bool,
+    /// The person types the code on their device instead of using the link.
+    #[arg(long, conflicts_with = "answer")]
+    typed: bool,
+    /// What the person sees as the name of this machine.
+    #[arg(long, default_value = "")]
+    label: String,
+}
+
+impl Pair {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        match self.answer {
+            true => answer(options).await,
+            false => self.start(options).await,
+        }
+    }
+
+    async fn start(self, options: &Options) -> Result<(), Failure> {
+        let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+        let enforcer = identity.enforcer()?;
+        let label = if self.label.is_empty() { enforcer.id.as_str() } else { self.label.as_str() };
+        let started = enforcer.start_pairing(label).await.map_err(|error| describe_pairing(&error))?;
+        let link = started.link.to_string();
+        if self.typed {
+            say(
+                "On the person's device run `countersign pair --answer`, and type this code within ten minutes:",
+            );
+            out(&started.code.to_string())?;
+        } else {
+            say(&qr::code(&link, is_live())?);
+            say(
+                "Scan it, or paste this link into `countersign pair --answer` on the person's device, within ten minutes.",
+            );
+            say("It is a secret until it is answered:");
+            out(&link)?;
+        }
+        let by = if self.typed { Answered::TypedCode } else { Answered::Link };
+        let paired = enforcer.finish_pairing(&started, by).await.map_err(|error| describe_pairing(&error))?;
+        keep(&identity, paired, options)
+    }
+}
+
+async fn answer(options: &Options) -> Result<(), Failure> {
+    let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
+    let text =
+        Terminal::open("the pairing link or code is asked for in a terminal")?.ask("Link or code: ")?;
+    let approver = identity.approver()?;
+    let paired = match (text.parse::<PairingLink>(), text.parse::<PairingCode>()) {
+        (Ok(link), _) => approver.pair_by_link(&link).await,
+        (_, Ok(code)) => approver.pair_by_code(code).await,
+        _ => {
+            return Err(Failure::new(
+                Exit::Usage,
+                "this is neither a pairing link nor a code of eight letters",
+            )
+            .next("copy the whole link that `countersign pair` shows, with everything after the #"));
+        }
+    };
+    keep(&identity, paired.map_err(|error| describe_pairing(&error))?, options)
+}
+
+/// Keeps the pin, after a person has compared the digits where there are any.
+fn keep(identity: &Identity, paired: Paired, options: &Options) -> Result<(), Failure> {
+    let pin = paired.pin;
+    if let Some(digits) = &paired.digits {
+        say("Compare these thirty digits with those on the other screen:");
+        say(&format!("\n    {digits}\n"));
+        let answer = Terminal::open("the digits are compared by a person in a terminal")?
+            .ask("Are they the same on both screens? Type yes: ")?;
+        if answer != "yes" {
+            return Err(Failure::new(Exit::Failed, "not paired: the digits were not confirmed")
+                .next("if they differ, somebody between the two machines has replaced a key; do not try again over this gateway"));
+        }
+    }
+    let (id, fingerprint) = (pin.party().id().to_owned(), pin.fingerprint());
+    identity.profile.update_pins(|pins| pins.insert(pin)).map_err(failed)?;
+    if options.json {
+        return object(&json!({ "paired": id, "fingerprint": fingerprint.to_string() }));
+    }
+    say(&format!("✓ paired with {id} (key {})", fingerprint.short()));
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! `countersign`: ask, approve, execute and verify from the terminal.
+//!
+//! Each line imports only from the lines above it.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | exit codes, messages | [`exit`] |
+//! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
+//! | profiles on this machine | [`home`] |
+//! | the part of the shell language that is understood | [`shell`] |
+//! | what a command does | [`effects`], [`repository`] |
+//! | running exactly what was approved | [`execution`] |
+//! | asking, with what the person who waits sees | [`asking`] |
+//! | what the person who answers sees | [`review`] |
+//! | the commands | [`commands`] |
+
+pub mod exit;
+
+pub mod moment;
+pub mod output;
+pub mod repository;
+pub mod shell;
+
+pub mod effects;
+pub mod gateway_error;
+pub mod qr;
+pub mod terminal;
+
+pub mod execution;
+pub mod home;
+
+pub mod asking;
+pub mod review;
+
+pub mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use self::{commands::Cli, exit::Failure};
+
+/// Runs the tool with the arguments of this process.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.options.json;
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&Failure::new(exit::Exit::Failed, error), json),
+    };
+    match runtime.block_on(cli.run()) {
+        Ok(code) => code,
+        Err(failure) => failed(&failure, json),
+    }
+}
+
+fn failed(failure: &Failure, json: bool) -> ExitCode {
+    if json {
+        let text = serde_json::json!({
+            "outcome": failure.exit.word(), "message": failure.what, "next": failure.next, "detail": failure.detail,
+        });
+        drop(output::out(&text.to_string()));
+    }
+    output::say(&format!("✗ {failure}"));
+    ExitCode::from(failure.exit.code())
+}

@@ -1,0 +1,7 @@
+//! `countersign`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    countersign_cli::run()
+}

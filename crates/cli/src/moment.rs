@@ -1,0 +1,57 @@
+//! Times as people read them.
+
+use std::time::Duration;
+
+use countersign_wire::timestamp::Timestamp;
+
+/// The time of day, such as `12:01:03`, in UTC as all times of the tool are.
+pub fn clock(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.split_once('T').map_or(text.clone(), |(_, time)| time.chars().take(8).collect())
+}
+
+/// A duration in its two largest units, such as `9:41` for minutes and seconds or `2 h 5 min`.
+pub fn left(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..3_600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// How long something is valid: a whole number and its unit, at least a second and at most thirty days.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let rule = || "must be a whole number of s, m, h or d, such as 10m, and at most 30d".to_owned();
+    let (count, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(rule)?;
+    let seconds: u64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return Err(rule()),
+    };
+    let count: u32 = count.parse().map_err(|_| rule())?;
+    let duration = Duration::from_secs(u64::from(count) * seconds);
+    match (Duration::from_secs(1)..=Duration::from_hours(30 * 24)).contains(&duration) {
+        true => Ok(duration),
+        false => Err(rule()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(clock("2026-11-15T12:01:03.25Z".parse().unwrap()), "12:01:03");
+        for (seconds, text) in [(0, "0:00"), (581, "9:41"), (7_500, "2 h 5 min"), (180_000, "2 d 2 h")] {
+            assert_eq!(left(Duration::from_secs(seconds)), text);
+        }
+        assert_eq!(duration("10m"), Ok(Duration::from_mins(10)));
+        for wrong in ["", "m", "10", "0s", "31d", "-1m", "1.5h", "1ä"] {
+            duration(wrong).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The repository around a working directory.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// A Git repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The folder that has everything in it.
+    pub root: PathBuf,
+    /// What people call it: the end of its origin, else its folder.
+    pub name: String,
+    /// The commit that is checked out; absent before the first, and where Git is missing.
+    pub revision: Option<String>,
+}
+
+impl Repository {
+    /// The repository that a folder belongs to.
+    pub fn around(folder: &Path) -> Option<Self> {
+        let root = folder.ancestors().find(|folder| folder.join(".git").exists())?.to_owned();
+        let origin = git(&root, &["config", "--get", "remote.origin.url"]);
+        let name = origin.as_deref().and_then(name_of_url).unwrap_or_else(|| folder_name(&root));
+        let revision = git(&root, &["rev-parse", "--verify", "--quiet", "HEAD"]);
+        Some(Self { root, name, revision })
+    }
+}
+
+/// What people call the place: the repository, else the folder.
+pub fn name_of(folder: &Path) -> String {
+    Repository::around(folder).map_or_else(|| folder_name(folder), |found| found.name)
+}
+
+fn folder_name(folder: &Path) -> String {
+    folder.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The last two parts of a URL, such as `acme/widgets`, without anything secret that may be before them.
+fn name_of_url(url: &str) -> Option<String> {
+    let path = url.trim_end_matches('/').trim_end_matches(".git");
+    let path = path.rsplit_once([':', '@']).map_or(path, |(_, end)| end);
+    let mut parts = path.rsplit('/').filter(|part| !part.is_empty());
+    let last = parts.next()?;
+    Some(parts.next().map_or_else(|| last.to_owned(), |first| format!("{first}/{last}")))
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_end_of_the_origin() {
+        for (url, name) in [
+            ("git@example.org:acme/widgets.git", "acme/widgets"),
+            ("https://user:secret@example.org/acme/widgets", "acme/widgets"),
+            ("https://example.org/widgets.git/", "example.org/widgets"),
+            ("/srv/git/widgets.git", "git/widgets"),
+        ] {
+            assert_eq!(name_of_url(url).as_deref(), Some(name), "{url}");
+        }
+    }
+}

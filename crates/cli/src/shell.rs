@@ -1,0 +1,427 @@
+//! Reads the part of the shell language in which it is certain what will run: simple commands of literal words, joined by
+//! `&&`, `||`, `;` and `|`, with redirections to named files.
+//!
+//! Everything else (variables, substitutions, patterns, blocks, background jobs, words that only the shell knows) is not
+//! understood, and whatever is not understood is asked about. A test compares this reading with that of a real shell.
+
+/// A command without any shell syntax left in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SimpleCommand {
+    /// Variables that are set for this command alone.
+    pub assignments: Vec<(String, String)>,
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// Where its output goes and its input comes from.
+    pub redirections: Vec<Redirection>,
+}
+
+/// A file that a command reads or writes by redirection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirection {
+    /// Whether the file is written to, replaced or extended.
+    pub writes: bool,
+    /// The file as it was written.
+    pub path: String,
+}
+
+/// Words that mean something to the shell itself, so that what follows is not a simple command.
+const SHELL_WORDS: &[&str] = &[
+    "!",
+    ".",
+    "[[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "case",
+    "command",
+    "continue",
+    "coproc",
+    "declare",
+    "disown",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "enable",
+    "esac",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "fc",
+    "fg",
+    "fi",
+    "for",
+    "function",
+    "getopts",
+    "hash",
+    "if",
+    "in",
+    "jobs",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "pushd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "select",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "then",
+    "time",
+    "times",
+    "trap",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "until",
+    "wait",
+    "while",
+    "{",
+    "}",
+];
+
+/// Splits a text into its commands, in order; `None` if anything in it is not understood.
+pub fn commands(text: &str) -> Option<Vec<SimpleCommand>> {
+    let tokens = tokens(text)?;
+    let mut commands = Vec::new();
+    let mut current = SimpleCommand::default();
+    let mut tokens = tokens.into_iter().peekable();
+    let mut needs_command = true;
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Word { text, plain } => {
+                add_word(&mut current, text, plain)?;
+                needs_command = false;
+            }
+            Token::Redirect { writes } => {
+                let Some(Token::Word { text, .. }) = tokens.next() else { return None };
+                current.redirections.push(Redirection { writes, path: text });
+            }
+            Token::MergeStreams => {}
+            Token::Operator { continues } => {
+                finish(&mut commands, &mut current)?;
+                needs_command = continues;
+            }
+        }
+    }
+    // Nothing, or nothing after && or |.
+    if needs_command {
+        return None;
+    }
+    if current != SimpleCommand::default() {
+        finish(&mut commands, &mut current)?;
+    }
+    Some(commands)
+}
+
+fn add_word(command: &mut SimpleCommand, text: String, plain: usize) -> Option<()> {
+    if command.words.is_empty() {
+        if let Some((name, value)) = text.split_once('=').filter(|(name, _)| is_name(name)) {
+            // With a quoted name or equals sign it is a word and no assignment.
+            return (name.len() < plain)
+                .then(|| command.assignments.push((name.to_owned(), value.to_owned())));
+        }
+        // A percent sign names a job.
+        if SHELL_WORDS.contains(&text.as_str()) || text.starts_with('%') {
+            return None;
+        }
+    }
+    command.words.push(text);
+    Some(())
+}
+
+fn is_name(text: &str) -> bool {
+    let starts = text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_');
+    starts && text.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+}
+
+/// Ends a command. One without words changes the shell's own variables, or truncates a file by itself.
+fn finish(commands: &mut Vec<SimpleCommand>, current: &mut SimpleCommand) -> Option<()> {
+    let command = std::mem::take(current);
+    (!command.words.is_empty()).then(|| commands.push(command))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Token {
+    Word {
+        text: String,
+        /// How many bytes of it are before the first quote.
+        plain: usize,
+    },
+    Redirect {
+        writes: bool,
+    },
+    /// `2>&1`: no file is touched.
+    MergeStreams,
+    Operator {
+        /// Whether a command must follow.
+        continues: bool,
+    },
+}
+
+fn tokens(text: &str) -> Option<Vec<Token>> {
+    let mut chars = text.chars().peekable();
+    let mut tokens = Vec::new();
+    while let Some(char) = chars.next() {
+        match char {
+            ' ' | '\t' => {}
+            '\n' | ';' => tokens.push(Token::Operator { continues: false }),
+            '|' => {
+                chars.next_if_eq(&'|');
+                // |& joins both streams; it is rare, and left out.
+                if chars.peek() == Some(&'&') {
+                    return None;
+                }
+                tokens.push(Token::Operator { continues: true });
+            }
+            '&' => {
+                chars.next_if_eq(&'&')?;
+                tokens.push(Token::Operator { continues: true });
+            }
+            '>' | '<' => tokens.push(redirection(char, &mut chars)?),
+            '0'..='2' if matches!(chars.peek(), Some('>' | '<')) => {
+                let direction = chars.next()?;
+                tokens.push(redirection(direction, &mut chars)?);
+            }
+            other => tokens.push(word(other, &mut chars)?),
+        }
+    }
+    Some(tokens)
+}
+
+fn redirection(direction: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> {
+    let writes = direction == '>';
+    if !writes {
+        // Here-documents, and files that are read and written.
+        return (!matches!(chars.peek(), Some('<' | '>' | '&' | '('))).then_some(Token::Redirect { writes });
+    }
+    if chars.next_if_eq(&'&').is_some() {
+        let is_stream = matches!(chars.next(), Some('1' | '2'));
+        let ends = matches!(chars.peek(), None | Some(' ' | '\t' | '\n' | ';' | '|'));
+        return (is_stream && ends).then_some(Token::MergeStreams);
+    }
+    chars.next_if_eq(&'>');
+    (!matches!(chars.peek(), Some('|' | '&' | '(' | '>'))).then_some(Token::Redirect { writes })
+}
+
+/// Reads one word to its end. `first` has been taken already.
+fn word(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> {
+    let (mut text, mut plain, mut next) = (String::new(), None, Some(first));
+    while let Some(char) = next {
+        match char {
+            '\'' => {
+                plain.get_or_insert(text.len());
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        inner => text.push(inner),
+                    }
+                }
+            }
+            '"' => {
+                plain.get_or_insert(text.len());
+                double_quoted(&mut text, chars)?;
+            }
+            '\\' => {
+                plain.get_or_insert(text.len());
+                let escaped = chars.next()?;
+                // A line that goes on, and what a terminal would hide.
+                if escaped.is_control() {
+                    return None;
+                }
+                text.push(escaped);
+            }
+            plain if is_plain(plain) => text.push(plain),
+            // The shell would expand these, or give them a meaning.
+            _ => return None,
+        }
+        next = chars.next_if(|char| !matches!(char, ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>'));
+    }
+    let plain = plain.unwrap_or(text.len());
+    Some(Token::Word { text, plain })
+}
+
+fn double_quoted(text: &mut String, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
+    loop {
+        match chars.next()? {
+            '"' => return Some(()),
+            // History expansion only happens where a person types, but nobody loses much here.
+            '$' | '`' | '!' => return None,
+            '\\' => match chars.next()? {
+                escaped @ ('"' | '\\' | '$' | '`') => text.push(escaped),
+                _ => return None,
+            },
+            inner => text.push(inner),
+        }
+    }
+}
+
+/// Characters that stand for themselves wherever they are in a word.
+fn is_plain(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | ',' | ':' | '@' | '%' | '+' | '=' | '^')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<Vec<Vec<String>>> {
+        Some(commands(text)?.into_iter().map(|command| command.words).collect())
+    }
+
+    #[test]
+    fn simple_commands_are_split() {
+        let split = |text: &str| {
+            words(text).map(|found| found.iter().map(|it| it.join("␣")).collect::<Vec<_>>().join(" / "))
+        };
+        for (text, expected) in [
+            ("ls", "ls"),
+            ("cargo test --all", "cargo␣test␣--all"),
+            ("a && b || c; d | e", "a / b / c / d / e"),
+            ("a\nb;", "a / b"),
+            ("echo 'a b' \"c d\" e\\ f", "echo␣a b␣c d␣e f"),
+            ("echo \"a\\\"b\"", "echo␣a\"b"),
+            ("A=1 B='x y' make test", "make␣test"),
+            ("cargo test > log.txt 2>&1", "cargo␣test"),
+            ("sort < in >> out", "sort"),
+            ("echo ''", "echo␣"),
+        ] {
+            assert_eq!(split(text).as_deref(), Some(expected), "{text}");
+        }
+        let found = commands("A=1 cargo test 2> log.txt < in").unwrap();
+        assert_eq!(found[0].assignments, [("A".to_owned(), "1".to_owned())]);
+        let redirections: Vec<(bool, &str)> =
+            found[0].redirections.iter().map(|it| (it.writes, it.path.as_str())).collect();
+        assert_eq!(redirections, [(true, "log.txt"), (false, "in")]);
+    }
+
+    #[test]
+    fn what_is_not_certain_is_not_understood() {
+        for text in [
+            "",
+            " ",
+            ";",
+            "&&",
+            "a &&",
+            "a |",
+            "&& a",
+            "a & b",
+            "a &",
+            "echo $HOME",
+            "echo `id`",
+            "echo $(id)",
+            "ls *.rs",
+            "ls a?",
+            "ls [ab]",
+            "echo {a,b}",
+            "ls ~",
+            "cat <<EOF",
+            "cat <(id)",
+            "a > ",
+            "a >| b",
+            "a >& b",
+            "a &> b",
+            "(a)",
+            "{ a; }",
+            "if a; then b; fi",
+            "for x in a; do b; done",
+            "! a",
+            "eval a",
+            "source a",
+            ". a",
+            "exec a",
+            "export A=1",
+            "A=1",
+            "> file",
+            "a # comment",
+            "echo 'a",
+            "echo \"a",
+            "echo \"$A\"",
+            "echo \"`id`\"",
+            "a\\\nb",
+            "\"A\"=1 b",
+            "a |& b",
+            "a >&3",
+            "command rm x",
+            "time rm x",
+            "[[ a ]]",
+            "a;; b",
+            "a || || b",
+            "%1",
+        ] {
+            assert_eq!(commands(text), None, "{text:?}");
+        }
+    }
+
+    /// Where this module understands a text, a real shell must read the same words from it.
+    #[test]
+    fn a_real_shell_reads_the_same_words() {
+        let pieces = [
+            "a", "b-c", "'x y'", "\"q r\"", "\\ z", "1", "=", "A=2", "&&", "||", ";", "|", " ", " ", " ",
+            "\n", "$", "*", "'", "\"", "\\", "#", "~", "é", "2>&1", "!", "%", "^", "@",
+        ];
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % u64::try_from(below).unwrap()).unwrap()
+        };
+        let mut understood = Vec::new();
+        while understood.len() < 400 {
+            let text: String = (0..=random(9)).map(|_| pieces[random(pieces.len())]).collect();
+            if let Some(found) = words(&text) {
+                understood.push((text, found));
+            }
+        }
+        // Every command word is replaced by a function that prints its words; the shell does the splitting.
+        let quoted = |text: &str| format!("eval '{}'", text.replace('\'', r"'\''"));
+        let texts: Vec<String> = understood.iter().map(|(text, _)| quoted(text)).collect();
+        let script = texts.join("\nprintf '\\036'\n");
+        let names: std::collections::BTreeSet<&String> =
+            understood.iter().flat_map(|(_, found)| found.iter().map(|command| &command[0])).collect();
+        let handler = "command_not_found_handle() { printf '%s\\037' \"$@\"; printf '\\035'; return 0; }\nPATH=/nonexistent\nexec 2>/dev/null\n";
+        assert!(names.iter().all(|name| !SHELL_WORDS.contains(&name.as_str())));
+        let output =
+            std::process::Command::new("bash").arg("-c").arg(format!("{handler}{script}")).output().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        let mut compared = 0;
+        for (printed, (text, found)) in output.split('\u{1e}').zip(&understood) {
+            // With && and || the shell may run only some of them, and a pipe hides what is not last.
+            let last = found.last().unwrap();
+            let ran: Vec<Vec<&str>> = printed
+                .split('\u{1d}')
+                .filter(|line| !line.is_empty())
+                .map(|line| line.trim_end_matches('\u{1f}').split('\u{1f}').collect())
+                .collect();
+            for command in &ran {
+                assert!(
+                    found.iter().any(|known| known == command || known.iter().all(String::is_empty)),
+                    "{text:?}: {command:?}"
+                );
+            }
+            if !text.contains("||") && !last[0].is_empty() && !last.last().unwrap().is_empty() {
+                assert_eq!(
+                    ran.last().map(|it| it.iter().map(|word| (*word).to_owned()).collect()),
+                    Some(last.clone()),
+                    "{text:?}"
+                );
+                compared += 1;
+            }
+        }
+        assert!(compared > 200, "{compared}");
+    }
+}
