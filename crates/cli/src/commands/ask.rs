@@ -77,7 +77,8 @@ impl Ask {
 
 /// The text of a file, or of the standard input.
 fn text_of(path: &PathBuf) -> Result<String, Failure> {
-    let unreadable = |error| Failure::new(Exit::Failed, format!("{} can't be read: {error}", path.display()));
+    let unreadable =
+        |error| Failure::new(Exit::Failed, format!("the file {} can't be read: {error}", path.display()));
     if path.as_os_str() != "-" {
         return std::fs::read_to_string(path).map_err(unreadable);
     }

@@ -46,7 +46,9 @@ impl Pair {
     }
 
     async fn start(self, options: &Options) -> Result<(), Failure> {
-        let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+        let home = Home::of_user()?;
+        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
+        confirm(&home)?;
         let enforcer = identity.enforcer()?;
         let label = if self.label.is_empty() { enforcer.id.as_str() } else { self.label.as_str() };
         let started = enforcer.start_pairing(label).await.map_err(|error| describe_pairing(&error))?;
@@ -67,6 +69,25 @@ impl Pair {
         let by = if self.typed { Answered::TypedCode } else { Answered::Link };
         let paired = enforcer.finish_pairing(&started, by).await.map_err(|error| describe_pairing(&error))?;
         keep(&identity, paired, options)
+    }
+}
+
+/// Who is paired can approve, so a person says that somebody may be. Where a person's keys are on this machine, their
+/// passphrase says so: an agent could answer a question in a terminal.
+fn confirm(home: &Home) -> Result<(), Failure> {
+    for (name, profile) in home.all()? {
+        let profile = profile.map_err(failed)?;
+        if profile.facts().party.role() == Role::Approver {
+            Identity { name: name.to_string(), profile }.unlock()?;
+            return Ok(());
+        }
+    }
+    let mut terminal = Terminal::open("a pairing is confirmed in a terminal")?;
+    let question =
+        "A device that is paired can approve what agents on this machine do. Type yes to pair one: ";
+    match terminal.ask(question)?.as_str() {
+        "yes" => Ok(()),
+        _ => Err(Failure::new(Exit::TakenBack, "nothing was paired")),
     }
 }
 

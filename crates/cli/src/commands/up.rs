@@ -28,6 +28,7 @@ use crate::{
     gateway_error::describe_pairing,
     home::{Home, Identity, failed, new_passphrase},
     output::{StatusLine, object, say},
+    terminal::Terminal,
 };
 
 /// The port to listen on, if it is free.
@@ -61,6 +62,10 @@ pub(super) struct Down {}
 impl Up {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let home = Home::of_user()?;
+        if home.named("desk")?.is_none() {
+            // Before anything is started: without a person there is nobody to approve.
+            Terminal::open("a passphrase for your approvals is asked for in a terminal")?;
+        }
         let gateway = LocalGateway { folder: home.gateway_folder() };
         gateway.configure(self.public_url.as_deref())?;
         let url = gateway.start().await?;
