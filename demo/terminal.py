@@ -1,0 +1,151 @@
+"""See terminal.sh. Every step is a command in a terminal of its own, as a person would type it."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from terminals import Terminal
+
+PASSPHRASE = "correct horse battery"
+steps = []
+
+
+class Home:
+    """A person or machine with an empty home."""
+
+    def __init__(self, root, name, passphrase=PASSPHRASE):
+        self.name, self.passphrase = name, passphrase
+        self.folder = root / name
+        self.work = self.folder / "work"
+        self.work.mkdir(parents=True)
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "USER": name,
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+        }
+
+    def start(self, *arguments):
+        return Terminal(["countersign", *arguments], self.environment, self.work)
+
+    def run(self, *arguments, code=0):
+        return self.start(*arguments).ends(code)
+
+    def unlocked(self, *arguments, code=0):
+        """A command that asks for the passphrase."""
+        return self.start(*arguments).answer("Passphrase of", self.passphrase).ends(code)
+
+    def waiting(self, headline):
+        """The id of a request that waits, as soon as it does."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            listed = self.unlocked("inbox", "--json")
+            items = json.loads(listed.shown().splitlines()[-1])["items"]
+            for item in items:
+                if item.get("headline") == headline:
+                    return item["requestId"]
+        sys.exit(f"✗ {headline} never waited for {self.name}")
+
+    def approve(self, headline, *options):
+        request = self.waiting(headline)
+        terminal = self.start("approve", request, *options)
+        terminal.answer("Passphrase of", self.passphrase).answer("Type yes", "yes")
+        return terminal.ends(0)
+
+    def reject(self, headline, reason):
+        return self.unlocked("reject", self.waiting(headline), "--reason", reason)
+
+
+def step(name, *terminals):
+    steps.append((name, terminals))
+    print(f"✓ {name}")
+
+
+def check(condition, text):
+    if not condition:
+        sys.exit(f"✗ {text}")
+
+
+def alone(root):
+    """One person, one machine."""
+    ada = Home(root, "ada")
+    begun = time.monotonic()
+    up = ada.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
+    step("up: a gateway, both sides, paired", up)
+    asked = ada.start("exec", "--", "sh", "-c", "echo hello > out; exit 3").expect("asked")
+    answered = ada.approve("sh -c 'echo hello > out; exit 3'")
+    asked.ends(3)
+    check((ada.work / "out").read_text() == "hello\n", "what was approved has not run")
+    seconds = time.monotonic() - begun
+    step("exec: approved, it runs and its exit code is handed on", asked, answered)
+
+    asked = ada.start("exec", "--", "touch", "rejected").expect("asked")
+    answered = ada.reject("touch rejected", "not on a Friday")
+    asked.ends(81)
+    check("not on a Friday" in asked.shown() and not (ada.work / "rejected").exists(), "a rejected command ran")
+    step("exec: rejected, it does not run (81), and the reason is shown", asked, answered)
+
+    asked = ada.run("exec", "--valid-for", "2s", "--", "touch", "expired", code=82)
+    check(not (ada.work / "expired").exists(), "an expired command ran")
+    step("exec: nobody answers, it does not run (82)", asked)
+
+    asked = ada.start("exec", "--", "touch", "withdrawn").expect("left").press("\x03").ends(130)
+    check(not (ada.work / "withdrawn").exists(), "a withdrawn command ran")
+    listed = ada.unlocked("inbox", "--json")
+    check("touch withdrawn" not in listed.shown(), "a withdrawn request still waits")
+    step("exec: Ctrl-C takes it back (130)", asked)
+
+    script = ada.work / "deploy.sh"
+    script.write_text("#!/bin/sh\ntouch deployed\n")
+    script.chmod(0o755)
+    asked = ada.start("exec", "--", "./deploy.sh").expect("asked")
+    request = ada.waiting("./deploy.sh")
+    script.write_text("#!/bin/sh\ntouch stolen\n")
+    answered = ada.start("approve", request).answer("Passphrase of", PASSPHRASE).answer("Type yes", "yes").ends(0)
+    asked.answer("as it is now?", "n").ends(84)
+    check(not (ada.work / "deployed").exists() and not (ada.work / "stolen").exists(), "a changed script ran")
+    step("exec: the script changed after it was shown, neither runs (84)", asked, answered)
+
+    down = ada.run("down")
+    asked = ada.run("exec", "--", "touch", "unreachable", code=83)
+    check(not (ada.work / "unreachable").exists(), "a command ran without a gateway")
+    step("exec: the gateway is gone, it does not run (83)", down, asked)
+    again = ada.run("up")
+    step("up again: everything is still there", again)
+    return ada, seconds
+
+
+def transcript():
+    lines = ["# What does it look like?", ""]
+    lines += ["`demo/terminal.sh` in real terminals, from an empty home. CI runs it; this is what it showed.", ""]
+    for name, terminals in steps:
+        lines += [f"## {name}", ""]
+        for terminal in terminals:
+            lines += ["```console", "$ " + " ".join(terminal.argv), terminal.shown(), "```", ""]
+    return "\n".join(lines)
+
+
+def main():
+    root = pathlib.Path(tempfile.mkdtemp(prefix="countersign-demo-"))
+    homes = []
+    try:
+        ada, seconds = alone(root)
+        homes.append(ada)
+        print(f"{len(steps)} steps held; from an empty home to the first approved command: {seconds:.1f} s, 3 commands")
+    finally:
+        for home in root.iterdir():
+            environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+            subprocess.run(["countersign", "down"], env=environment, capture_output=True, timeout=60)
+        shutil.rmtree(root)
+    if "--transcript" in sys.argv:
+        path = pathlib.Path(sys.argv[sys.argv.index("--transcript") + 1])
+        path.write_text(transcript(), encoding="utf-8")
+
+
+main()
