@@ -121,6 +121,48 @@ def alone(root):
     return ada, seconds
 
 
+def program(folder, name, text):
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def reachable(root, ada):
+    """Another device reaches the gateway through Tailscale, which is played by a script; and a service of the user."""
+    refused = ada.run("up", "--phone", code=85)
+    step("up --phone: without a way in, it explains two", refused)
+    programs = root / "programs"
+    program(programs, "tailscale", """#!/bin/sh
+        case "$1" in
+            status) echo '{"Self": {"DNSName": "desk.tailnet.example."}}' ;;
+            serve) echo "$@" > "$HOME/served" ;;
+        esac
+        """)
+    ada.environment["PATH"] = f"{programs}:{ada.environment['PATH']}"
+    up = ada.start("up", "--phone").answer("[y/N]", "y").ends(0)
+    check("https://desk.tailnet.example/join#" in up.shown(), "the invitation does not lead to the tailnet")
+    check((ada.folder / "served").read_text().startswith("serve --bg "), "tailscale serves nothing")
+    step("up --phone: Tailscale serves it, and an invitation is shown", up)
+
+    # A service manager that runs what the unit says.
+    program(programs, "systemctl", """#!/bin/sh
+        unit="$HOME/.config/systemd/user/countersign-gateway.service"
+        case "$2" in
+            is-system-running) echo running ;;
+            restart) setsid sh -c "exec $(sed -n 's/^ExecStart=//p' "$unit")" >/dev/null 2>&1 & echo $! > "$HOME/service" ;;
+            disable) kill "$(cat "$HOME/service")" ;;
+        esac
+        """)
+    bob = Home(root, "bob")
+    bob.environment["PATH"] = f"{programs}:{bob.environment['PATH']}"
+    up = bob.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
+    check((bob.folder / "service").exists(), "the service was not started")
+    down = bob.run("down")
+    check("stopped" in down.shown(), "the service was not stopped")
+    step("up and down with a service of the user", up, down)
+
+
 def transcript():
     lines = ["# What does it look like?", ""]
     lines += ["`demo/terminal.sh` in real terminals, from an empty home. CI runs it; this is what it showed.", ""]
@@ -133,10 +175,9 @@ def transcript():
 
 def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="countersign-demo-"))
-    homes = []
     try:
         ada, seconds = alone(root)
-        homes.append(ada)
+        reachable(root, ada)
         print(f"{len(steps)} steps held; from an empty home to the first approved command: {seconds:.1f} s, 3 commands")
     finally:
         for home in root.iterdir():

@@ -14,8 +14,8 @@ use countersign_client::{
     journal::{FileJournal, Journal, MemoryJournal},
     keys::DeviceKeys,
     profile::{
-        Facts, FileKeys, KeyPlace, Party, Passphrase, PassphraseKeys, Profile, ProfileError, ProfileName,
-        Profiles, Role,
+        Facts, FileKeys, HOME_VARIABLE, KeyPlace, Party, Passphrase, PassphraseKeys, Profile, ProfileError,
+        ProfileName, Profiles, Role,
     },
 };
 use countersign_wire::id::ApproverId;
@@ -59,6 +59,11 @@ impl Home {
     /// Where the gateway of `countersign up` has its files.
     pub fn gateway_folder(&self) -> PathBuf {
         self.profiles.path().parent().unwrap_or(Path::new(".")).join("gateway")
+    }
+
+    /// Whether it is the folder that this user has without saying so.
+    pub fn is_usual(&self) -> bool {
+        env::var_os(HOME_VARIABLE).is_none_or(|home| home.is_empty())
     }
 
     /// Every profile, with the reason where one can't be opened.

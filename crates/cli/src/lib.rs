@@ -10,6 +10,7 @@
 //! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
+//! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
 //! | what the person who answers sees | [`review`] |
 //! | the commands | [`commands`] |
@@ -30,6 +31,7 @@ pub mod execution;
 pub mod home;
 
 pub mod asking;
+pub mod local_gateway;
 pub mod review;
 
 pub mod commands;

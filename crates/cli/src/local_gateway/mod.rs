@@ -1,0 +1,146 @@
+//! The gateway of `countersign up`: its configuration, data and log in a folder of the user, and its process.
+
+mod binary;
+mod process;
+mod settings;
+mod systemd;
+mod tailscale;
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use countersign_client::profile::GatewayUrl;
+use serde::Deserialize;
+
+pub use self::tailscale::Tailscale;
+use self::{binary::binary, settings::Settings, systemd::Systemd};
+use crate::{
+    exit::{Exit, Failure},
+    home::{Home, failed},
+};
+
+/// The tenant of a gateway for one person.
+const TENANT: &str = "home";
+
+/// The gateway of this user.
+#[derive(Debug)]
+pub struct LocalGateway {
+    folder: PathBuf,
+    /// Whether the folder is the user's usual one, for which there can be one service of the system.
+    is_usual: bool,
+}
+
+#[derive(Deserialize)]
+struct Invited {
+    link: String,
+}
+
+impl LocalGateway {
+    /// The one that belongs to a home, whether it exists or not.
+    pub fn of(home: &Home) -> Self {
+        Self { folder: home.gateway_folder(), is_usual: home.is_usual() }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.join("gateway.toml")
+    }
+
+    fn unusable(&self, error: impl std::fmt::Display) -> Failure {
+        Failure::new(Exit::Failed, format!("{} can't be used: {error}", self.folder.display()))
+    }
+
+    /// Writes the configuration when there is none. What the user has changed in it stays.
+    pub fn configure(&self) -> Result<(), Failure> {
+        match self.config().exists() {
+            true => Ok(()),
+            false => Settings::create(&self.folder, &self.config()).map_err(|error| self.unusable(error)),
+        }
+    }
+
+    /// Sets where other devices reach the gateway. Returns whether that has changed.
+    pub fn set_public_url(&self, url: &str) -> Result<bool, Failure> {
+        if !url.starts_with("https://") || GatewayUrl::new(url).is_err() {
+            return Err(Failure::new(Exit::Usage, "--public-url must begin with https://").next(
+                "plain HTTP would show every credential to the network; put a proxy with a certificate in front",
+            ));
+        }
+        let mut settings = self.settings()?;
+        let changed = settings.set_public_url(url);
+        if changed {
+            settings.write(&self.config()).map_err(|error| self.unusable(error))?;
+        }
+        Ok(changed)
+    }
+
+    fn settings(&self) -> Result<Settings, Failure> {
+        Settings::read(&self.config()).map_err(|error| self.unusable(error))
+    }
+
+    /// Where this machine reaches the gateway.
+    pub fn url(&self) -> Result<GatewayUrl, Failure> {
+        let settings = self.settings()?;
+        let listen =
+            settings.listen().ok_or_else(|| self.unusable("gateway.toml has no line: listen = \"…\""))?;
+        GatewayUrl::new(&format!("http://{listen}")).map_err(failed)
+    }
+
+    /// The port that it listens on.
+    pub fn port(&self) -> Result<u16, Failure> {
+        let settings = self.settings()?;
+        let port = settings.listen().and_then(|listen| listen.rsplit_once(':')?.1.parse().ok());
+        port.ok_or_else(|| self.unusable("gateway.toml has no port in its line: listen = \"…\""))
+    }
+
+    /// Starts the gateway, unless it answers already.
+    pub async fn start(&self) -> Result<GatewayUrl, Failure> {
+        let url = self.url()?;
+        if process::answers(&url).await {
+            return Ok(url);
+        }
+        let binary = binary()?;
+        let log = self.folder.join("log");
+        if let Some(systemd) = self.systemd() {
+            systemd.start(&binary, &self.config())?;
+            let reason = "`journalctl --user -u countersign-gateway` has its reason";
+            process::wait_until_ready(&url, None, reason).await?;
+        } else {
+            let child =
+                process::spawn(&binary, &self.config(), &log).map_err(|error| self.unusable(error))?;
+            let reason = format!("its reason is at the end of {}", log.display());
+            process::wait_until_ready(&url, Some(child), &reason).await?;
+        }
+        Ok(url)
+    }
+
+    /// Stops the gateway; false if it was not running.
+    pub async fn stop(&self) -> Result<bool, Failure> {
+        if let Some(systemd) = self.systemd().filter(Systemd::is_installed) {
+            let was_running = process::answers(&self.url()?).await;
+            systemd.stop()?;
+            return Ok(was_running);
+        }
+        process::stop(&self.config()).await
+    }
+
+    /// The user's services of the system, where there are any.
+    fn systemd(&self) -> Option<Systemd> {
+        if self.is_usual { Systemd::of_user() } else { None }
+    }
+
+    /// Invites somebody, and returns the link, which leads to the public address.
+    pub fn invite(&self, role: &str, id: &str) -> Result<String, Failure> {
+        let invited = Command::new(binary()?)
+            .args(["invite", "--json", "--tenant", TENANT, "--role", role, "--id", id, "--config"])
+            .arg(self.config())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| self.unusable(error))?;
+        let invited: Invited = serde_json::from_slice(&invited.stdout).map_err(|_| {
+            let reason = String::from_utf8_lossy(&invited.stderr).trim().to_owned();
+            Failure::new(Exit::Failed, format!("the gateway does not admit {id}: {reason}"))
+        })?;
+        Ok(invited.link)
+    }
+}

@@ -1,0 +1,110 @@
+//! The few settings of `gateway.toml` that the tool writes. Everything else in the file is the user's.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+/// The port to listen on, if it is free.
+const PORT: u16 = 8787;
+
+/// The lines of the file.
+#[derive(Debug)]
+pub(super) struct Settings {
+    lines: Vec<String>,
+}
+
+impl Settings {
+    /// Makes the folder and a first configuration.
+    pub(super) fn create(folder: &Path, file: &Path) -> io::Result<()> {
+        private_folder(folder)?;
+        let listen = free_address()?;
+        let data = folder.join("data").display().to_string();
+        let text = format!(
+            "# Made by `countersign up`. `countersign-gateway config` prints every setting.\n\
+             listen = \"{listen}\"\ngateway_id = \"home\"\ndata = {data:?}\n\n\
+             [store]\nkind = \"sqlite\"\n\n[log]\nformat = \"text\"\nlevel = \"warn\"\n"
+        );
+        Self { lines: text.lines().map(str::to_owned).collect() }.write(file)
+    }
+
+    pub(super) fn read(file: &Path) -> io::Result<Self> {
+        Ok(Self { lines: fs::read_to_string(file)?.lines().map(str::to_owned).collect() })
+    }
+
+    /// Replaces the file in one step.
+    pub(super) fn write(&self, file: &Path) -> io::Result<()> {
+        let new = file.with_extension("new");
+        let mut output =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        output.write_all((self.lines.join("\n") + "\n").as_bytes())?;
+        output.sync_all()?;
+        fs::rename(new, file)
+    }
+
+    pub(super) fn listen(&self) -> Option<&str> {
+        self.value("listen")?.strip_prefix('"')?.strip_suffix('"')
+    }
+
+    /// The value of a setting before the first section.
+    fn value(&self, name: &str) -> Option<&str> {
+        let top = self.lines.iter().take_while(|line| !line.starts_with('['));
+        top.filter_map(|line| line.split_once('='))
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value.trim())
+    }
+
+    /// Sets where others reach the gateway, through a proxy on this machine. Returns whether anything has changed.
+    pub(super) fn set_public_url(&mut self, url: &str) -> bool {
+        let wanted = format!("{url:?}");
+        if self.value("public_url") == Some(&wanted) {
+            return false;
+        }
+        self.lines.retain(|line| !line.starts_with("public_url"));
+        let has_proxies = self.value("trusted_proxies").is_some();
+        let position = self.lines.iter().position(|line| line.starts_with('[')).unwrap_or(self.lines.len());
+        self.lines.insert(position, format!("public_url = {wanted}"));
+        if !has_proxies {
+            self.lines.insert(position + 1, "trusted_proxies = [\"127.0.0.1\"]".to_owned());
+        }
+        true
+    }
+}
+
+fn free_address() -> io::Result<SocketAddr> {
+    let usual = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT));
+    usual.or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?.local_addr()
+}
+
+/// Makes a folder that only this user has access to.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_public_address_is_set_once_and_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway/gateway.toml");
+        Settings::create(file.parent().unwrap(), &file).unwrap();
+        let mut settings = Settings::read(&file).unwrap();
+        assert!(settings.listen().unwrap().starts_with("127.0.0.1:"));
+        assert!(
+            settings.set_public_url("https://a.example") && !settings.set_public_url("https://a.example")
+        );
+        assert!(settings.set_public_url("https://b.example"));
+        settings.write(&file).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.matches("public_url").count(), 1, "{text}");
+        assert_eq!(text.matches("trusted_proxies").count(), 1, "{text}");
+        assert!(text.find("public_url").unwrap() < text.find("[store]").unwrap(), "{text}");
+    }
+}
