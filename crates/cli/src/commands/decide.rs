@@ -32,9 +32,9 @@ const VALID: Duration = Duration::from_mins(10);
 /// you sign.
 #[derive(Debug, Args)]
 pub(super) struct Approve {
-    /// The id of the request, or the beginning of it.
+    /// The id of the request, or the beginning of it. Not needed while only one waits.
     #[arg(value_name = "ID")]
-    request: String,
+    request: Option<String>,
     /// Words for the agent, such as what to mind.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -43,9 +43,9 @@ pub(super) struct Approve {
 /// Reject a request.
 #[derive(Debug, Args)]
 pub(super) struct Reject {
-    /// The id of the request, or the beginning of it.
+    /// The id of the request, or the beginning of it. Not needed while only one waits.
     #[arg(value_name = "ID")]
-    request: String,
+    request: Option<String>,
     /// Words for the agent: why not, or what to do instead.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Reject {
 impl Approve {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let desk = Desk::open(options)?;
-        let request = desk.request(&self.request).await?;
+        let request = desk.request(self.request.as_deref()).await?;
         let lines = review::lines(&request, desk.approver.clock.now());
         let headline = lines[0].clone();
         say(&lines.join("\n"));
@@ -73,7 +73,7 @@ impl Approve {
 impl Reject {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let desk = Desk::open(options)?;
-        let request = desk.request(&self.request).await?;
+        let request = desk.request(self.request.as_deref()).await?;
         let words = Words { reason: self.reason, ..Words::default() };
         decide(&desk, &request, DecisionOutcome::Reject, words, options).await
     }

@@ -57,15 +57,15 @@ impl Inbox {
 /// Show everything about a request that waits for you.
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// The id of the request, or the beginning of it.
+    /// The id of the request, or the beginning of it. Not needed while only one waits.
     #[arg(value_name = "ID")]
-    request: String,
+    request: Option<String>,
 }
 
 impl Show {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let desk = Desk::open(options)?;
-        let request = desk.request(&self.request).await?;
+        let request = desk.request(self.request.as_deref()).await?;
         match options.json {
             true => object(&request_json(&request)),
             false => out(&review::lines(&request, desk.approver.clock.now()).join("\n")),
@@ -92,28 +92,29 @@ impl Desk {
         self.approver.inbox(&self.pins).await.map_err(|error| describe(&error))
     }
 
-    /// The request whose id begins like this.
-    pub(super) async fn request(&self, start: &str) -> Result<OpenedRequest, Failure> {
-        let mut found: Vec<InboxItem> = self
-            .items()
-            .await?
-            .into_iter()
-            .filter(|item| item.request_id.as_str().starts_with(start))
-            .collect();
-        match (found.pop(), found.len()) {
-            (Some(item), 0) => item.opened.map_err(|error| {
+    /// The request whose id begins like this; without a beginning, the only one that waits.
+    pub(super) async fn request(&self, start: Option<&str>) -> Result<OpenedRequest, Failure> {
+        let begins = |item: &InboxItem| item.request_id.as_str().starts_with(start.unwrap_or_default());
+        let mut found: Vec<InboxItem> = self.items().await?.into_iter().filter(begins).collect();
+        match (found.pop(), found.len(), start) {
+            (Some(item), 0, _) => item.opened.map_err(|error| {
                 Failure::new(
                     Exit::Failed,
                     format!("the request can't be shown, so it can't be answered: {error}"),
                 )
                 .detail(format!("request {}", item.request_id))
             }),
-            (None, _) => {
+            (None, _, None) => Err(Failure::new(Exit::Failed, "nothing waits for you")),
+            (None, _, Some(start)) => {
                 Err(Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))
                     .next("it may be answered, taken back or expired; `countersign inbox` lists what waits"))
             }
-            _ => Err(Failure::new(Exit::Usage, format!("several requests begin with {start}"))
-                .next("type more of the id")),
+            (_, more, None) => Err(Failure::new(Exit::Usage, format!("{} requests wait for you", more + 1))
+                .next("say which one you mean: `countersign inbox` lists them with their ids")),
+            (_, _, Some(start)) => {
+                Err(Failure::new(Exit::Usage, format!("several requests begin with {start}"))
+                    .next("type more of the id"))
+            }
         }
     }
 }

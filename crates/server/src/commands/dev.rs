@@ -116,7 +116,7 @@ fn id<T: FromStr<Err = countersign_wire::Rule>>(text: &str) -> anyhow::Result<T>
     text.parse().map_err(|rule| anyhow::anyhow!("{rule}"))
 }
 
-/// What a person sees first. The README shows the same commands, and a test compares the two.
+/// What a person sees first. docs/by-hand.md shows the same commands, and a test compares the two.
 const PAGE: &str = include_str!("dev_page.txt");
 
 fn page(started: &Started, data: Option<String>) -> String {
@@ -138,12 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commands_on_the_page_are_those_of_the_readme() {
-        let readme = include_str!("../../../../README.md");
+    fn the_commands_on_the_page_are_those_of_the_documentation() {
+        let page = include_str!("../../../../docs/by-hand.md");
         let commands: Vec<&str> = PAGE.split("\n\n").filter(|part| part.starts_with("curl")).collect();
         assert_eq!(commands.len(), 4);
         for command in commands {
-            assert!(readme.contains(&format!("$ {command}")), "not in the README: {command}");
+            assert!(page.contains(&format!("$ {command}")), "not in docs/by-hand.md: {command}");
         }
     }
 }
