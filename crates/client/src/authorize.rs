@@ -2,17 +2,14 @@
 //!
 //! Everything is in the journal before anything rests on it: a request before it is submitted, a use before it is acted on.
 
-use countersign_wire::{
-    decision::DecisionOutcome,
-    id::RequestId,
-    timestamp::Timestamp,
-};
+use countersign_wire::{decision::DecisionOutcome, id::RequestId, timestamp::Timestamp};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::{
+    effect_hash::{effect_of_artifact, effect_of_draft},
     enforcer::{AskError, Enforcer},
-    grant::{Grant, GrantRules, effect_of_artifact, effect_of_draft},
+    grant::{Grant, GrantRules},
     http::CallError,
     journal::{Change, Commit, Journal, JournalError, Kind, Record, off_thread},
     keys::Fingerprint,
@@ -62,7 +59,12 @@ impl OpenRequest {
 impl Enforcer {
     /// Lets something be done: by a grant that covers it, else by asking every paired approver. The use is recorded when
     /// this returns, whichever it is.
-    pub async fn authorize(&self, draft: &Draft, pins: &Pins, rules: &GrantRules) -> Result<Answer, AskError> {
+    pub async fn authorize(
+        &self,
+        draft: &Draft,
+        pins: &Pins,
+        rules: &GrantRules,
+    ) -> Result<Answer, AskError> {
         for grant in self.grants(pins, rules).await? {
             if grant.covers(draft, self.clock.now())
                 && let Some(taken) = self.use_grant(grant, draft).await?
@@ -188,7 +190,7 @@ impl Enforcer {
             }
             decision => decision?,
         };
-        let taken = self.taken(decision, text, request, pins, now)?;
+        let taken = first_use(decision, text, request, pins, now)?;
         let changes = taken.changes(now, request);
         let commit = off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await?;
         match commit {
@@ -200,22 +202,6 @@ impl Enforcer {
         Ok(taken)
     }
 
-    fn taken(
-        &self,
-        decision: VerifiedDecision,
-        text: &str,
-        request: &Request,
-        pins: &Pins,
-        now: Timestamp,
-    ) -> Result<Taken, AskError> {
-        let signer = signer(pins, decision.device)?;
-        let artifact = request.artifact.clone();
-        let effect = effect_of_artifact(&artifact).map_err(RequestError::from)?;
-        let decided = Decided { artifact, decision: text.to_owned(), signer, taken_at: now.to_string() };
-        let request_id = request.request_id.clone();
-        Ok(Taken { request_id, decision, number: 1, effect, other_payload: None, decided })
-    }
-
     /// Says to whoever decided that it came too late. It is only news: if it fails, nothing is done all the same.
     async fn refuse_late(
         &self,
@@ -225,7 +211,9 @@ impl Enforcer {
         pins: &Pins,
         now: Timestamp,
     ) {
-        let Some(taken) = late.and_then(|late| self.taken(late, text, request, pins, now).ok()) else { return };
+        let Some(taken) = late.and_then(|late| first_use(late, text, request, pins, now).ok()) else {
+            return;
+        };
         self.acknowledge(request).await;
         if let Err(error) = self.finish(taken, Outcome::TooLate, pins).await {
             tracing::debug!(%error, "there is no receipt for a decision that came too late");
@@ -269,6 +257,22 @@ fn answer(taken: Taken) -> Answer {
         DecisionOutcome::Approve => Answer::Approved(taken),
         DecisionOutcome::Reject => Answer::Rejected(taken),
     }
+}
+
+/// The first use of a decision about a request.
+fn first_use(
+    decision: VerifiedDecision,
+    text: &str,
+    request: &Request,
+    pins: &Pins,
+    now: Timestamp,
+) -> Result<Taken, AskError> {
+    let signer = signer(pins, decision.device)?;
+    let artifact = request.artifact.clone();
+    let effect = effect_of_artifact(&artifact).map_err(RequestError::from)?;
+    let decided = Decided { artifact, decision: text.to_owned(), signer, taken_at: now.to_string() };
+    let request_id = request.request_id.clone();
+    Ok(Taken { request_id, decision, number: 1, effect, other_payload: None, decided })
 }
 
 fn signer(pins: &Pins, device: Fingerprint) -> Result<Signer, Rejected> {

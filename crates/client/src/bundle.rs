@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::{
-    grant::effect_hash,
+    effect_hash::effect_hash,
     json::{Count, vocabulary},
     keys::{DeviceKeys, Fingerprint},
     object,
@@ -156,17 +156,20 @@ impl Claim {
 }
 
 impl Bundle {
-    pub(crate) fn of(taken: &Taken, words: &Words, enforcer_id: &str, keys: &DeviceKeys, receipt: Receipt) -> Self {
+    pub(crate) fn of(
+        taken: &Taken,
+        words: &Words,
+        enforcer_id: &str,
+        keys: &DeviceKeys,
+        receipt: Receipt,
+    ) -> Self {
         Self {
             version: VERSION,
             artifact: taken.decided.artifact.clone(),
             decision: taken.decided.decision.clone(),
             signer: taken.decided.signer.clone(),
             words: words.clone(),
-            enforcer: BundleEnforcer {
-                enforcer_id: enforcer_id.to_owned(),
-                keys: keys.bundle().to_string(),
-            },
+            enforcer: BundleEnforcer { enforcer_id: enforcer_id.to_owned(), keys: keys.bundle().to_string() },
             payload: taken.other_payload.clone(),
             receipt,
         }
@@ -211,7 +214,8 @@ impl Bundle {
             && decision.repo_ref == artifact.repo_ref;
         let is_signed = decision.verify(&signer.signing).is_ok()
             && Fingerprint::parse(&decision.signer_key_id) == Some(fingerprint);
-        let is_of_decision = decision_hash(decision.raw()).is_ok_and(|hash| hash.to_string() == self.receipt.decision_hash)
+        let is_of_decision = decision_hash(decision.raw())
+            .is_ok_and(|hash| hash.to_string() == self.receipt.decision_hash)
             && self.receipt.decision_nonce == decision.nonce
             && self.receipt.request_id == decision.request_id.as_str();
         let is_receipt = self.receipt.is_signed_by(&enforcer.signing)

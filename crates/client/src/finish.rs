@@ -10,7 +10,7 @@ use crate::{
     bundle::{Bundle, BundleError},
     enforcer::Enforcer,
     http::Call,
-    journal::{Change, JournalError, Kind, Record, off_thread},
+    journal::{Change, Journal, JournalError, Kind, Record, off_thread},
     profile::{Pin, Pins},
     receipt::{Outcome, Receipt, ReceiptError},
     seal::Recipient,
@@ -21,8 +21,8 @@ use crate::{
 /// For how long a receipt that can't be sent is tried again.
 const RECEIPT_TIME: Duration = Duration::from_hours(7 * 24);
 
-/// How long sending one receipt may take.
-const CALL_TIME: Duration = Duration::from_secs(5);
+/// How long sending a receipt may take: at first, when somebody waits for the end, and later.
+const CALL_TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 /// Why there is no receipt.
 #[derive(Debug, thiserror::Error)]
@@ -66,8 +66,8 @@ impl Enforcer {
             true => None,
             false => Some(receipt.to_event(&taken, &self.id, &self.keys, &recipients, now)?),
         };
-        let bundle =
-            Bundle::of(&taken, &taken.decision.words, self.id.as_str(), &self.keys, receipt.clone()).to_json();
+        let bundle = Bundle::of(&taken, &taken.decision.words, self.id.as_str(), &self.keys, receipt.clone())
+            .to_json();
         let key = use_key(&taken.request_id, taken.number);
         let has_event = event.is_some();
         let pending = event.map(|event| Record {
@@ -78,8 +78,9 @@ impl Enforcer {
         });
         let use_key = key.clone();
         off_thread(&self.journal, move |journal| {
-            let name = format!("{}-{}", base64url::encode(taken.request_id.as_str().as_bytes()), taken.number);
-            journal.keep_bundle(&name, &bundle, now)?;
+            let name =
+                format!("{}-{}", base64url::encode(taken.request_id.as_str().as_bytes()), taken.number);
+            let kept = journal.keep_bundle(&name, &bundle, now);
             let mut changes: Vec<Change> = pending.into_iter().map(Change::Put).collect();
             let keep_until = taken.decision.keep_until(now);
             if let Some(used) = journal.get(Kind::Use, &use_key)? {
@@ -92,10 +93,12 @@ impl Enforcer {
                 let keep_until = settled.map_or(keep_until, |settled| settled.keep_until);
                 changes.push(Change::Put(Settled::Finished.record(&taken.request_id, keep_until)));
             }
-            journal.commit(&changes, now).map(|_| ())
+            let _done = journal.commit(&changes, now)?;
+            // Without room for the bundle the receipt is still sent.
+            kept
         })
         .await?;
-        let is_sent = has_event && self.send_receipt(&key).await?;
+        let is_sent = has_event && self.send_receipt(&key, CALL_TIME.0).await?;
         Ok(Finished { receipt, is_sent })
     }
 
@@ -104,18 +107,18 @@ impl Enforcer {
         let pending = off_thread(&self.journal, |journal| journal.list(Kind::Receipt)).await?;
         let mut waiting = 0;
         for record in pending {
-            waiting += usize::from(!self.send_receipt(&record.key).await?);
+            waiting += usize::from(!self.send_receipt(&record.key, CALL_TIME.1).await?);
         }
         Ok(waiting)
     }
 
     /// Sends one receipt; false if it must be tried again. Sending the same event twice is harmless.
-    async fn send_receipt(&self, key: &str) -> Result<bool, FinishError> {
+    async fn send_receipt(&self, key: &str, time: Duration) -> Result<bool, FinishError> {
         let wanted = key.to_owned();
         let record = off_thread(&self.journal, move |journal| journal.get(Kind::Receipt, &wanted)).await?;
         let Some(record) = record else { return Ok(true) };
         let call = Call::post("/v1/session/event", (*record.value).clone());
-        match self.http.send_until(&call, Instant::now() + CALL_TIME).await {
+        match self.http.send_until(&call, Instant::now() + time).await {
             Err(error) if error.is_retryable() => {
                 tracing::debug!(%error, "a receipt will be sent later");
                 return Ok(false);
@@ -143,7 +146,7 @@ impl Enforcer {
 
     /// The names of the finished exchanges that are kept, oldest first.
     pub async fn bundles(&self) -> Result<Vec<String>, FinishError> {
-        Ok(off_thread(&self.journal, |journal| journal.bundles()).await?)
+        Ok(off_thread(&self.journal, Journal::bundles).await?)
     }
 
     /// A finished exchange, by a name that [`Enforcer::bundles`] returned.

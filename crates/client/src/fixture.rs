@@ -9,7 +9,7 @@ use countersign_wire::{
 };
 
 use crate::{
-    grant::effect_of_artifact,
+    effect_hash::effect_of_artifact,
     journal::MemoryJournal,
     keys::DeviceKeys,
     payload::{Command, Invocation, Payload},

@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use countersign_wire::{
     RawObject, Verbatim,
-    artifact::{Artifact, ArtifactType},
-    canonical,
+    artifact::Artifact,
     decision::{DecisionOutcome, Scope},
     hash::Sha256Hex,
     id::RequestId,
     timestamp::Timestamp,
 };
-use serde_json::json;
-use zeroize::Zeroizing;
 
 use crate::{
+    effect_hash::{effect_hash, effect_of_draft},
     journal::Record,
     payload::{Command, CommandFile, FileRole, Invocation, Payload},
     reply::{VerifiedDecision, Verifier},
@@ -36,28 +34,6 @@ impl Default for GrantRules {
     fn default() -> Self {
         Self { longest: Duration::from_hours(8) }
     }
-}
-
-/// Identifies what an artifact does: its type, payload and repository, without salt, ids and times.
-pub fn effect_hash(
-    artifact_type: ArtifactType,
-    payload: RawObject<'_>,
-    repo_name: &str,
-) -> Result<Sha256Hex, countersign_wire::Error> {
-    let object = json!({ "artifactType": artifact_type, "payload": payload, "repoName": repo_name, "v": 1 });
-    let text = Zeroizing::new(object.to_string());
-    Ok(Sha256Hex::digest(&Zeroizing::new(canonical::form(text.as_bytes())?)))
-}
-
-/// The effect of a draft.
-pub(crate) fn effect_of_draft(draft: &Draft) -> Result<Sha256Hex, countersign_wire::Error> {
-    effect_hash(draft.artifact_type, RawObject::parse(draft.payload.as_bytes())?, &draft.repo_name)
-}
-
-/// The effect of an artifact that was built here.
-pub(crate) fn effect_of_artifact(artifact: &str) -> Result<Sha256Hex, countersign_wire::Error> {
-    let read: Verbatim<'_, Artifact<'_>> = countersign_wire::parse(artifact.as_bytes())?;
-    effect_hash(read.artifact_type, read.payload, &repo_name(&read).unwrap_or_default())
 }
 
 /// An approval that covers more than one execution.
@@ -125,7 +101,8 @@ impl Grant {
         };
         let Ok(object) = RawObject::parse(draft.payload.as_bytes()) else { return false };
         let payload = Payload::read(draft.artifact_type, &object);
-        let is_dangerous = payload.effects().is_some_and(|effects| effects.iter().any(|it| it.kind.is_dangerous()));
+        let is_dangerous =
+            payload.effects().is_some_and(|effects| effects.iter().any(|it| it.kind.is_dangerous()));
         if now >= self.ends_at || !is_its_session || is_dangerous {
             return false;
         }
@@ -135,7 +112,9 @@ impl Grant {
 
     /// Whether the pattern covers another command: everything but the arguments must be as it was shown.
     fn pattern_covers(&self, payload: &Payload, repo_name: &str) -> bool {
-        let (Some(pattern), Some(shown)) = (&self.decision.words.pattern, &self.command) else { return false };
+        let (Some(pattern), Some(shown)) = (&self.decision.words.pattern, &self.command) else {
+            return false;
+        };
         let Payload::Command(command) = payload else { return false };
         let (Invocation::Argv(argv), Invocation::Argv(shown_argv)) = (&command.invocation, &shown.invocation)
         else {

@@ -14,7 +14,7 @@
 //! | trading an invitation for an API key | [`join`] |
 //! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
 //! | which commands an approval covers, and for how long | [`pattern`], [`grant`] |
-//! | a decision that was recorded as used | [`taken`] |
+//! | a decision that was recorded as used, and for what | [`taken`], [`effect_hash`] |
 //! | the two ends | [`enforcer`], [`approver`] |
 //! | what a session is doing, what became of a decision | [`session`], [`receipt`] |
 //! | a finished exchange that others can verify | [`bundle`] |
@@ -26,9 +26,6 @@ pub mod clock;
 mod json;
 mod object;
 mod random;
-
-#[cfg(test)]
-mod fixture;
 
 pub mod keys;
 
@@ -46,7 +43,11 @@ pub mod request;
 
 pub mod reply;
 
+pub mod effect_hash;
 pub mod taken;
+
+#[cfg(test)]
+mod fixture;
 
 pub mod grant;
 

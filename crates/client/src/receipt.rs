@@ -133,7 +133,7 @@ pub fn receipt_session(request_id: &RequestId, number: u64) -> SessionId {
     bytes.copy_from_slice(&digest[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x50;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
     let text = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
     match SessionId::new(text) {
         Ok(id) => id,
@@ -177,8 +177,7 @@ impl Receipt {
 
     /// Whether this key has signed it. Whose key it is, and whether the receipt is about the right decision, is not checked.
     pub fn is_signed_by(&self, key: &VerifyingKey) -> bool {
-        self.v == 1
-            && self.signed_bytes().is_ok_and(|bytes| key.verify(&bytes, &self.signature).is_ok())
+        self.v == 1 && self.signed_bytes().is_ok_and(|bytes| key.verify(&bytes, &self.signature).is_ok())
     }
 
     /// The event that sends it to these devices, as JSON.
@@ -211,8 +210,7 @@ impl Receipt {
         number: u64,
         except: Option<Check>,
     ) -> Result<Self, ReceiptError> {
-        let receipt: Self =
-            serde_json::from_str(&snapshot.payload).map_err(|_| ReceiptError::Malformed)?;
+        let receipt: Self = serde_json::from_str(&snapshot.payload).map_err(|_| ReceiptError::Malformed)?;
         let is_of_enforcer = *snapshot.sent_by.party() == Party::Enforcer(sent.enforcer.clone())
             && receipt.enforcer_id == sent.enforcer.as_str();
         let is_of_decision =

@@ -260,7 +260,12 @@ impl Verifier<'_> {
     }
 
     /// The decision that came too late, if that is all that is wrong with it: whoever signed it is told.
-    pub(crate) fn too_late(&self, text: &[u8], request: &Request, now: Timestamp) -> Option<VerifiedDecision> {
+    pub(crate) fn too_late(
+        &self,
+        text: &[u8],
+        request: &Request,
+        now: Timestamp,
+    ) -> Option<VerifiedDecision> {
         self.check_except(text, request, now, Some(Check::Time)).ok()
     }
 

@@ -81,12 +81,8 @@ pub(crate) fn seal_snapshot(
     let hash = Sha256Hex::of_object_without(RawObject::parse(unhashed.as_bytes())?, "snapshotHash")?;
     event["snapshotHash"] = hash.to_string().into();
     let text = Zeroizing::new(event.to_string());
-    let context = Context::snapshot(
-        draft.session_id.as_str(),
-        draft.snapshot_id,
-        &hash.to_string(),
-        enforcer.as_str(),
-    );
+    let context =
+        Context::snapshot(draft.session_id.as_str(), draft.snapshot_id, &hash.to_string(), enforcer.as_str());
     let sealed = seal(keys, &context, text.as_bytes(), recipients)?;
     event["payload"] = json!({ "ciphertext": sealed });
     if let Some(members) = event.as_object_mut() {

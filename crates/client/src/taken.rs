@@ -3,11 +3,7 @@
 use std::time::Duration;
 
 use countersign_wire::{
-    decision::DecisionOutcome,
-    hash::Sha256Hex,
-    id::RequestId,
-    keys::KeyBundle,
-    timestamp::Timestamp,
+    decision::DecisionOutcome, hash::Sha256Hex, id::RequestId, keys::KeyBundle, timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;

@@ -61,16 +61,18 @@ async fn by_grant(robot: &Enforcer, draft: &Draft, pins: &Pins) -> Option<Taken>
     let rules = GrantRules::default();
     let grants = robot.grants(pins, &rules).await.unwrap();
     let covered = grants.iter().any(|grant| grant.covers(draft, SystemClock.now()));
-    match timeout(Duration::from_millis(if covered { 5_000 } else { 300 }), robot.authorize(draft, pins, &rules)).await {
-        Ok(Ok(Answer::Approved(taken))) => Some(taken),
-        Ok(other) => panic!("{other:?}"),
-        Err(_) => {
-            for request in robot.open_requests().await.unwrap() {
-                robot.withdraw(&request).await.unwrap();
-            }
-            None
+    let time = Duration::from_millis(if covered { 5_000 } else { 300 });
+    let Ok(answer) = timeout(time, robot.authorize(draft, pins, &rules)).await else {
+        for request in robot.open_requests().await.unwrap() {
+            robot.withdraw(&request).await.unwrap();
         }
-    }
+        return None;
+    };
+    assert!(matches!(answer, Ok(Answer::Approved(_))), "{answer:?}");
+    answer.ok().and_then(|answer| match answer {
+        Answer::Approved(taken) => Some(taken),
+        Answer::Rejected(_) => None,
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +84,8 @@ async fn a_grant_lets_the_same_effect_through_until_it_is_revoked_also_after_a_r
     let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
     let (test, rules) = (draft(&["cargo", "test"], None), GrantRules::default());
     let timebox = choice(DecisionOutcome::Approve, Scope::Timebox, None);
-    let (answer, _) = tokio::join!(robot.authorize(&test, &robots, &rules), answer_next(&ada, &adas, &timebox));
+    let (answer, _) =
+        tokio::join!(robot.authorize(&test, &robots, &rules), answer_next(&ada, &adas, &timebox));
     let Answer::Approved(first) = answer.unwrap() else { panic!("it was approved") };
     assert_eq!((first.number, first.other_payload), (1, None));
     let second = by_grant(&robot, &test, &robots).await.unwrap();
@@ -99,7 +102,8 @@ async fn a_grant_lets_the_same_effect_through_until_it_is_revoked_also_after_a_r
     robot.revoke_grant(&first.request_id).await.unwrap();
     assert!(robot.grants(&robots, &rules).await.unwrap().is_empty());
     let rejection = choice(DecisionOutcome::Reject, Scope::Once, None);
-    let (answer, _) = tokio::join!(robot.authorize(&test, &robots, &rules), answer_next(&ada, &adas, &rejection));
+    let (answer, _) =
+        tokio::join!(robot.authorize(&test, &robots, &rules), answer_next(&ada, &adas, &rejection));
     assert!(matches!(answer.unwrap(), Answer::Rejected(_)));
     let unknown = robot.revoke_grant(&"unknown".parse().unwrap()).await;
     assert!(matches!(unknown, Err(AskError::NotOpen)));
@@ -113,7 +117,8 @@ async fn a_grant_for_a_session_and_a_pattern_arrive_sealed_and_cover_what_they_s
     let rules = GrantRules::default();
     let shown = draft(&["cargo", "test", "a"], Some("session-1"));
     let session = choice(DecisionOutcome::Approve, Scope::Session, Some(&["cargo", "test", "*"]));
-    let (answer, _) = tokio::join!(robot.authorize(&shown, &robots, &rules), answer_next(&ada, &adas, &session));
+    let (answer, _) =
+        tokio::join!(robot.authorize(&shown, &robots, &rules), answer_next(&ada, &adas, &session));
     assert!(matches!(answer.unwrap(), Answer::Approved(_)));
     let covered = draft(&["cargo", "test", "b"], Some("session-1"));
     let taken = by_grant(&robot, &covered, &robots).await.unwrap();
@@ -139,7 +144,8 @@ async fn uses_at_the_same_time_have_different_numbers_and_stop_when_it_is_revoke
     let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
     let (test, rules) = (draft(&["cargo", "test"], None), GrantRules::default());
     let timebox = choice(DecisionOutcome::Approve, Scope::Timebox, None);
-    let (answer, _) = tokio::join!(robot.authorize(&test, &robots, &rules), answer_next(&ada, &adas, &timebox));
+    let (answer, _) =
+        tokio::join!(robot.authorize(&test, &robots, &rules), answer_next(&ada, &adas, &timebox));
     let Answer::Approved(first) = answer.unwrap() else { panic!("it was approved") };
     let mut tasks = Vec::new();
     for _ in 0..20 {

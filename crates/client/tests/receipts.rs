@@ -1,6 +1,6 @@
 //! What approvers learn of what was done, at a real gateway.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[expect(dead_code, reason = "other tests use more of it")]
 mod support;
@@ -43,7 +43,12 @@ fn draft() -> Draft {
     }
 }
 
-async fn answer_next(approver: &Approver, pins: &Pins, outcome: DecisionOutcome, scope: Scope) -> SentDecision {
+async fn answer_next(
+    approver: &Approver,
+    pins: &Pins,
+    outcome: DecisionOutcome,
+    scope: Scope,
+) -> SentDecision {
     let valid_until = SystemClock.now().plus(Duration::from_mins(5));
     let choice = Choice { outcome, scope, valid_until, words: Words::default() };
     let until = Instant::now() + Duration::from_secs(10);
@@ -117,7 +122,10 @@ async fn whoever_decided_learns_what_was_done_on_every_device_and_nobody_else_do
     assert!(report.is_consistent());
     assert_eq!(report.certainty(Claim::Approver), Certainty::Proven);
     assert_eq!(bundle.receipt, finished.receipt);
-    assert_eq!(robot.bundle(&names[1]).await.unwrap().unwrap().verify(None).unwrap().outcome, DecisionOutcome::Reject);
+    assert_eq!(
+        robot.bundle(&names[1]).await.unwrap().unwrap().verify(None).unwrap().outcome,
+        DecisionOutcome::Reject
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

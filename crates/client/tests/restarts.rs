@@ -28,7 +28,7 @@ use countersign_client::{
     join::{JoinLink, join},
     journal::{FileJournal, Journal as _, Kind},
     keys::DeviceKeys,
-    profile::{Facts, FileKeys, Party, Pins, Profile},
+    profile::{Facts, FileKeys, Pins, Profile},
     receipt::Outcome,
     reply::{Choice, Rejected, Words},
     request::{Draft, OpenedRequest, Request},
@@ -71,7 +71,7 @@ fn approve() -> Choice {
 
 fn enforcer(folder: &Path) -> (Enforcer, Pins) {
     let profile = Profile::open(folder).unwrap();
-    let Party::Enforcer(id) = profile.facts().party.clone() else { panic!("it is an enforcer's") };
+    let id = profile.facts().party.id().parse().unwrap();
     let http = Http::new(profile.facts().gateway.clone(), Some(profile.credential())).unwrap();
     let journal = Arc::new(FileJournal::new(profile.journal().unwrap()));
     let keys = profile.unlock(None).unwrap();
@@ -182,7 +182,12 @@ async fn an_enforcer_that_is_killed_again_and_again_executes_nothing_twice() {
         let is_unfinished = unfinished.iter().any(|(id, _)| id.as_str() == request_id);
         assert!(is_settled && (times.contains_key(request_id.as_str()) || is_unfinished), "{request_id}");
     }
-    println!("{restarts} restarts, {} asked, {} executed once, {} unfinished", asked.len(), executed.len(), unfinished.len());
+    println!(
+        "{restarts} restarts, {} asked, {} executed once, {} unfinished",
+        asked.len(),
+        executed.len(),
+        unfinished.len()
+    );
     assert!(executed.len() * 2 > restarts / 2, "it got on in between: {} executed", executed.len());
 }
 
@@ -231,11 +236,17 @@ async fn of_two_approvers_and_an_answer_at_the_desk_one_wins_and_the_others_lear
             robot.pick_up(&request_id, &robots),
         );
         let won = [by_ada.is_ok(), by_bob.is_ok(), at_desk.is_ok()];
-        assert_eq!(won.iter().filter(|won| **won).count(), 1, "round {round}: {by_ada:?} {by_bob:?} {at_desk:?}");
+        assert_eq!(
+            won.iter().filter(|won| **won).count(),
+            1,
+            "round {round}: {by_ada:?} {by_bob:?} {at_desk:?}"
+        );
         match answer {
             Ok(Answer::Approved(taken)) => {
                 let device = taken.decision.device;
-                assert!(won[0] && device == ada.keys.fingerprint() || won[1] && device == bob.keys.fingerprint());
+                assert!(
+                    won[0] && device == ada.keys.fingerprint() || won[1] && device == bob.keys.fingerprint()
+                );
                 robot.finish(taken, Outcome::Applied { exit_status: Some(0) }, &robots).await.unwrap();
             }
             Err(AskError::TakenBack) => assert!(won[2], "round {round}"),

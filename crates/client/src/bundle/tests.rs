@@ -29,7 +29,11 @@ fn a_bundle_says_what_is_proven_and_what_is_not() {
     assert_eq!((alone.outcome, alone.scope), (DecisionOutcome::Approve, Scope::Timebox));
     assert!(alone.is_consistent());
     let unproven = [Claim::Approver, Claim::Words, Claim::Enforcer, Claim::Done];
-    assert_eq!(claims(&alone, Certainty::Unproven), unproven, "whose keys they are is not known without pins");
+    assert_eq!(
+        claims(&alone, Certainty::Unproven),
+        unproven,
+        "whose keys they are is not known without pins"
+    );
     let here = bundle.verify(Some(&ends.robots)).unwrap();
     assert_eq!(here.certainty(Claim::Approver), Certainty::Proven);
     assert_eq!(here.certainty(Claim::Enforcer), Certainty::Unproven);
@@ -60,7 +64,10 @@ fn every_claim_that_is_wrong_is_found() {
         text.replacen(from, to, 1)
     };
     assert_eq!(
-        wrong(&|it| it.artifact = replaced(&it.artifact, "org.proto.salt\":\"", "org.proto.salt\":\"x").into(), None),
+        wrong(
+            &|it| it.artifact = replaced(&it.artifact, "org.proto.salt\":\"", "org.proto.salt\":\"x").into(),
+            None
+        ),
         [Claim::Artifact]
     );
     let other_bundle = bundle(&ends, |_| ());
@@ -85,9 +92,12 @@ fn every_claim_that_is_wrong_is_found() {
 #[test]
 fn what_a_pattern_covered_is_in_the_bundle_and_not_proven() {
     let ends = Ends::new();
-    let other = draft_of(crate::payload::Command { invocation: argv(&["cargo", "test", "x"]), ..command(&["a"]) }, None);
+    let other = draft_of(
+        crate::payload::Command { invocation: argv(&["cargo", "test", "x"]), ..command(&["a"]) },
+        None,
+    );
     let bundle = bundle(&ends, |taken| {
-        taken.effect = crate::grant::effect_of_draft(&other).unwrap();
+        taken.effect = crate::effect_hash::effect_of_draft(&other).unwrap();
         taken.other_payload = Some(other.payload.clone().into());
     });
     assert_eq!(bundle.verify(None).unwrap().certainty(Claim::Effect), Certainty::Unproven);
@@ -107,7 +117,10 @@ fn a_text_that_is_no_bundle_is_not_read() {
     assert_eq!(changed(&|_| ()), None);
     assert_eq!(changed(&|it| it["version"] = 2.into()), Some(BundleError::NewerVersion(2)));
     assert_eq!(changed(&|it| it["more"] = json!(1)), Some(BundleError::Malformed));
-    assert_eq!(changed(&|it| drop(it.as_object_mut().unwrap().remove("words"))), Some(BundleError::Malformed));
+    assert_eq!(
+        changed(&|it| drop(it.as_object_mut().unwrap().remove("words"))),
+        Some(BundleError::Malformed)
+    );
     assert_eq!(Bundle::read(&text[..text.len() - 1]).err(), Some(BundleError::Malformed));
     let broken = Bundle { artifact: "{}".to_owned().into(), ..bundle(&ends, |_| ()) };
     assert_eq!(broken.verify(None), Err(BundleError::Malformed));

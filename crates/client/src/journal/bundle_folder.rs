@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use countersign_wire::timestamp::Timestamp;
 use zeroize::Zeroizing;
 
-use super::{JournalError, Retention};
+use super::port::{JournalError, Retention};
 use crate::profile::{ProfileError, private_folder::PrivateFolder};
 
 const ENDING: &str = ".json";
@@ -81,6 +81,7 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Option<Zeroizing<String>>,
         return Ok(None);
     }
     let content = PrivateFolder::open(path)?.read(&format!("{name}{ENDING}"))?;
-    let text = content.map(|content| std::str::from_utf8(&content).map(|text| Zeroizing::new(text.to_owned())));
+    let text =
+        content.map(|content| std::str::from_utf8(&content).map(|text| Zeroizing::new(text.to_owned())));
     text.transpose().map_err(|_| JournalError::Record(name.to_owned()))
 }

@@ -18,9 +18,16 @@ use countersign_wire::{base64url, hash::Sha256Hex, timestamp::Timestamp};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{Change, Commit, Journal, JournalError, Kind, Record, Retention, bundle_folder, index::Index};
+use super::{
+    bundle_folder,
+    index::Index,
+    port::{Change, Commit, Journal, JournalError, Kind, Record, Retention},
+};
 use crate::{
-    profile::private_folder::{open_private, sync_folder},
+    profile::{
+        ProfileError,
+        private_folder::{open_private, sync_folder},
+    },
     random,
 };
 
@@ -64,8 +71,16 @@ struct State {
 #[serde(tag = "op", rename_all = "camelCase", deny_unknown_fields)]
 enum Written<'a> {
     #[serde(rename_all = "camelCase")]
-    Put { kind: Kind, key: Cow<'a, str>, value: Cow<'a, str>, keep_until: String },
-    Remove { kind: Kind, key: Cow<'a, str> },
+    Put {
+        kind: Kind,
+        key: Cow<'a, str>,
+        value: Cow<'a, str>,
+        keep_until: String,
+    },
+    Remove {
+        kind: Kind,
+        key: Cow<'a, str>,
+    },
 }
 
 impl FileJournal {
@@ -77,6 +92,10 @@ impl FileJournal {
     /// As [`FileJournal::new`], with another time or size for finished exchanges.
     pub fn with_retention(path: PathBuf, retention: Retention) -> Self {
         Self { path, retention, state: Mutex::default() }
+    }
+
+    fn open(&self) -> Result<File, ProfileError> {
+        open_private(&self.path, OpenOptions::new().read(true).write(true))
     }
 
     /// The path with an ending, for what is beside the file.
@@ -93,11 +112,11 @@ impl FileJournal {
         options.read(true).write(true).create(true).truncate(false);
         let lock = open_private(&self.beside(".lock"), &mut options)?;
         lock.lock().map_err(self.io())?;
-        let file = match open_private(&self.path, OpenOptions::new().read(true).append(true)) {
+        let file = match self.open() {
             Err(_) if is_missing(&self.path) => {
                 // If it was removed while this process ran, what it said is written again.
                 self.rewrite(&mut state)?;
-                open_private(&self.path, OpenOptions::new().read(true).append(true))?
+                self.open()?
             }
             file => file?,
         };
@@ -109,8 +128,9 @@ impl FileJournal {
     fn read_new(&self, state: &mut State, file: &mut File) -> Result<(), JournalError> {
         let mut header = vec![0; HEADER_LENGTH];
         file.seek(SeekFrom::Start(0)).map_err(self.io())?;
-        let is_header =
-            file.read_exact(&mut header).is_ok() && header.starts_with(HEADER.as_bytes()) && header.ends_with(b"\n");
+        let is_header = file.read_exact(&mut header).is_ok()
+            && header.starts_with(HEADER.as_bytes())
+            && header.ends_with(b"\n");
         if !is_header {
             return Err(JournalError::Version { path: self.path.clone() });
         }
@@ -153,7 +173,8 @@ impl FileJournal {
 
     fn append(&self, state: &mut State, file: &mut File, changes: &[Change]) -> Result<(), JournalError> {
         let line = written(changes);
-        let done = file.write_all(&line).and_then(|()| file.sync_all());
+        let end = file.seek(SeekFrom::Start(state.offset));
+        let done = end.and_then(|_| file.write_all(&line)).and_then(|()| file.sync_all());
         if let Err(source) = done {
             // What was written in part is removed here, or by whoever reads next.
             let _ = file.set_len(state.offset);
@@ -284,7 +305,7 @@ impl Journal for FileJournal {
         if state.offset >= state.rewrite_at {
             state.index.forget(now);
             self.rewrite(&mut state)?;
-            locked.file = open_private(&self.path, OpenOptions::new().read(true).append(true))?;
+            locked.file = self.open()?;
         }
         self.append(&mut state, &mut locked.file, changes)?;
         Ok(Commit::Done)

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use countersign_wire::timestamp::Timestamp;
 use zeroize::Zeroizing;
 
-use super::{Change, Kind, Record};
+use super::port::{Change, Kind, Record};
 
 #[derive(Default)]
 pub(super) struct Index {

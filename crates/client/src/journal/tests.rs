@@ -1,6 +1,9 @@
 //! The journal in memory and in a file: restarts, crashes, many threads, damage, privacy, and how it is shortened.
 
-use std::fs;
+use std::{fs, time::Duration};
+
+use countersign_wire::timestamp::Timestamp;
+use zeroize::Zeroizing;
 
 use super::*;
 
@@ -81,7 +84,9 @@ fn a_process_sees_what_others_append_and_what_they_rewrite() {
         assert_eq!(other.commit(&[Change::Put(large)], at(round)).unwrap(), Commit::Done);
     }
     assert_ne!(before.lines().next(), text(&folder).lines().next(), "there is another generation");
-    assert!(!use_nonce(&one, "a") && !use_nonce(&one, "b") && use_nonce(&one, "c") && !use_nonce(&other, "c"));
+    assert!(
+        !use_nonce(&one, "a") && !use_nonce(&one, "b") && use_nonce(&one, "c") && !use_nonce(&other, "c")
+    );
     assert_eq!(one.get(Kind::Open, "r").unwrap().unwrap().value.len(), 1_000);
 }
 
@@ -196,7 +201,7 @@ fn bundles_are_kept_for_a_time_and_up_to_a_size() {
     let folder = tempfile::tempdir().unwrap();
     let retention = Retention { time: Duration::from_secs(100), bytes: 1_000 };
     let file = FileJournal::with_retention(folder.path().join("journal"), retention);
-    let memory = MemoryJournal { retention, ..MemoryJournal::default() };
+    let memory = MemoryJournal::with_retention(retention);
     for journal in [&file as &dyn Journal, &memory] {
         let kept = |names: &[String]| -> Vec<String> {
             names.iter().map(|name| name.split_once('-').unwrap().1.to_owned()).collect()

@@ -98,8 +98,8 @@ fn a_decision_for_a_session_names_that_of_the_request() {
     let world = World::new();
     let text = world.signed_with(|_, choice| choice.scope = Scope::Session);
     assert!(text.contains(r#""sessionId":"s1""#));
-    let verified = world.check(&text, &world.robots, now(), None).unwrap();
-    assert_eq!((verified.scope, verified.session.as_deref()), (Scope::Session, Some("s1")));
+    let named = world.check(&text, &world.robots, now(), None).unwrap();
+    assert_eq!((named.scope, named.session.as_deref()), (Scope::Session, Some("s1")));
     let once = world.check(&world.decision(DecisionOutcome::Approve), &world.robots, now(), None).unwrap();
     assert_eq!(once.session, None);
     // Without a session in the request nobody can approve for one, and a decision that names one counts for nothing.

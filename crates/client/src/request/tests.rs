@@ -68,11 +68,9 @@ fn every_check_catches_what_no_other_catches() {
     assert_eq!(world.open(&honest, &world.adas, None).unwrap().payload, r#"{"argv":["ls"]}"#);
     let mut revoked = world.adas.clone();
     revoked.revoke(world.robot.fingerprint(), now()).unwrap();
-    let other_content =
-        world.pushed(&artifact(|_| ()), Some(Sha256Hex::digest(b"shown elsewhere")), |_| ());
+    let other_content = world.pushed(&artifact(|_| ()), Some(Sha256Hex::digest(b"shown elsewhere")), |_| ());
     let other_request = world.pushed(&artifact(|it| it["requestId"] = "r2".into()), None, |_| ());
-    let longer =
-        world.pushed(&artifact(|it| it["expiresAt"] = "2026-11-16T13:00:00Z".into()), None, |_| ());
+    let longer = world.pushed(&artifact(|it| it["expiresAt"] = "2026-11-16T13:00:00Z".into()), None, |_| ());
     let other_type =
         world.pushed(&artifact(|_| ()), None, |body| body["artifactType"] = "plan.review".into());
     for (check, text, pins, differs) in [

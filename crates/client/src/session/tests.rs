@@ -28,7 +28,12 @@ fn pushed(ends: &Ends, inner: &Value, hash: Option<Sha256Hex>, change: impl FnOn
     outer.to_string()
 }
 
-fn open(ends: &Ends, event: &str, pins: &Pins, except: Option<Check>) -> Result<OpenedSnapshot, SnapshotError> {
+fn open(
+    ends: &Ends,
+    event: &str,
+    pins: &Pins,
+    except: Option<Check>,
+) -> Result<OpenedSnapshot, SnapshotError> {
     OpenedSnapshot::open_except(event, "ada", &ends.ada, pins, now(), except)
 }
 
