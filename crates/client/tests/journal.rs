@@ -24,7 +24,8 @@ use countersign_wire::{
     id::EnforcerId,
 };
 
-const CHILD: &str = "COUNTERSIGN_TEST_JOURNAL";
+/// The journal that a child writes to, and how many nonces it uses.
+const CHILD: [&str; 2] = ["COUNTERSIGN_TEST_JOURNAL", "COUNTERSIGN_TEST_NONCES"];
 
 fn draft() -> Draft {
     Draft {
@@ -88,11 +89,11 @@ fn nonce(number: usize) -> Record {
 /// Not a test of its own: what each process of the next one does.
 #[test]
 fn child() {
-    let Ok(path) = env::var(CHILD) else { return };
+    let [Ok(path), Ok(nonces)] = CHILD.map(env::var) else { return };
     let journal = FileJournal::new(path.into());
     // The record that all of them replace makes the file long, so that it is rewritten often.
     let padding = Record { kind: Kind::Open, key: "padding".to_owned(), ..nonce(0) };
-    for number in 0..200 {
+    for number in 0..nonces.parse().unwrap() {
         let changes = [Change::Add(nonce(number)), Change::Put(padding.clone())];
         if journal.commit(&changes, SystemClock.now()).unwrap() == Commit::Done {
             let won = Record { kind: Kind::Use, key: format!("{number}/{}", std::process::id()), ..nonce(0) };
@@ -101,16 +102,22 @@ fn child() {
     }
 }
 
-fn start_child(path: &Path) -> Child {
+fn start_child(path: &Path, nonces: usize) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture"]).env(CHILD, path).stdout(Stdio::null()).spawn().unwrap()
+    command
+        .args(["--exact", "child", "--nocapture"])
+        .env(CHILD[0], path)
+        .env(CHILD[1], nonces.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 #[test]
 fn of_several_processes_one_uses_a_nonce_and_nothing_is_lost_when_the_file_is_rewritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");
-    let children: Vec<Child> = (0..4).map(|_| start_child(&path)).collect();
+    let children: Vec<Child> = (0..4).map(|_| start_child(&path, 200)).collect();
     let watcher = Arc::new(FileJournal::new(path.clone()));
     let mut generations = std::collections::BTreeSet::new();
     for mut child in children {
@@ -140,10 +147,11 @@ fn a_process_that_is_killed_leaves_a_journal_that_is_whole() {
     let path = folder.path().join("journal");
     let mut known = 0;
     for round in 0..20 {
-        let mut child = start_child(&path);
+        let mut child = start_child(&path, usize::MAX);
         let mut now = known;
-        // Until it has written some more, or all.
-        while now <= known + round % 7 && child.try_wait().unwrap().is_none() {
+        // Until it has written some more.
+        while now <= known + round % 7 {
+            assert!(child.try_wait().unwrap().is_none(), "it goes on until it is killed");
             now = FileJournal::new(path.clone()).list(Kind::Nonce).unwrap().len();
         }
         child.kill().unwrap();
@@ -152,5 +160,5 @@ fn a_process_that_is_killed_leaves_a_journal_that_is_whole() {
         assert!(left >= now, "round {round}");
         known = left;
     }
-    assert!((20..200).contains(&known), "every process was killed while it wrote: {known}");
+    assert!(known >= 20, "each has written something: {known}");
 }
