@@ -299,3 +299,25 @@ fn next_use(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use countersign_wire::hash::Sha256Hex;
+
+    use super::*;
+    use crate::{fixture::now, journal::MemoryJournal};
+
+    /// Somebody takes a grant back after it was read and before its use is recorded.
+    #[test]
+    fn a_grant_that_was_revoked_meanwhile_is_not_used() {
+        let journal = MemoryJournal::default();
+        let (id, later): (RequestId, _) = ("r".parse().unwrap(), now().plus(OPEN_TIME));
+        let record = |number| use_record(&id, number, Sha256Hex::digest(b"x"), later);
+        let next = || next_use(&journal, &id, record, now()).unwrap();
+        assert_eq!((next(), next(), next()), (Some(1), Some(2), Some(3)));
+        let value = Zeroizing::new(String::new());
+        let revoked = Record { kind: Kind::Revoked, key: "r".to_owned(), value, keep_until: later };
+        assert_eq!(journal.commit(&[Change::Put(revoked)], now()).unwrap(), Commit::Done);
+        assert_eq!((next(), journal.list(Kind::Use).unwrap().len()), (None, 3));
+    }
+}

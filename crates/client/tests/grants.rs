@@ -1,8 +1,9 @@
 //! Approvals that cover more than one execution, at a real gateway.
 
+#![expect(clippy::allow_attributes, reason = "whether something is unused depends on the test")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[expect(dead_code, reason = "other tests use more of it")]
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};

@@ -1,8 +1,9 @@
 //! Not acting twice: enforcers that are killed while they wait, and answers that race.
 
+#![expect(clippy::allow_attributes, reason = "whether something is unused depends on the test")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[expect(dead_code, reason = "other tests use more of it")]
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::{
@@ -28,7 +29,7 @@ use countersign_client::{
     join::{JoinLink, join},
     journal::{FileJournal, Journal as _, Kind},
     keys::DeviceKeys,
-    profile::{Facts, FileKeys, Pins, Profile},
+    profile::{Facts, FileKeys, GatewayUrl, Pins, Profile},
     receipt::Outcome,
     reply::{Choice, Rejected, Words},
     request::{Draft, OpenedRequest, Request},
@@ -38,7 +39,7 @@ use countersign_wire::{
     decision::{DecisionOutcome, Scope},
 };
 use support::{World, pair};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// The folder of the profile that a child acts with.
 const CHILD: &str = "COUNTERSIGN_TEST_ENFORCER";
@@ -284,4 +285,39 @@ async fn an_answer_at_the_desk_and_a_decision_are_never_both_used() {
     let _done = other.commit(&[change], SystemClock.now()).unwrap();
     let answer = robot.pick_up(&request.request_id, &robots).await;
     assert!(matches!(answer, Err(AskError::Rejected(Rejected::Settled))), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_recorded_and_not_submitted_is_submitted_by_who_picks_it_up() {
+    let world = World::start().await;
+    let path = world.data.path().join("journal");
+    let robot = world.enforcer_with("robot", Arc::new(FileJournal::new(path.clone()))).await;
+    let ada = world.approver("ada").await;
+    let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
+    let http = robot.http.clone();
+    let nowhere = Http::new(GatewayUrl::new("http://127.0.0.1:9").unwrap(), None).unwrap();
+    let robot = Enforcer { http: nowhere, ..robot };
+    // It ends before the gateway is reached.
+    assert!(timeout(Duration::from_millis(300), robot.ask_detached(&draft(), &robots)).await.is_err());
+    let robot = Enforcer { http, journal: Arc::new(FileJournal::new(path)), ..robot };
+    let request = robot.open_requests().await.unwrap().pop().unwrap();
+    let (answer, ()) = tokio::join!(robot.pick_up(&request.request_id, &robots), async {
+        ada.decide(&opened(&ada, &adas, &request).await, &approve()).await.unwrap();
+    });
+    assert!(matches!(answer, Ok(Answer::Approved(_))), "{answer:?}");
+    let unknown = robot.pick_up(&"unknown".parse().unwrap(), &robots).await;
+    assert!(matches!(unknown, Err(AskError::NotOpen)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_expired_ends_also_for_who_picks_it_up_later() {
+    let world = World::start().await;
+    let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
+    let (robots, _) = pair(&robot, &ada, Pins::default()).await;
+    let short = Draft { valid_for: Duration::from_secs(2), ..draft() };
+    let request_id = robot.ask_detached(&short, &robots).await.unwrap();
+    let answer = robot.pick_up(&request_id, &robots).await;
+    assert!(matches!(answer, Err(AskError::Expired)), "{answer:?}");
+    assert!(robot.open_requests().await.unwrap().is_empty());
+    assert!(matches!(robot.pick_up(&request_id, &robots).await, Err(AskError::NotOpen)));
 }
