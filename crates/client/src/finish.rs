@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use crate::{
     bundle::{Bundle, BundleError},
     enforcer::Enforcer,
-    http::Call,
+    http::{Call, CallError},
     journal::{Change, Journal, JournalError, Kind, Record, off_thread},
     profile::{Pin, Pins},
     receipt::{Outcome, Receipt, ReceiptError},
@@ -22,7 +22,7 @@ use crate::{
 const RECEIPT_TIME: Duration = Duration::from_hours(7 * 24);
 
 /// How long sending a receipt may take: at first, when somebody waits for the end, and later.
-const CALL_TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
+const CALL_TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
 
 /// Why there is no receipt.
 #[derive(Debug, thiserror::Error)]
@@ -105,11 +105,13 @@ impl Enforcer {
     /// Sends the receipts that could not be sent before. Returns how many still wait.
     pub async fn send_receipts(&self) -> Result<usize, FinishError> {
         let pending = off_thread(&self.journal, |journal| journal.list(Kind::Receipt)).await?;
-        let mut waiting = 0;
-        for record in pending {
-            waiting += usize::from(!self.send_receipt(&record.key, CALL_TIME.1).await?);
+        for (position, record) in pending.iter().enumerate() {
+            // What stops one stops the others too: the gateway can't be reached, or does not know this enforcer.
+            if !self.send_receipt(&record.key, CALL_TIME.1).await? {
+                return Ok(pending.len() - position);
+            }
         }
-        Ok(waiting)
+        Ok(0)
     }
 
     /// Sends one receipt; false if it must be tried again. Sending the same event twice is harmless.
@@ -119,11 +121,10 @@ impl Enforcer {
         let Some(record) = record else { return Ok(true) };
         let call = Call::post("/v1/session/event", (*record.value).clone());
         match self.http.send_until(&call, Instant::now() + time).await {
-            Err(error) if error.is_retryable() => {
+            Err(error) if !is_final(&error) => {
                 tracing::debug!(%error, "a receipt will be sent later");
                 return Ok(false);
             }
-            // The gateway will never take it, for example because it has another one.
             Err(error) => tracing::warn!(%error, "a receipt was not accepted"),
             Ok(_) => {}
         }
@@ -155,6 +156,11 @@ impl Enforcer {
         let text = off_thread(&self.journal, move |journal| journal.bundle(&name)).await?;
         Ok(text.map(|text| Bundle::read(&text)).transpose()?)
     }
+}
+
+/// Whether the gateway will never take this event, for example because it has another one.
+fn is_final(error: &CallError) -> bool {
+    matches!(error, CallError::Refused { status: 400 | 404 | 409 | 413 | 422, retryable: false, .. })
 }
 
 fn is_grant(taken: &Taken) -> bool {

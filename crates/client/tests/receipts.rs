@@ -161,6 +161,9 @@ async fn a_receipt_that_can_not_be_sent_is_sent_later_also_by_another_process() 
     let robot = Enforcer { http: nowhere, ..robot };
     let refused = Outcome::Refused { reason: "the disk is full".to_owned() };
     assert!(!robot.finish(taken, refused.clone(), &robots).await.unwrap().is_sent);
+    // A gateway that does not know this enforcer, for now.
+    let stranger = Http::new(http.gateway().clone(), None).unwrap();
+    let robot = Enforcer { http: stranger, ..robot };
     assert_eq!(robot.send_receipts().await.unwrap(), 1);
     let robot = Enforcer { http, journal: Arc::new(FileJournal::new(path)), ..robot };
     assert_eq!(robot.send_receipts().await.unwrap(), 0);

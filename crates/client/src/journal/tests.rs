@@ -221,3 +221,49 @@ fn bundles_are_kept_for_a_time_and_up_to_a_size() {
         }
     }
 }
+
+/// A small generator, so that a failure can be repeated.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, limit: u64) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit).unwrap()
+    }
+}
+
+#[test]
+fn a_file_that_three_use_is_what_memory_is() {
+    const KINDS: [Kind; 3] = [Kind::Nonce, Kind::Open, Kind::Use];
+    let folder = tempfile::tempdir().unwrap();
+    let (memory, mut rng) = (MemoryJournal::default(), Rng(0x5eed));
+    let mut files = [journal(&folder), journal(&folder), journal(&folder)];
+    let mut generations = std::collections::BTreeSet::new();
+    for step in 0..1_500 {
+        let mut changes = Vec::new();
+        for _ in 0..=rng.below(3) {
+            let (kind, key) = (KINDS[rng.below(3)], rng.below(12).to_string());
+            let new = record(kind, &key, &"x\n\u{e9}".repeat(rng.below(400)), at(3_600));
+            changes.push(match rng.below(8) {
+                0 | 1 => Change::Remove(kind, key),
+                2 => Change::Absent(kind, key),
+                3 => Change::Add(new),
+                _ => Change::Put(new),
+            });
+        }
+        let who = rng.below(3);
+        if rng.below(20) == 0 {
+            files[who] = journal(&folder);
+        }
+        let here = files[who].commit(&changes, at(0)).unwrap();
+        assert_eq!(here, memory.commit(&changes, at(0)).unwrap(), "step {step}");
+        let reader = &files[rng.below(3)];
+        for kind in KINDS {
+            assert_eq!(reader.list(kind).unwrap(), memory.list(kind).unwrap(), "step {step}");
+        }
+        generations.insert(text(&folder).lines().next().unwrap().to_owned());
+    }
+    assert!(generations.len() > 5, "it was rewritten: {}", generations.len());
+}
