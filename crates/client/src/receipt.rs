@@ -84,12 +84,9 @@ object::objects!(Outcome, Receipt);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiptError {
-    /// The gateway has none, or can't be reached.
+    /// The gateway refused, or can't be reached.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// There is a session and no receipt in it.
-    #[error("the gateway has no receipt of it")]
-    Missing,
     /// The snapshot that it is in does not open.
     #[error("the receipt does not open: {0}")]
     Snapshot(#[from] SnapshotError),
@@ -236,18 +233,21 @@ impl Receipt {
 }
 
 impl Approver {
-    /// The receipt of one use of a decision that this device has sent. [`CallError::Refused`] with 404: there is none yet.
+    /// The receipt of one use of a decision that this device has sent; `None` if the gateway has none yet.
     pub async fn receipt(
         &self,
         sent: &SentDecision,
         number: u64,
         pins: &Pins,
-    ) -> Result<Receipt, ReceiptError> {
-        let session = self.session(&receipt_session(&sent.request_id, number)).await?;
-        let event = session.snapshots.get(SnapshotType::Summary.as_str()).ok_or(ReceiptError::Missing)?;
+    ) -> Result<Option<Receipt>, ReceiptError> {
+        let session = match self.session(&receipt_session(&sent.request_id, number)).await {
+            Err(CallError::Refused { status: 404, .. }) => return Ok(None),
+            session => session?,
+        };
+        let Some(event) = session.snapshots.get(SnapshotType::Summary.as_str()) else { return Ok(None) };
         let now = self.clock.now();
         let snapshot = OpenedSnapshot::open(event, self.id.as_str(), &self.keys, pins, now)?;
-        Receipt::open(&snapshot, sent, number)
+        Receipt::open(&snapshot, sent, number).map(Some)
     }
 }
 

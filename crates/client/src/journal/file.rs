@@ -26,7 +26,7 @@ use super::{
 use crate::{
     profile::{
         ProfileError,
-        private_folder::{open_private, sync_folder},
+        private_folder::{check_own_folder, open_private, sync_folder},
     },
     random,
 };
@@ -84,7 +84,8 @@ enum Written<'a> {
 }
 
 impl FileJournal {
-    /// Uses the file at this path, which is made when it is first needed. Its folder must be private.
+    /// Uses the file at this path, which is made when it is first needed. Nobody else may write to its folder: whoever
+    /// can rename the file can make it forget.
     pub fn new(path: PathBuf) -> Self {
         Self::with_retention(path, Retention::default())
     }
@@ -92,6 +93,11 @@ impl FileJournal {
     /// As [`FileJournal::new`], with another time or size for finished exchanges.
     pub fn with_retention(path: PathBuf, retention: Retention) -> Self {
         Self { path, retention, state: Mutex::default() }
+    }
+
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
+        folder.unwrap_or(Path::new("."))
     }
 
     fn open(&self) -> Result<File, ProfileError> {
@@ -108,6 +114,7 @@ impl FileJournal {
     /// Waits until no other thread or process uses the file, and reads what is new in it.
     fn up_to_date(&self) -> Result<(MutexGuard<'_, State>, Locked), JournalError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        check_own_folder(self.folder())?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let lock = open_private(&self.beside(".lock"), &mut options)?;
@@ -186,8 +193,7 @@ impl FileJournal {
         state.lines += 1;
         state.offset += u64::try_from(line.len()).unwrap_or_default();
         if !state.is_name_durable {
-            let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
-            sync_folder(folder.unwrap_or(Path::new(".")))?;
+            sync_folder(self.folder())?;
             state.is_name_durable = true;
         }
         Ok(())

@@ -154,6 +154,27 @@ pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> Result<Fil
     Ok(file)
 }
 
+/// Refuses a folder in which somebody else could rename or remove files.
+#[cfg(unix)]
+pub(crate) fn check_own_folder(path: &Path) -> Result<(), ProfileError> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    const OTHERS_WRITE: u32 = 0o022;
+    let found = fs::metadata(path).map_err(ProfileError::io(path, "read"))?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(ProfileError::NotOwned { path: path.to_owned() });
+    }
+    if found.mode() & OTHERS_WRITE != 0 {
+        return Err(ProfileError::NotPrivate { path: path.to_owned(), mode: "go-w" });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn check_own_folder(_: &Path) -> Result<(), ProfileError> {
+    Ok(())
+}
+
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
