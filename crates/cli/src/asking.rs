@@ -3,10 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use countersign_client::{
+    authorize::Answer,
     enforcer::Enforcer,
     profile::{Pins, Role},
+    receipt::Outcome,
     reply::VerifiedDecision,
     request::{Draft, Request},
+    taken::Taken,
 };
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
@@ -26,6 +29,9 @@ use crate::{
 
 /// How long the gateway may take to accept a request.
 const SUBMIT_TIME: Duration = Duration::from_secs(10);
+
+/// How long a receipt may take.
+const RECEIPT_TIME: Duration = Duration::from_secs(5);
 
 /// What ends a wait from outside: Ctrl-C, a request to end, a closed terminal.
 pub struct Interruption {
@@ -54,7 +60,7 @@ impl Interruption {
     }
 }
 
-/// Builds a request and submits it.
+/// Records a request and submits it.
 pub async fn submit(
     enforcer: &Enforcer,
     pins: &Pins,
@@ -62,13 +68,11 @@ pub async fn submit(
     interruption: &mut Interruption,
 ) -> Result<Request, Failure> {
     let now = enforcer.clock.now();
-    let request = Request::build(draft, &enforcer.id, &enforcer.keys, pins, now)
-        .map_err(|error| describe_ask(&error.into()))?;
     let mut line = StatusLine::default();
     line.show("  asking …");
     let submitted = tokio::select! {
-        submitted = timeout(SUBMIT_TIME, enforcer.submit(&request)) => submitted,
-        () = interruption.happens() => return Err(take_back(enforcer, &request, line).await),
+        submitted = timeout(SUBMIT_TIME, enforcer.ask_detached(draft, pins)) => submitted,
+        () = interruption.happens() => return Err(Failure::new(Exit::TakenBack, "taken back; nothing was run")),
     };
     line.clear();
     let Ok(submitted) = submitted else {
@@ -79,7 +83,7 @@ pub async fn submit(
             failure.next("check `countersign status`, or start your own with `countersign up`"),
         ));
     };
-    submitted.map_err(|error| not_asked(describe_ask(&error)))?;
+    let request = submitted.map_err(|error| not_asked(describe_ask(&error)))?;
     say(&row("asked", &asked_people(pins, now), now));
     Ok(request)
 }
@@ -109,18 +113,18 @@ fn row(step: &str, who: &str, at: Timestamp) -> String {
     format!("  {step:<8}{who:<30}  {}", moment::clock(at))
 }
 
-/// Waits for the answer to a request. An interruption takes the request back.
+/// Waits for the answer to a request. It counts as used when this returns. An interruption takes the request back.
 pub async fn wait(
     enforcer: &Enforcer,
     pins: &Pins,
     request: &Request,
     interruption: &mut Interruption,
-) -> Result<VerifiedDecision, Failure> {
+) -> Result<Taken, Failure> {
     let mut line = StatusLine::default();
     let mut seconds = interval(Duration::from_secs(1));
-    let answer = enforcer.wait(request, pins);
+    let answer = enforcer.pick_up(&request.request_id, pins);
     tokio::pin!(answer);
-    let decision = loop {
+    let answer = loop {
         tokio::select! {
             answer = &mut answer => break answer.map_err(|error| nothing_ran(describe_ask(&error), request))?,
             _ = seconds.tick() => {
@@ -131,7 +135,9 @@ pub async fn wait(
         }
     };
     line.clear();
-    Ok(decision)
+    match answer {
+        Answer::Approved(taken) | Answer::Rejected(taken) => Ok(taken),
+    }
 }
 
 fn nothing_ran(failure: Failure, request: &Request) -> Failure {
@@ -172,6 +178,18 @@ pub fn announce(decision: &VerifiedDecision, now: Timestamp) -> Result<(), Failu
             let words = reason.map(|reason| format!(": “{reason}”")).unwrap_or_default();
             Err(Failure::new(Exit::Rejected, format!("rejected by {who}{words}")))
         }
+    }
+}
+
+/// Signs what became of a decision and sends it to whoever decided. If the gateway can't be reached, it is sent with a later
+/// command.
+pub async fn finish(enforcer: &Enforcer, pins: &Pins, taken: Taken, outcome: Outcome) {
+    let sent = timeout(RECEIPT_TIME, async {
+        enforcer.finish(taken, outcome, pins).await?;
+        enforcer.send_receipts().await
+    });
+    if let Ok(Err(error)) = sent.await {
+        say(&format!("  The receipt for the approver can't be made: {error}"));
     }
 }
 

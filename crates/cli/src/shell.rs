@@ -93,6 +93,17 @@ const SHELL_WORDS: &[&str] = &[
     "}",
 ];
 
+/// The words of a pattern, in which a star may stand for an argument; `None` if they are not plain words.
+pub fn words(text: &str) -> Option<Vec<String>> {
+    let quoted: Vec<String> = text
+        .split(' ')
+        .map(|word| if matches!(word, "*" | "**") { format!("'{word}'") } else { word.to_owned() })
+        .collect();
+    let mut found = commands(&quoted.join(" "))?;
+    let command = found.pop().filter(|_| found.is_empty())?;
+    (command.assignments.is_empty() && command.redirections.is_empty()).then_some(command.words)
+}
+
 /// Splits a text into its commands, in order; `None` if anything in it is not understood.
 pub fn commands(text: &str) -> Option<Vec<SimpleCommand>> {
     let tokens = tokens(text)?;

@@ -65,6 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         payload: payload.to_json()?,
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(5),
+        session: None,
     };
     let answer = async {
         loop {

@@ -20,7 +20,7 @@ use crate::{
     keys::DeviceKeys,
     pairing::{self, PairingError, Transcript, link::PairingLink},
     profile::{Party, Pin, PinSource, Pins},
-    reply::{Choice, ChoiceError, decide},
+    reply::{Choice, ChoiceError, SentDecision, decide},
     request::{OpenError, OpenedRequest},
 };
 
@@ -89,9 +89,15 @@ impl Approver {
     }
 
     /// Signs and sends a decision. Sending the same again is harmless; a second one is refused.
-    pub async fn decide(&self, request: &OpenedRequest, choice: &Choice) -> Result<(), DecideError> {
+    /// What is returned names the decision, so that its receipt can be recognised.
+    pub async fn decide(
+        &self,
+        request: &OpenedRequest,
+        choice: &Choice,
+    ) -> Result<SentDecision, DecideError> {
         let now = self.clock.now();
         let decision = decide(request, choice, &self.id, &self.keys, now)?;
+        let sent = SentDecision::of(&decision, request.enforcer.clone()).map_err(ChoiceError::from)?;
         let decision: serde_json::Value =
             serde_json::from_str(&decision).map_err(|_| CallError::NotUnderstood)?;
         let envelope = json!({
@@ -99,7 +105,7 @@ impl Approver {
             "sender": { "approverId": self.id }, "body": decision,
         });
         self.http.send_until(&Call::post("/v1/decisions", envelope.to_string()), soon()).await?;
-        Ok(())
+        Ok(sent)
     }
 
     /// Answers a link that was scanned or opened. The enforcer is pinned when this returns without digits.

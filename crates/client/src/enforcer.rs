@@ -16,11 +16,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::{
     clock::Clock,
     http::{Call, CallError, Http, segment},
-    journal::Journal,
+    journal::{Journal, JournalError},
     keys::DeviceKeys,
     pairing::{self, PairingError, Transcript, link::PairingLink},
     profile::{Party, Pin, PinSource, Pins},
-    reply::{Rejected, VerifiedDecision, Verifier},
+    reply::{Rejected, VerifiedDecision},
     request::{Draft, Request, RequestError},
 };
 
@@ -66,14 +66,19 @@ pub enum AskError {
     /// An answer came and failed a check.
     #[error("an answer came and is not accepted: {0}")]
     Rejected(#[from] Rejected),
+    /// It can't be recorded what is asked or done.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// No request of this id waits for an answer here.
+    #[error("no request of this id waits for an answer")]
+    NotOpen,
 }
 
 impl Enforcer {
-    /// Asks every paired approver and waits for the first answer. The request is the same across retries.
+    /// Asks every paired approver and waits for the first answer. The request is the same across retries. An approval is
+    /// recorded as used once.
     pub async fn ask(&self, draft: &Draft, pins: &Pins) -> Result<VerifiedDecision, AskError> {
-        let request = Request::build(draft, &self.id, &self.keys, pins, self.clock.now())?;
-        self.submit(&request).await?;
-        self.wait(&request, pins).await
+        Ok(self.ask_and_take(draft, pins).await?.decision)
     }
 
     /// Submits a request. Submitting it again is harmless.
@@ -83,8 +88,14 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Waits for the answer to a request that was submitted, also by an earlier process.
+    /// Waits for the answer to a request that was submitted, also by an earlier process. An approval is recorded as used
+    /// once.
     pub async fn wait(&self, request: &Request, pins: &Pins) -> Result<VerifiedDecision, AskError> {
+        Ok(self.wait_and_take(request, pins).await?.decision)
+    }
+
+    /// Waits for the text of a decision, which is not checked.
+    pub(crate) async fn wait_for_text(&self, request: &Request) -> Result<String, AskError> {
         let path =
             format!("/v1/exchanges/{}/wait?timeout={WAIT_SECONDS}", segment(request.request_id.as_str()));
         let call = Call::get(path).held_for(Duration::from_secs(WAIT_SECONDS));
@@ -94,13 +105,7 @@ impl Enforcer {
             let asked = Instant::now();
             let answer = self.http.send_until(&call, deadline).await?;
             if answer.status == 200 {
-                let envelope = answer.envelope()?;
-                let (text, now) = (envelope.body.as_str().as_bytes(), self.clock.now());
-                let verifier =
-                    Verifier { enforcer: self.id.as_str(), keys: &self.keys, pins, journal: &*self.journal };
-                let decision = verifier.verify(text, request, now)?;
-                self.acknowledge(request).await;
-                return Ok(decision);
+                return Ok(answer.envelope()?.body.as_str().to_owned());
             }
             let state = answer.exchange_state.as_deref();
             if state == Some(State::Expired.as_str()) {
@@ -113,16 +118,16 @@ impl Enforcer {
         }
     }
 
-    /// Takes a request back.
+    /// Takes a request back, or says that it was answered at the desk. If a decision was faster, this fails.
     pub async fn withdraw(&self, request: &Request) -> Result<(), AskError> {
         let envelope = self.envelope(&MsgType::ExchangeWithdrawn, request, &json!({}));
         let path = format!("/v1/exchanges/{}/withdraw", segment(request.request_id.as_str()));
         self.http.send_until(&Call::post(path, envelope), self.deadline(request.expires_at)).await?;
-        Ok(())
+        self.record_withdrawal(request).await
     }
 
     /// Tells the gateway that the decision has arrived. If that fails, the gateway sends it again; it is not used again.
-    async fn acknowledge(&self, request: &Request) {
+    pub(crate) async fn acknowledge(&self, request: &Request) {
         let envelope = self.envelope(&MsgType::AckSubmit, request, &json!({ "status": "processed" }));
         if let Err(error) = self.http.send(&Call::post("/v1/acks", envelope)).await {
             tracing::debug!(%error, "a decision was not acknowledged");
@@ -138,7 +143,7 @@ impl Enforcer {
     }
 
     /// When a time of the clock has passed.
-    fn deadline(&self, at: Timestamp) -> Instant {
+    pub(crate) fn deadline(&self, at: Timestamp) -> Instant {
         Instant::now() + at.since(self.clock.now())
     }
 

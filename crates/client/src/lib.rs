@@ -13,7 +13,12 @@
 //! | calls to a gateway | [`http`] |
 //! | trading an invitation for an API key | [`join`] |
 //! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
+//! | which commands an approval covers, and for how long | [`pattern`], [`grant`] |
+//! | a decision that was recorded as used, and for what | [`taken`], [`effect_hash`] |
 //! | the two ends | [`enforcer`], [`approver`] |
+//! | what a session is doing, what became of a decision | [`session`], [`receipt`] |
+//! | a finished exchange that others can verify | [`bundle`] |
+//! | acting: by a grant or by asking, at most once for each use, with a receipt | [`authorize`], [`finish`] |
 
 #![warn(missing_docs)]
 
@@ -33,10 +38,29 @@ pub mod seal;
 pub mod http;
 
 pub mod join;
+pub mod pattern;
 pub mod request;
 
 pub mod reply;
 
+pub mod effect_hash;
+pub mod taken;
+
+#[cfg(test)]
+mod fixture;
+
+pub mod grant;
+
 pub mod enforcer;
 
 pub mod approver;
+
+pub mod session;
+
+pub mod receipt;
+
+pub mod bundle;
+
+pub mod finish;
+
+pub mod authorize;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign_wire::{
     RawObject, Verbatim, base64url,
     decision::{Decision, DecisionOutcome, Scope, SigAlg},
-    hash::HashAlg,
-    id::ApproverId,
+    hash::{HashAlg, Sha256Hex},
+    id::{ApproverId, EnforcerId, RequestId},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::{
     journal::{Journal, JournalError},
     keys::{DeviceKeys, Fingerprint},
+    pattern::Pattern,
     profile::{Party, Pins},
     random::{self, NoRandomness},
     request::{OpenedRequest, Request},
@@ -41,6 +42,9 @@ pub struct Words {
     /// The requested action that was chosen, where the enforcer offered some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
+    /// Which other commands an approval for a time or a session covers; `None` for this effect only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
 }
 
 /// What an approver decides.
@@ -48,7 +52,7 @@ pub struct Words {
 pub struct Choice {
     /// Whether what was asked for may be done.
     pub outcome: DecisionOutcome,
-    /// What an approval covers.
+    /// What an approval covers (docs/grants.md). A session is that of the request; a pattern is in the words.
     pub scope: Scope,
     /// Until when the enforcer may act on it.
     pub valid_until: Timestamp,
@@ -63,6 +67,9 @@ pub enum ChoiceError {
     /// The request has expired.
     #[error("the request has expired")]
     Expired,
+    /// It is for a session, and the request belongs to none.
+    #[error("the request belongs to no session, so it can't be approved for one")]
+    NoSession,
     /// The words can't be sealed.
     #[error("the words can't be sealed: {0}")]
     Seal(#[from] SealError),
@@ -90,7 +97,11 @@ pub fn decide(
     let context =
         hints_context(request.request_id.as_str(), &request.artifact_hash.to_string(), approver, &nonce);
     let recipient = Recipient { id: request.enforcer.as_str(), bundle: request.asked_by.bundle() };
-    let hints = json!({ "sealed": seal(keys, &context, &words, &[recipient])? }).to_string();
+    let mut hints = json!({ "sealed": seal(keys, &context, &words, &[recipient])? });
+    if choice.scope == Scope::Session {
+        hints["sessionId"] = request.session.as_deref().ok_or(ChoiceError::NoSession)?.into();
+    }
+    let hints = hints.to_string();
     let decision = Decision {
         request_id: request.request_id.clone(),
         artifact_hash_alg: HashAlg::Sha256,
@@ -107,6 +118,28 @@ pub fn decide(
     };
     let signed = decision.sign(&keys.signing_key())?;
     serde_json::to_string(&signed).map_err(|_| ChoiceError::Seal(SealError::Malformed))
+}
+
+/// A decision that an approver has sent, by which a receipt is recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentDecision {
+    /// The request that was decided.
+    pub request_id: RequestId,
+    /// Who asked.
+    pub enforcer: EnforcerId,
+    /// The nonce of the decision.
+    pub nonce: String,
+    /// The hash of the canonical decision.
+    pub hash: Sha256Hex,
+}
+
+impl SentDecision {
+    /// Names a decision that [`decide`] has made for a request of this enforcer.
+    pub fn of(decision: &str, enforcer: EnforcerId) -> Result<Self, countersign_wire::Error> {
+        let read: Verbatim<'_, Decision<'_>> = countersign_wire::parse(decision.as_bytes())?;
+        let hash = decision_hash(read.raw())?;
+        Ok(Self { request_id: read.request_id.clone(), enforcer, nonce: read.nonce.clone(), hash })
+    }
 }
 
 fn hints_context(request_id: &str, hash: &str, approver: &ApproverId, nonce: &str) -> Context {
@@ -128,6 +161,12 @@ pub struct VerifiedDecision {
     pub device: Fingerprint,
     /// What else they said.
     pub words: Words,
+    /// The session that it covers, if its scope is one.
+    pub session: Option<String>,
+    /// The nonce of the decision, which is used once.
+    pub nonce: String,
+    /// The hash of the canonical decision with its signature, by which a receipt names it.
+    pub hash: Sha256Hex,
 }
 
 /// The check that a decision failed. Each means: do nothing, and say which.
@@ -155,8 +194,8 @@ pub enum Rejected {
     /// It must not be acted on any more.
     #[error("the decision came too late")]
     TooLate,
-    /// It covers a session, and does not say which.
-    #[error("the decision covers a session, and names none")]
+    /// It covers a session, and not that of the request.
+    #[error("the decision covers a session, and does not name that of the request")]
     NoSession,
     /// What it says beyond approve or reject does not open.
     #[error("what the decision says can't be read: {0}")]
@@ -164,6 +203,9 @@ pub enum Rejected {
     /// It was used before.
     #[error("the decision was used before")]
     Replayed,
+    /// The request was taken back, or answered by another decision.
+    #[error("the request was settled before")]
+    Settled,
     /// It can't be recorded that it is used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -207,7 +249,43 @@ impl Verifier<'_> {
         self.verify_except(text, request, now, None)
     }
 
+    /// Every check but the last: whether it was used before is for [`Journal::commit`], before anything is done.
+    pub(crate) fn check(
+        &self,
+        text: &[u8],
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<VerifiedDecision, Rejected> {
+        self.check_except(text, request, now, None)
+    }
+
+    /// The decision that came too late, if that is all that is wrong with it: whoever signed it is told.
+    pub(crate) fn too_late(
+        &self,
+        text: &[u8],
+        request: &Request,
+        now: Timestamp,
+    ) -> Option<VerifiedDecision> {
+        self.check_except(text, request, now, Some(Check::Time)).ok()
+    }
+
     fn verify_except(
+        &self,
+        text: &[u8],
+        request: &Request,
+        now: Timestamp,
+        except: Option<Check>,
+    ) -> Result<VerifiedDecision, Rejected> {
+        let decision = self.check_except(text, request, now, except)?;
+        let (request_id, keep_until) = (request.request_id.as_str(), decision.keep_until(now));
+        let is_new = self.journal.use_nonce(&decision.nonce, request_id, keep_until, now)?;
+        if !is_new && except != Some(Check::Replay) {
+            return Err(Rejected::Replayed);
+        }
+        Ok(decision)
+    }
+
+    fn check_except(
         &self,
         text: &[u8],
         request: &Request,
@@ -238,37 +316,40 @@ impl Verifier<'_> {
         if fails(Check::Time, now >= decision.expires_at.plus(SKEW)) {
             return Err(Rejected::TooLate);
         }
-        let names_no_session = decision.scope == Scope::Session && session_id(&decision).is_none();
-        if fails(Check::Session, names_no_session) {
+        let session = session_id(&decision);
+        let is_other_session =
+            decision.scope == Scope::Session && (session.is_none() || session != request.session);
+        if fails(Check::Session, is_other_session) {
             return Err(Rejected::NoSession);
         }
         let words = match words(&decision, approver, self.enforcer, self.keys, pin.bundle()) {
             Err(error) if fails(Check::Words, true) => return Err(error),
             words => words.unwrap_or_default(),
         };
-        let keep_until = decision.expires_at.plus(SKEW).max(now.plus(MIN_NONCE_MEMORY));
-        let is_new = self.journal.use_nonce(&decision.nonce, request.request_id.as_str(), keep_until)?;
-        if fails(Check::Replay, !is_new) {
-            return Err(Rejected::Replayed);
-        }
-        Ok(verified(&decision, approver, device, words))
+        Ok(VerifiedDecision {
+            outcome: decision.decision,
+            scope: decision.scope,
+            valid_until: decision.expires_at,
+            approver: approver.clone(),
+            device,
+            words,
+            session: session.filter(|_| decision.scope == Scope::Session),
+            nonce: decision.nonce.clone(),
+            hash: decision_hash(decision.raw()).map_err(|_| Rejected::Malformed)?,
+        })
     }
 }
 
-fn verified(
-    decision: &Decision<'_>,
-    approver: &ApproverId,
-    device: Fingerprint,
-    words: Words,
-) -> VerifiedDecision {
-    VerifiedDecision {
-        outcome: decision.decision,
-        scope: decision.scope,
-        valid_until: decision.expires_at,
-        approver: approver.clone(),
-        device,
-        words,
+impl VerifiedDecision {
+    /// For how long it is remembered that it was used.
+    pub(crate) fn keep_until(&self, now: Timestamp) -> Timestamp {
+        self.valid_until.plus(SKEW).max(now.plus(MIN_NONCE_MEMORY))
     }
+}
+
+/// The hash by which a receipt names a decision: of all of it, in canonical form.
+pub(crate) fn decision_hash(decision: RawObject<'_>) -> Result<Sha256Hex, countersign_wire::Error> {
+    Ok(Sha256Hex::digest(&countersign_wire::canonical::form(decision.as_str().as_bytes())?))
 }
 
 fn session_id(decision: &Decision<'_>) -> Option<String> {

@@ -29,6 +29,9 @@ const SALT: &str = "org.proto.salt";
 /// The extension with the name behind `repoRef`, which the gateway must not learn.
 const REPO_NAME: &str = "org.proto.repoName";
 
+/// The extension with the session that the request belongs to.
+const SESSION_ID: &str = "org.proto.sessionId";
+
 /// What an enforcer asks for.
 #[derive(Debug, Clone)]
 pub struct Draft {
@@ -40,10 +43,12 @@ pub struct Draft {
     pub repo_name: String,
     /// How long it can be decided.
     pub valid_for: Duration,
+    /// The session of the agent that it belongs to, so that an approval can be for the session.
+    pub session: Option<String>,
 }
 
 /// A request with everything that its answer is checked against.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// The id of the exchange.
     pub request_id: RequestId,
@@ -53,8 +58,18 @@ pub struct Request {
     pub repo_ref: String,
     /// The time from which it can't be decided.
     pub expires_at: Timestamp,
+    /// The session that it belongs to.
+    pub session: Option<String>,
     /// The `artifact.submit` envelope, as JSON.
     pub envelope: String,
+    /// The artifact in the clear, which the journal and bundles keep. It is wiped from memory when dropped.
+    pub artifact: Zeroizing<String>,
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Request({} {})", self.request_id, self.artifact_hash)
+    }
 }
 
 /// Why a request can't be made.
@@ -108,6 +123,9 @@ impl Request {
                 REPO_NAME: draft.repo_name,
             },
         });
+        if let Some(session) = &draft.session {
+            artifact["extensions"][SESSION_ID] = session.as_str().into();
+        }
         let unhashed = Zeroizing::new(artifact.to_string());
         let artifact_hash =
             Sha256Hex::of_object_without(RawObject::parse(unhashed.as_bytes())?, "artifactHash")?;
@@ -129,7 +147,21 @@ impl Request {
         if pinned.iter().all(|pin| pin.party() == pinned[0].party()) {
             envelope["recipient"] = json!({ "approverId": pinned[0].party().id() });
         }
-        Ok(Self { request_id, artifact_hash, repo_ref, expires_at, envelope: envelope.to_string() })
+        let (session, envelope) = (draft.session.clone(), envelope.to_string());
+        Ok(Self { request_id, artifact_hash, repo_ref, expires_at, session, envelope, artifact: text })
+    }
+
+    /// The request that an artifact of one's own belongs to, with the envelope that submits it. The hash is checked.
+    pub fn of_artifact(
+        artifact: Zeroizing<String>,
+        envelope: String,
+    ) -> Result<Self, countersign_wire::Error> {
+        let read: Verbatim<'_, Artifact<'_>> = parse(artifact.as_bytes())?;
+        read.check_hash()?;
+        let (request_id, artifact_hash) = (read.request_id.clone(), read.artifact_hash);
+        let (repo_ref, expires_at, session) =
+            (read.repo_ref.clone(), read.expires_at, extension(&read, SESSION_ID));
+        Ok(Self { request_id, artifact_hash, repo_ref, expires_at, session, envelope, artifact })
     }
 }
 
@@ -152,6 +184,8 @@ pub struct OpenedRequest {
     pub repo_ref: String,
     /// The name behind the reference; `None` if the enforcer gave none.
     pub repo_name: Option<String>,
+    /// The session that it belongs to; only then an approval can be for a session.
+    pub session: Option<String>,
     /// When the enforcer made it, by its clock.
     pub created_at: Timestamp,
     /// The time from which it can't be decided.
@@ -250,7 +284,8 @@ impl OpenedRequest {
             artifact_type: artifact.artifact_type,
             artifact_hash: hash,
             repo_ref: artifact.repo_ref.clone(),
-            repo_name: repo_name(&artifact),
+            repo_name: extension(&artifact, REPO_NAME),
+            session: extension(&artifact, SESSION_ID),
             created_at: artifact.created_at,
             expires_at,
             payload: artifact.payload.as_str().to_owned(),
@@ -264,105 +299,14 @@ fn member<T: std::str::FromStr>(body: &Value, name: &str) -> Result<T, OpenError
     text.parse().map_err(|_| OpenError::Malformed)
 }
 
-fn repo_name(artifact: &Artifact<'_>) -> Option<String> {
-    artifact.extensions?.members().ok()?.optional(REPO_NAME).ok()?
+fn extension(artifact: &Artifact<'_>, name: &'static str) -> Option<String> {
+    artifact.extensions?.members().ok()?.optional(name).ok()?
+}
+
+/// The name of the repository that an artifact is about.
+pub(crate) fn repo_name(artifact: &Artifact<'_>) -> Option<String> {
+    extension(artifact, REPO_NAME)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::profile::PinSource;
-
-    fn now() -> Timestamp {
-        "2026-11-15T12:00:00Z".parse().unwrap()
-    }
-
-    struct World {
-        robot: DeviceKeys,
-        ada: DeviceKeys,
-        adas: Pins,
-    }
-
-    impl World {
-        fn new() -> Self {
-            let (robot, ada) = (DeviceKeys::generate().unwrap(), DeviceKeys::generate().unwrap());
-            let mut adas = Pins::default();
-            let party = Party::Enforcer("robot".parse().unwrap());
-            adas.insert(Pin::new(party, robot.bundle(), PinSource::Paired, now())).unwrap();
-            Self { robot, ada, adas }
-        }
-
-        /// A pushed request whose content is `artifact`, sealed for what the envelope says; `body` changes the body.
-        fn pushed(&self, artifact: &Value, hash: Option<Sha256Hex>, body: impl FnOnce(&mut Value)) -> String {
-            let (id, expires_at): (RequestId, Timestamp) =
-                ("r".parse().unwrap(), "2026-11-15T13:00:00Z".parse().unwrap());
-            let own = artifact["artifactHash"].as_str().unwrap().parse().unwrap();
-            let hash = hash.unwrap_or(own);
-            let context = context(&id, hash, &"robot".parse().unwrap(), expires_at);
-            let recipient = Recipient { id: "ada", bundle: self.ada.bundle() };
-            let sealed = seal(&self.robot, &context, artifact.to_string().as_bytes(), &[recipient]).unwrap();
-            let mut sent = json!({
-                "artifactType": "command.review", "artifactHash": hash, "expiresAt": expires_at, "ciphertext": sealed,
-            });
-            body(&mut sent);
-            json!({
-                "msgType": "approval.request", "requestId": id, "createdAt": now(),
-                "sender": { "enforcerId": "robot" }, "body": sent,
-            })
-            .to_string()
-        }
-
-        fn open(&self, text: &str, pins: &Pins, except: Option<Check>) -> Result<OpenedRequest, OpenError> {
-            let envelope = parse(text.as_bytes()).unwrap();
-            OpenedRequest::open_except(&envelope, "ada", &self.ada, pins, now(), except)
-        }
-    }
-
-    fn artifact(change: impl FnOnce(&mut Value)) -> Value {
-        let mut artifact = json!({
-            "requestId": "r", "artifactType": "command.review", "repoRef": "repo:x", "createdAt": now(),
-            "expiresAt": "2026-11-15T13:00:00Z", "payload": { "argv": ["ls"] }, "artifactHashAlg": "SHA-256",
-        });
-        change(&mut artifact);
-        let text = artifact.to_string();
-        let object = RawObject::parse(text.as_bytes()).unwrap();
-        artifact["artifactHash"] = json!(Sha256Hex::of_object_without(object, "artifactHash").unwrap());
-        artifact
-    }
-
-    /// For each check an attack that is refused because of it, and succeeds without it.
-    #[test]
-    fn every_check_catches_what_no_other_catches() {
-        let world = World::new();
-        let honest = world.pushed(&artifact(|_| ()), None, |_| ());
-        assert_eq!(world.open(&honest, &world.adas, None).unwrap().payload, r#"{"argv":["ls"]}"#);
-        let mut revoked = world.adas.clone();
-        revoked.revoke(world.robot.fingerprint(), now()).unwrap();
-        let other_content =
-            world.pushed(&artifact(|_| ()), Some(Sha256Hex::digest(b"shown elsewhere")), |_| ());
-        let other_request = world.pushed(&artifact(|it| it["requestId"] = "r2".into()), None, |_| ());
-        let longer =
-            world.pushed(&artifact(|it| it["expiresAt"] = "2026-11-16T13:00:00Z".into()), None, |_| ());
-        let other_type =
-            world.pushed(&artifact(|_| ()), None, |body| body["artifactType"] = "plan.review".into());
-        for (check, text, pins, differs) in [
-            (Check::Sender, &honest, &revoked, None),
-            (Check::Hash, &other_content, &world.adas, Some("artifactHash")),
-            (Check::RequestId, &other_request, &world.adas, Some("requestId")),
-            (Check::ExpiresAt, &longer, &world.adas, Some("expiresAt")),
-            (Check::ArtifactType, &other_type, &world.adas, Some("artifactType")),
-        ] {
-            let expected = differs.map_or(OpenError::UnknownSender("robot".to_owned()), OpenError::Differs);
-            assert_eq!(world.open(text, pins, None).err(), Some(expected), "{check:?}");
-            assert!(world.open(text, pins, Some(check)).is_ok(), "without {check:?} the attack succeeds");
-        }
-    }
-
-    #[test]
-    fn what_is_not_sealed_is_not_opened() {
-        let world = World::new();
-        let open = world
-            .pushed(&artifact(|_| ()), None, |body| drop(body.as_object_mut().unwrap().remove("ciphertext")));
-        assert_eq!(world.open(&open, &world.adas, None).err(), Some(OpenError::NotSealed));
-    }
-}
+mod tests;

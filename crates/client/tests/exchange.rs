@@ -34,6 +34,7 @@ fn draft() -> Draft {
         payload: format!(r#"{{"argv":["git","push","{CANARY}-payload"]}}"#),
         repo_name: format!("{CANARY}-repository"),
         valid_for: Duration::from_mins(1),
+        session: None,
     }
 }
 

@@ -4,12 +4,14 @@ use std::{io::Read as _, path::PathBuf, time::Duration};
 
 use clap::Args;
 use countersign_client::{
+    enforcer::Enforcer,
     payload::{Checkpoint, Payload, Plan as PlanPayload},
-    profile::Role,
-    reply::VerifiedDecision,
-    request::{Draft, Request},
+    profile::{Pins, Role},
+    receipt::Outcome,
+    request::Draft,
+    taken::Taken,
 };
-use countersign_wire::{decision::DecisionOutcome, timestamp::Timestamp};
+use countersign_wire::decision::DecisionOutcome;
 use serde_json::{Value, json};
 
 use super::Options;
@@ -19,7 +21,7 @@ use crate::{
     exit::{Exit, Failure},
     home::{Home, failed},
     moment,
-    output::object,
+    output::{object, out},
     repository,
 };
 
@@ -41,6 +43,12 @@ pub(super) struct Ask {
     /// How long people have for an answer.
     #[arg(long, value_name = "TIME", default_value = DEFAULT_VALID_FOR, value_parser = moment::duration)]
     valid_for: Duration,
+    /// Print the id of the request and don't wait; `countersign wait ID` gets the answer.
+    #[arg(long)]
+    detach: bool,
+    /// The session that this belongs to, so that people can approve for all of it.
+    #[arg(long, value_name = "ID", env = "COUNTERSIGN_SESSION", hide_env_values = true)]
+    session: Option<String>,
     /// A command, after `--`.
     #[arg(last = true, value_name = "CMD", group = "what")]
     command: Vec<String>,
@@ -52,10 +60,16 @@ impl Ask {
         let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let mut interruption = asking::Interruption::watch()?;
-        let draft = draft(&payload, self.valid_for)?;
+        let draft = draft(&payload, self.valid_for, self.session.clone())?;
         let request = asking::submit(&enforcer, &pins, &draft, &mut interruption).await?;
-        let decision = asking::wait(&enforcer, &pins, &request, &mut interruption).await?;
-        report(&decision, &request, enforcer.clock.now(), options)
+        if self.detach {
+            return match options.json {
+                true => object(&json!({ "requestId": request.request_id, "expiresAt": request.expires_at })),
+                false => out(request.request_id.as_str()),
+            };
+        }
+        let taken = asking::wait(&enforcer, &pins, &request, &mut interruption).await?;
+        report(&enforcer, &pins, taken, options).await
     }
 
     fn payload(&self) -> Result<Payload, Failure> {
@@ -88,39 +102,41 @@ fn text_of(path: &PathBuf) -> Result<String, Failure> {
 }
 
 /// A payload, ready to be asked about from here.
-pub(super) fn draft(payload: &Payload, valid_for: Duration) -> Result<Draft, Failure> {
+pub(super) fn draft(
+    payload: &Payload,
+    valid_for: Duration,
+    session: Option<String>,
+) -> Result<Draft, Failure> {
     let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
     let text = payload
         .to_json()
         .map_err(|error| Failure::new(Exit::Failed, error).next("show people less of it, or ask in parts"))?;
-    Ok(Draft {
-        artifact_type: payload.artifact_type(),
-        payload: text,
-        repo_name: repository::name_of(&cwd),
-        valid_for,
-    })
+    let repo_name = repository::name_of(&cwd);
+    Ok(Draft { artifact_type: payload.artifact_type(), payload: text, repo_name, valid_for, session })
 }
 
-/// Says what was decided, to people and to programs.
-pub(super) fn report(
-    decision: &VerifiedDecision,
-    request: &Request,
-    now: Timestamp,
+/// Says what was decided, to people and to programs, and to whoever decided that it has arrived.
+pub(super) async fn report(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    taken: Taken,
     options: &Options,
 ) -> Result<(), Failure> {
-    let announced = asking::announce(decision, now);
-    if options.json && decision.outcome == DecisionOutcome::Approve {
-        object(&json_of(decision, request))?;
+    let announced = asking::announce(&taken.decision, enforcer.clock.now());
+    if options.json && announced.is_ok() {
+        object(&json_of(&taken))?;
     }
+    asking::finish(enforcer, pins, taken, Outcome::Applied { exit_status: None }).await;
     announced
 }
 
 /// A decision for programs.
-pub(super) fn json_of(decision: &VerifiedDecision, request: &Request) -> Value {
+pub(super) fn json_of(taken: &Taken) -> Value {
+    let decision = &taken.decision;
     json!({
         "outcome": match decision.outcome { DecisionOutcome::Approve => "approved", DecisionOutcome::Reject => "rejected" },
-        "requestId": request.request_id, "approver": decision.approver, "device": decision.device.to_string(),
-        "scope": decision.scope, "validUntil": decision.valid_until, "reason": decision.words.reason,
-        "action": decision.words.action,
+        "requestId": taken.request_id, "use": taken.number, "approver": decision.approver,
+        "device": decision.device.to_string(), "scope": decision.scope, "validUntil": decision.valid_until,
+        "reason": decision.words.reason, "action": decision.words.action,
     })
 }

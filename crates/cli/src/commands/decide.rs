@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use countersign_client::{
     approver::DecideError,
+    pattern::Pattern,
     reply::{Choice, Words},
     request::OpenedRequest,
 };
@@ -18,6 +19,7 @@ use super::{Options, inbox::Desk};
 use crate::{
     exit::{Exit, Failure},
     gateway_error::describe,
+    moment,
     output::{object, say},
     review,
     terminal::Terminal,
@@ -38,6 +40,56 @@ pub(super) struct Approve {
     /// Words for the agent, such as what to mind.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Approve for a time: the same, or what the pattern covers, runs without asking until then. At most 8h.
+    #[arg(long = "for", value_name = "TIME", value_parser = moment::duration)]
+    time: Option<Duration>,
+    /// Approve for the rest of the agent's session, at most 8h or as long as --for says.
+    #[arg(long)]
+    session: bool,
+    /// What a longer approval covers besides exactly this: words, `*` for one argument, `**` at the end for any number.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pattern: Option<Pattern>,
+}
+
+/// The longest approval that a machine honours.
+const LONGEST: Duration = Duration::from_hours(8);
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    let words =
+        crate::shell::words(text).ok_or("must be words as a shell reads them, with quotes around spaces")?;
+    Pattern::new(words).map_err(|error| error.to_string())
+}
+
+impl Approve {
+    /// What the approval covers, and until when it counts.
+    fn scope(&self) -> Result<(Scope, Duration), Failure> {
+        match (self.session, self.time) {
+            (false, None) if self.pattern.is_some() => {
+                Err(Failure::new(Exit::Usage, "--pattern needs a time").next("add --for 1h, or --session"))
+            }
+            (false, None) => Ok((Scope::Once, VALID)),
+            (false, Some(time)) => Ok((Scope::Timebox, time.min(LONGEST))),
+            (true, time) => Ok((Scope::Session, time.unwrap_or(LONGEST).min(LONGEST))),
+        }
+    }
+
+    /// The scope in one sentence: what will run without asking.
+    fn sentence(&self, scope: Scope, time: Duration, headline: &str) -> String {
+        let what = match &self.pattern {
+            Some(pattern) => format!("commands like `{}`", pattern.words().join(" ")),
+            None => "exactly this".to_owned(),
+        };
+        let time = moment::left(time);
+        match scope {
+            Scope::Once => format!("Approve once: {headline}"),
+            Scope::Timebox => format!(
+                "Approve: {headline}\nFor {time}, {what} runs without asking you; dangerous effects always ask."
+            ),
+            Scope::Session => format!(
+                "Approve: {headline}\nFor the rest of this session, at most {time}, {what} runs without asking you; dangerous effects always ask."
+            ),
+        }
+    }
 }
 
 /// Reject a request.
@@ -53,20 +105,28 @@ pub(super) struct Reject {
 
 impl Approve {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let (scope, time) = self.scope()?;
         let desk = Desk::open(options)?;
         let request = desk.request(self.request.as_deref()).await?;
+        if scope == Scope::Session && request.session.is_none() {
+            return Err(Failure::new(Exit::Usage, "this request belongs to no session")
+                .next("approve it once, or with --for 1h"));
+        }
         let lines = review::lines(&request, desk.approver.clock.now());
         let headline = lines[0].clone();
         say(&lines.join("\n"));
         let mut terminal = Terminal::open("an approval is confirmed in a terminal")?;
-        let answer = terminal.ask(&format!("\nApprove once: {headline}\nType yes: "))?;
+        let answer = terminal.ask(&format!("\n{}\nType yes: ", self.sentence(scope, time, &headline)))?;
         if answer != "yes" {
             return Err(Failure::new(Exit::TakenBack, "nothing was decided")
                 .next("reject it with `countersign reject`"));
         }
         let shown = format!("the whole request, {} lines", lines.len());
-        let words = Words { reason: self.reason, shown: Some(shown), ..Words::default() };
-        decide(&desk, &request, DecisionOutcome::Approve, words, options).await
+        let words =
+            Words { reason: self.reason, shown: Some(shown), pattern: self.pattern, ..Words::default() };
+        let valid_until = desk.approver.clock.now().plus(time);
+        let choice = Choice { outcome: DecisionOutcome::Approve, scope, valid_until, words };
+        decide(&desk, &request, &choice, options).await
     }
 }
 
@@ -75,21 +135,20 @@ impl Reject {
         let desk = Desk::open(options)?;
         let request = desk.request(self.request.as_deref()).await?;
         let words = Words { reason: self.reason, ..Words::default() };
-        decide(&desk, &request, DecisionOutcome::Reject, words, options).await
+        let valid_until = desk.approver.clock.now().plus(VALID);
+        let choice = Choice { outcome: DecisionOutcome::Reject, scope: Scope::Once, valid_until, words };
+        decide(&desk, &request, &choice, options).await
     }
 }
 
 async fn decide(
     desk: &Desk,
     request: &OpenedRequest,
-    outcome: DecisionOutcome,
-    words: Words,
+    choice: &Choice,
     options: &Options,
 ) -> Result<(), Failure> {
-    let valid_until = desk.approver.clock.now().plus(VALID);
-    let choice = Choice { outcome, scope: Scope::Once, valid_until, words };
-    desk.approver.decide(request, &choice).await.map_err(|error| describe_decide(&error, request))?;
-    let word = match outcome {
+    desk.approver.decide(request, choice).await.map_err(|error| describe_decide(&error, request))?;
+    let word = match choice.outcome {
         DecisionOutcome::Approve => "approved",
         DecisionOutcome::Reject => "rejected",
     };

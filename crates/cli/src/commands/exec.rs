@@ -3,7 +3,15 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use countersign_client::{payload::Payload, profile::Role, reply::VerifiedDecision, request::Request};
+use countersign_client::{
+    enforcer::Enforcer,
+    grant::GrantRules,
+    payload::Payload,
+    profile::{Pins, Role},
+    receipt::Outcome,
+    request::Draft,
+    taken::Taken,
+};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -12,6 +20,7 @@ use crate::{
     asking,
     execution::{Difference, Plan, Prepared, Stdin, read_stdin},
     exit::{Exit, Failure},
+    gateway_error::describe_ask,
     home::{Home, failed},
     moment,
     output::{object, say},
@@ -37,6 +46,9 @@ pub(super) struct Exec {
     /// Show this variable too. Values of those that look like secrets are never shown.
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
+    /// The session that this belongs to, so that people can approve for all of it.
+    #[arg(long, value_name = "ID", env = "COUNTERSIGN_SESSION", hide_env_values = true)]
+    session: Option<String>,
     /// The command and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -51,17 +63,40 @@ impl Exec {
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
         loop {
             let plan = Plan::examine(&self.command, &cwd, &self.env).map_err(|error| error.failure())?;
-            let draft = ask::draft(&Payload::Command(plan.payload(&stdin)), self.valid_for)?;
-            let request = asking::submit(&enforcer, &pins, &draft, &mut interruption).await?;
-            let decision = asking::wait(&enforcer, &pins, &request, &mut interruption).await?;
-            asking::announce(&decision, enforcer.clock.now())?;
+            let payload = Payload::Command(plan.payload(&stdin));
+            let draft = ask::draft(&payload, self.valid_for, self.session.clone())?;
+            let taken = permission(&enforcer, &pins, &draft, &mut interruption).await?;
+            if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
+                asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
+                return Err(rejected);
+            }
             match plan.prepare() {
-                Ok(prepared) => return execute(prepared, stdin, &decision, &request, options).await,
-                Err(differences) if ask_again(&differences) => {}
-                Err(differences) => return Err(drifted(&differences)),
+                Ok(prepared) => return execute(&enforcer, &pins, prepared, stdin, taken, options).await,
+                Err(differences) => {
+                    asking::finish(&enforcer, &pins, taken, Outcome::Drifted).await;
+                    if !ask_again(&differences) {
+                        return Err(drifted(&differences));
+                    }
+                }
             }
         }
     }
+}
+
+/// By a grant that covers it, without asking anybody; else by asking.
+async fn permission(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    draft: &Draft,
+    interruption: &mut asking::Interruption,
+) -> Result<Taken, Failure> {
+    let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
+    if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
+        say(&format!("  covered by the approval of request {}, use {}", taken.request_id, taken.number));
+        return Ok(taken);
+    }
+    let request = asking::submit(enforcer, pins, draft, interruption).await?;
+    asking::wait(enforcer, pins, &request, interruption).await
 }
 
 /// A person at the terminal may want to ask about what it is now.
@@ -81,35 +116,45 @@ fn drifted(differences: &[Difference]) -> Failure {
 }
 
 async fn execute(
+    enforcer: &Enforcer,
+    pins: &Pins,
     prepared: Prepared,
     stdin: Stdin,
-    decision: &VerifiedDecision,
-    request: &Request,
+    taken: Taken,
     options: &Options,
 ) -> Result<ExitCode, Failure> {
-    let unusable = |error: std::io::Error| {
-        Failure::new(Exit::NotExecutable, format!("it was approved and can't be started: {error}"))
+    let status = match run(prepared, stdin).await {
+        Ok(status) => status,
+        Err(error) => {
+            let reason = format!("it can't be started: {error}");
+            asking::finish(enforcer, pins, taken, Outcome::Refused { reason: reason.clone() }).await;
+            return Err(Failure::new(Exit::NotExecutable, format!("it was approved, and {reason}")));
+        }
     };
-    let (mut command, held) = prepared.into_command(stdin).map_err(unusable)?;
-    // The child is in the same group and gets the terminal's signals itself; this process must live to see its end.
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(unusable)?;
-    let mut quit = signal(SignalKind::quit()).map_err(unusable)?;
-    let mut child = command.spawn().map_err(unusable)?;
+    let code = exit_code(status);
+    if options.json {
+        let mut result = ask::json_of(&taken);
+        result["exitCode"] = json!(code);
+        object(&result)?;
+    }
+    asking::finish(enforcer, pins, taken, Outcome::Applied { exit_status: status.code() }).await;
+    Ok(ExitCode::from(code))
+}
+
+/// Runs the command to its end. It is in the same group and gets the terminal's signals itself; this process must live to
+/// see its end.
+async fn run(prepared: Prepared, stdin: Stdin) -> std::io::Result<std::process::ExitStatus> {
+    let (mut command, held) = prepared.into_command(stdin)?;
+    let mut quit = signal(SignalKind::quit())?;
+    let mut child = command.spawn()?;
     let status = loop {
         tokio::select! {
-            status = child.wait() => break status.map_err(unusable)?,
-            _ = interrupt.recv() => {}
+            status = child.wait() => break status?,
             _ = quit.recv() => {}
         }
     };
     drop(held);
-    let code = exit_code(status);
-    if options.json {
-        let mut result = ask::json_of(decision, request);
-        result["exitCode"] = json!(code);
-        object(&result)?;
-    }
-    Ok(ExitCode::from(code))
+    Ok(status)
 }
 
 /// The code as a shell has it: its own, or 128 and the number of the signal.

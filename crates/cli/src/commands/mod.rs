@@ -4,6 +4,8 @@ mod ask;
 mod decide;
 mod devices;
 mod exec;
+mod export;
+mod grants;
 mod inbox;
 mod join;
 mod keys;
@@ -11,6 +13,8 @@ mod manual;
 mod pair;
 mod status;
 mod up;
+mod verify;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -65,6 +69,8 @@ enum Command {
     Exec(exec::Exec),
     /// Ask about a command, plan, patch or checkpoint, and print the answer.
     Ask(ask::Ask),
+    /// Wait for the answer to a request that was asked with --detach.
+    Wait(wait::Wait),
     /// List what waits for your answer.
     Inbox(inbox::Inbox),
     /// Show everything about a request that waits for you.
@@ -73,6 +79,12 @@ enum Command {
     Approve(decide::Approve),
     /// Reject a request.
     Reject(decide::Reject),
+    /// List what may run without asking again, or take it back.
+    Grants(grants::Grants),
+    /// Write finished exchanges of this machine into a folder, for `verify`.
+    Export(export::Export),
+    /// Check a saved exchange offline: what was asked, decided and done.
+    Verify(verify::Verify),
     /// Show, export or lock the keys of a profile.
     #[command(subcommand)]
     Keys(keys::Keys),
@@ -95,6 +107,10 @@ impl Cli {
             Command::Pair(pair) => pair.run(options).await,
             Command::Devices(devices) => devices.run(options),
             Command::Ask(ask) => ask.run(options).await,
+            Command::Wait(wait) => wait.run(options).await,
+            Command::Grants(grants) => grants.run(options).await,
+            Command::Export(export) => export.run(options).await,
+            Command::Verify(verify) => verify.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,
             Command::Show(show) => show.run(options).await,
             Command::Approve(approve) => approve.run(options).await,

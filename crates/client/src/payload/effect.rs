@@ -29,6 +29,21 @@ vocabulary! {
 }
 
 impl EffectKind {
+    /// Whether a person is asked each time: it can't be undone, or reaches what the agent should not. A connection to
+    /// another machine alone is not dangerous; what is sent over it may be, and has an effect of its own.
+    pub fn is_dangerous(self) -> bool {
+        match self {
+            Self::Network => false,
+            Self::Deletes
+            | Self::Overwrites
+            | Self::LeavesRepository
+            | Self::Publishes
+            | Self::RewritesHistory
+            | Self::TouchesSecrets
+            | Self::EscalatesPrivileges => true,
+        }
+    }
+
     /// The effect as the words of a chip beside the first line.
     pub fn phrase(self) -> &'static str {
         match self {

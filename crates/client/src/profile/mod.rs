@@ -22,7 +22,7 @@ mod key_store;
 mod party;
 mod passphrase;
 mod pins;
-mod private_folder;
+pub(crate) mod private_folder;
 mod profiles;
 mod secret_text;
 #[cfg(feature = "system-key-store")]

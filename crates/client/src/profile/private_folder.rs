@@ -24,13 +24,13 @@ const MAX_FILE: u64 = 16 << 20;
 
 /// A private folder. Files are read at any time, and written by whoever holds its lock.
 #[derive(Debug, Clone)]
-pub(super) struct PrivateFolder {
+pub(crate) struct PrivateFolder {
     path: PathBuf,
 }
 
 impl PrivateFolder {
     /// Opens a folder that exists, if nobody else has access to it.
-    pub(super) fn open(path: &Path) -> Result<Self, ProfileError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, ProfileError> {
         let found = fs::symlink_metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ProfileError::Missing { path: path.to_owned() },
             _ => ProfileError::io(path, "read")(error),
@@ -40,7 +40,7 @@ impl PrivateFolder {
     }
 
     /// Makes a new folder and the missing ones above it, none of which others have access to.
-    pub(super) fn create(path: &Path) -> Result<Self, ProfileError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, ProfileError> {
         let parent = path.parent().unwrap_or(path);
         private_builder(true).create(parent).map_err(ProfileError::io(parent, "created"))?;
         private_builder(false).create(path).map_err(|error| match error.kind() {
@@ -51,12 +51,12 @@ impl PrivateFolder {
     }
 
     /// The folder itself, for messages and other names.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The whole content of a file; `None` if there is no such file.
-    pub(super) fn read(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, ProfileError> {
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Zeroizing<Vec<u8>>>, ProfileError> {
         let path = self.path.join(name);
         let file = match no_follow(OpenOptions::new().read(true)).open(&path) {
             Ok(file) => file,
@@ -78,14 +78,11 @@ impl PrivateFolder {
     }
 
     /// Waits until no other thread or process changes the folder, and removes what one that crashed has left.
-    pub(super) fn lock(&self) -> Result<Locked<'_>, ProfileError> {
+    pub(crate) fn lock(&self) -> Result<Locked<'_>, ProfileError> {
         let path = self.path.join(LOCK_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file =
-            private_mode(no_follow(&mut options)).open(&path).map_err(|error| open_error(&path, error))?;
-        let found = file.metadata().map_err(ProfileError::io(&path, "read"))?;
-        check(&path, &found, Kind::File)?;
+        let file = open_private(&path, &mut options)?;
         file.lock().map_err(ProfileError::io(&path, "locked"))?;
         let locked = Locked { folder: self, _file: file };
         locked.sweep()?;
@@ -95,14 +92,14 @@ impl PrivateFolder {
 
 /// The right to write to a folder, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Locked<'f> {
+pub(crate) struct Locked<'f> {
     folder: &'f PrivateFolder,
     _file: File,
 }
 
 impl Locked<'_> {
     /// Replaces the content of a file. After a crash at any point the file has the old content or the new.
-    pub(super) fn write(&self, name: &str, content: &[u8]) -> Result<(), ProfileError> {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), ProfileError> {
         let target = self.folder.path.join(name);
         let temporary = self.folder.path.join(format!(".{name}{TEMPORARY}"));
         let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, &target));
@@ -122,7 +119,7 @@ impl Locked<'_> {
     }
 
     /// Removes a file, which must exist.
-    pub(super) fn remove(&self, name: &str) -> Result<(), ProfileError> {
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ProfileError> {
         let path = self.folder.path.join(name);
         fs::remove_file(&path).map_err(ProfileError::io(&path, "removed"))?;
         self.sync()
@@ -146,6 +143,36 @@ impl Locked<'_> {
     fn sync(&self) -> Result<(), ProfileError> {
         sync_folder(&self.folder.path)
     }
+}
+
+/// Opens a file with these options and refuses a link, something else than a file, and what others have access to. One that
+/// is made is made for its owner only.
+pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> Result<File, ProfileError> {
+    let file = private_mode(no_follow(options)).open(path).map_err(|error| open_error(path, error))?;
+    let found = file.metadata().map_err(ProfileError::io(path, "read"))?;
+    check(path, &found, Kind::File)?;
+    Ok(file)
+}
+
+/// Refuses a folder in which somebody else could rename or remove files.
+#[cfg(unix)]
+pub(crate) fn check_own_folder(path: &Path) -> Result<(), ProfileError> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    const OTHERS_WRITE: u32 = 0o022;
+    let found = fs::metadata(path).map_err(ProfileError::io(path, "read"))?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(ProfileError::NotOwned { path: path.to_owned() });
+    }
+    if found.mode() & OTHERS_WRITE != 0 {
+        return Err(ProfileError::NotPrivate { path: path.to_owned(), mode: "go-w" });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn check_own_folder(_: &Path) -> Result<(), ProfileError> {
+    Ok(())
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -239,7 +266,7 @@ fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Makes the names in a folder durable.
 #[cfg(unix)]
-pub(super) fn sync_folder(path: &Path) -> Result<(), ProfileError> {
+pub(crate) fn sync_folder(path: &Path) -> Result<(), ProfileError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(ProfileError::io(path, "written"))
 }
 
@@ -266,7 +293,7 @@ fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(not(unix))]
-pub(super) fn sync_folder(_: &Path) -> Result<(), ProfileError> {
+pub(crate) fn sync_folder(_: &Path) -> Result<(), ProfileError> {
     Ok(())
 }
 

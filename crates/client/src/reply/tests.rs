@@ -42,6 +42,7 @@ impl World {
             payload: r#"{"argv":["rm","-rf","build"]}"#.to_owned(),
             repo_name: "acme/widgets".to_owned(),
             valid_for: Duration::from_mins(10),
+            session: Some("s1".to_owned()),
         };
         let request = Request::build(&draft, &enforcer, &robot, &robots, now()).unwrap();
         let pushed = request.envelope.replace("artifact.submit", "approval.request");
@@ -92,6 +93,42 @@ fn a_decision_that_is_signed_sealed_and_in_time_is_verified() {
     assert_eq!(verified.device, world.ada.fingerprint());
 }
 
+#[test]
+fn a_decision_for_a_session_names_that_of_the_request() {
+    let world = World::new();
+    let text = world.signed_with(|_, choice| choice.scope = Scope::Session);
+    assert!(text.contains(r#""sessionId":"s1""#));
+    let named = world.check(&text, &world.robots, now(), None).unwrap();
+    assert_eq!((named.scope, named.session.as_deref()), (Scope::Session, Some("s1")));
+    let once = world.check(&world.decision(DecisionOutcome::Approve), &world.robots, now(), None).unwrap();
+    assert_eq!(once.session, None);
+    // Without a session in the request nobody can approve for one, and a decision that names one counts for nothing.
+    let choice = Choice {
+        outcome: DecisionOutcome::Approve,
+        scope: Scope::Session,
+        valid_until: now().plus(Duration::from_mins(5)),
+        words: Words::default(),
+    };
+    let opened = OpenedRequest { session: None, ..world.opened.clone() };
+    let refused = decide(&opened, &choice, &"ada".parse().unwrap(), &world.ada, now());
+    assert_eq!(refused, Err(ChoiceError::NoSession));
+    let journal = MemoryJournal::default();
+    let verifier = Verifier { enforcer: "robot", keys: &world.robot, pins: &world.robots, journal: &journal };
+    let sessionless = Request { session: None, ..world.request.clone() };
+    assert!(matches!(verifier.check(text.as_bytes(), &sessionless, now()), Err(Rejected::NoSession)));
+}
+
+#[test]
+fn words_with_a_pattern_that_is_none_are_not_accepted() {
+    let world = World::new();
+    let text = world.signed_with(|_, choice| {
+        choice.words.pattern = Some(Pattern::new(["cargo", "test", "*"]).unwrap());
+    });
+    let verified = world.check(&text, &world.robots, now(), None).unwrap();
+    assert_eq!(verified.words.pattern.unwrap().words(), ["cargo", "test", "*"]);
+    assert!(serde_json::from_str::<Words>(r#"{"pattern":{"argv":["*"]}}"#).is_err());
+}
+
 /// For each check an attack that is refused because of it, and succeeds without it.
 #[test]
 fn every_check_catches_what_no_other_catches() {
@@ -111,7 +148,9 @@ fn every_check_catches_what_no_other_catches() {
     let other_content = world.signed_with(|opened, _| opened.artifact_hash = Sha256Hex::digest(b"other"));
     let other_repo = world.signed_with(|opened, _| opened.repo_ref = "repo:other".to_owned());
     let honest = world.decision(DecisionOutcome::Approve);
-    let no_session = world.signed_with(|_, choice| choice.scope = Scope::Session);
+    let other_session = world.signed_with(|opened, choice| {
+        (opened.session, choice.scope) = (Some("s2".to_owned()), Scope::Session);
+    });
     let later = now().plus(Duration::from_mins(7));
     let (pins, early) = (&world.robots, now());
     type Expected = fn(&Rejected) -> bool;
@@ -122,7 +161,7 @@ fn every_check_catches_what_no_other_catches() {
         (Check::Signer, &honest, &revoked, early, |error| matches!(error, Rejected::UnknownSigner)),
         (Check::Signature, &flipped, pins, early, |error| matches!(error, Rejected::Signature)),
         (Check::Time, &honest, pins, later, |error| matches!(error, Rejected::TooLate)),
-        (Check::Session, &no_session, pins, early, |error| matches!(error, Rejected::NoSession)),
+        (Check::Session, &other_session, pins, early, |error| matches!(error, Rejected::NoSession)),
         (Check::Words, &other_words, pins, early, |error| matches!(error, Rejected::Words(_))),
     ];
     for (check, text, pins, at, expected) in attacks {
