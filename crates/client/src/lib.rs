@@ -14,6 +14,8 @@
 //! | trading an invitation for an API key | [`join`] |
 //! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
 //! | the two ends | [`enforcer`], [`approver`] |
+//! | what an approver says to an enforcer without being asked | [`prompt`] |
+//! | what the gateway pushes, live | [`channel`] |
 
 #![warn(missing_docs)]
 
@@ -40,3 +42,7 @@ pub mod reply;
 pub mod enforcer;
 
 pub mod approver;
+
+pub mod prompt;
+
+pub mod channel;

@@ -1,0 +1,345 @@
+//! Keeps one connection open, over the best transport that works, and passes on each message once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use countersign_wire::{failure::Failure, id::RequestId};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    acks::Acks,
+    ladder::{Ladder, Outcome},
+    lister::{Listed, Pace},
+    memory::{Memory, Seen},
+    message::{ChannelError, Event, Pushed, Settings, Transport},
+    socket::Socket,
+    stream::Stream,
+};
+use crate::{
+    http::{CallError, Http, OpenError},
+    profile::Party,
+};
+
+/// Requests of which it is remembered that they were handed out, to say when they have ended.
+const MAX_OPEN_REQUESTS: usize = 10_000;
+
+/// A connection that messages arrive on.
+enum Connection {
+    // Boxed: it is by far the largest.
+    Socket(Box<Socket>),
+    Stream(Box<Stream>),
+    Poll,
+}
+
+/// A message and, of a stream, the position after it.
+struct Received {
+    text: String,
+    position: Option<String>,
+}
+
+impl Connection {
+    async fn open(
+        http: &Http,
+        party: &Party,
+        transport: Transport,
+        silence: Duration,
+        last: Option<&str>,
+    ) -> Result<Self, OpenError> {
+        Ok(match transport {
+            Transport::Websocket => Self::Socket(Box::new(Socket::open(http, party, silence).await?)),
+            Transport::Sse => Self::Stream(Box::new(Stream::open(http, party, silence, last).await?)),
+            Transport::Poll => Self::Poll,
+        })
+    }
+
+    /// The next message; `None` for anything else that was heard. It may be dropped and called again at any time.
+    async fn next(&mut self) -> Result<Option<Received>, String> {
+        match self {
+            Self::Socket(socket) => Ok(socket.next().await?.map(|text| Received { text, position: None })),
+            Self::Stream(stream) => {
+                let event = stream.next().await?;
+                Ok(event.map(|event| Received { text: event.data, position: event.id }))
+            }
+            Self::Poll => pending().await,
+        }
+    }
+
+    /// Nothing could be heard while a message was passed on.
+    fn touch(&mut self) {
+        match self {
+            Self::Socket(socket) => socket.touch(),
+            Self::Stream(stream) => stream.touch(),
+            Self::Poll => {}
+        }
+    }
+}
+
+/// Why the driver stops.
+pub(super) enum Stop {
+    /// Nobody reads the events.
+    Unheard,
+    /// The credential is not accepted.
+    Refused(CallError),
+}
+
+/// How a connection has ended.
+struct Ended {
+    outcome: Outcome,
+    reason: String,
+    lived: Duration,
+    /// The gateway asked to come back after this time.
+    retry_after: Duration,
+}
+
+type Probe = Pin<Box<dyn Future<Output = Option<(usize, Transport, Connection)>> + Send>>;
+
+/// See the module.
+pub(super) struct Driver {
+    pub(super) http: Http,
+    pub(super) party: Party,
+    pub(super) settings: Settings,
+    pub(super) ladder: Ladder,
+    pub(super) memory: Arc<Memory>,
+    pub(super) acks: Acks,
+    pub(super) pace: watch::Sender<Pace>,
+    pub(super) begun: Arc<AtomicU64>,
+    pub(super) listed: mpsc::Receiver<Listed>,
+    pub(super) events: mpsc::Sender<Result<Event, ChannelError>>,
+    pub(super) state: DriverState,
+}
+
+/// What the driver knows of what it has passed on.
+#[derive(Default)]
+pub(super) struct DriverState {
+    /// Whether the last word was that there is a connection.
+    is_connected: Option<bool>,
+    /// The position in the stream of events.
+    position: Option<String>,
+    /// The listing that is read.
+    listing: u64,
+    /// Requests that were handed out, each with the last listing that had begun then.
+    open_requests: BTreeMap<RequestId, u64>,
+    /// What the listing under way has found.
+    found: BTreeSet<RequestId>,
+}
+
+impl Driver {
+    /// Runs until nobody listens or the credential is refused.
+    pub(super) async fn run(mut self) {
+        loop {
+            if let Err(stop) = self.connect_and_serve().await {
+                if let Stop::Refused(error) = stop {
+                    drop(self.events.send(Err(ChannelError::Refused(error))).await);
+                }
+                return;
+            }
+        }
+    }
+
+    async fn connect_and_serve(&mut self) -> Result<(), Stop> {
+        let transport = self.ladder.transport();
+        let (silence, last) = (self.settings.silence, self.state.position.as_deref());
+        let ended = match Connection::open(&self.http, &self.party, transport, silence, last).await {
+            Ok(connection) => self.serve(connection, transport).await?,
+            Err(error) => not_opened(error)?,
+        };
+        self.pace.send_modify(|pace| pace.every = None);
+        if self.state.is_connected != Some(false) {
+            self.state.is_connected = Some(false);
+            self.tell(Event::Disconnected { reason: ended.reason.clone() }).await?;
+        }
+        let pause = self.ladder.ended(ended.outcome, ended.lived).max(ended.retry_after);
+        tracing::debug!(reason = ended.reason, ?pause, "a channel is not connected");
+        sleep(pause).await;
+        Ok(())
+    }
+
+    async fn tell(&self, event: Event) -> Result<(), Stop> {
+        self.events.send(Ok(event)).await.map_err(|_| Stop::Unheard)
+    }
+
+    /// Serves a connection until it ends. A better one takes its place as soon as there is one.
+    async fn serve(&mut self, mut connection: Connection, transport: Transport) -> Result<Ended, Stop> {
+        self.connected(transport).await?;
+        let mut opened_at = Instant::now();
+        let (mut was_heard, mut probe) = (false, self.probe());
+        let (outcome, reason) = loop {
+            tokio::select! {
+                received = connection.next() => {
+                    let understood = match received {
+                        Ok(Some(received)) => self.received(received).await?,
+                        Ok(None) => true,
+                        Err(reason) if was_heard => break (Outcome::Worked, reason),
+                        Err(reason) => break (Outcome::Useless, reason),
+                    };
+                    if !understood {
+                        break (Outcome::Useless, "the gateway sends what is not understood".to_owned());
+                    }
+                    was_heard = true;
+                    connection.touch();
+                }
+                Some(listed) = self.listed.recv() => {
+                    match self.found(listed).await? {
+                        None => was_heard = was_heard || matches!(connection, Connection::Poll),
+                        Some(error) if matches!(connection, Connection::Poll) => {
+                            let outcome = if was_heard { Outcome::Worked } else { outcome(&error) };
+                            break (outcome, error.to_string());
+                        }
+                        Some(error) => tracing::debug!(%error, "a listing failed"),
+                    }
+                    connection.touch();
+                }
+                better = &mut probe => {
+                    match better {
+                        Some((level, transport, better)) => {
+                            connection = better;
+                            (was_heard, opened_at) = (false, Instant::now());
+                            self.ladder.went_up(level);
+                            self.connected(transport).await?;
+                        }
+                        None => self.ladder.stays_down(),
+                    }
+                    probe = self.probe();
+                }
+            }
+        };
+        Ok(Ended { outcome, reason, lived: opened_at.elapsed(), retry_after: Duration::ZERO })
+    }
+
+    async fn connected(&mut self, transport: Transport) -> Result<(), Stop> {
+        let every = match transport {
+            Transport::Poll => self.settings.poll_every,
+            Transport::Websocket | Transport::Sse => self.settings.list_every,
+        };
+        self.pace.send_modify(|pace| pace.every = Some(every));
+        self.state.is_connected = Some(true);
+        self.tell(Event::Connected { transport }).await
+    }
+
+    /// Opens a better connection when it is time to try.
+    fn probe(&self) -> Probe {
+        let Some((at, better)) = self.ladder.better() else { return Box::pin(pending()) };
+        let (http, party, silence) = (self.http.clone(), self.party.clone(), self.settings.silence);
+        let position = self.state.position.clone();
+        Box::pin(async move {
+            sleep_until(at).await;
+            for (level, transport) in better {
+                let opened = Connection::open(&http, &party, transport, silence, position.as_deref()).await;
+                if let Ok(connection) = opened {
+                    return Some((level, transport, connection));
+                }
+            }
+            None
+        })
+    }
+
+    /// Returns whether what was received is understood.
+    async fn received(&mut self, received: Received) -> Result<bool, Stop> {
+        let Some(pushed) = Pushed::read(received.text) else { return Ok(false) };
+        self.pass_on(pushed, true).await?;
+        if received.position.is_some() {
+            self.state.position = received.position;
+        }
+        Ok(true)
+    }
+
+    /// Passes on a message that was not passed on before. One that is pushed again although it was acknowledged is
+    /// acknowledged again; what is listed stays in the list.
+    async fn pass_on(&mut self, pushed: Pushed, is_pushed: bool) -> Result<(), Stop> {
+        let Some(event) = Event::of(pushed.clone()) else { return Ok(()) };
+        match self.memory.see(&pushed.msg_id) {
+            Seen::Never => {}
+            Seen::Before(acknowledged) => {
+                if let Some(status) = acknowledged.filter(|_| is_pushed) {
+                    self.acks.acknowledge(&pushed, status);
+                }
+                return Ok(());
+            }
+        }
+        match &event {
+            Event::Request(_) if self.state.open_requests.len() < MAX_OPEN_REQUESTS => {
+                let begun = self.begun.load(Ordering::SeqCst);
+                self.state.open_requests.insert(pushed.request_id, begun);
+            }
+            Event::Withdrawn(_) => drop(self.state.open_requests.remove(&pushed.request_id)),
+            _ => {}
+        }
+        self.tell(event).await
+    }
+
+    /// Takes what a listing found; returns the error if it failed.
+    async fn found(&mut self, listed: Listed) -> Result<Option<CallError>, Stop> {
+        match listed {
+            Listed::Begun(number) => {
+                self.state.listing = number;
+                self.state.found.clear();
+            }
+            Listed::Item(pushed) => {
+                self.state.found.insert(pushed.request_id.clone());
+                self.pass_on(pushed, false).await?;
+            }
+            Listed::Ended(request_id, state) => self.tell(Event::Gone { request_id, state }).await?,
+            Listed::Done(is_complete) => {
+                if is_complete {
+                    self.tell_what_is_gone().await?;
+                }
+                self.state.found.clear();
+            }
+            Listed::Failed(error) => {
+                return is_final(&error).map_or(Ok(Some(error)), |error| Err(Stop::Refused(error)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was handed out before this listing began, and is not in it, has ended.
+    async fn tell_what_is_gone(&mut self) -> Result<(), Stop> {
+        let DriverState { listing, found, open_requests, .. } = &mut self.state;
+        let is_gone = |id: &RequestId, since: &mut u64| *since < *listing && !found.contains(id);
+        let gone: Vec<RequestId> = open_requests.extract_if(.., is_gone).map(|(id, _)| id).collect();
+        for request_id in gone {
+            self.tell(Event::Gone { request_id, state: None }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The same error, if the credential is not accepted.
+fn is_final(error: &CallError) -> Option<CallError> {
+    matches!(error, CallError::Refused { status: 401 | 403, .. }).then(|| error.clone())
+}
+
+fn outcome(error: &CallError) -> Outcome {
+    if error.is_retryable() { Outcome::NoGateway } else { Outcome::Useless }
+}
+
+/// A connection was not opened. A refusal is final if it is the gateway's own; something between may refuse one
+/// transport and let another one pass.
+fn not_opened(error: OpenError) -> Result<Ended, Stop> {
+    let (outcome, reason, retry_after) = match error {
+        OpenError::Unreachable(reason) => (Outcome::NoGateway, reason, None),
+        OpenError::Failed(reason) => (Outcome::Useless, reason, None),
+        OpenError::Refused(error) => {
+            if error.is(Failure::Unauthenticated) || error.is(Failure::Forbidden) {
+                return Err(Stop::Refused(error));
+            }
+            let retry_after = match &error {
+                CallError::Refused { retry_after, .. } => *retry_after,
+                _ => None,
+            };
+            (outcome(&error), error.to_string(), retry_after)
+        }
+    };
+    Ok(Ended { outcome, reason, lived: Duration::ZERO, retry_after: retry_after.unwrap_or_default() })
+}
