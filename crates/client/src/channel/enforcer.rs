@@ -1,8 +1,9 @@
 //! What an enforcer hears, live.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, future::pending, time::Duration};
 
 use countersign_wire::{id::RequestId, prompt::PromptSubmit};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     handle::Channel,
@@ -15,6 +16,12 @@ use crate::{
     reply::{Rejected, VerifiedDecision, Verifier},
     request::Request,
 };
+
+/// When a request has expired, the gateway is asked what became of it after this time.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+
+/// What the gateway has not answered this long after it expired has ended.
+const END_AFTER: Duration = Duration::from_secs(10);
 
 /// What an enforcer hears.
 #[derive(Debug)]
@@ -42,7 +49,7 @@ pub enum EnforcerEvent {
     Ended {
         /// What was asked.
         request: Box<Request>,
-        /// Its state, such as `expired`, where the gateway says it.
+        /// Its state, such as `expired`; `None` if the gateway does not know it, or did not say in time.
         state: Option<String>,
     },
     /// An approver asks to submit this again, under a new id. It is the gateway's word.
@@ -67,7 +74,21 @@ pub enum EnforcerEvent {
 pub struct EnforcerListener<'a> {
     enforcer: &'a Enforcer,
     channel: Channel,
-    waited_for: BTreeMap<RequestId, Request>,
+    waited_for: BTreeMap<RequestId, Waiting>,
+}
+
+/// A request that is waited for.
+struct Waiting {
+    request: Request,
+    /// When to ask what became of it; `None` once that was done.
+    ask_at: Option<Instant>,
+    end_at: Instant,
+}
+
+impl Waiting {
+    fn due_at(&self) -> Instant {
+        self.ask_at.unwrap_or(self.end_at)
+    }
 }
 
 impl Enforcer {
@@ -87,19 +108,47 @@ impl Enforcer {
 impl EnforcerListener<'_> {
     /// Waits for the answer to one more request. Other answers are left for whoever waits for them.
     pub fn watch(&mut self, request: Request) {
+        let expires = Instant::now() + request.expires_at.since(self.enforcer.clock.now());
         self.channel.watch(request.request_id.clone());
-        self.waited_for.insert(request.request_id.clone(), request);
+        let waiting = Waiting { ask_at: Some(expires + ASK_AFTER), end_at: expires + END_AFTER, request };
+        self.waited_for.insert(waiting.request.request_id.clone(), waiting);
     }
 
     /// The next event. `pins` are those of now: what arrives is checked when it is handed out. Dropping the future loses
     /// nothing.
     pub async fn next(&mut self, pins: &Pins) -> Result<EnforcerEvent, ChannelError> {
         loop {
-            let event = self.channel.next().await?;
-            if let Some(event) = self.take(event, pins) {
+            let due_at = self.waited_for.values().map(Waiting::due_at).min();
+            let due = async {
+                match due_at {
+                    Some(at) => sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            let event = tokio::select! {
+                event = self.channel.next() => self.take(event?, pins),
+                () = due => self.due(),
+            };
+            if let Some(event) = event {
                 return Ok(event);
             }
         }
+    }
+
+    /// A request has expired: the gateway is asked, and if it does not answer, the request has ended all the same.
+    fn due(&mut self) -> Option<EnforcerEvent> {
+        let now = Instant::now();
+        let ended = self.waited_for.values().find(|waiting| waiting.end_at <= now);
+        if let Some(request_id) = ended.map(|waiting| waiting.request.request_id.clone()) {
+            let request = Box::new(self.stop_waiting(&request_id)?);
+            return Some(EnforcerEvent::Ended { request, state: None });
+        }
+        for waiting in self.waited_for.values_mut() {
+            if waiting.ask_at.take_if(|at| *at <= now).is_some() {
+                self.channel.list();
+            }
+        }
+        None
     }
 
     /// What is reported of an event. No waiting, so that an answer that was recorded as used is also handed out.
@@ -124,11 +173,12 @@ impl EnforcerListener<'_> {
 
     fn stop_waiting(&mut self, request_id: &RequestId) -> Option<Request> {
         self.channel.unwatch(request_id);
-        self.waited_for.remove(request_id)
+        Some(self.waited_for.remove(request_id)?.request)
     }
 
     fn decided(&mut self, pushed: &Pushed, pins: &Pins) -> Option<EnforcerEvent> {
-        let Some(request) = self.waited_for.get(&pushed.request_id).cloned() else {
+        let waiting = self.waited_for.get(&pushed.request_id);
+        let Some(request) = waiting.map(|waiting| waiting.request.clone()) else {
             // Somebody else waits for it, or somebody here does later.
             self.channel.forget(pushed);
             return None;

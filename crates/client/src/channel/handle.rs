@@ -109,6 +109,11 @@ impl Channel {
     /// Also asks for the answer to this request: now, from time to time, and whenever there is no connection that pushes.
     pub fn watch(&self, request_id: RequestId) {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(request_id);
+        self.list();
+    }
+
+    /// Asks now for what waits, and not only from time to time.
+    pub fn list(&self) {
         self.pace.send_modify(|pace| pace.asked_for += 1);
     }
 

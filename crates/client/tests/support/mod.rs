@@ -1,8 +1,9 @@
 //! A gateway in this process, and two ends at it.
 
 #![expect(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+pub mod listen;
 pub mod proxy;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

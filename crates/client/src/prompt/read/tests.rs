@@ -1,10 +1,14 @@
 //! Every check of a prompt, and mutations of prompts.
 
-use super::*;
+use super::{
+    super::write::{Prompt, PromptDraft, PromptError, plaintext},
+    *,
+};
 use crate::{
     journal::MemoryJournal,
     pairing::statement::{Claim, Issue},
-    profile::PinSource,
+    profile::{Pin, PinSource},
+    seal::{Recipient, seal},
 };
 
 fn now() -> Timestamp {
