@@ -254,7 +254,7 @@ impl Http {
         let holding = if let Some(holding) = self.holding.get() {
             holding
         } else {
-            let made = client().pool_max_idle_per_host(0).build();
+            let made = client().pool_max_idle_per_host(0).http1_only().build();
             let made = made.map_err(|error| OpenError::Unreachable(error.to_string()))?;
             self.holding.get_or_init(|| made)
         };

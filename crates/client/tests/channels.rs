@@ -4,22 +4,25 @@
 
 mod support;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use countersign_client::{
     approver::Approver,
     channel::{ApproverEvent, ChannelError, EnforcerEvent, Settings, Transport},
     enforcer::Enforcer,
+    journal::FileJournal,
     profile::Pins,
+    reply::Rejected,
+    request::Request,
 };
 use countersign_core::model::credential::Role;
-use countersign_wire::decision::DecisionOutcome;
+use countersign_wire::{decision::DecisionOutcome, exchange::State};
 use support::{
     Store, World,
     listen::{A_WHILE, approve, connected, gone, news, only, request, shown},
     pair,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 async fn exchanges_over(transport: Transport, store: Store) {
     let world = World::start_on(store).await;
@@ -53,7 +56,7 @@ async fn exchanges_over(transport: Transport, store: Store) {
             other => panic!("{other:?}"),
         }
     }
-    // What is taken back and what expires is told, however it is learned.
+    // What is taken back and what expires is ended, however it is learned.
     let taken_back = request(&robot, &robots, Duration::from_mins(1));
     robot.submit(&taken_back).await.unwrap();
     at_robot.watch(taken_back.clone());
@@ -62,9 +65,9 @@ async fn exchanges_over(transport: Transport, store: Store) {
     if transport != Transport::Sse {
         let expected = (taken_back.request_id.clone(), transport == Transport::Websocket);
         loop {
-            let told = gone(&mut at_ada, &adas).await;
-            if told.0 == taken_back.request_id {
-                assert_eq!(told, expected);
+            let ended = gone(&mut at_ada, &adas).await;
+            if ended.0 == taken_back.request_id {
+                assert_eq!(ended, expected);
                 break;
             }
         }
@@ -179,5 +182,62 @@ async fn a_request_ends_on_time_also_when_the_gateway_says_nothing() {
     match news(&mut at_robot, &robots).await {
         EnforcerEvent::Ended { request, state } => assert_eq!((*request, state), (asked, None)),
         other => panic!("{other:?}"),
+    }
+}
+
+/// One exchange that is decided, and nobody has waited for it.
+async fn decided(robot: &Enforcer, ada: &Approver, pins: (&Pins, &Pins)) -> Request {
+    let asked = request(robot, pins.0, Duration::from_mins(1));
+    robot.submit(&asked).await.unwrap();
+    let opened = shown(&mut ada.listen(Settings::default()), pins.1).await;
+    ada.decide(&opened, &approve()).await.unwrap();
+    asked
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_left_for_whoever_waits_for_it_and_acknowledged_once_it_is_used() {
+    let world = World::start().await;
+    let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
+    let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
+    let mut at_robot = robot.listen(Vec::new(), Settings::default());
+    let asked = decided(&robot, &ada, (&robots, &adas)).await;
+    // It is pushed here, and nobody here waits for it.
+    let nothing = timeout(Duration::from_millis(700), news(&mut at_robot, &robots)).await;
+    assert!(nothing.is_err(), "{nothing:?}");
+    assert_eq!(world.state(&asked.request_id).await, State::Decided);
+    at_robot.watch(asked.clone());
+    let answer = news(&mut at_robot, &robots).await;
+    assert!(matches!(&answer, EnforcerEvent::Decided { decision: Ok(_), .. }), "{answer:?}");
+    let until = Instant::now() + Duration::from_secs(5);
+    while world.state(&asked.request_id).await != State::Delivered {
+        assert!(Instant::now() < until, "it is acknowledged");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_can_not_be_recorded_is_neither_used_nor_acknowledged_and_comes_again() {
+    let world = World::start().await;
+    let folder = world.data.path().join("not there yet");
+    let journal = Arc::new(FileJournal::new(folder.join("journal")));
+    let (robot, ada) = (world.enforcer_with("robot", journal).await, world.approver("ada").await);
+    let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
+    let asked = decided(&robot, &ada, (&robots, &adas)).await;
+    let quick = Settings { list_every: Duration::from_secs(1), ..Settings::default() };
+    let mut at_robot = robot.listen(vec![asked.clone()], quick);
+    let failed = news(&mut at_robot, &robots).await;
+    assert!(
+        matches!(&failed, EnforcerEvent::Decided { decision: Err(Rejected::Journal(_)), .. }),
+        "{failed:?}"
+    );
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(world.state(&asked.request_id).await, State::Decided);
+    std::fs::create_dir(&folder).unwrap();
+    loop {
+        match news(&mut at_robot, &robots).await {
+            EnforcerEvent::Decided { decision: Ok(_), .. } => break,
+            EnforcerEvent::Decided { decision: Err(Rejected::Journal(_)), .. } => {}
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -216,3 +216,39 @@ async fn a_connection_that_is_accepted_and_closed_is_tried_once_a_second_at_most
     }
     assert!((2..=4).contains(&connections), "{connections} connections in 4 s");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_again_is_not_handed_out_again_and_is_acknowledged_again() {
+    const ACCEPTED: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    let acks = Arc::new(AtomicUsize::new(0));
+    let counted = acks.clone();
+    let (http, _) = gateway(move |mut stream| {
+        let acks = counted.clone();
+        async move {
+            let mut head = [0; 4_096];
+            let read = stream.peek(&mut head).await.unwrap_or(0);
+            if head[..read].starts_with(b"GET /v1/ws") {
+                let mut socket = accept_async(stream).await.unwrap();
+                for _ in 0..3 {
+                    socket.send(Message::text(message(7, ""))).await.unwrap();
+                    sleep(Duration::from_millis(300)).await;
+                }
+                while let Some(Ok(_)) = socket.next().await {}
+            } else if head[..read].starts_with(b"POST /v1/acks") {
+                acks.fetch_add(1, Ordering::SeqCst);
+                let _read = stream.read(&mut head).await;
+                let _written = stream.write_all(ACCEPTED).await;
+            }
+        }
+    })
+    .await;
+    let mut channel = channel(http, Transport::Websocket);
+    let (until, mut requests) = (Instant::now() + Duration::from_secs(2), 0);
+    while let Ok(event) = tokio::time::timeout_at(until, channel.next()).await {
+        if let Event::Request(pushed) = event.unwrap() {
+            channel.acknowledge(&pushed, "received");
+            requests += 1;
+        }
+    }
+    assert_eq!((requests, acks.load(Ordering::SeqCst)), (1, 3));
+}

@@ -38,7 +38,7 @@ fn words() -> PromptDraft {
 }
 
 /// What the approver is told of a prompt.
-async fn told(listener: &mut ApproverListener<'_>, pins: &Pins) -> (RequestId, AckStatus) {
+async fn outcome(listener: &mut ApproverListener<'_>, pins: &Pins) -> (RequestId, AckStatus) {
     heard(listener, pins, |event| match event {
         ApproverEvent::PromptAck { request_id, status, .. } => Some((request_id, status)),
         _ => None,
@@ -76,7 +76,7 @@ async fn prompts_on(store: Store) {
             assert_eq!(statement.verify_pinned(signer, "robot", SystemClock.now()), Ok(&claim));
         }
         robot.answer_prompt(&prompt, status).await.unwrap();
-        assert_eq!(told(&mut at_ada, &adas).await, (sent.request_id.clone(), status));
+        assert_eq!(outcome(&mut at_ada, &adas).await, (sent.request_id.clone(), status));
         // It can be sent again without being said again, and has the same answer.
         assert_eq!(ada.send_prompt(&sent).await, Ok(AckStatus::Queued));
     }
@@ -112,7 +112,7 @@ async fn a_prompt_of_a_revoked_device_is_rejected_and_its_sender_is_told() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(told(&mut at_ada, &adas).await, (sent.request_id, AckStatus::Rejected));
+    assert_eq!(outcome(&mut at_ada, &adas).await, (sent.request_id, AckStatus::Rejected));
     // Who has pinned nobody has nobody to say something to.
     let unpaired = ada.prompt(&"other".parse().unwrap(), &words(), &adas).await;
     assert!(matches!(unpaired, Err(PromptError::NotPaired(_))), "{unpaired:?}");
@@ -135,7 +135,7 @@ async fn a_prompt_that_was_taken_is_not_taken_again_after_a_restart() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(told(&mut at_ada, &adas).await, (sent.request_id, AckStatus::Error));
+    assert_eq!(outcome(&mut at_ada, &adas).await, (sent.request_id, AckStatus::Error));
 }
 
 /// A clock that is ten minutes ahead.
@@ -160,5 +160,5 @@ async fn a_prompt_that_was_held_back_for_too_long_is_expired() {
         matches!(refused, EnforcerEvent::PromptRefused { error: PromptRefused::Expired, .. }),
         "{refused:?}"
     );
-    assert_eq!(told(&mut at_ada, &adas).await, (sent.request_id, AckStatus::Expired));
+    assert_eq!(outcome(&mut at_ada, &adas).await, (sent.request_id, AckStatus::Expired));
 }

@@ -1,17 +1,8 @@
 //! Keeps one connection open, over the best transport that works, and passes on each message once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    future::pending,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{future::pending, pin::Pin, sync::Arc, time::Duration};
 
-use countersign_wire::{failure::Failure, id::RequestId};
+use countersign_wire::failure::Failure;
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, sleep, sleep_until},
@@ -23,6 +14,7 @@ use super::{
     lister::{Listed, Pace},
     memory::{Memory, Seen},
     message::{ChannelError, Event, Pushed, Settings, Transport},
+    open_requests::OpenRequests,
     socket::Socket,
     stream::Stream,
 };
@@ -30,9 +22,6 @@ use crate::{
     http::{CallError, Http, OpenError},
     profile::Party,
 };
-
-/// Requests of which it is remembered that they were handed out, to say when they have ended.
-const MAX_OPEN_REQUESTS: usize = 10_000;
 
 /// A connection that messages arrive on.
 enum Connection {
@@ -113,25 +102,13 @@ pub(super) struct Driver {
     pub(super) memory: Arc<Memory>,
     pub(super) acks: Acks,
     pub(super) pace: watch::Sender<Pace>,
-    pub(super) begun: Arc<AtomicU64>,
     pub(super) listed: mpsc::Receiver<Listed>,
     pub(super) events: mpsc::Sender<Result<Event, ChannelError>>,
-    pub(super) state: DriverState,
-}
-
-/// What the driver knows of what it has passed on.
-#[derive(Default)]
-pub(super) struct DriverState {
-    /// Whether the last word was that there is a connection.
-    is_connected: Option<bool>,
-    /// The position in the stream of events.
-    position: Option<String>,
-    /// The listing that is read.
-    listing: u64,
-    /// Requests that were handed out, each with the last listing that had begun then.
-    open_requests: BTreeMap<RequestId, u64>,
-    /// What the listing under way has found.
-    found: BTreeSet<RequestId>,
+    pub(super) open_requests: OpenRequests,
+    /// Whether the last word was that there is a connection; `None` before the first.
+    pub(super) is_connected: Option<bool>,
+    /// The position in the stream of events; `None` before the first.
+    pub(super) position: Option<String>,
 }
 
 impl Driver {
@@ -149,15 +126,15 @@ impl Driver {
 
     async fn connect_and_serve(&mut self) -> Result<(), Stop> {
         let transport = self.ladder.transport();
-        let (silence, last) = (self.settings.silence, self.state.position.as_deref());
+        let (silence, last) = (self.settings.silence, self.position.as_deref());
         let ended = match Connection::open(&self.http, &self.party, transport, silence, last).await {
             Ok(connection) => self.serve(connection, transport).await?,
             Err(error) => not_opened(error)?,
         };
         self.pace.send_modify(|pace| pace.every = None);
-        if self.state.is_connected != Some(false) {
-            self.state.is_connected = Some(false);
-            self.tell(Event::Disconnected { reason: ended.reason.clone() }).await?;
+        if self.is_connected != Some(false) {
+            self.is_connected = Some(false);
+            self.report(Event::Disconnected { reason: ended.reason.clone() }).await?;
         }
         let pause = self.ladder.ended(ended.outcome, ended.lived).max(ended.retry_after);
         tracing::debug!(reason = ended.reason, ?pause, "a channel is not connected");
@@ -165,7 +142,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn tell(&self, event: Event) -> Result<(), Stop> {
+    async fn report(&self, event: Event) -> Result<(), Stop> {
         self.events.send(Ok(event)).await.map_err(|_| Stop::Unheard)
     }
 
@@ -223,15 +200,15 @@ impl Driver {
             Transport::Websocket | Transport::Sse => self.settings.list_every,
         };
         self.pace.send_modify(|pace| pace.every = Some(every));
-        self.state.is_connected = Some(true);
-        self.tell(Event::Connected { transport }).await
+        self.is_connected = Some(true);
+        self.report(Event::Connected { transport }).await
     }
 
     /// Opens a better connection when it is time to try.
     fn probe(&self) -> Probe {
         let Some((at, better)) = self.ladder.better() else { return Box::pin(pending()) };
         let (http, party, silence) = (self.http.clone(), self.party.clone(), self.settings.silence);
-        let position = self.state.position.clone();
+        let position = self.position.clone();
         Box::pin(async move {
             sleep_until(at).await;
             for (level, transport) in better {
@@ -249,7 +226,7 @@ impl Driver {
         let Some(pushed) = Pushed::read(received.text) else { return Ok(false) };
         self.pass_on(pushed, true).await?;
         if received.position.is_some() {
-            self.state.position = received.position;
+            self.position = received.position;
         }
         Ok(true)
     }
@@ -268,50 +245,32 @@ impl Driver {
             }
         }
         match &event {
-            Event::Request(_) if self.state.open_requests.len() < MAX_OPEN_REQUESTS => {
-                let begun = self.begun.load(Ordering::SeqCst);
-                self.state.open_requests.insert(pushed.request_id, begun);
-            }
-            Event::Withdrawn(_) => drop(self.state.open_requests.remove(&pushed.request_id)),
+            Event::Request(_) => self.open_requests.insert(pushed.request_id),
+            Event::Withdrawn(_) => self.open_requests.remove(&pushed.request_id),
             _ => {}
         }
-        self.tell(event).await
+        self.report(event).await
     }
 
     /// Takes what a listing found; returns the error if it failed.
     async fn found(&mut self, listed: Listed) -> Result<Option<CallError>, Stop> {
         match listed {
-            Listed::Begun(number) => {
-                self.state.listing = number;
-                self.state.found.clear();
-            }
+            Listed::Begun(number) => self.open_requests.listing_begun(number),
             Listed::Item(pushed) => {
-                self.state.found.insert(pushed.request_id.clone());
+                self.open_requests.found(pushed.request_id.clone());
                 self.pass_on(pushed, false).await?;
             }
-            Listed::Ended(request_id, state) => self.tell(Event::Gone { request_id, state }).await?,
+            Listed::Ended(request_id, state) => self.report(Event::Gone { request_id, state }).await?,
             Listed::Done(is_complete) => {
-                if is_complete {
-                    self.tell_what_is_gone().await?;
+                for request_id in self.open_requests.listing_done(is_complete) {
+                    self.report(Event::Gone { request_id, state: None }).await?;
                 }
-                self.state.found.clear();
             }
             Listed::Failed(error) => {
                 return is_final(&error).map_or(Ok(Some(error)), |error| Err(Stop::Refused(error)));
             }
         }
         Ok(None)
-    }
-
-    /// What was handed out before this listing began, and is not in it, has ended.
-    async fn tell_what_is_gone(&mut self) -> Result<(), Stop> {
-        let DriverState { listing, found, open_requests, .. } = &mut self.state;
-        let is_gone = |id: &RequestId, since: &mut u64| *since < *listing && !found.contains(id);
-        let gone: Vec<RequestId> = open_requests.extract_if(.., is_gone).map(|(id, _)| id).collect();
-        for request_id in gone {
-            self.tell(Event::Gone { request_id, state: None }).await?;
-        }
-        Ok(())
     }
 }
 
@@ -342,4 +301,30 @@ fn not_opened(error: OpenError) -> Result<Ended, Stop> {
         }
     };
     Ok(Ended { outcome, reason, lived: Duration::ZERO, retry_after: retry_after.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, code: &str, retryable: bool) -> OpenError {
+        let retry_after = Some(Duration::from_secs(7));
+        OpenError::Refused(CallError::Refused { status, code: code.to_owned(), retryable, retry_after })
+    }
+
+    #[test]
+    fn only_the_gateway_itself_can_end_a_channel() {
+        for (status, code) in [(401, "PROTO_ERR_UNAUTHENTICATED"), (403, "PROTO_ERR_FORBIDDEN")] {
+            assert!(matches!(not_opened(refused(status, code, false)), Err(Stop::Refused(_))));
+        }
+        let outcome =
+            |error| not_opened(error).map_or(None, |ended| Some((ended.outcome, ended.retry_after)));
+        let later = Duration::from_secs(7);
+        // Something between that lets no WebSocket pass.
+        assert_eq!(outcome(refused(403, "", false)), Some((Outcome::Useless, later)));
+        assert_eq!(outcome(refused(404, "PROTO_ERR_NOT_FOUND", false)), Some((Outcome::Useless, later)));
+        assert_eq!(outcome(refused(429, "PROTO_ERR_RATE_LIMITED", true)), Some((Outcome::NoGateway, later)));
+        let unreachable = OpenError::Unreachable("connection refused".to_owned());
+        assert_eq!(outcome(unreachable), Some((Outcome::NoGateway, Duration::ZERO)));
+    }
 }

@@ -10,11 +10,12 @@ use tokio::{
 
 use super::{
     acks::Acks,
-    driver::{Driver, DriverState},
+    driver::Driver,
     ladder::Ladder,
     lister::{Lister, Pace, Watched},
     memory::Memory,
     message::{ChannelError, Event, Pushed, Settings},
+    open_requests::OpenRequests,
 };
 use crate::{
     clock::Clock,
@@ -77,10 +78,11 @@ impl Channel {
             memory,
             acks: acks.clone(),
             pace: pace.clone(),
-            begun,
             listed: findings,
             events: sender,
-            state: DriverState::default(),
+            open_requests: OpenRequests::new(begun),
+            is_connected: None,
+            position: None,
         };
         let tasks = [tokio::spawn(lister.run()), tokio::spawn(driver.run())].map(Task);
         Self { events, error: None, watched, pace, acks, _tasks: tasks }

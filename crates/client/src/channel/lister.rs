@@ -88,20 +88,20 @@ impl Lister {
         }
     }
 
-    async fn tell(&self, listed: Listed) -> Result<(), Unheard> {
+    async fn report(&self, listed: Listed) -> Result<(), Unheard> {
         self.found.send(listed).await.map_err(|_| Unheard)
     }
 
     /// Lists once; returns whether that succeeded.
     async fn list(&self) -> Result<bool, Unheard> {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        self.tell(Listed::Begun(number)).await?;
+        self.report(Listed::Begun(number)).await?;
         let listed = match &self.party {
             Party::Approver(id) => self.list_inbox(id.as_str()).await?,
             Party::Enforcer(_) => self.list_watched().await?,
         };
         let is_listed = listed.is_ok();
-        self.tell(listed.map_or_else(Listed::Failed, Listed::Done)).await?;
+        self.report(listed.map_or_else(Listed::Failed, Listed::Done)).await?;
         Ok(is_listed)
     }
 
@@ -119,7 +119,7 @@ impl Lister {
                 Err(error) => return Ok(Err(error)),
             };
             for item in items {
-                self.tell(Listed::Item(item)).await?;
+                self.report(Listed::Item(item)).await?;
             }
             cursor = next;
             if cursor.is_none() {
@@ -148,7 +148,7 @@ impl Lister {
                 Err(CallError::Refused { status: 404, .. }) => Listed::Ended(request_id, None),
                 Err(error) => return Ok(Err(error)),
             };
-            self.tell(listed).await?;
+            self.report(listed).await?;
         }
         Ok(Ok(true))
     }

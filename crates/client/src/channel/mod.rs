@@ -3,7 +3,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | what arrives, and the settings | `message.rs` |
-//! | what was handed out already | `memory.rs` |
+//! | what was handed out already, and which requests have ended | `memory.rs`, `open_requests.rs` |
 //! | acknowledgements | `acks.rs` |
 //! | the three transports | `socket.rs`, `stream.rs`, `lister.rs` |
 //! | which of them is next, and when | `ladder.rs` |
@@ -16,6 +16,7 @@ mod acks;
 mod ladder;
 mod lister;
 mod memory;
+mod open_requests;
 mod socket;
 mod stream;
 

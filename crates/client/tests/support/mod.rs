@@ -19,11 +19,12 @@ use countersign_client::{
 };
 use countersign_core::{
     Gateway,
-    model::{credential::Role, invitation::Invitee},
+    model::{credential::Role, invitation::Invitee, viewer::Viewer},
     use_cases::invitations::InvitationSpec,
 };
 use countersign_server::{assemble, config::Config, net::listener, secrets::Secrets};
 use countersign_testkit::postgres::Postgres;
+use countersign_wire::{exchange::State, id::RequestId};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -90,6 +91,12 @@ impl World {
         let made = self.gateway.create_key(&"acme".parse().unwrap(), role, &self.mac_key).await.unwrap();
         let credential = Credential::new(made.key.expose().into()).unwrap();
         Http::new(GatewayUrl::new(&format!("http://{address}")).unwrap(), Some(&credential)).unwrap()
+    }
+
+    /// The state of an exchange, as the gateway has it.
+    pub async fn state(&self, request_id: &RequestId) -> State {
+        let tenant = "acme".parse().unwrap();
+        self.gateway.status(&tenant, Viewer::AnyEnforcer, request_id).await.unwrap().state
     }
 
     pub async fn enforcer(&self, id: &str) -> Enforcer {
