@@ -56,7 +56,7 @@ async fn exchanges_over(transport: Transport, store: Store) {
             other => panic!("{other:?}"),
         }
     }
-    // What is taken back and what expires is ended, however it is learned.
+    // What is taken back is told, however it is learned.
     let taken_back = request(&robot, &robots, Duration::from_mins(1));
     robot.submit(&taken_back).await.unwrap();
     at_robot.watch(taken_back.clone());

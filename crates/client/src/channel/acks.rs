@@ -43,7 +43,7 @@ impl Acks {
         Self { party, clock, memory, queue }
     }
 
-    /// Acknowledges a message.
+    /// Acknowledges a message, and remembers with what.
     pub(super) fn acknowledge(&self, pushed: &Pushed, status: &'static str) {
         self.memory.acknowledge(&pushed.msg_id, status);
         let body = json!({ "msgId": pushed.msg_id, "status": status });
@@ -65,7 +65,7 @@ impl Acks {
         }
     }
 
-    /// See [`Memory::forget`].
+    /// Forgets a message, so that it is handed out when it comes again.
     pub(super) fn forget(&self, msg_id: &MsgId) {
         self.memory.forget(msg_id);
     }

@@ -31,7 +31,7 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 pub enum ApproverEvent {
     /// Requests arrive over this transport from now on.
     Connected {
-        /// How they arrive.
+        /// A WebSocket carries everything; the others carry requests only.
         transport: Transport,
     },
     /// No requests arrive at the moment.

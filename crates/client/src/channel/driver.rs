@@ -93,7 +93,7 @@ struct Ended {
 
 type Probe = Pin<Box<dyn Future<Output = Option<(usize, Transport, Connection)>> + Send>>;
 
-/// See the module.
+/// Owns the connection of one channel.
 pub(super) struct Driver {
     pub(super) http: Http,
     pub(super) party: Party,

@@ -29,7 +29,7 @@ const END_AFTER: Duration = Duration::from_secs(10);
 pub enum EnforcerEvent {
     /// Messages arrive over this transport from now on. Prompts and refreshes arrive over a WebSocket only.
     Connected {
-        /// How they arrive.
+        /// A WebSocket carries everything; the others carry decisions only.
         transport: Transport,
     },
     /// No messages arrive at the moment.
@@ -40,14 +40,14 @@ pub enum EnforcerEvent {
     /// The answer to a request that is waited for: one that passed every check and is recorded as used, or the check that
     /// it failed. Each request has one answer; only a journal that can't be written is tried again.
     Decided {
-        /// What was asked.
+        /// The request as it was submitted.
         request: Box<Request>,
-        /// The answer.
+        /// Anything but an approval in here means: do not do what was asked for.
         decision: Result<VerifiedDecision, Rejected>,
     },
     /// A request that is waited for has ended without an answer.
     Ended {
-        /// What was asked.
+        /// The request as it was submitted, which is not waited for any more.
         request: Box<Request>,
         /// Its state, such as `expired`; `None` if the gateway does not know it, or did not say in time.
         state: Option<String>,

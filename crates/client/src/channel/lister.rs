@@ -29,7 +29,7 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// A listing that failed is tried again after this time, if it is not due earlier.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// When to list.
+/// When the next listing is due.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
     /// How often; `None` while there is no connection.
@@ -49,7 +49,7 @@ pub(super) enum Listed {
     Ended(RequestId, Option<String>),
     /// The listing has ended; `true` if everything that waits was in it.
     Done(bool),
-    /// It failed.
+    /// The gateway did not answer, or refused.
     Failed(CallError),
 }
 

@@ -13,7 +13,7 @@ use countersign_wire::{
 use crate::{http::CallError, json::vocabulary, profile::Role};
 
 vocabulary! {
-    /// How messages arrive.
+    /// How messages come from the gateway.
     pub enum Transport {
         /// A WebSocket, which carries everything.
         Websocket = "websocket",
@@ -68,7 +68,7 @@ pub enum ChannelError {
 pub struct Pushed {
     /// Identifies the message, however often it arrives.
     pub msg_id: MsgId,
-    /// What it is.
+    /// The type, by which the event is chosen.
     pub msg_type: MsgType,
     /// The exchange, prompt or session that it is about.
     pub request_id: RequestId,
@@ -114,7 +114,7 @@ impl Pushed {
 pub enum Event {
     /// Messages arrive over this transport from now on.
     Connected {
-        /// How they arrive.
+        /// The one that was opened.
         transport: Transport,
     },
     /// No messages arrive at the moment. The channel goes on trying.

@@ -33,7 +33,7 @@ use crate::{
 /// A frame must be sent within this time.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An open WebSocket.
+/// A WebSocket that was opened and has said hello.
 pub(super) struct Socket {
     stream: WebSocketStream<Upgraded>,
     silence: Duration,

@@ -19,7 +19,7 @@ pub(super) struct SseEvent {
     pub(super) data: String,
 }
 
-/// An open stream.
+/// A stream of events that was opened.
 pub(super) struct Stream {
     response: reqwest::Response,
     reader: EventReader,
