@@ -110,11 +110,20 @@ fn garbage() -> Vec<(Transport, Vec<u8>)> {
         // A frame of 2^63 bytes, a reserved opcode, a close with a broken code.
         (Transport::Websocket, vec![0x82, 127, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
         (Transport::Websocket, frame(0x83, b"x")),
+        // After something that is understood.
+        (Transport::Websocket, [frame(0x8a, b""), frame(0x81, b"{")].concat()),
+        (Transport::Sse, b"retry: 1\n\n: ping\n\ndata: {\n\n".to_vec()),
         (Transport::Websocket, frame(0x88, b"\x00")),
         (Transport::Sse, b"data: {\n\n".to_vec()),
         (Transport::Sse, b"data: \xff\n\n".to_vec()),
         (Transport::Sse, b"data: {\"msgId\":1}\n\n".to_vec()),
     ];
+    // A good message that is larger than the protocol allows.
+    let large = message(0, &"x".repeat(8 << 20));
+    let mut frame = vec![0x81, 127];
+    frame.extend_from_slice(&u64::try_from(large.len()).unwrap().to_be_bytes());
+    cases.push((Transport::Websocket, [frame.as_slice(), large.as_bytes()].concat()));
+    cases.push((Transport::Sse, format!("data: {large}\n\n").into_bytes()));
     let mut state = 0x5eed_u64;
     for round in 0..20 {
         let random = std::iter::repeat_with(|| {
@@ -134,7 +143,7 @@ async fn garbage_ends_a_connection_and_the_next_one_comes_later_each_time() {
     let mut running = Vec::new();
     for (transport, bytes) in garbage() {
         running.push(tokio::spawn(async move {
-            let shown = format!("{transport} {:?}", String::from_utf8_lossy(&bytes));
+            let shown = format!("{transport} {:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(300)]));
             let opened = Arc::new(AtomicUsize::new(0));
             let counted = opened.clone();
             let (http, _) = gateway(move |stream| {

@@ -164,6 +164,15 @@ impl Event {
     }
 }
 
+/// Why nothing more arrives on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// It has ended, as connections do.
+    Ended(String),
+    /// What arrived is not of the protocol, or more than it allows.
+    NotUnderstood,
+}
+
 /// The largest message that is read, with room for what the gateway adds to what was sent.
 pub(super) fn max_message(role: Role) -> usize {
     limits::MAX_OTHER_BODY

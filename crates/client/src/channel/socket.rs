@@ -18,12 +18,13 @@ use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
         Error, Message,
+        error::ProtocolError,
         handshake::derive_accept_key,
         protocol::{Role as End, WebSocketConfig},
     },
 };
 
-use super::message::max_message;
+use super::message::{Lost, max_message};
 use crate::{
     http::{Http, OpenError, segment},
     profile::Party,
@@ -94,35 +95,37 @@ impl Socket {
     }
 
     /// The next message; `None` for anything else that shows that the connection lives.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, String> {
+    pub(super) async fn next(&mut self) -> Result<Option<String>, Lost> {
         let frame = loop {
             tokio::select! {
                 biased;
                 frame = self.stream.next() => break frame,
                 () = sleep_until(self.heard_at + self.silence) => {
-                    return Err("nothing was heard for too long".to_owned());
+                    return Err(Lost::Ended("nothing was heard for too long".to_owned()));
                 }
                 () = sleep_until(self.ping_at) => {
                     self.ping_at = Instant::now() + self.silence / 3;
-                    self.send(Message::Ping(Vec::new().into())).await?;
+                    self.send(Message::Ping(Vec::new().into())).await.map_err(Lost::Ended)?;
                 }
             }
         };
         self.touch();
         match frame {
             Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
-            Some(Ok(Message::Binary(bytes))) => match String::from_utf8(bytes.into()) {
-                Ok(text) => Ok(Some(text)),
-                Err(_) => Err("the gateway sends what is not understood".to_owned()),
-            },
+            Some(Ok(Message::Binary(bytes))) => {
+                String::from_utf8(bytes.into()).map(Some).map_err(|_| Lost::NotUnderstood)
+            }
             Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
-                Err(Label::new(&frame.reason).as_str().to_owned())
+                Err(Lost::Ended(Label::new(&frame.reason).as_str().to_owned()))
             }
             Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
-                Err("the gateway has closed the connection".to_owned())
+                Err(Lost::Ended("the gateway has closed the connection".to_owned()))
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
-            Some(Err(error)) => Err(error.to_string()),
+            Some(Err(
+                error @ (Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)),
+            )) => Err(Lost::Ended(error.to_string())),
+            Some(Err(_)) => Err(Lost::NotUnderstood),
         }
     }
 }
