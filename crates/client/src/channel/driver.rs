@@ -13,7 +13,7 @@ use super::{
     ladder::{Ladder, Outcome},
     lister::{Listed, Pace},
     memory::{Memory, Seen},
-    message::{ChannelError, Event, Lost, Pushed, Settings, Transport},
+    message::{ChannelError, Event, Interrupted, Pushed, Settings, Transport},
     open_requests::OpenRequests,
     socket::Socket,
     stream::Stream,
@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// The next message; `None` for anything else that was heard. It may be dropped and called again at any time.
-    async fn next(&mut self) -> Result<Option<Received>, Lost> {
+    async fn next(&mut self) -> Result<Option<Received>, Interrupted> {
         match self {
             Self::Socket(socket) => Ok(socket.next().await?.map(|text| Received { text, position: None })),
             Self::Stream(stream) => {
@@ -157,9 +157,9 @@ impl Driver {
                     let understood = match received {
                         Ok(Some(received)) => self.received(received).await?,
                         Ok(None) => true,
-                        Err(Lost::NotUnderstood) => false,
-                        Err(Lost::Ended(reason)) if was_heard => break (Outcome::Worked, reason),
-                        Err(Lost::Ended(reason)) => break (Outcome::Useless, reason),
+                        Err(Interrupted::NotUnderstood) => false,
+                        Err(Interrupted::Ended(reason)) if was_heard => break (Outcome::Worked, reason),
+                        Err(Interrupted::Ended(reason)) => break (Outcome::Useless, reason),
                     };
                     if !understood {
                         break (Outcome::Useless, "the gateway sends what is not understood".to_owned());

@@ -166,7 +166,7 @@ impl Event {
 
 /// Why nothing more arrives on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum Interrupted {
     /// It has ended, as connections do.
     Ended(String),
     /// What arrived is not of the protocol, or more than it allows.

@@ -24,7 +24,7 @@ use tokio_tungstenite::{
     },
 };
 
-use super::message::{Lost, max_message};
+use super::message::{Interrupted, max_message};
 use crate::{
     http::{Http, OpenError, segment},
     profile::Party,
@@ -95,17 +95,17 @@ impl Socket {
     }
 
     /// The next message; `None` for anything else that shows that the connection lives.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, Lost> {
+    pub(super) async fn next(&mut self) -> Result<Option<String>, Interrupted> {
         let frame = loop {
             tokio::select! {
                 biased;
                 frame = self.stream.next() => break frame,
                 () = sleep_until(self.heard_at + self.silence) => {
-                    return Err(Lost::Ended("nothing was heard for too long".to_owned()));
+                    return Err(Interrupted::Ended("nothing was heard for too long".to_owned()));
                 }
                 () = sleep_until(self.ping_at) => {
                     self.ping_at = Instant::now() + self.silence / 3;
-                    self.send(Message::Ping(Vec::new().into())).await.map_err(Lost::Ended)?;
+                    self.send(Message::Ping(Vec::new().into())).await.map_err(Interrupted::Ended)?;
                 }
             }
         };
@@ -113,19 +113,19 @@ impl Socket {
         match frame {
             Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
             Some(Ok(Message::Binary(bytes))) => {
-                String::from_utf8(bytes.into()).map(Some).map_err(|_| Lost::NotUnderstood)
+                String::from_utf8(bytes.into()).map(Some).map_err(|_| Interrupted::NotUnderstood)
             }
             Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
-                Err(Lost::Ended(Label::new(&frame.reason).as_str().to_owned()))
+                Err(Interrupted::Ended(Label::new(&frame.reason).as_str().to_owned()))
             }
             Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
-                Err(Lost::Ended("the gateway has closed the connection".to_owned()))
+                Err(Interrupted::Ended("the gateway has closed the connection".to_owned()))
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
             Some(Err(
                 error @ (Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)),
-            )) => Err(Lost::Ended(error.to_string())),
-            Some(Err(_)) => Err(Lost::NotUnderstood),
+            )) => Err(Interrupted::Ended(error.to_string())),
+            Some(Err(_)) => Err(Interrupted::NotUnderstood),
         }
     }
 }

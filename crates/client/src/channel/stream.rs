@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::time::{Instant, timeout_at};
 
-use super::message::{Lost, max_message};
+use super::message::{Interrupted, max_message};
 use crate::{
     http::{Http, OpenError, segment},
     profile::Party,
@@ -58,7 +58,7 @@ impl Stream {
     }
 
     /// The next event with data; `None` for anything else that shows that the connection lives.
-    pub(super) async fn next(&mut self) -> Result<Option<SseEvent>, Lost> {
+    pub(super) async fn next(&mut self) -> Result<Option<SseEvent>, Interrupted> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some(event));
         }
@@ -68,9 +68,9 @@ impl Stream {
                 self.reader.feed(&chunk, &mut self.events)?;
                 Ok(self.events.pop_front())
             }
-            Ok(Ok(None)) => Err(Lost::Ended("the gateway has closed the connection".to_owned())),
-            Ok(Err(error)) => Err(Lost::Ended(error.to_string())),
-            Err(_) => Err(Lost::Ended("nothing was heard for too long".to_owned())),
+            Ok(Ok(None)) => Err(Interrupted::Ended("the gateway has closed the connection".to_owned())),
+            Ok(Err(error)) => Err(Interrupted::Ended(error.to_string())),
+            Err(_) => Err(Interrupted::Ended("nothing was heard for too long".to_owned())),
         }
     }
 }
@@ -90,7 +90,7 @@ impl EventReader {
         Self { limit, ..Self::default() }
     }
 
-    fn feed(&mut self, bytes: &[u8], events: &mut VecDeque<SseEvent>) -> Result<(), Lost> {
+    fn feed(&mut self, bytes: &[u8], events: &mut VecDeque<SseEvent>) -> Result<(), Interrupted> {
         let mut rest = bytes;
         while let Some(position) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (part, ended) = rest.split_at(position);
@@ -111,16 +111,16 @@ impl EventReader {
         self.push(rest)
     }
 
-    fn push(&mut self, part: &[u8]) -> Result<(), Lost> {
+    fn push(&mut self, part: &[u8]) -> Result<(), Interrupted> {
         if self.line.len() + part.len() + self.event.data.len() > self.limit {
-            return Err(Lost::NotUnderstood);
+            return Err(Interrupted::NotUnderstood);
         }
         self.line.extend_from_slice(part);
         Ok(())
     }
 
-    fn take(&mut self, line: &[u8], events: &mut VecDeque<SseEvent>) -> Result<(), Lost> {
-        let line = std::str::from_utf8(line).map_err(|_| Lost::NotUnderstood)?;
+    fn take(&mut self, line: &[u8], events: &mut VecDeque<SseEvent>) -> Result<(), Interrupted> {
+        let line = std::str::from_utf8(line).map_err(|_| Interrupted::NotUnderstood)?;
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
             // A ping has no data.
@@ -170,7 +170,7 @@ mod tests {
     fn an_event_without_end_is_an_error() {
         for text in ["data: 0123456789\n", "0123456789"] {
             let (mut reader, mut events) = (EventReader::new(1_000), VecDeque::new());
-            let fed: Result<(), Lost> =
+            let fed: Result<(), Interrupted> =
                 (0..1_000).try_for_each(|_| reader.feed(text.as_bytes(), &mut events));
             assert!(fed.is_err() && reader.event.data.len() + reader.line.len() <= 1_000);
         }
