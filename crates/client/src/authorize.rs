@@ -205,13 +205,21 @@ impl Enforcer {
         };
         let taken = first_use(decision, text, request, pins, now)?;
         let changes = taken.changes(now, request);
-        let commit = off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await?;
-        match commit {
-            Commit::Done => {}
-            Commit::Conflict(Kind::Nonce | Kind::Use) => return Err(Rejected::Replayed.into()),
-            Commit::Conflict(_) => return Err(Rejected::Settled.into()),
-        }
+        committed(off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await?)?;
         self.acknowledge(request).await;
+        Ok(taken)
+    }
+
+    /// As [`Enforcer::wait`] does with a text, without waiting for anything but the disk: whoever drops a future must not
+    /// lose what was recorded as used.
+    pub(crate) fn take_now(&self, text: &str, request: &Request, pins: &Pins) -> Result<Taken, Rejected> {
+        let now = self.clock.now();
+        let decision = self.verifier(pins).check(text.as_bytes(), request, now)?;
+        let taken = first_use(decision, text, request, pins, now).map_err(|error| match error {
+            AskError::Rejected(rejected) => rejected,
+            _ => Rejected::Malformed,
+        })?;
+        committed(self.journal.commit(&taken.changes(now, request), now)?)?;
         Ok(taken)
     }
 
@@ -269,6 +277,15 @@ fn answer(taken: Taken) -> Answer {
     match taken.decision.outcome {
         DecisionOutcome::Approve => Answer::Approved(taken),
         DecisionOutcome::Reject => Answer::Rejected(taken),
+    }
+}
+
+/// Why a decision was not recorded as used.
+fn committed(commit: Commit) -> Result<(), Rejected> {
+    match commit {
+        Commit::Done => Ok(()),
+        Commit::Conflict(Kind::Nonce | Kind::Use) => Err(Rejected::Replayed),
+        Commit::Conflict(_) => Err(Rejected::Settled),
     }
 }
 

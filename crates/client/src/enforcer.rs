@@ -84,6 +84,7 @@ impl Enforcer {
     /// Submits a request. Submitting it again is harmless.
     pub async fn submit(&self, request: &Request) -> Result<(), AskError> {
         let call = Call::post("/v1/artifacts", request.envelope.clone());
+        let call = call.idempotent(request.request_id.as_str());
         self.http.send_until(&call, self.deadline(request.expires_at)).await?;
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! Calls to a gateway over HTTP: bounded in time and size, retried under the same ids.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use countersign_wire::{RawObject, envelope::Envelope, failure::Failure};
 use reqwest::{
@@ -21,6 +24,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The largest answer that is read: four snapshots of 7 MB and what is around them.
 const MAX_ANSWER: usize = 32 << 20;
+
+/// The largest refusal of a connection that is read.
+const MAX_REFUSAL: usize = 64 << 10;
 
 /// The first pause before a retry, and the longest.
 const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -78,20 +84,43 @@ pub(crate) struct Call {
     pub(crate) body: Option<String>,
     /// How long the gateway may hold it before it answers.
     pub(crate) held_for: Duration,
+    /// The header `Idempotency-Key`, which the specification wants on what is submitted.
+    pub(crate) idempotency_key: Option<String>,
 }
 
 impl Call {
     pub(crate) fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, held_for: Duration::ZERO }
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+            held_for: Duration::ZERO,
+            idempotency_key: None,
+        }
     }
 
     pub(crate) fn post(path: impl Into<String>, body: String) -> Self {
-        Self { method: Method::POST, path: path.into(), body: Some(body), held_for: Duration::ZERO }
+        Self { method: Method::POST, body: Some(body), ..Self::get(path) }
+    }
+
+    pub(crate) fn idempotent(self, key: &str) -> Self {
+        Self { idempotency_key: Some(key.to_owned()), ..self }
     }
 
     pub(crate) fn held_for(self, held_for: Duration) -> Self {
         Self { held_for, ..self }
     }
+}
+
+/// Why a connection that is to be held was not opened.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// There was no connection to the gateway at all.
+    Unreachable(String),
+    /// There was one, and it did not become what was asked for.
+    Failed(String),
+    /// The gateway, or something before it, said no.
+    Refused(CallError),
 }
 
 /// An answer with a status of success.
@@ -139,8 +168,16 @@ pub(crate) fn segment(id: &str) -> String {
 #[derive(Clone)]
 pub struct Http {
     client: reqwest::Client,
+    /// For connections that are held open, which are always new ones: a kept one may be dead.
+    holding: Arc<OnceLock<reqwest::Client>>,
     gateway: GatewayUrl,
     authorization: Option<HeaderValue>,
+}
+
+fn client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(5))
 }
 
 impl std::fmt::Debug for Http {
@@ -154,11 +191,7 @@ impl Http {
     pub fn new(gateway: GatewayUrl, credential: Option<&Credential>) -> Result<Self, CallError> {
         let unusable =
             |reason: String| CallError::Unreachable { gateway: gateway.as_str().to_owned(), reason };
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(5))
-            .build()
-            .map_err(|error| unusable(error.to_string()))?;
+        let client = client().build().map_err(|error| unusable(error.to_string()))?;
         let authorization = credential.map(|credential| {
             let text = Zeroizing::new(format!("Bearer {}", credential.expose()));
             let mut value = HeaderValue::from_str(&text).map_err(|error| unusable(error.to_string()))?;
@@ -166,7 +199,7 @@ impl Http {
             Ok(value)
         });
         let authorization = authorization.transpose()?;
-        Ok(Self { client, gateway, authorization })
+        Ok(Self { client, holding: Arc::default(), gateway, authorization })
     }
 
     /// The gateway that is called.
@@ -193,6 +226,9 @@ impl Http {
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
+        if let Some(key) = &call.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
         if let Some(body) = &call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
@@ -210,6 +246,43 @@ impl Http {
         }
         let state = headers.get("proto-exchange-state").and_then(|state| state.to_str().ok());
         Ok(Answer { status: status.as_u16(), exchange_state: state.map(str::to_owned), body })
+    }
+
+    /// Sends a request whose answer is held open, and returns when the head of the answer is there: 101 or a success.
+    pub(crate) async fn open(
+        &self,
+        path: &str,
+        mut headers: HeaderMap,
+    ) -> Result<reqwest::Response, OpenError> {
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        let holding = if let Some(holding) = self.holding.get() {
+            holding
+        } else {
+            let made = client().pool_max_idle_per_host(0).http1_only().build();
+            let made = made.map_err(|error| OpenError::Unreachable(error.to_string()))?;
+            self.holding.get_or_init(|| made)
+        };
+        let request = holding.get(format!("{}{path}", self.gateway.as_str())).headers(headers).send();
+        let in_time = Instant::now() + CALL_TIMEOUT;
+        let late = |_| OpenError::Failed("no answer in time".to_owned());
+        let mut response =
+            timeout_at(in_time, request).await.map_err(late)?.map_err(|error| match error.is_connect() {
+                true => OpenError::Unreachable(reason(&error)),
+                false => OpenError::Failed(reason(&error)),
+            })?;
+        if response.status().is_success() || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response);
+        }
+        let mut body = Vec::new();
+        while let Ok(Ok(Some(chunk))) = timeout_at(in_time, response.chunk()).await {
+            if body.len() + chunk.len() > MAX_REFUSAL {
+                break;
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Err(OpenError::Refused(refused(response.status(), response.headers(), &body)))
     }
 
     /// Calls until there is an answer that is final, or the deadline has passed. The last error is returned then.
@@ -241,7 +314,7 @@ impl Http {
 }
 
 /// Half to all of it, so that many clients do not come back at the same moment.
-fn jittered(delay: Duration) -> Duration {
+pub(crate) fn jittered(delay: Duration) -> Duration {
     let [byte] = random::bytes().unwrap_or([128]);
     delay / 2 + delay / 2 * u32::from(byte) / 256
 }

@@ -19,6 +19,8 @@
 //! | what a session is doing, what became of a decision | [`session`], [`receipt`] |
 //! | a finished exchange that others can verify | [`bundle`] |
 //! | acting: by a grant or by asking, at most once for each use, with a receipt | [`authorize`], [`finish`] |
+//! | what an approver says to an enforcer without being asked | [`prompt`] |
+//! | what the gateway pushes, live | [`channel`] |
 
 #![warn(missing_docs)]
 
@@ -64,3 +66,7 @@ pub mod bundle;
 pub mod finish;
 
 pub mod authorize;
+
+pub mod prompt;
+
+pub mod channel;

@@ -1,7 +1,10 @@
 //! A gateway in this process, and two ends at it.
 
-#![expect(unreachable_pub, reason = "each test binary uses its own part")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+pub mod listen;
+pub mod proxy;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,30 +19,49 @@ use countersign_client::{
 };
 use countersign_core::{
     Gateway,
-    model::{credential::Role, invitation::Invitee},
+    model::{credential::Role, invitation::Invitee, viewer::Viewer},
     use_cases::invitations::InvitationSpec,
 };
 use countersign_server::{assemble, config::Config, net::listener, secrets::Secrets};
+use countersign_testkit::postgres::Postgres;
+use countersign_wire::{exchange::State, id::RequestId};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// A gateway on SQLite.
+/// What a gateway keeps its data in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    Sqlite,
+    Postgres,
+}
+
+/// A gateway on a store of its own.
 pub struct World {
     pub address: SocketAddr,
     pub data: TempDir,
+    _postgres: Option<Postgres>,
     gateway: Gateway,
     mac_key: countersign_wire::mac::MacKey,
 }
 
 impl World {
     pub async fn start() -> Self {
+        Self::start_on(Store::Sqlite).await
+    }
+
+    pub async fn start_on(store: Store) -> Self {
+        let postgres = (store == Store::Postgres).then(Postgres::start);
+        let store = match &postgres {
+            Some(postgres) => format!("kind = \"postgres\"\nurl = \"{}\"", postgres.url()),
+            None => "kind = \"sqlite\"".to_owned(),
+        };
         let data = tempfile::tempdir().unwrap();
         let off = "{ per_second = 0, burst = 0 }";
         let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
             .map(|name| format!("{name} = {off}\n"))
             .concat();
         let text = format!(
-            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ndata = \"{}\"\n[store]\nkind = \"sqlite\"\n[rates]\n{rates}",
+            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ndata = \"{}\"\n[store]\n{store}\n[rates]\n{rates}",
             data.path().join("data").display()
         );
         let file = data.path().join("gateway.toml");
@@ -53,7 +75,7 @@ impl World {
         let address = listener.local_addr().unwrap();
         let drain = app.drain().clone();
         tokio::spawn(listener::serve(listener, assemble::service(app), drain));
-        Self { address, data, gateway, mac_key }
+        Self { address, data, _postgres: postgres, gateway, mac_key }
     }
 
     /// A link with which somebody joins as this enforcer.
@@ -64,10 +86,17 @@ impl World {
         format!("http://{}/join#{}", self.address, made.invitation.expose())
     }
 
-    async fn http(&self, role: Role) -> Http {
+    /// Calls with a new credential, at the address of the gateway or of a proxy before it.
+    pub async fn http_at(&self, address: SocketAddr, role: Role) -> Http {
         let made = self.gateway.create_key(&"acme".parse().unwrap(), role, &self.mac_key).await.unwrap();
         let credential = Credential::new(made.key.expose().into()).unwrap();
-        Http::new(GatewayUrl::new(&format!("http://{}", self.address)).unwrap(), Some(&credential)).unwrap()
+        Http::new(GatewayUrl::new(&format!("http://{address}")).unwrap(), Some(&credential)).unwrap()
+    }
+
+    /// The state of an exchange, as the gateway has it.
+    pub async fn state(&self, request_id: &RequestId) -> State {
+        let tenant = "acme".parse().unwrap();
+        self.gateway.status(&tenant, Viewer::AnyEnforcer, request_id).await.unwrap().state
     }
 
     pub async fn enforcer(&self, id: &str) -> Enforcer {
@@ -75,13 +104,13 @@ impl World {
     }
 
     pub async fn enforcer_with(&self, id: &str, journal: Arc<dyn Journal>) -> Enforcer {
-        let http = self.http(Role::Enforcer(Some(id.parse().unwrap()))).await;
+        let http = self.http_at(self.address, Role::Enforcer(Some(id.parse().unwrap()))).await;
         let keys = DeviceKeys::generate().unwrap();
         Enforcer { http, id: id.parse().unwrap(), keys, clock: Arc::new(SystemClock), journal }
     }
 
     pub async fn approver(&self, id: &str) -> Approver {
-        let http = self.http(Role::Approver(Some(id.parse().unwrap()))).await;
+        let http = self.http_at(self.address, Role::Approver(Some(id.parse().unwrap()))).await;
         let keys = DeviceKeys::generate().unwrap();
         Approver { http, id: id.parse().unwrap(), keys, clock: Arc::new(SystemClock) }
     }

@@ -1,0 +1,183 @@
+//! What arrives on a channel, and how a channel behaves.
+
+use std::time::Duration;
+
+use countersign_wire::{
+    RawObject,
+    envelope::Envelope,
+    id::{MsgId, RequestId},
+    limits,
+    msg_type::MsgType,
+};
+
+use crate::{http::CallError, json::vocabulary, profile::Role};
+
+vocabulary! {
+    /// How messages come from the gateway.
+    pub enum Transport {
+        /// A WebSocket, which carries everything.
+        Websocket = "websocket",
+        /// Server-sent events, which carry requests to approvers and decisions to enforcers.
+        Sse = "sse",
+        /// Asking again and again, which finds the same as server-sent events carry.
+        Poll = "poll",
+    }
+}
+
+/// How a channel behaves. The defaults are for the gateway's own times: it is heard of at least every 30 seconds.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The transports that are used, the best one first. None at all means all of them.
+    pub transports: Vec<Transport>,
+    /// A connection on which nothing was heard for this long is dead. A WebSocket is pinged three times within it.
+    pub silence: Duration,
+    /// After a fallback, a better transport is tried again after this time, then after twice as long, and so on.
+    pub up_again: Duration,
+    /// How often the inbox, or the requests that are waited for, are also asked for while a connection is open.
+    pub list_every: Duration,
+    /// How often they are asked for when there is no connection that pushes.
+    pub poll_every: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            transports: Transport::ALL.to_vec(),
+            silence: Duration::from_secs(45),
+            up_again: Duration::from_mins(1),
+            list_every: Duration::from_mins(1),
+            poll_every: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Why a channel has ended. Whatever it is not, it goes on without end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The gateway does not accept the credential, or not for this party.
+    #[error("the channel is closed: {0}")]
+    Refused(CallError),
+    /// The runtime that it was started on has stopped.
+    #[error("the channel has stopped with its runtime")]
+    Stopped,
+}
+
+/// A message as it was pushed or listed. Nothing in it is proven; whoever uses it opens and checks it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushed {
+    /// Identifies the message, however often it arrives.
+    pub msg_id: MsgId,
+    /// The type, by which the event is chosen.
+    pub msg_type: MsgType,
+    /// The exchange, prompt or session that it is about.
+    pub request_id: RequestId,
+    text: String,
+}
+
+impl Pushed {
+    /// Reads one message: an envelope, or a bare `refresh.request`. `None` if it is neither.
+    pub(super) fn read(text: String) -> Option<Self> {
+        let object = RawObject::parse(text.as_bytes()).ok()?;
+        let mut members = object.members().ok()?;
+        let msg_type: MsgType = members.required("msgType").ok()?;
+        let is_bare = msg_type == MsgType::RefreshRequest && !members.contains("body");
+        if !is_bare {
+            object.view::<Envelope<'_>>().ok()?;
+        }
+        let (msg_id, request_id) = (members.required("msgId").ok()?, members.required("requestId").ok()?);
+        Some(Self { msg_id, msg_type, request_id, text })
+    }
+
+    /// The message as it came, JSON.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The envelope; `None` of a bare `refresh.request`.
+    pub fn envelope(&self) -> Option<Envelope<'_>> {
+        let object = RawObject::reread(self.text.as_bytes()).ok()?;
+        Some(object.view::<Envelope<'_>>().ok()?.into_view())
+    }
+
+    /// The reason of a `refresh.request`, if the approver gave one.
+    pub(super) fn reason(&self) -> Option<String> {
+        let object = RawObject::reread(self.text.as_bytes()).ok()?;
+        let object = self.envelope().map_or(object, |envelope| envelope.body);
+        object.members().ok()?.optional("reason").ok()?
+    }
+}
+
+/// What a channel reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Messages arrive over this transport from now on.
+    Connected {
+        /// The one that was opened.
+        transport: Transport,
+    },
+    /// No messages arrive at the moment. The channel goes on trying.
+    Disconnected {
+        /// Why, in words for a person.
+        reason: String,
+    },
+    /// An `approval.request`, pushed or listed.
+    Request(Pushed),
+    /// A `decision.deliver`, pushed or fetched.
+    Decision(Pushed),
+    /// An `exchange.withdrawn`: the enforcer has taken a request back.
+    Withdrawn(Pushed),
+    /// A `refresh.request`: an approver asks the enforcer to submit again.
+    Refresh(Pushed),
+    /// A `prompt.send` of an approver.
+    Prompt(Pushed),
+    /// A `prompt.ack` of an enforcer.
+    PromptAck(Pushed),
+    /// A `session.start`, `session.snapshot`, `session.status` or `session.end`.
+    Session(Pushed),
+    /// A request that was handed out, or is waited for, has ended.
+    Gone {
+        /// The id of the exchange.
+        request_id: RequestId,
+        /// Its state, where the gateway says it.
+        state: Option<String>,
+    },
+}
+
+impl Event {
+    /// The event for a message; `None` for what only answers what was sent, and for what is not known here.
+    pub(super) fn of(pushed: Pushed) -> Option<Self> {
+        Some(match pushed.msg_type {
+            MsgType::ApprovalRequest => Self::Request(pushed),
+            MsgType::DecisionDeliver => Self::Decision(pushed),
+            MsgType::ExchangeWithdrawn => Self::Withdrawn(pushed),
+            MsgType::RefreshRequest => Self::Refresh(pushed),
+            MsgType::PromptSend => Self::Prompt(pushed),
+            MsgType::PromptAck => Self::PromptAck(pushed),
+            MsgType::SessionStart
+            | MsgType::SessionSnapshot
+            | MsgType::SessionStatus
+            | MsgType::SessionEnd => Self::Session(pushed),
+            _ => return None,
+        })
+    }
+}
+
+/// Why nothing more arrives on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    /// It has ended, as connections do.
+    Ended(String),
+    /// What arrived is not of the protocol, or more than it allows.
+    NotUnderstood,
+}
+
+/// The largest message that is read, with room for what the gateway adds to what was sent.
+pub(super) fn max_message(role: Role) -> usize {
+    limits::MAX_OTHER_BODY
+        + match role {
+            Role::Enforcer => limits::MAX_PROMPT_MESSAGE,
+            Role::Approver => limits::MAX_SESSION_MESSAGE,
+        }
+}

@@ -1,0 +1,137 @@
+//! One WebSocket. It is opened with the same HTTP client as every other call, so with the same certificates, proxies
+//! and credential, which stands in a header and never in the address.
+
+use std::time::Duration;
+
+use countersign_wire::Label;
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{
+    StatusCode, Upgraded,
+    header::{
+        CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+        UPGRADE,
+    },
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message,
+        error::ProtocolError,
+        handshake::derive_accept_key,
+        protocol::{Role as End, WebSocketConfig},
+    },
+};
+
+use super::message::{Interrupted, max_message};
+use crate::{
+    http::{Http, OpenError, segment},
+    profile::Party,
+    random,
+};
+
+/// A frame must be sent within this time.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A WebSocket that was opened and has said hello.
+pub(super) struct Socket {
+    stream: WebSocketStream<Upgraded>,
+    silence: Duration,
+    heard_at: Instant,
+    ping_at: Instant,
+}
+
+impl Socket {
+    /// Opens it, says hello and pings, so that something is heard soon.
+    pub(super) async fn open(http: &Http, party: &Party, silence: Duration) -> Result<Self, OpenError> {
+        let key = random::bytes::<16>().map_err(|error| OpenError::Failed(error.to_string()))?;
+        let key = base64(key);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        let failed = |reason: &str| OpenError::Failed(reason.to_owned());
+        let value = HeaderValue::from_str(&key).map_err(|error| failed(&error.to_string()))?;
+        headers.insert(SEC_WEBSOCKET_KEY, value);
+        let path = format!("/v1/ws?role={}&id={}", party.role(), segment(party.id()));
+        let response = http.open(&path, headers).await?;
+        let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT).map(HeaderValue::as_bytes);
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS
+            || accepted != Some(derive_accept_key(key.as_bytes()).as_bytes())
+        {
+            return Err(failed("the gateway does not open a WebSocket"));
+        }
+        let upgraded = timeout(WRITE_TIMEOUT, response.upgrade()).await;
+        let upgraded = upgraded.map_err(|_| failed("no WebSocket in time"))?;
+        let upgraded = upgraded.map_err(|error| failed(&error.to_string()))?;
+        let max = max_message(party.role());
+        let settings = WebSocketConfig::default()
+            .read_buffer_size(16 << 10)
+            .write_buffer_size(0)
+            .max_write_buffer_size(64 << 10)
+            .max_message_size(Some(max))
+            .max_frame_size(Some(max));
+        let stream = WebSocketStream::from_raw_socket(upgraded, End::Client, Some(settings)).await;
+        let now = Instant::now();
+        let mut socket = Self { stream, silence, heard_at: now, ping_at: now + silence / 3 };
+        let hello =
+            json!({ "msgType": "hello", "capabilities": { "push": true, "sse": true, "poll": true } });
+        socket.send(Message::text(hello.to_string())).await.map_err(OpenError::Failed)?;
+        socket.send(Message::Ping(Vec::new().into())).await.map_err(OpenError::Failed)?;
+        Ok(socket)
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), String> {
+        match timeout(WRITE_TIMEOUT, self.stream.send(message)).await {
+            Ok(sent) => sent.map_err(|error| error.to_string()),
+            Err(_) => Err("nothing can be sent".to_owned()),
+        }
+    }
+
+    /// Something was heard, or could not have been.
+    pub(super) fn touch(&mut self) {
+        self.heard_at = Instant::now();
+    }
+
+    /// The next message; `None` for anything else that shows that the connection lives.
+    pub(super) async fn next(&mut self) -> Result<Option<String>, Interrupted> {
+        let frame = loop {
+            tokio::select! {
+                biased;
+                frame = self.stream.next() => break frame,
+                () = sleep_until(self.heard_at + self.silence) => {
+                    return Err(Interrupted::Ended("nothing was heard for too long".to_owned()));
+                }
+                () = sleep_until(self.ping_at) => {
+                    self.ping_at = Instant::now() + self.silence / 3;
+                    self.send(Message::Ping(Vec::new().into())).await.map_err(Interrupted::Ended)?;
+                }
+            }
+        };
+        self.touch();
+        match frame {
+            Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
+            Some(Ok(Message::Binary(bytes))) => {
+                String::from_utf8(bytes.into()).map(Some).map_err(|_| Interrupted::NotUnderstood)
+            }
+            Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
+                Err(Interrupted::Ended(Label::new(&frame.reason).as_str().to_owned()))
+            }
+            Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
+                Err(Interrupted::Ended("the gateway has closed the connection".to_owned()))
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
+            Some(Err(
+                error @ (Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)),
+            )) => Err(Interrupted::Ended(error.to_string())),
+            Some(Err(_)) => Err(Interrupted::NotUnderstood),
+        }
+    }
+}
+
+/// Base64 with padding, which the handshake wants; 16 bytes are 22 characters and two signs.
+fn base64(bytes: [u8; 16]) -> String {
+    let text = countersign_wire::base64url::encode(&bytes);
+    text.replace('-', "+").replace('_', "/") + "=="
+}
