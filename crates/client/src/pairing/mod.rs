@@ -9,13 +9,13 @@ pub mod link;
 pub mod recovery;
 pub mod statement;
 
-use countersign_wire::{canonical, keys::KeyBundle};
+use countersign_wire::{canonical, fingerprint, keys::KeyBundle};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    keys::{self, DeviceKeys, Fingerprint},
+    keys::{DeviceKeys, Fingerprint},
     random::{self, NoRandomness},
 };
 
@@ -98,7 +98,7 @@ impl Transcript<'_> {
     fn digits(&self, fresh: &[u8; 32]) -> Result<String, PairingError> {
         let mut hash = Sha256::new_with_prefix(self.form("countersign pairing digits")?);
         hash.update(fresh);
-        Ok(keys::digits(&hash.finalize().into()))
+        Ok(fingerprint::digits(&hash.finalize().into()))
     }
 }
 
