@@ -14,6 +14,7 @@
 //! | trading an invitation for an API key | [`join`] |
 //! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
 //! | the two ends | [`enforcer`], [`approver`] |
+//! | vouching for others; how far a request has come | [`vouching`], [`progress`] |
 
 #![warn(missing_docs)]
 
@@ -40,3 +41,6 @@ pub mod reply;
 pub mod enforcer;
 
 pub mod approver;
+
+pub mod progress;
+pub mod vouching;

@@ -11,7 +11,7 @@ use countersign_wire::{
 use tokio::task::JoinSet;
 
 use crate::{
-    audit,
+    audit::{self, Actor},
     couple::Couple,
     error::Error,
     gateway::{Commit, Evaluation, Gateway},
@@ -201,6 +201,9 @@ impl Gateway {
                     PairId { enforcer: enforcer.clone(), approver: approver.clone(), device: pair.device };
                 let ended = audit::pair_ended(due.key.clone(), &id, pair.signing_key)?;
                 change.audit.push(ended);
+            }
+            if opened.ended.is_empty() {
+                change.audit.push(audit::action(due.key.clone(), Actor::Clock, "voucher.ended")?);
             }
             opened.close(&mut change)?;
             Ok(Evaluation::commit(change, ()))

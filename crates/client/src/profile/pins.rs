@@ -301,7 +301,7 @@ impl Pins {
         let voucher = self.get(by).filter(|_| by != pin.fingerprint).ok_or(PinError::VoucherNotPaired)?;
         let is_own = voucher.party == pin.party;
         if let PinSource::Recovered { .. } = pin.source {
-            self.check_recovery(voucher, pin.fingerprint, now, except)?;
+            self.check_recovery(voucher, now, except)?;
         } else if fails(Check::Voucher, !self.counts_as_paired(by, now)) {
             return Err(PinError::VoucherNotPaired);
         }
@@ -321,13 +321,7 @@ impl Pins {
 
     /// A recovery code that is not ended, revoked or spent, and that is no thief's: it was known for a day before it is
     /// used, and before the device that vouched for it was revoked.
-    fn check_recovery(
-        &self,
-        code: &Pin,
-        device: Fingerprint,
-        now: Timestamp,
-        except: Option<Check>,
-    ) -> Result<(), PinError> {
+    fn check_recovery(&self, code: &Pin, now: Timestamp, except: Option<Check>) -> Result<(), PinError> {
         let fails = |check: Check, is_wrong: bool| is_wrong && except != Some(check);
         let PinSource::Recovery { by, until, spent_on } = code.source else {
             return Err(PinError::VoucherNotPaired);
@@ -335,7 +329,7 @@ impl Pins {
         if code.revoked_at.is_some() || now >= until {
             return Err(PinError::VoucherNotPaired);
         }
-        if fails(Check::RecoveryOnce, spent_on.is_some_and(|spent_on| spent_on != device)) {
+        if fails(Check::RecoveryOnce, spent_on.is_some()) {
             return Err(PinError::RecoverySpent);
         }
         let settled_at = code.since.plus(RECOVERY_WAIT);

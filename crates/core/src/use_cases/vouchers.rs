@@ -146,10 +146,7 @@ impl Presented<'_> {
             return Some(Voucher::Device(Box::new(device.clone())));
         }
         let mut codes = pairs.recovery.iter();
-        let code = codes.position(|recovery| {
-            let is_unused = recovery.used_for.is_none_or(|device| device == self.device());
-            is_unused && verifies(&recovery.key)
-        });
+        let code = codes.position(|recovery| recovery.used_for.is_none() && verifies(&recovery.key));
         code.filter(|_| self.is_own() && !self.vouch.recovery).map(Voucher::Recovery)
     }
 

@@ -172,6 +172,8 @@ fn a_recovered_device_stands_in_for_the_lost_one() {
         assert!(!pins.is_active(keys(6).fingerprint(), at(200 * DAY)), "and ends with it");
         take(&mut pins, &said("ada", 5, recovery("ada", 8, 250 * DAY)), 2 * DAY).unwrap();
         assert_eq!(recover(&mut pins, 2 * DAY), Ok(Applied::AlreadyKnown), "the same statement");
+        let longer = said_under("ada", 9, vouch("ada", 5, 250 * DAY), "s-2");
+        assert_eq!(take(&mut pins, &longer, 2 * DAY), Err(PinError::RecoverySpent.into()), "another");
     }
     let mut pins = world();
     recover(&mut pins, DAY).unwrap();
