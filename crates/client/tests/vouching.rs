@@ -185,12 +185,17 @@ async fn a_recovery_code_replaces_a_lost_phone() {
     assert_eq!(apply(&mut robots, &robot, &recovered), Err(PinError::RecoveryTooNew.into()));
     let later = SystemClock.now().plus(RECOVERY_WAIT);
     let applied = robots.apply(&recovered, "robot", later);
-    assert_eq!(applied, Ok(Applied::Vouched(new.keys.fingerprint())));
-    let revoked = new.revoke_statement(&robot.id, phone.keys.fingerprint()).unwrap();
-    assert_eq!(apply(&mut robots, &robot, &revoked), Ok(Applied::Revoked(phone.keys.fingerprint())));
+    let (device, lost) = (new.keys.fingerprint(), phone.keys.fingerprint());
+    assert_eq!(applied, Ok(Applied::Recovered { device, lost }));
+    let stolen = phone.revoke_statement(&robot.id, device).unwrap();
+    assert_eq!(
+        apply(&mut robots, &robot, &stolen),
+        Err(PinError::MayNotRevoke.into()),
+        "the phone of a thief"
+    );
     let decision = decided(&robot, &robots, &new, &pins_of(&robot)).await.unwrap();
     assert_eq!(decision.device, new.keys.fingerprint());
-    let another = device(&world, &phone).await;
+    let another = world.approver("ada").await;
     let twice = another.recover(&robot.id, &code, "another", until).unwrap();
     assert!(another.present(&twice).await.unwrap_err().is(Failure::SignatureInvalid));
     assert_eq!(robots.apply(&twice, "robot", later), Err(PinError::RecoverySpent.into()));

@@ -186,8 +186,11 @@ pub enum PinError {
     /// The device has vouched for as many others as it may.
     #[error("this device has vouched for as many others as it may. Pair the new device instead")]
     TooMany,
-    /// Whoever signed the revocation is neither a paired device of the same party nor the one that vouched for it.
-    #[error("only a paired device of the same person, or the device that vouched for it, can revoke it")]
+    /// Whoever signed the revocation is neither a paired device of the same party nor the one that vouched for it; or it is
+    /// about a recovery code.
+    #[error(
+        "only a paired device of the same person, or the device that vouched for it, can revoke a device; nobody a recovery code"
+    )]
     MayNotRevoke,
     /// It vouches for nothing, or for longer ago than now.
     #[error("it was vouched for until a time that has passed. Vouch for it again, or pair it")]

@@ -5,7 +5,7 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use super::{Check, Pin, PinSource, Pins, Taken};
+use super::{Pin, PinSource, Pins, Taken, insert::Check};
 use crate::{
     keys::Fingerprint,
     profile::{
@@ -22,6 +22,13 @@ pub(super) const MAX_TAKEN: usize = 1_000;
 pub enum Applied {
     /// This device, or recovery code, is pinned now, or for longer than before.
     Vouched(Fingerprint),
+    /// A recovery code has put a device in the place of the one that made the code.
+    Recovered {
+        /// The device that counts now.
+        device: Fingerprint,
+        /// The device that does not count any more, and whoever it had vouched for with it.
+        lost: Fingerprint,
+    },
     /// This device does not count any more.
     Revoked(Fingerprint),
     /// Nothing has changed: it was taken before, or what it says is so already.
@@ -126,12 +133,16 @@ impl Pins {
         let fingerprint = pin.fingerprint;
         let before = self.get(fingerprint).map(Pin::source);
         self.insert_except(pin, except)?;
-        let is_known = before.is_some() && before == self.get(fingerprint).map(Pin::source);
-        Ok(if is_known { Applied::AlreadyKnown } else { Applied::Vouched(fingerprint) })
+        Ok(match (signer.source, self.get(fingerprint).map(Pin::source)) {
+            (_, after) if before == after => Applied::AlreadyKnown,
+            (PinSource::Recovery { by: lost, .. }, _) => Applied::Recovered { device: fingerprint, lost },
+            _ => Applied::Vouched(fingerprint),
+        })
     }
 
-    /// A device that was paired, or stands in for one, revokes any device and any recovery code of its own party, and any
-    /// that it vouched for. Every device that counts, and every code, may revoke itself. Nobody else revokes anything.
+    /// A device that was paired, or stands in for one, revokes any device of its own party, and any that it vouched for.
+    /// Every device, and every recovery code, may revoke itself. Nobody else revokes anything: a code is also there for
+    /// the case that a device is in the hands of a thief, whose first act would be to revoke it.
     fn revoke_by(
         &mut self,
         signer: Fingerprint,
@@ -146,7 +157,9 @@ impl Pins {
         let is_responsible = self.get(signer).is_some_and(|signer| {
             signer.party == target.party || target.source.by() == Some(signer.fingerprint)
         });
-        let may_revoke = signer == fingerprint || is_responsible && self.counts_as_paired(signer, now);
+        let is_device = !target.source.is_recovery();
+        let may_revoke =
+            signer == fingerprint || is_device && is_responsible && self.counts_as_paired(signer, now);
         if !may_revoke && except != Some(Check::Revoker) {
             return Err(PinError::MayNotRevoke.into());
         }

@@ -6,7 +6,7 @@ use countersign_wire::{
     statement::{Claim, Issue, Statement, StatementError},
 };
 
-use super::{apply::Applied, *};
+use super::{apply::Applied, insert::Check, *};
 use crate::{keys::DeviceKeys, profile::error::ApplyError};
 
 const DAY: i64 = 86_400;
@@ -106,7 +106,7 @@ fn what_was_taken_is_remembered_across_a_restart_and_until_its_end() {
 fn who_may_revoke_whom() {
     for (who, by, whom, may) in [
         ("ada", 1, 3, true),
-        ("ada", 1, 9, true),
+        ("ada", 1, 9, false),
         ("ada", 1, 1, true),
         ("ada", 3, 3, true),
         ("ada", 9, 9, true),
@@ -157,13 +157,17 @@ fn a_recovered_device_stands_in_for_the_lost_one() {
     let new = keys(5).fingerprint();
     let lost = |pins: &mut Pins, seconds: i64| pins.revoke(keys(1).fingerprint(), at(seconds)).unwrap();
     let recover = |pins: &mut Pins, seconds| take(pins, &said("ada", 9, vouch("ada", 5, 200 * DAY)), seconds);
+    let replaced = Ok(Applied::Recovered { device: new, lost: keys(1).fingerprint() });
     // Recovered first, or revoked first: the code was known for a day either way.
     let mut pins = world();
-    assert_eq!(recover(&mut pins, DAY), Ok(Applied::Vouched(new)));
+    assert_eq!(recover(&mut pins, DAY), replaced);
+    let lost_at = |pins: &Pins| pins.get(keys(1).fingerprint()).unwrap().revoked_at();
+    assert_eq!(lost_at(&pins), Some(at(DAY)), "the lost device can't revoke the one in its place");
     lost(&mut pins, DAY + 1);
     let mut revoked_first = world();
     lost(&mut revoked_first, DAY);
-    assert_eq!(recover(&mut revoked_first, DAY + 1), Ok(Applied::Vouched(new)));
+    assert_eq!(recover(&mut revoked_first, DAY + 1), replaced);
+    assert_eq!(lost_at(&revoked_first), Some(at(DAY)), "the first time stays");
     for mut pins in [pins, revoked_first] {
         assert!(pins.is_active(new, at(100 * DAY)) && !pins.is_active(new, at(200 * DAY)));
         assert!(!pins.is_active(keys(3).fingerprint(), at(2 * DAY)), "the lost device vouched for it");
@@ -175,11 +179,35 @@ fn a_recovered_device_stands_in_for_the_lost_one() {
         let longer = said_under("ada", 9, vouch("ada", 5, 250 * DAY), "s-2");
         assert_eq!(take(&mut pins, &longer, 2 * DAY), Err(PinError::RecoverySpent.into()), "another");
     }
+}
+
+#[test]
+fn a_thief_with_the_device_can_not_undo_a_recovery() {
     let mut pins = world();
-    recover(&mut pins, DAY).unwrap();
-    let revoked = take(&mut pins, &said("ada", 5, revoke(1)), 2 * DAY);
-    assert_eq!(revoked, Ok(Applied::Revoked(keys(1).fingerprint())), "it revokes the lost one itself");
-    assert!(pins.is_active(new, at(2 * DAY)));
+    let revoked = take(&mut pins, &said("ada", 1, revoke(9)), 2 * DAY);
+    assert_eq!(revoked, Err(PinError::MayNotRevoke.into()), "before");
+    let recovered = take(&mut pins, &said("ada", 9, vouch("ada", 5, 200 * DAY)), 2 * DAY);
+    assert!(matches!(recovered, Ok(Applied::Recovered { .. })));
+    let revoked = take(&mut pins, &said("ada", 1, revoke(5)), 2 * DAY);
+    assert_eq!(revoked, Err(PinError::MayNotRevoke.into()), "after");
+    let known = take(&mut pins, &said("ada", 5, revoke(1)), 2 * DAY);
+    assert_eq!(known, Ok(Applied::AlreadyKnown), "the lost one is revoked");
+    assert!(pins.is_active(keys(5).fingerprint(), at(2 * DAY)));
+}
+
+#[test]
+fn a_code_that_is_used_for_the_device_that_made_it_or_a_paired_one_changes_nothing() {
+    let mut pins = world();
+    for number in [1, 4] {
+        if number == 4 {
+            pins.insert(Pin::new(party("ada"), keys(4).bundle(), PinSource::Paired, at(0))).unwrap();
+        }
+        let used = said("ada", 9, vouch("ada", number, 200 * DAY));
+        assert_eq!(take(&mut pins, &used, 2 * DAY), Ok(Applied::AlreadyKnown), "{number}");
+    }
+    let code = pins.get(keys(9).fingerprint()).unwrap().source();
+    assert!(matches!(code, PinSource::Recovery { spent_on: None, .. }));
+    assert!(pins.is_active(keys(1).fingerprint(), at(2 * DAY)));
 }
 
 #[test]
@@ -193,7 +221,9 @@ fn a_thief_s_recovery_code_dies_with_the_stolen_device() {
         assert_eq!(take(&mut pins, &thiefs, later), Err(PinError::RecoveryTooNew.into()), "{later}");
     }
     let owners = said("ada", 9, vouch("ada", 6, 200 * DAY));
-    assert_eq!(take(&mut pins, &owners, 12 * DAY), Ok(Applied::Vouched(keys(6).fingerprint())));
+    let lost = keys(1).fingerprint();
+    let recovered = Ok(Applied::Recovered { device: keys(6).fingerprint(), lost });
+    assert_eq!(take(&mut pins, &owners, 12 * DAY), recovered);
 }
 
 #[test]
@@ -201,7 +231,7 @@ fn a_code_that_ended_or_was_revoked_vouches_for_nothing() {
     let recovered = said("ada", 9, vouch("ada", 5, 360 * DAY));
     let mut pins = world();
     assert_eq!(take(&mut pins, &recovered, 300 * DAY), Err(PinError::VoucherNotPaired.into()), "ended");
-    take(&mut pins, &said("ada", 1, revoke(9)), 1).unwrap();
+    take(&mut pins, &said("ada", 9, revoke(9)), 1).unwrap();
     assert_eq!(take(&mut pins, &recovered, 2 * DAY), Err(PinError::VoucherNotPaired.into()), "revoked");
 }
 
