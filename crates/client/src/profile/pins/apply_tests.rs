@@ -196,6 +196,18 @@ fn a_thief_with_the_device_can_not_undo_a_recovery() {
 }
 
 #[test]
+fn a_code_that_is_vouched_for_again_lasts_longer_and_stays_that_of_its_device() {
+    let mut pins = world();
+    pins.insert(Pin::new(party("ada"), keys(4).bundle(), PinSource::Paired, at(0))).unwrap();
+    let longer = said_under("ada", 4, recovery("ada", 9, 350 * DAY), "s-2");
+    assert_eq!(take(&mut pins, &longer, 2 * DAY), Ok(Applied::Vouched(keys(9).fingerprint())));
+    let used = take(&mut pins, &said("ada", 9, vouch("ada", 5, 360 * DAY)), 340 * DAY);
+    let (device, lost) = (keys(5).fingerprint(), keys(1).fingerprint());
+    assert_eq!(used, Ok(Applied::Recovered { device, lost }));
+    assert!(pins.is_active(keys(4).fingerprint(), at(340 * DAY)), "it was not lost");
+}
+
+#[test]
 fn a_code_that_is_used_for_the_device_that_made_it_or_a_paired_one_changes_nothing() {
     let mut pins = world();
     for number in [1, 4] {

@@ -170,7 +170,8 @@ impl Pins {
     }
 }
 
-/// The stronger of two reasons: a pairing, then a recovery code, then the longer time. A code that is spent stays spent.
+/// The stronger of two reasons: a pairing, then a recovery code, then the longer time. Of a code only the time changes: it
+/// stays that of the device that made it, and spent if it is.
 fn stronger(one: PinSource, other: PinSource) -> PinSource {
     let rank = |source: PinSource| match source {
         PinSource::Paired => 3,
@@ -180,7 +181,7 @@ fn stronger(one: PinSource, other: PinSource) -> PinSource {
     };
     let longer = if (rank(other), other.until()) > (rank(one), one.until()) { other } else { one };
     match (one, longer) {
-        (PinSource::Recovery { spent_on, .. }, PinSource::Recovery { by, until, .. }) => {
+        (PinSource::Recovery { by, spent_on, .. }, PinSource::Recovery { until, .. }) => {
             PinSource::Recovery { by, until, spent_on }
         }
         _ => longer,
