@@ -16,6 +16,7 @@
 //! | which commands an approval covers, and for how long | [`pattern`], [`grant`] |
 //! | a decision that was recorded as used, and for what | [`taken`], [`effect_hash`] |
 //! | the two ends | [`enforcer`], [`approver`] |
+//! | vouching for others; how far a request has come | [`vouching`], [`progress`] |
 //! | what a session is doing, what became of a decision | [`session`], [`receipt`] |
 //! | a finished exchange that others can verify | [`bundle`] |
 //! | acting: by a grant or by asking, at most once for each use, with a receipt | [`authorize`], [`finish`] |
@@ -56,6 +57,9 @@ pub mod grant;
 pub mod enforcer;
 
 pub mod approver;
+
+pub mod progress;
+pub mod vouching;
 
 pub mod session;
 

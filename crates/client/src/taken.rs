@@ -12,7 +12,7 @@ use crate::{
     journal::{Change, JournalError, Kind, Record, nonce_record},
     keys::Fingerprint,
     object,
-    profile::{Party, Pin, PinSource},
+    profile::{Party, Pin, PinSource, SourceKind},
     reply::VerifiedDecision,
     request::Request,
 };
@@ -31,9 +31,9 @@ pub struct Signer {
     pub approver_id: String,
     /// The public keys of the device, as `v1.<Ed25519>.<X25519>`.
     pub keys: String,
-    /// `paired` or `vouched`: whether a person has confirmed the keys, or another device of the same person.
+    /// Why the keys were trusted: `paired`, `vouched` or `recovered`.
     pub source: String,
-    /// The fingerprint of the device that vouched for it.
+    /// The fingerprint of the device or recovery code that signed for it.
     #[serde(default, deserialize_with = "object::present", skip_serializing_if = "Option::is_none")]
     pub vouched_by: Option<String>,
     /// When the keys were pinned.
@@ -44,15 +44,17 @@ object::objects!(Signer);
 
 impl Signer {
     pub(crate) fn of(pin: &Pin) -> Self {
-        let (source, vouched_by) = match pin.source() {
-            PinSource::Paired => ("paired", None),
-            PinSource::Vouched { by, .. } => ("vouched", Some(by.to_string())),
+        let source = match pin.source() {
+            PinSource::Paired => SourceKind::Paired,
+            PinSource::Vouched { .. } => SourceKind::Vouched,
+            PinSource::Recovery { .. } => SourceKind::Recovery,
+            PinSource::Recovered { .. } => SourceKind::Recovered,
         };
         Self {
             approver_id: pin.party().id().to_owned(),
             keys: pin.bundle().to_string(),
-            source: source.to_owned(),
-            vouched_by,
+            source: source.as_str().to_owned(),
+            vouched_by: pin.source().by().map(|by| by.to_string()),
             since: pin.since().to_string(),
         }
     }

@@ -226,10 +226,7 @@ async fn an_answer_that_can_not_be_recorded_is_neither_used_nor_acknowledged_and
     let quick = Settings { list_every: Duration::from_secs(1), ..Settings::default() };
     let mut at_robot = robot.listen(vec![asked.clone()], quick);
     let failed = news(&mut at_robot, &robots).await;
-    assert!(
-        matches!(&failed, EnforcerEvent::Decided { taken: Err(Rejected::Journal(_)), .. }),
-        "{failed:?}"
-    );
+    assert!(matches!(&failed, EnforcerEvent::Decided { taken: Err(Rejected::Journal(_)), .. }), "{failed:?}");
     sleep(Duration::from_millis(300)).await;
     assert_eq!(world.state(&asked.request_id).await, State::Decided);
     std::fs::create_dir(&folder).unwrap();

@@ -2,6 +2,7 @@
 
 use countersign_wire::{
     exchange::State as WireState,
+    hash::Sha256Hex,
     id::{ApproverId, EnforcerId},
     keys::VerifyingKey,
 };
@@ -70,6 +71,28 @@ pub(crate) fn action(subject: Key, actor: Actor<'_>, did: &'static str) -> Resul
     row(subject, &Event { actor, did })
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PairEvent<'e> {
+    actor: Actor<'e>,
+    did: &'static str,
+    enforcer_id: &'e EnforcerId,
+    approver_id: &'e ApproverId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_key: Option<VerifyingKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vouched_by: Option<&'e ApproverId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<Sha256Hex>,
+}
+
+impl<'e> PairEvent<'e> {
+    fn new(did: &'static str, actor: Actor<'e>, id: &'e PairId, signing_key: Option<VerifyingKey>) -> Self {
+        let (enforcer_id, approver_id) = (&id.enforcer, &id.approver);
+        Self { actor, did, enforcer_id, approver_id, signing_key, vouched_by: None, statement: None }
+    }
+}
+
 /// A pair was removed. The key is that of the device which can no longer decide.
 pub(crate) fn pair_removed(
     subject: Key,
@@ -77,18 +100,30 @@ pub(crate) fn pair_removed(
     id: &PairId,
     signing_key: Option<VerifyingKey>,
 ) -> Result<AuditRow, StoreError> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Event<'e> {
-        actor: Actor<'e>,
-        did: &'static str,
-        enforcer_id: &'e EnforcerId,
-        approver_id: &'e ApproverId,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        signing_key: Option<VerifyingKey>,
-    }
-    let (enforcer_id, approver_id) = (&id.enforcer, &id.approver);
-    row(subject, &Event { actor, did: "pair.removed", enforcer_id, approver_id, signing_key })
+    row(subject, &PairEvent::new("pair.removed", actor, id, signing_key))
+}
+
+/// The time for which a device was vouched for is over.
+pub(crate) fn pair_ended(
+    subject: Key,
+    id: &PairId,
+    signing_key: Option<VerifyingKey>,
+) -> Result<AuditRow, StoreError> {
+    row(subject, &PairEvent::new("pair.ended", Actor::Clock, id, signing_key))
+}
+
+/// A voucher was presented and accepted: for a device, or for a recovery code.
+pub(crate) fn vouched(
+    subject: Key,
+    did: &'static str,
+    id: &PairId,
+    signing_key: VerifyingKey,
+    by: &ApproverId,
+    statement: Sha256Hex,
+) -> Result<AuditRow, StoreError> {
+    let actor = Actor::Approver(id.approver.as_str());
+    let event = PairEvent::new(did, actor, id, Some(signing_key));
+    row(subject, &PairEvent { vouched_by: Some(by), statement: Some(statement), ..event })
 }
 
 fn row(subject: Key, event: &impl Serialize) -> Result<AuditRow, StoreError> {

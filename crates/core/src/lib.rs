@@ -7,7 +7,7 @@
 //! | what is stored and how it is committed: the first port | [`store`] |
 //! | each stored type with its pure rules; the exchange state machine | [`model`] |
 //! | how others are woken: the second port | [`notify`] |
-//! | what each transition of an exchange writes | `transitions` |
+//! | what each transition of an exchange writes; what a pair changes | `transitions`, `couple` |
 //! | load, evaluate, commit with retry; what is known to be durable | [`gateway`], `load`, `durability` |
 //! | expiry, tombstones, deletion | `lifecycle` |
 //! | what a client can ask for | [`use_cases`], one file each |
@@ -28,6 +28,7 @@ pub mod random;
 pub mod retention;
 
 mod audit;
+mod couple;
 mod durability;
 mod load;
 mod transitions;

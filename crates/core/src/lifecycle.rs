@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use countersign_wire::{
     failure::Failure,
-    id::{RequestId, TenantId},
+    id::{ApproverId, EnforcerId, RequestId, TenantId},
     timestamp::Timestamp,
 };
 
 use tokio::task::JoinSet;
 
 use crate::{
+    audit::{self, Actor},
+    couple::Couple,
     error::Error,
     gateway::{Commit, Evaluation, Gateway},
     load::RawRecord,
@@ -19,6 +21,7 @@ use crate::{
         exchange::{Decided, Exchange, State},
         idempotency::IdempotencyRecord,
         pairing::FailedCodeAttempts,
+        pairs::PairId,
         presence::{PRESENCE_TOUCH_INTERVAL, Presence},
         prompt::Prompt,
         session::{RecordedEvent, Session},
@@ -97,6 +100,10 @@ impl Gateway {
             // Whether it goes depends on the enforcer's channels too.
             return self.process_due(due, now).await;
         }
+        if due.key.kind == Kind::Pairs {
+            // What ends with a pair is in other records too.
+            return self.end_pairs(due).await;
+        }
         let (change, ring) = self.due_step(due, record, false, now)?;
         match self.commit(change, ring).await? {
             Commit::Done => Ok(()),
@@ -168,9 +175,40 @@ impl Gateway {
             | Kind::Credential
             | Kind::Policy
             | Kind::Channels
-            | Kind::Pairs
-            | Kind::SecretChecks => Ok(Change::new(due.tenant.clone())),
+            | Kind::SecretChecks
+            // In `end_pairs`.
+            | Kind::Pairs => Ok(Change::new(due.tenant.clone())),
         }
+    }
+
+    /// Takes out the pairs of a couple whose time is over, with their keys, and what else has ended.
+    async fn end_pairs(&self, due: &Due) -> Result<(), Error> {
+        let ids = due.key.id.split_once('\n').and_then(|(enforcer, approver)| {
+            Some((enforcer.parse::<EnforcerId>().ok()?, approver.parse::<ApproverId>().ok()?))
+        });
+        let (enforcer, approver) = ids.ok_or(Failure::Internal)?;
+        let couple = Couple { enforcer: &enforcer, approver: &approver };
+        self.update(&due.tenant, &couple.records(), |values, now| {
+            if values.0.is_none() {
+                let mut change = gone(due);
+                change.no_longer_due.push(due.key.clone());
+                return Ok(Evaluation::commit(change, ()));
+            }
+            let mut change = Change::new(due.tenant.clone());
+            let opened = couple.open(&mut change, &values, now);
+            for pair in &opened.ended {
+                let id =
+                    PairId { enforcer: enforcer.clone(), approver: approver.clone(), device: pair.device };
+                let ended = audit::pair_ended(due.key.clone(), &id, pair.signing_key)?;
+                change.audit.push(ended);
+            }
+            if opened.ended.is_empty() {
+                change.audit.push(audit::action(due.key.clone(), Actor::Clock, "voucher.ended")?);
+            }
+            opened.close(&mut change)?;
+            Ok(Evaluation::commit(change, ()))
+        })
+        .await
     }
 
     /// Deletes the presence of an enforcer that has been offline for long enough, or puts it off until then. A record is

@@ -26,7 +26,7 @@ use crate::{
     },
     routes::{
         acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, pairs,
-        platform, presence, prompts, rotate, sessions, streams,
+        platform, presence, progress, prompts, rotate, sessions, streams,
     },
     state::SharedState,
 };
@@ -102,11 +102,14 @@ pub fn router(app: SharedState) -> Router {
             ("/platform/v1/policy", get(platform::policy).put(platform::set_policy)),
             ("/platform/v1/exchanges/{requestId}/cancel", post(platform::cancel)),
         ]))
+        .merge(group(Platform, Enforcer, MAX_OTHER_BODY).routes([
+            ("/platform/v1/exchanges/{requestId}/progress", get(progress::progress)),
+        ]))
         .merge(group(Platform, Participant, MAX_OTHER_BODY).routes([
             ("/platform/v1/tickets", post(platform::create_ticket)),
         ]))
         .merge(group(Platform, Authenticated, MAX_OTHER_BODY).routes([
-            ("/platform/v1/pairs", get(pairs::list)),
+            ("/platform/v1/pairs", get(pairs::list).post(pairs::present)),
             ("/platform/v1/pairs/{pairId}", delete(pairs::remove)),
             ("/platform/v1/keys/rotate", post(rotate::rotate)),
         ]))

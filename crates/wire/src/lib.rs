@@ -8,7 +8,8 @@
 //! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
 //! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; input with either envelope or none: [`framed`] |
 //! | bodies | [`artifact`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
-//! | canonical form, keys, base64url | [`canonical`], [`keys`], [`base64url`] |
+//! | canonical form, keys, fingerprints, base64url | [`canonical`], [`keys`], [`fingerprint`], [`base64url`] |
+//! | what one device says of another | [`statement`] |
 //! | credentials of clients | [`api_key`] |
 //! | limits of sizes and counts | [`limits`] |
 //!
@@ -58,6 +59,7 @@ pub mod decision;
 pub mod envelope;
 pub mod exchange;
 pub mod failure;
+pub mod fingerprint;
 pub mod framed;
 pub mod hash;
 pub mod id;
@@ -74,10 +76,12 @@ pub mod prompt;
 pub mod refresh;
 pub mod requested_actions;
 pub mod session;
+pub mod statement;
 pub mod timestamp;
 
 mod error;
 mod members;
+mod object;
 mod raw;
 mod strict;
 mod text;

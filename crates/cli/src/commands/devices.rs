@@ -85,6 +85,11 @@ fn source(pin: &Pin) -> String {
     match pin.source() {
         PinSource::Paired => format!("paired {}", pin.since()),
         PinSource::Vouched { by, until } => format!("vouched for by {} until {until}", by.short()),
+        PinSource::Recovery { by, spent_on, .. } => {
+            let state = if spent_on.is_some() { "used" } else { "unused" };
+            format!("recovery code of {}, {state}", by.short())
+        }
+        PinSource::Recovered { until, .. } => format!("by a recovery code, until {until}"),
     }
 }
 

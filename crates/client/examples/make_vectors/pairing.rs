@@ -6,7 +6,7 @@ use countersign_client::{
         Transcript, answer_link,
         link::PairingLink,
         recovery::RecoveryCode,
-        statement::{Claim, Issue, Statement},
+        statement::{Claim, Issue},
         typed_digits,
     },
 };
@@ -175,7 +175,7 @@ const PREFIX: &[u8] = b"countersign statement v1\0";
 
 fn signed(claim: Claim) -> Value {
     let issue = Issue { enforcer_id: "robot", id: "st-1", by: "ada", at: NOW.parse().unwrap() };
-    serde_json::to_value(Statement::sign(&keys("phone"), issue, claim).unwrap()).unwrap()
+    serde_json::to_value(keys("phone").sign_statement(issue, claim).unwrap()).unwrap()
 }
 
 /// Signs it again with `prefix` before the canonical form.

@@ -9,13 +9,13 @@ pub mod link;
 pub mod recovery;
 pub mod statement;
 
-use countersign_wire::{canonical, keys::KeyBundle};
+use countersign_wire::{canonical, fingerprint, keys::KeyBundle};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    keys::{self, DeviceKeys, Fingerprint},
+    keys::{DeviceKeys, Fingerprint},
     random::{self, NoRandomness},
 };
 
@@ -98,7 +98,7 @@ impl Transcript<'_> {
     fn digits(&self, fresh: &[u8; 32]) -> Result<String, PairingError> {
         let mut hash = Sha256::new_with_prefix(self.form("countersign pairing digits")?);
         hash.update(fresh);
-        Ok(keys::digits(&hash.finalize().into()))
+        Ok(fingerprint::digits(&hash.finalize().into()))
     }
 }
 
@@ -111,9 +111,27 @@ pub struct Answer {
     pub digits: Option<String>,
 }
 
+/// A check of a pairing by link. The tests take each out once, to show that nothing else catches what it catches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    EnforcerKeys,
+    EnforcerId,
+    Proof,
+}
+
 /// Answers a scanned link: compares the enforcer's keys with the link's fingerprint, and proves the secret.
 pub fn answer_link(transcript: Transcript<'_>, link: &link::PairingLink) -> Result<Answer, PairingError> {
-    if Fingerprint::of(transcript.enforcer) != link.fingerprint || transcript.enforcer_id != link.enforcer_id
+    answer_link_except(transcript, link, None)
+}
+
+fn answer_link_except(
+    transcript: Transcript<'_>,
+    link: &link::PairingLink,
+    except: Option<Check>,
+) -> Result<Answer, PairingError> {
+    let fails = |check: Check, is_wrong: bool| is_wrong && except != Some(check);
+    if fails(Check::EnforcerKeys, Fingerprint::of(transcript.enforcer) != link.fingerprint)
+        || fails(Check::EnforcerId, transcript.enforcer_id != link.enforcer_id)
     {
         return Err(PairingError::EnforcerReplaced);
     }
@@ -133,8 +151,17 @@ pub fn verify_link(
     transcript: Transcript<'_>,
     secret: &[u8; link::SECRET_BYTES],
 ) -> Result<(), PairingError> {
+    verify_link_except(transcript, secret, None)
+}
+
+fn verify_link_except(
+    transcript: Transcript<'_>,
+    secret: &[u8; link::SECRET_BYTES],
+    except: Option<Check>,
+) -> Result<(), PairingError> {
     match transcript.approver.proof {
         Some(proof) if transcript.proves(secret, &proof) => Ok(()),
+        _ if except == Some(Check::Proof) => Ok(()),
         _ => Err(PairingError::ApproverUnproven),
     }
 }
@@ -239,6 +266,26 @@ mod tests {
             Err(PairingError::ApproverUnproven),
             "an answer without random bytes could have been searched for"
         );
+    }
+
+    #[test]
+    fn every_check_catches_what_no_other_catches() {
+        let (robot, ada, evil) = (keys(1), keys(2), keys(3));
+        let link = new_link("https://gw", "BCDF-GHJK".parse().unwrap(), "robot", &robot).unwrap();
+        // The approver would pin the attacker's keys, or the right keys under another name.
+        let other_keys = transcript(evil.bundle(), ada.bundle());
+        let other_id = Transcript { enforcer_id: "other", ..transcript(robot.bundle(), ada.bundle()) };
+        for (check, replaced) in [(Check::EnforcerKeys, other_keys), (Check::EnforcerId, other_id)] {
+            let answered = |except| answer_link_except(replaced, &link, except).map(drop);
+            assert_eq!(answered(None), Err(PairingError::EnforcerReplaced), "{check:?}");
+            assert_eq!(answered(Some(check)), Ok(()), "without {check:?} the attack succeeds");
+        }
+        // The enforcer would pin the attacker's keys.
+        let answer = answer_link(transcript(robot.bundle(), ada.bundle()), &link).unwrap();
+        let forged = KeyBundle { proof: answer.bundle.proof, ..evil.bundle().clone() };
+        let verified = |except| verify_link_except(transcript(robot.bundle(), &forged), &link.secret, except);
+        assert_eq!(verified(None), Err(PairingError::ApproverUnproven));
+        assert_eq!(verified(Some(Check::Proof)), Ok(()), "without the proof the attack succeeds");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use countersign_wire::Error as WireError;
+use countersign_wire::{Error as WireError, statement::StatementError};
 
 use crate::random::NoRandomness;
 
@@ -126,6 +126,9 @@ pub enum ProfileError {
     /// The rules of pins forbid the change.
     #[error(transparent)]
     Pin(#[from] PinError),
+    /// A statement is not taken.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
     /// Nothing is generated without randomness.
     #[error(transparent)]
     Random(#[from] NoRandomness),
@@ -160,12 +163,35 @@ impl ProfileError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinError {
-    /// A first device must be paired: there is nobody who could vouch for it.
-    #[error("this party has no paired device yet. Pair one first")]
-    NotPaired,
-    /// The device that vouches is unknown, another party's, revoked, or itself only vouched for.
-    #[error("the device that vouches is not a paired device of the same party. Pair the new device instead")]
+    /// The device that vouches is unknown, revoked, itself only vouched for, or its time is over.
+    #[error("whoever vouches is not a paired device, or not any more. Pair the new device instead")]
     VoucherNotPaired,
+    /// Somebody vouches for a device in the name of a third person, who has or had one.
+    #[error("this person has a device already, and only they can add another. Pair the new device instead")]
+    OthersDevice,
+    /// A recovery code that is made for, or used for, somebody else.
+    #[error("a recovery code is for its own person only")]
+    OthersRecovery,
+    /// It was used for another device.
+    #[error("this recovery code was used before. Pair the new device instead")]
+    RecoverySpent,
+    /// It was made less than a day ago, or less than a day before the device that made it was revoked.
+    #[error(
+        "this recovery code is not a day old, or the device that made it was revoked within a day. Pair the new device instead"
+    )]
+    RecoveryTooNew,
+    /// The keys of a recovery code, for a device, or the other way round.
+    #[error("the keys of a recovery code can't be those of a device. The device needs keys of its own")]
+    RecoveryKeys,
+    /// The device has vouched for as many others as it may.
+    #[error("this device has vouched for as many others as it may. Pair the new device instead")]
+    TooMany,
+    /// Whoever signed the revocation is neither a paired device of the same party nor the one that vouched for it; or it is
+    /// about a recovery code.
+    #[error(
+        "only a paired device of the same person, or the device that vouched for it, can revoke a device; nobody a recovery code"
+    )]
+    MayNotRevoke,
     /// It vouches for nothing, or for longer ago than now.
     #[error("it was vouched for until a time that has passed. Vouch for it again, or pair it")]
     VouchEnded,
@@ -183,4 +209,19 @@ pub enum PinError {
     /// There is no such pin.
     #[error("there is no device with this fingerprint")]
     Unknown,
+}
+
+/// Why a statement is not taken. Nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The keys that claim to have signed it are not pinned here.
+    #[error("the statement is signed by a device that is not paired here")]
+    UnknownSigner,
+    /// It does not verify, or not here, or not now.
+    #[error(transparent)]
+    Statement(#[from] StatementError),
+    /// It verifies, and says what its signer may not say.
+    #[error(transparent)]
+    Pin(#[from] PinError),
 }

@@ -44,12 +44,12 @@ use zeroize::Zeroizing;
 #[cfg(feature = "system-key-store")]
 pub use self::system::SystemKeys;
 pub use self::{
-    error::{PinError, ProfileError},
+    error::{ApplyError, PinError, ProfileError},
     facts::Facts,
     key_store::{FileKeys, KeyFile, KeyPlace, KeyStore},
     party::{Credential, GatewayUrl, Party, Role},
     passphrase::{KdfCost, Passphrase, PassphraseKeys},
-    pins::{Pin, PinSource, Pins, SourceKind},
+    pins::{MAX_VOUCHED, Pin, PinSource, Pins, RECOVERY_WAIT, SourceKind, apply::Applied},
     profiles::{HOME_VARIABLE, ProfileName, Profiles},
 };
 use self::{
@@ -64,7 +64,6 @@ use crate::{
 
 const CREDENTIAL: &str = "credential";
 const PINS: &str = "pins.json";
-const PINS_VERSION: u64 = 1;
 
 /// The name of the file in which requests and their answers are recorded.
 pub const JOURNAL: &str = "journal";
@@ -218,10 +217,10 @@ impl Profile {
     }
 
     /// Changes the pins, while nobody else does. If the change fails, nothing is written.
-    pub fn update_pins<T>(
-        &self,
-        change: impl FnOnce(&mut Pins) -> Result<T, PinError>,
-    ) -> Result<T, ProfileError> {
+    pub fn update_pins<T, E>(&self, change: impl FnOnce(&mut Pins) -> Result<T, E>) -> Result<T, ProfileError>
+    where
+        ProfileError: From<E>,
+    {
         match &self.place {
             Place::Folder(folder) => {
                 let locked = folder.lock()?;
@@ -314,7 +313,7 @@ fn write_new(
 fn read_pins(folder: &PrivateFolder) -> Result<Pins, ProfileError> {
     let path = folder.path().join(PINS);
     match folder.read(PINS)? {
-        Some(content) => versioned::read(&path, &content, PINS_VERSION),
+        Some(content) => versioned::read(&path, &content, pins::text::VERSION),
         // Without its pins a profile would trust whoever pairs next.
         None => Err(ProfileError::damaged(&path)(WireError::missing("pins"))),
     }

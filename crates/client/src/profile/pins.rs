@@ -1,35 +1,44 @@
 //! The public keys of others that a person has confirmed: what is sealed to, and whose signatures count.
 //!
-//! A pin is one device, identified by the fingerprint of its keys. A party has one pin or several. The first one comes
-//! from a pairing, which a person has confirmed on both sides; further ones from a pairing too, or from a device of the
-//! same party that vouches for them. Keys never change silently: another bundle is another pin, and the way to it is
-//! [`Pins::insert`] or [`Pins::replace`], each with rules.
+//! A pin is one device, identified by the fingerprint of its keys. A party has one pin or several. They come from a
+//! pairing, which a person has confirmed on both sides, or from a paired device that vouches for them: for further devices
+//! of the same person, for the first device of a teammate, or for a recovery code, with which a lost device is replaced.
+//! Keys never change silently: another bundle is another pin, and the way to it is [`Pins::insert`], [`Pins::apply`] or
+//! [`Pins::replace`], each with rules. `docs/pairing.md` has the rules and their reasons.
 
-use countersign_wire::{
-    Error as WireError, FromJson, FromMembers, Members, keys::KeyBundle, timestamp::Timestamp,
-};
+pub(super) mod apply;
+mod insert;
+pub(super) mod text;
+
+use std::time::Duration;
+
+use countersign_wire::{hash::Sha256Hex, keys::KeyBundle, timestamp::Timestamp};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{
     error::PinError,
     party::{Party, Role},
 };
-use crate::{
-    json::{Count, vocabulary},
-    keys::Fingerprint,
-};
+use crate::{json::vocabulary, keys::Fingerprint};
 
-/// The version of the file.
-const VERSION: u64 = 1;
+/// For so long a recovery code must have been known before it is used, and before the device that vouched for it is
+/// revoked. So whoever steals a device has to keep it for a day without anybody revoking it before it can be replaced.
+pub const RECOVERY_WAIT: Duration = Duration::from_hours(24);
+
+/// Devices that one device can vouch for: what a pinned device sends must not fill this machine's memory.
+pub const MAX_VOUCHED: usize = 64;
 
 vocabulary! {
     /// The word for a [`PinSource`] in JSON.
     pub enum SourceKind {
         /// A person has confirmed it on both sides.
         Paired = "paired",
-        /// Another device of the same party has.
+        /// A paired device has signed for it.
         Vouched = "vouched",
+        /// It is a recovery code and no device.
+        Recovery = "recovery",
+        /// A recovery code has signed for it.
+        Recovered = "recovered",
     }
 }
 
@@ -38,7 +47,7 @@ vocabulary! {
 pub enum PinSource {
     /// A person has confirmed the keys on both sides.
     Paired,
-    /// A paired device of the same party has signed for it.
+    /// A paired device has signed for it: one of the same party, or for its first device a teammate's.
     Vouched {
         /// That device. When it is revoked, what it vouched for does not count either: a thief could have vouched for
         /// a device of his own.
@@ -46,6 +55,48 @@ pub enum PinSource {
         /// The time from which the pin does not count any more.
         until: Timestamp,
     },
+    /// These are the keys of a recovery code. Nothing is sealed to them, and they do not decide: they vouch once, for a
+    /// device of the same party.
+    Recovery {
+        /// The paired device of the same party that signed for the code.
+        by: Fingerprint,
+        /// The time from which the code is good for nothing.
+        until: Timestamp,
+        /// The device that the code was used for; `None` while it was not.
+        spent_on: Option<Fingerprint>,
+    },
+    /// A recovery code has signed for it. It stands in for a lost device, which is revoked by that, so it counts as a paired
+    /// one until its time is over.
+    Recovered {
+        /// The keys of the code.
+        by: Fingerprint,
+        /// The time from which the pin does not count any more.
+        until: Timestamp,
+    },
+}
+
+impl PinSource {
+    /// The device or code that signed for it; `None` if it was paired.
+    pub fn by(self) -> Option<Fingerprint> {
+        match self {
+            Self::Paired => None,
+            Self::Vouched { by, .. } | Self::Recovery { by, .. } | Self::Recovered { by, .. } => Some(by),
+        }
+    }
+
+    /// The time from which it does not count any more; `None` if it was paired.
+    pub fn until(self) -> Option<Timestamp> {
+        match self {
+            Self::Paired => None,
+            Self::Vouched { until, .. } | Self::Recovery { until, .. } | Self::Recovered { until, .. } => {
+                Some(until)
+            }
+        }
+    }
+
+    fn is_recovery(self) -> bool {
+        matches!(self, Self::Recovery { .. })
+    }
 }
 
 /// The keys of one device of somebody else.
@@ -98,10 +149,20 @@ impl Pin {
     }
 }
 
+/// A statement that was taken: the same again changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Taken {
+    statement: Sha256Hex,
+    /// From then on it would be refused anyway.
+    until: Timestamp,
+}
+
 /// The pins of one profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
     list: Vec<Pin>,
+    /// The statements that were taken and have not ended, the newest last; a limited number.
+    taken: Vec<Taken>,
 }
 
 impl Pins {
@@ -115,15 +176,15 @@ impl Pins {
         self.list.iter()
     }
 
-    /// Whether the keys of this device count at this time: to seal to them, and to accept what they sign.
+    /// Whether the keys of this device count at this time: to seal to them, and to accept what they sign. Those of a
+    /// recovery code never do.
     pub fn is_active(&self, fingerprint: Fingerprint, now: Timestamp) -> bool {
-        let Some(pin) = self.get(fingerprint) else { return false };
-        if pin.revoked_at.is_some() {
-            return false;
-        }
+        let Some(pin) = self.get(fingerprint).filter(|pin| pin.revoked_at.is_none()) else { return false };
         match pin.source {
             PinSource::Paired => true,
-            PinSource::Vouched { by, until } => now < until && self.is_paired_device_of(by, &pin.party),
+            PinSource::Vouched { by, until } => now < until && self.counts_as_paired(by, now),
+            PinSource::Recovered { until, .. } => now < until,
+            PinSource::Recovery { .. } => false,
         }
     }
 
@@ -137,53 +198,10 @@ impl Pins {
         self.list.iter().filter(move |pin| pin.party.role() == role && self.is_active(pin.fingerprint, now))
     }
 
-    fn is_paired_device_of(&self, fingerprint: Fingerprint, party: &Party) -> bool {
-        self.get(fingerprint).is_some_and(|pin| {
-            pin.party == *party && pin.source == PinSource::Paired && pin.revoked_at.is_none()
-        })
-    }
-
-    /// Adds a device. A pin that is there already stays, and gets the stronger of both sources.
-    pub fn insert(&mut self, pin: Pin) -> Result<(), PinError> {
-        self.check_keys(&pin.party, &pin.bundle)?;
-        self.check_source(&pin)?;
-        match self.list.iter_mut().find(|known| known.fingerprint == pin.fingerprint) {
-            Some(known) => known.source = stronger(known.source, pin.source),
-            None => self.list.push(pin),
-        }
-        Ok(())
-    }
-
-    fn check_keys(&self, party: &Party, bundle: &KeyBundle) -> Result<(), PinError> {
-        let fingerprint = Fingerprint::of(bundle);
-        for known in &self.list {
-            if known.fingerprint == fingerprint {
-                if known.revoked_at.is_some() {
-                    return Err(PinError::Revoked);
-                }
-                if known.party != *party {
-                    return Err(PinError::OtherParty);
-                }
-            } else if known.bundle.signing == bundle.signing || known.bundle.agreement == bundle.agreement {
-                return Err(PinError::SharesAKey);
-            }
-        }
-        Ok(())
-    }
-
-    fn check_source(&self, pin: &Pin) -> Result<(), PinError> {
-        let PinSource::Vouched { by, until } = pin.source else { return Ok(()) };
-        if !self.list.iter().any(|known| known.party == pin.party) {
-            return Err(PinError::NotPaired);
-        }
-        if until <= pin.since {
-            return Err(PinError::VouchEnded);
-        }
-        // Only for one's own devices: else somebody could add a device to the name of somebody else.
-        if by == pin.fingerprint || !self.is_paired_device_of(by, &pin.party) {
-            return Err(PinError::VoucherNotPaired);
-        }
-        Ok(())
+    /// Whether this device counts and was paired, or stands in for one that was: only such a device vouches for others.
+    fn counts_as_paired(&self, fingerprint: Fingerprint, now: Timestamp) -> bool {
+        self.get(fingerprint).is_some_and(|pin| !matches!(pin.source, PinSource::Vouched { .. }))
+            && self.is_active(fingerprint, now)
     }
 
     /// Takes the trust from a device, for good. Those that it vouched for do not count any more either. The first time
@@ -195,7 +213,7 @@ impl Pins {
     }
 
     /// Gives a device new keys, which its old ones have signed for or a person has confirmed. The new ones take over the
-    /// source of the old ones and what those vouched for; the old ones are revoked.
+    /// source of the old ones and what those vouched for; the old ones are revoked. A recovery code keeps its keys.
     pub fn replace(
         &mut self,
         old: Fingerprint,
@@ -206,6 +224,9 @@ impl Pins {
         if known.revoked_at.is_some() {
             return Err(PinError::Revoked);
         }
+        if known.source.is_recovery() {
+            return Err(PinError::RecoveryKeys);
+        }
         let new = Pin::new(known.party.clone(), bundle, known.source, at);
         if self.get(new.fingerprint).is_some() {
             return Err(PinError::SharesAKey);
@@ -213,7 +234,7 @@ impl Pins {
         self.check_keys(&new.party, bundle)?;
         let fingerprint = new.fingerprint;
         for pin in &mut self.list {
-            if let PinSource::Vouched { by, .. } = &mut pin.source
+            if let PinSource::Vouched { by, .. } | PinSource::Recovery { by, .. } = &mut pin.source
                 && *by == old
             {
                 *by = fingerprint;
@@ -227,131 +248,11 @@ impl Pins {
     fn find_mut(&mut self, fingerprint: Fingerprint) -> Result<&mut Pin, PinError> {
         self.list.iter_mut().find(|pin| pin.fingerprint == fingerprint).ok_or(PinError::Unknown)
     }
-
-    /// The content of `pins.json`.
-    pub(super) fn to_json(&self) -> serde_json::Result<String> {
-        #[derive(Serialize)]
-        struct File {
-            version: u64,
-            pins: Vec<PinText>,
-        }
-        serde_json::to_string(&File { version: VERSION, pins: self.texts() })
-    }
-
-    /// The pins as they are written.
-    pub(super) fn texts(&self) -> Vec<PinText> {
-        self.list.iter().map(PinText::of).collect()
-    }
 }
 
-/// The stronger of two reasons: a pairing, or the longer time.
-fn stronger(one: PinSource, other: PinSource) -> PinSource {
-    match (one, other) {
-        (PinSource::Vouched { until: first, .. }, PinSource::Vouched { until: second, .. }) => {
-            if second > first { other } else { one }
-        }
-        (PinSource::Paired, _) | (_, PinSource::Paired) => PinSource::Paired,
-    }
-}
-
-/// A pin as it is written.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PinText {
-    role: Role,
-    id: String,
-    fingerprint: Fingerprint,
-    bundle: String,
-    source: SourceText,
-    since: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revoked_at: Option<Timestamp>,
-}
-
-#[derive(Serialize)]
-struct SourceText {
-    kind: SourceKind,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<Fingerprint>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-}
-
-impl PinText {
-    fn of(pin: &Pin) -> Self {
-        let source = match pin.source {
-            PinSource::Paired => SourceText { kind: SourceKind::Paired, by: None, until: None },
-            PinSource::Vouched { by, until } => {
-                SourceText { kind: SourceKind::Vouched, by: Some(by), until: Some(until) }
-            }
-        };
-        Self {
-            role: pin.party.role(),
-            id: pin.party.id().to_owned(),
-            fingerprint: pin.fingerprint,
-            bundle: pin.bundle.to_string(),
-            source,
-            since: pin.since,
-            revoked_at: pin.revoked_at,
-        }
-    }
-}
-
-impl FromMembers<'_> for Pins {
-    fn from_members(members: &mut Members<'_>) -> Result<Self, WireError> {
-        members.required::<Count>("version")?;
-        let pins = Self::from_list(members.required("pins")?)?;
-        members.close()?;
-        Ok(pins)
-    }
-}
-
-impl Pins {
-    /// Pins that were written before. Two of the same device would leave open which one counts.
-    pub(super) fn from_list(list: Vec<Pin>) -> Result<Self, WireError> {
-        let mut seen = std::collections::BTreeSet::new();
-        if list.iter().all(|pin| seen.insert(pin.fingerprint)) {
-            Ok(Self { list })
-        } else {
-            Err(WireError::breaks("pins", "has a fingerprint twice"))
-        }
-    }
-}
-
-impl FromMembers<'_> for Pin {
-    fn from_members(members: &mut Members<'_>) -> Result<Self, WireError> {
-        let party = Party::from_members(members)?;
-        let bundle: Bundle = members.required("bundle")?;
-        let mut pin = Self::new(party, &bundle.0, members.required("source")?, members.required("since")?);
-        pin.revoked_at = members.optional("revokedAt")?;
-        if members.required::<Fingerprint>("fingerprint")? != pin.fingerprint {
-            return Err(WireError::breaks("fingerprint", "is not that of the bundle"));
-        }
-        members.close()?;
-        Ok(pin)
-    }
-}
-
-struct Bundle(KeyBundle);
-
-impl FromJson<'_> for Bundle {
-    fn from_json(value: &RawValue) -> Result<Self, WireError> {
-        Ok(Self(String::from_json(value)?.parse()?))
-    }
-}
-
-impl FromMembers<'_> for PinSource {
-    fn from_members(members: &mut Members<'_>) -> Result<Self, WireError> {
-        let source = match members.required("kind")? {
-            SourceKind::Paired => Self::Paired,
-            SourceKind::Vouched => {
-                Self::Vouched { by: members.required("by")?, until: members.required("until")? }
-            }
-        };
-        members.close()?;
-        Ok(source)
-    }
-}
-
+#[cfg(test)]
+mod apply_tests;
+#[cfg(test)]
+mod random_tests;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::thread;
 use countersign_wire::{
     Label, base64url,
     id::{ApproverId, EnforcerId, TenantId},
+    statement::{Claim, Issue, Statement},
     timestamp::Timestamp,
 };
 
@@ -283,8 +284,10 @@ fn damaged_missing_and_newer_files_are_told_apart() {
         assert!(Profile::open(&world.folder()).and_then(|_| profile.pins()).is_err(), "{name}");
     }
     for name in ["profile.json", "keys", "pins.json"] {
-        let error = damage(name, r#"{"version":2,"new":true}"#);
-        assert!(matches!(error, ProfileError::NewerVersion { version: 2, .. }), "{error:?}");
+        let error = damage(name, r#"{"version":3,"new":true}"#);
+        assert!(matches!(error, ProfileError::NewerVersion { version: 3, .. }), "{error:?}");
+        let error = damage(name, r#"{"version":0}"#);
+        assert!(matches!(error, ProfileError::NewerVersion { version: 0, .. }), "{error:?}");
     }
 }
 
@@ -348,4 +351,32 @@ fn no_secret_is_printed() {
         assert!(!printed.contains(hidden), "{hidden} in {printed}");
     }
     assert!(printed.contains("robot"), "it does say who it is: {printed}");
+}
+
+#[test]
+fn a_statement_that_was_taken_is_in_the_folder() {
+    let world = World::new();
+    let profile = world.create(&FileKeys);
+    let (phone, code) = (keys(1), keys(2));
+    let now = Timestamp::from_unix_micros(1_790_000_000_000_000);
+    let until = now.plus(10 * RECOVERY_WAIT);
+    let party = Party::Approver(ApproverId::new("ada").unwrap());
+    profile.update_pins(|pins| pins.insert(Pin::new(party, phone.bundle(), PinSource::Paired, now))).unwrap();
+    let said = |by: &DeviceKeys, of: &DeviceKeys, recovery| {
+        let issue = Issue { enforcer_id: "robot", id: "s", by: "ada", at: now };
+        by.sign_statement(issue, Claim::vouch("ada", of.bundle(), "", until, recovery)).unwrap()
+    };
+    let take = |statement: &Statement, now| {
+        Profile::open(&world.folder()).unwrap().update_pins(|pins| pins.apply(statement, "robot", now))
+    };
+    take(&said(&phone, &code, true), now).unwrap();
+    let later = now.plus(RECOVERY_WAIT);
+    let taken = take(&said(&code, &keys(3), false), later).unwrap();
+    assert_eq!(taken, Applied::Recovered { device: keys(3).fingerprint(), lost: phone.fingerprint() });
+    let spent = take(&said(&code, &keys(4), false), later).unwrap_err();
+    assert!(
+        matches!(spent, ProfileError::Apply(ApplyError::Pin(PinError::RecoverySpent))),
+        "it is spent also after a restart: {spent:?}"
+    );
+    assert_eq!(take(&said(&code, &keys(3), false), later).unwrap(), Applied::AlreadyKnown);
 }

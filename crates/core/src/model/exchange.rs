@@ -58,8 +58,33 @@ pub struct Seen {
     pub approver: ApproverId,
     /// What the approver's client said: `received`, `seen`, or whatever it calls it; `None` if it said nothing.
     pub status: Option<String>,
-    /// The store's time of the acknowledgement.
+    /// The store's time of the last acknowledgement.
     pub at: Timestamp,
+    /// The store's time of the first one, whatever it said. `None` in a record from before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_at: Option<Timestamp>,
+    /// The store's time of the first one that said `seen`; `None` if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
+}
+
+impl Seen {
+    /// What is known after another acknowledgement.
+    pub(crate) fn next(
+        known: Option<&Self>,
+        approver: &ApproverId,
+        status: Option<String>,
+        now: Timestamp,
+    ) -> Self {
+        let is_seen = status.as_deref() == Some("seen");
+        Self {
+            approver: approver.clone(),
+            status,
+            at: now,
+            received_at: Some(known.map_or(now, |known| known.received_at.unwrap_or(known.at))),
+            seen_at: known.and_then(|known| known.seen_at).or_else(|| is_seen.then_some(now)),
+        }
+    }
 }
 
 /// At most so many approvers are named in [`Exchange::hidden_by`] and in [`Exchange::seen`], so that a record stays small.

@@ -159,24 +159,46 @@ pub struct PairedApprover {
 #[serde(from = "StoredKey")]
 pub struct RegisteredKey {
     pub key: VerifyingKey,
-    /// The pairs that brought it; it goes with the last of them. `None` for a key from before pairs were recorded, which
-    /// goes with the approver's last pair.
+    /// The pairs without an end that brought it; it goes with the last pair. `None` for a key from before pairs were
+    /// recorded, which goes with the approver's last pair.
     pub pairs: Option<u32>,
+    /// The ends of the pairs that were vouched for and brought it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<Timestamp>,
+}
+
+impl RegisteredKey {
+    /// Whether decisions may be signed with it at this time.
+    pub(crate) fn counts(&self, now: Timestamp) -> bool {
+        self.pairs != Some(0) || self.ends.iter().any(|end| now < *end)
+    }
+}
+
+/// A key that a pair brings, and until when; `None` if it was paired and not vouched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BroughtKey {
+    pub(crate) key: VerifyingKey,
+    pub(crate) until: Option<Timestamp>,
 }
 
 /// A registered key, also as it was stored before its pairs were counted.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum StoredKey {
-    Counted { key: VerifyingKey, pairs: Option<u32> },
+    Counted {
+        key: VerifyingKey,
+        pairs: Option<u32>,
+        #[serde(default)]
+        ends: Vec<Timestamp>,
+    },
     Uncounted(VerifyingKey),
 }
 
 impl From<StoredKey> for RegisteredKey {
     fn from(stored: StoredKey) -> Self {
         match stored {
-            StoredKey::Counted { key, pairs } => Self { key, pairs },
-            StoredKey::Uncounted(key) => Self { key, pairs: None },
+            StoredKey::Counted { key, pairs, ends } => Self { key, pairs, ends },
+            StoredKey::Uncounted(key) => Self { key, pairs: None, ends: Vec::new() },
         }
     }
 }
@@ -206,28 +228,38 @@ impl PairedEnforcer {
 
 impl PairedApprover {
     /// Adds an enforcer, and the signing key that a new pair brings, each once. Returns false if a limit is exceeded.
-    pub(crate) fn add(&mut self, enforcer: &EnforcerId, brought: Option<VerifyingKey>) -> bool {
+    pub(crate) fn add(&mut self, enforcer: &EnforcerId, brought: Option<BroughtKey>) -> bool {
         if !self.enforcers.contains(enforcer) {
             self.enforcers.push(enforcer.clone());
         }
-        if let Some(key) = brought {
+        if let Some(BroughtKey { key, until }) = brought {
             self.had_signing_key = true;
-            match self.signing_keys.iter_mut().find(|known| known.key == key) {
-                Some(known) => known.pairs = known.pairs.map(|pairs| pairs.saturating_add(1)),
-                None => self.signing_keys.push(RegisteredKey { key, pairs: Some(1) }),
+            let place = self.signing_keys.iter().position(|known| known.key == key).unwrap_or_else(|| {
+                self.signing_keys.push(RegisteredKey { key, pairs: Some(0), ends: Vec::new() });
+                self.signing_keys.len() - 1
+            });
+            let known = &mut self.signing_keys[place];
+            match until {
+                Some(until) => known.ends.push(until),
+                None => known.pairs = known.pairs.map(|pairs| pairs.saturating_add(1)),
             }
         }
         self.enforcers.len() <= MAX_ENFORCERS && self.signing_keys.len() <= MAX_SIGNING_KEYS
     }
 
     /// A pair that brought this key is removed: the key goes unless another pair brought it too.
-    pub(crate) fn release(&mut self, key: VerifyingKey) {
-        for known in &mut self.signing_keys {
-            if known.key == key {
-                known.pairs = known.pairs.map(|pairs| pairs.saturating_sub(1));
+    pub(crate) fn release(&mut self, BroughtKey { key, until }: BroughtKey) {
+        for known in self.signing_keys.iter_mut().filter(|known| known.key == key) {
+            match until {
+                Some(until) => {
+                    if let Some(place) = known.ends.iter().position(|end| *end == until) {
+                        known.ends.swap_remove(place);
+                    }
+                }
+                None => known.pairs = known.pairs.map(|pairs| pairs.saturating_sub(1)),
             }
         }
-        self.retain_keys(|known| known.pairs != Some(0));
+        self.retain_keys(|known| known.pairs != Some(0) || !known.ends.is_empty());
     }
 
     /// The last pair with this enforcer is removed. Without any enforcer there is no pair that could have brought a key.
@@ -324,6 +356,14 @@ mod tests {
         countersign_wire::keys::SigningKey::from_seed(&[seed; 32]).verifying_key()
     }
 
+    fn paired(seed: u8) -> BroughtKey {
+        BroughtKey { key: key(seed), until: None }
+    }
+
+    fn vouched(seed: u8, until: i64) -> BroughtKey {
+        BroughtKey { key: key(seed), until: Some(Timestamp::from_unix_micros(until)) }
+    }
+
     fn keys(approver: &PairedApprover) -> Vec<VerifyingKey> {
         approver.signing_keys.iter().map(|known| known.key).collect()
     }
@@ -332,13 +372,34 @@ mod tests {
     fn a_key_goes_with_the_last_pair_that_brought_it() {
         let mut ada = PairedApprover::default();
         let (robot, crane) = ("robot".parse().unwrap(), "crane".parse().unwrap());
-        assert!(ada.add(&robot, Some(key(1))) && ada.add(&crane, Some(key(1))));
-        ada.release(key(1));
+        assert!(ada.add(&robot, Some(paired(1))) && ada.add(&crane, Some(paired(1))));
+        ada.release(paired(1));
         ada.remove(&robot);
         assert_eq!((ada.enforcers.as_slice(), keys(&ada)), ([crane.clone()].as_slice(), vec![key(1)]));
-        ada.release(key(1));
+        ada.release(paired(1));
         ada.remove(&crane);
         assert_eq!((ada.enforcers.len(), ada.signing_keys.len(), ada.had_signing_key), (0, 0, true));
+    }
+
+    #[test]
+    fn a_key_that_was_vouched_for_counts_until_the_last_end_unless_it_is_paired_too() {
+        let mut ada = PairedApprover::default();
+        let robot = "robot".parse().unwrap();
+        let counts = |ada: &PairedApprover, now| {
+            let now = Timestamp::from_unix_micros(now);
+            ada.signing_keys.iter().filter(|known| known.counts(now)).count()
+        };
+        assert!(ada.add(&robot, Some(vouched(1, 100))) && ada.add(&robot, Some(vouched(1, 200))));
+        assert_eq!((counts(&ada, 199), counts(&ada, 200)), (1, 0));
+        ada.release(vouched(1, 200));
+        assert_eq!((counts(&ada, 99), counts(&ada, 100)), (1, 0));
+        assert!(ada.add(&robot, Some(paired(1))));
+        let text = serde_json::to_string(&ada).unwrap();
+        let mut ada: PairedApprover = serde_json::from_str(&text).unwrap();
+        ada.release(vouched(1, 100));
+        assert_eq!(counts(&ada, 1_000), 1);
+        ada.release(paired(1));
+        assert_eq!((keys(&ada).len(), ada.had_signing_key), (0, true));
     }
 
     #[test]
@@ -346,10 +407,10 @@ mod tests {
         let text = format!(r#"{{"enforcers":["robot","crane"],"signing_keys":["{}"]}}"#, key(1));
         let mut ada: PairedApprover = serde_json::from_str(&text).unwrap();
         let (robot, crane) = ("robot".parse().unwrap(), "crane".parse().unwrap());
-        assert!(ada.add(&robot, Some(key(1))));
+        assert!(ada.add(&robot, Some(paired(1))));
         let text = serde_json::to_string(&ada).unwrap();
         let mut ada: PairedApprover = serde_json::from_str(&text).unwrap();
-        ada.release(key(1));
+        ada.release(paired(1));
         ada.remove(&robot);
         assert_eq!(keys(&ada), [key(1)], "nobody knows which pair brought it");
         ada.had_signing_key = false;

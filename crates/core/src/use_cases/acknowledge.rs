@@ -131,7 +131,7 @@ fn progress_change(
                 return Ok(Change::new(exchange.tenant.clone()));
             }
             let status = ack.status.as_ref().map(|status| status.as_str().to_owned());
-            let seen = Seen { approver: approver.clone(), status, at: now };
+            let seen = Seen::next(known_before.map(|index| &next.seen[index]), approver, status, now);
             match known_before {
                 Some(index) => next.seen[index] = seen,
                 None if next.seen.len() < MAX_NAMED_APPROVERS => next.seen.push(seen),

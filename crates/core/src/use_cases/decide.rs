@@ -70,7 +70,7 @@ impl Gateway {
             let evaluated = |valid| evaluate(known.map(|known| &known.value), command(valid), now);
             // The signature is verified last, and only if everything else would be accepted: it costs the most.
             let result = match evaluated(true) {
-                TransitionResult::Apply(_) => evaluated(is_signature_valid(decision, policy, paired)?),
+                TransitionResult::Apply(_) => evaluated(is_signature_valid(decision, policy, paired, now)?),
                 other => other,
             };
             match (result, known) {
@@ -139,14 +139,16 @@ fn is_signature_valid(
     decision: &Verbatim<'_, Decision<'_>>,
     policy: Option<Versioned<Policy>>,
     paired: Option<Versioned<PairedApprover>>,
+    now: Timestamp,
 ) -> Result<bool, Error> {
     let Some(PairedApprover { signing_keys, had_signing_key, .. }) = paired.map(|paired| paired.value) else {
         return Ok(!policy.is_some_and(|policy| policy.value.require_registered_signer));
     };
+    let registered = signing_keys.iter().filter(|registered| registered.counts(now));
+    let signing_keys: Vec<VerifyingKey> = registered.map(|registered| registered.key).collect();
     if signing_keys.is_empty() {
         return Ok(!had_signing_key && !policy.is_some_and(|policy| policy.value.require_registered_signer));
     }
-    let signing_keys: Vec<VerifyingKey> = signing_keys.iter().map(|registered| registered.key).collect();
     match decision.verify_any(&signing_keys) {
         Ok(()) => Ok(true),
         // A number that readers disagree about is the sender's fault, and not a bad signature.

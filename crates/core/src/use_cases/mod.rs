@@ -22,6 +22,7 @@ pub mod session;
 pub mod status;
 pub mod submit;
 pub mod tickets;
+pub mod vouchers;
 pub mod wait;
 pub mod withdraw;
 

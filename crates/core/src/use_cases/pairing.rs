@@ -9,9 +9,9 @@ use countersign_wire::{
     },
 };
 
-use super::pairs::Couple;
 use crate::{
     audit::{self, Actor},
+    couple::Couple,
     error::Error,
     gateway::{Evaluation, Gateway},
     load::{record_at, record_of},
@@ -196,8 +196,11 @@ impl Gateway {
                 workspace_name: known.value.workspace_name.clone(),
                 created_at: Some(now),
                 routing_tokens: vec![response.routing_token.clone()],
+                vouched: None,
             };
-            couple.add(&mut change, &paired, pair)?;
+            let mut opened = couple.open(&mut change, &paired, now);
+            opened.add(&mut change, pair)?;
+            opened.close(&mut change)?;
             change.guards.push(Guard::Before(known.value.expires_at));
             change.puts.push(Pairing { progress, ..known.value.clone() }.put(load.0.key())?);
             change.deletes.push(code_record(&known.value.code_hash));

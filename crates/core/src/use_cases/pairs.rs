@@ -8,15 +8,16 @@ use countersign_wire::{
 
 use crate::{
     audit::{self, Actor},
+    couple::Couple,
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::{RecordOf, record_at, record_of},
+    load::record_of,
     model::{
-        pairing::{PairedApprover, PairedEnforcer, Route},
+        pairing::PairedEnforcer,
         pairs::{Pair, PairId, Pairs, pairs_record},
         viewer::Viewer,
     },
-    store::{Change, Guard, Key, Kind, Stored as _, Versioned},
+    store::{Change, Key, Kind, Stored as _},
 };
 
 /// Whose pairs are listed. An absent id stands for all of the tenant.
@@ -87,31 +88,14 @@ impl Gateway {
             return Err(Failure::NotFound.into());
         }
         let couple = Couple { enforcer: &id.enforcer, approver: &id.approver };
-        self.update(tenant, &couple.records(), |paired, now| {
+        self.update(tenant, &couple.records(), |values, now| {
             let mut change = Change::new(tenant.clone());
-            couple.guard(&mut change, &paired);
-            let mut pairs = couple.pairs(&paired);
-            let Some(removed) = pairs.remove(id.device) else {
+            let mut opened = couple.open(&mut change, &values, now);
+            let Some(removed) = opened.remove(&mut change, id.device) else {
                 return Ok(Evaluation::reject_if_unchanged(change, Failure::NotFound));
             };
-            let (_, of_approver, of_enforcer) = paired;
-            let mut of_approver = of_approver.map(|known| known.value).unwrap_or_default();
-            let mut of_enforcer = of_enforcer.map(|known| known.value).unwrap_or_default();
-            if let Some(key) = removed.signing_key {
-                of_approver.release(key);
-            }
+            opened.close(&mut change)?;
             let record = pairs_record(&id.enforcer, &id.approver);
-            if pairs.pairs.is_empty() {
-                of_approver.remove(&id.enforcer);
-                of_enforcer.remove(&id.approver);
-                change.deletes.push(record.clone());
-            } else {
-                change.puts.push(pairs.put(record.clone())?);
-            }
-            change.deletes.extend(removed.routing_tokens.iter().map(Route::key));
-            // Kept when they are empty: the one says that there was a signing key, and a version must not come again.
-            change.puts.push(of_approver.put(PairedApprover::key(&id.approver))?);
-            change.puts.push(of_enforcer.put(PairedEnforcer::key(&id.enforcer))?);
             change.audit.push(audit::pair_removed(record, actor(by, id), id, removed.signing_key)?);
             Ok(Evaluation::commit(change, now))
         })
@@ -190,65 +174,5 @@ fn actor<'a>(by: Viewer<'_>, id: &'a PairId) -> Actor<'a> {
         Viewer::Enforcer(_) | Viewer::AnyEnforcer => Actor::Enforcer(id.enforcer.as_str()),
         Viewer::Approver(_) | Viewer::AnyApprover => Actor::Approver(id.approver.as_str()),
         Viewer::Operator => Actor::Operator,
-    }
-}
-
-/// An enforcer and an approver.
-#[derive(Clone, Copy)]
-pub(super) struct Couple<'a> {
-    pub(super) enforcer: &'a EnforcerId,
-    pub(super) approver: &'a ApproverId,
-}
-
-/// What names the pairs of a couple: their own record, and those of both sides.
-type CoupleRecords = (RecordOf<Pairs>, RecordOf<PairedApprover>, RecordOf<PairedEnforcer>);
-
-type CoupleValues =
-    (Option<Versioned<Pairs>>, Option<Versioned<PairedApprover>>, Option<Versioned<PairedEnforcer>>);
-
-impl Couple<'_> {
-    pub(super) fn records(self) -> CoupleRecords {
-        let pairs = record_at(pairs_record(self.enforcer, self.approver));
-        (pairs, record_of(self.approver), record_of(self.enforcer))
-    }
-
-    fn guard(self, change: &mut Change, (pairs, of_approver, of_enforcer): &CoupleValues) {
-        let records = self.records();
-        change.guards.push(Guard::unchanged(records.0.key(), pairs.as_ref()));
-        change.guards.push(Guard::unchanged(records.1.key(), of_approver.as_ref()));
-        change.guards.push(Guard::unchanged(records.2.key(), of_enforcer.as_ref()));
-    }
-
-    fn pairs(self, (pairs, _, of_enforcer): &CoupleValues) -> Pairs {
-        let approvers = of_enforcer.as_ref().map(|known| known.value.approvers.as_slice());
-        let are_paired = approvers.is_some_and(|approvers| approvers.contains(self.approver));
-        Pairs::of(pairs.as_ref().map(|known| &known.value), are_paired)
-    }
-
-    /// Adds a pair to the records of both sides, its signing key to the approver's, and its routes.
-    pub(super) fn add(self, change: &mut Change, paired: &CoupleValues, pair: Pair) -> Result<(), Error> {
-        let too_many = || Error::breaks("approverId", "has as many pairs or keys as it may");
-        self.guard(change, paired);
-        let (_, of_approver, of_enforcer) = paired;
-        let mut of_approver = of_approver.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-        let mut of_enforcer = of_enforcer.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-        let route = Route { approver: self.approver.clone(), enforcer: Some(self.enforcer.clone()) };
-        for token in &pair.routing_tokens {
-            change.puts.push(route.put(Route::key(token))?);
-        }
-        let signing_key = pair.signing_key;
-        let mut pairs = self.pairs(paired);
-        let added = pairs.add(pair).ok_or_else(too_many)?;
-        if !of_enforcer.add(self.approver)
-            || !of_approver.add(self.enforcer, signing_key.filter(|_| added.is_new))
-        {
-            return Err(too_many());
-        }
-        change.deletes.extend(added.ended.iter().map(Route::key));
-        let records = self.records();
-        change.puts.push(pairs.put(records.0.key())?);
-        change.puts.push(of_approver.put(records.1.key())?);
-        change.puts.push(of_enforcer.put(records.2.key())?);
-        Ok(())
     }
 }

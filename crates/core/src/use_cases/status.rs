@@ -4,7 +4,7 @@ use bytes::Bytes;
 use countersign_wire::{
     exchange::State as WireState,
     hash::Sha256Hex,
-    id::{RequestId, TenantId},
+    id::{ApproverId, RequestId, TenantId},
     timestamp::Timestamp,
 };
 
@@ -12,9 +12,10 @@ use crate::{
     error::Error,
     gateway::Gateway,
     model::{
-        exchange::{Command, Seen, TransitionError, TransitionResult, evaluate},
+        exchange::{Command, Exchange, Seen, State, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
     },
+    store::Mailbox,
     transitions::ExchangeRef,
 };
 
@@ -32,6 +33,25 @@ pub struct ExchangeSnapshot {
     pub seen: Vec<Seen>,
 }
 
+/// How far a request has come, as the gateway knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    pub state: WireState,
+    pub approvers: Vec<ApproverProgress>,
+}
+
+/// How far a request has come with one approver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApproverProgress {
+    pub approver: ApproverId,
+    /// When it was put into the approver's mailbox and pushed to the channels that were open.
+    pub rung: Timestamp,
+    /// The first acknowledgement.
+    pub received: Option<Timestamp>,
+    /// The first acknowledgement that said `seen`.
+    pub seen: Option<Timestamp>,
+}
+
 impl Gateway {
     /// The state of an exchange, for a viewer that may see it.
     pub async fn status(
@@ -40,8 +60,41 @@ impl Gateway {
         viewer: Viewer<'_>,
         request_id: &RequestId,
     ) -> Result<ExchangeSnapshot, Error> {
+        let (known, state) = self.current(tenant, viewer, request_id).await?;
+        let decision = match state.decided().and_then(|decided| decided.decision) {
+            Some(id) => self.store.payloads(tenant, &[id]).await?.pop().flatten(),
+            None => None,
+        };
+        Ok(ExchangeSnapshot {
+            state: state.to_wire(),
+            created_at: known.created_at,
+            expires_at: known.expires_at,
+            artifact_hash: known.artifact_hash,
+            decision,
+            seen: known.seen,
+        })
+    }
+
+    /// How far a request has come with each of its approvers, for a viewer that may see it.
+    pub async fn progress(
+        &self,
+        tenant: &TenantId,
+        viewer: Viewer<'_>,
+        request_id: &RequestId,
+    ) -> Result<Progress, Error> {
+        let (known, state) = self.current(tenant, viewer, request_id).await?;
+        Ok(Progress { state: state.to_wire(), approvers: approvers(&known) })
+    }
+
+    /// An exchange and its state, which no failover undoes.
+    async fn current(
+        &self,
+        tenant: &TenantId,
+        viewer: Viewer<'_>,
+        request_id: &RequestId,
+    ) -> Result<(Exchange, State), Error> {
         let exchange = ExchangeRef::new(tenant, request_id);
-        let (known, state) = loop {
+        loop {
             let (known, now) = self.read_exchange(exchange, viewer).await?;
             let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
             if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Status, now) {
@@ -57,20 +110,31 @@ impl Gateway {
             if state.decided().is_none()
                 || self.confirm_unchanged(tenant, &exchange.key(), known.version).await?
             {
-                break (known, state);
+                return Ok((known.value, state));
             }
-        };
-        let decision = match state.decided().and_then(|decided| decided.decision) {
-            Some(id) => self.store.payloads(tenant, &[id]).await?.pop().flatten(),
-            None => None,
-        };
-        Ok(ExchangeSnapshot {
-            state: state.to_wire(),
-            created_at: known.value.created_at,
-            expires_at: known.value.expires_at,
-            artifact_hash: known.value.artifact_hash,
-            decision,
-            seen: known.value.seen,
-        })
+        }
     }
+}
+
+/// Everybody that the request is addressed to, then others that have acknowledged it, from the shared mailbox.
+fn approvers(exchange: &Exchange) -> Vec<ApproverProgress> {
+    let addressed = exchange.mailboxes.iter().filter_map(|mailbox| match mailbox {
+        Mailbox::Approver(approver) => Some(approver),
+        _ => None,
+    });
+    let mut all: Vec<ApproverProgress> = Vec::new();
+    for approver in addressed.chain(exchange.seen.iter().map(|seen| &seen.approver)) {
+        if all.iter().any(|known| known.approver == *approver) {
+            continue;
+        }
+        let seen = exchange.seen.iter().find(|seen| seen.approver == *approver);
+        all.push(ApproverProgress {
+            approver: approver.clone(),
+            // A request is put into all mailboxes, and rings at them, in the commit that creates it.
+            rung: exchange.created_at,
+            received: seen.map(|seen| seen.received_at.unwrap_or(seen.at)),
+            seen: seen.and_then(|seen| seen.seen_at),
+        });
+    }
+    all
 }

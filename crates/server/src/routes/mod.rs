@@ -13,6 +13,7 @@ pub(crate) mod pairing;
 pub(crate) mod pairs;
 pub(crate) mod platform;
 pub(crate) mod presence;
+pub(crate) mod progress;
 pub(crate) mod prompts;
 pub(crate) mod rotate;
 pub(crate) mod sessions;

@@ -1,4 +1,4 @@
-//! `/platform/v1/pairs`: who is paired with whom, and the end of a pair.
+//! `/platform/v1/pairs`: who is paired with whom, by a pairing or by a voucher, and the end of a pair.
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use countersign_core::{
@@ -9,18 +9,20 @@ use countersign_core::{
     use_cases::pairs::PairFilter,
 };
 use countersign_wire::{
-    Label,
+    FromMembers, Label, Members,
     failure::Failure,
     id::{ApproverId, EnforcerId},
     keys::VerifyingKey,
+    statement::{Claim, Statement},
     timestamp::Timestamp,
 };
 use serde::Serialize;
 
 use crate::{
-    auth::Caller,
+    auth::{Approver, Caller},
     error::ApiError,
     rest::{
+        body::RequestBody,
         cursor::PairsCursor,
         pair_id,
         params::{PathId, QueryParams},
@@ -44,6 +46,11 @@ struct ListedPair<'a> {
     signing_key: Option<VerifyingKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<Timestamp>,
+    /// Who vouched for the device, and until when the pair lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vouched_by: Option<&'a ApproverId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vouched_until: Option<Timestamp>,
 }
 
 fn listed((id, pair): &(PairId, Pair)) -> ListedPair<'_> {
@@ -55,6 +62,8 @@ fn listed((id, pair): &(PairId, Pair)) -> ListedPair<'_> {
         workspace_name: pair.workspace_name.as_ref(),
         signing_key: pair.signing_key,
         created_at: pair.created_at,
+        vouched_by: pair.vouched.as_ref().map(|vouched| &vouched.by),
+        vouched_until: pair.vouched.as_ref().map(|vouched| vouched.until),
     }
 }
 
@@ -116,4 +125,50 @@ pub(crate) async fn remove(
     let id = pair_id::read(&text).ok_or(Failure::NotFound)?;
     let removed_at = app.gateway.remove_pair(&caller.tenant, caller.viewer(), &id).await?;
     response::json(StatusCode::OK, RemovedPair { pair_id: &text, removed_at })
+}
+
+struct VoucherRequest {
+    voucher: Statement,
+}
+
+impl FromMembers<'_> for VoucherRequest {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
+        let voucher = members.required("voucher")?;
+        members.close()?;
+        Ok(Self { voucher })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AcceptedVoucher<'a> {
+    /// Absent for a recovery code, which is no device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pair_id: Option<String>,
+    enforcer_id: &'a EnforcerId,
+    approver_id: &'a ApproverId,
+    vouched_until: Timestamp,
+}
+
+pub(crate) async fn present(
+    State(app): State<SharedState>,
+    caller: Approver,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    let VoucherRequest { voucher } = body.bare::<VoucherRequest>()?.into_view();
+    if let Claim::Vouch { approver_id, .. } = voucher.claim() {
+        caller.acting_as(&approver_id.parse().map_err(|_| Failure::Forbidden)?)?;
+    }
+    let accepted = app.gateway.present_voucher(&caller.tenant, &voucher).await?;
+    let pair_id = accepted.device.map(|device| {
+        let (enforcer, approver) = (accepted.enforcer.clone(), accepted.approver.clone());
+        pair_id::text(&PairId { enforcer, approver, device })
+    });
+    let answer = AcceptedVoucher {
+        pair_id,
+        enforcer_id: &accepted.enforcer,
+        approver_id: &accepted.approver,
+        vouched_until: accepted.until,
+    };
+    response::json(StatusCode::OK, answer)
 }

@@ -27,10 +27,12 @@ mod invitations;
 mod pairing;
 mod pairs;
 mod platform;
+mod progress;
 mod prompts_and_sessions;
 mod rotation;
 mod sockets;
 mod streams;
+mod vouchers;
 mod world;
 
 use std::{panic::AssertUnwindSafe, process::ExitCode, sync::Arc};
@@ -71,10 +73,12 @@ const FILES: &[(&str, &[Case])] = &[
     ("pairing", pairing::CASES),
     ("pairs", pairs::CASES),
     ("platform", platform::CASES),
+    ("progress", progress::CASES),
     ("prompts_and_sessions", prompts_and_sessions::CASES),
     ("rotation", rotation::CASES),
     ("sockets", sockets::CASES),
     ("streams", streams::CASES),
+    ("vouchers", vouchers::CASES),
 ];
 
 fn main() -> ExitCode {

@@ -12,7 +12,8 @@ use super::{
     invitations::{invite, mac_key, nonce},
     pairing_fixtures::{codes, complete, initiate},
     prompts::send_prompt,
-    world::{World, approver, request, robot},
+    vouchers::{recovery, said, vouch},
+    world::{World, approver, minutes, request, robot},
 };
 use crate::{recording_store::RecordingStore, store_suite::StoreHarness};
 
@@ -36,6 +37,9 @@ const AUDITED: &[&str] = &[
     "prompt.sent",
     "session.start",
     "pair.removed",
+    "pair.vouched",
+    "pair.ended",
+    "recovery.vouched",
     "invitation.created",
     "invitation.revoked",
     "invitation.used",
@@ -72,6 +76,9 @@ async fn run_every_use_case(world: &World) {
     let begun = initiate(world).await;
     world.gateway.resolve_pairing(&world.tenant, "phone", Some(&ada), begun.code, &codes()).await.unwrap();
     complete(world, &begun, "ada", 2).await.unwrap();
+    for voucher in [vouch("ada", 3, minutes(9)), recovery("ada", 4, minutes(20))] {
+        world.gateway.present_voucher(&world.tenant, &said("ada", 2, voucher)).await.unwrap();
+    }
     for name in ["decided", "withdrawn", "cancelled", "expired"] {
         world.submit(&request(name).to("bob")).await.unwrap();
     }
@@ -91,7 +98,8 @@ async fn run_every_use_case(world: &World) {
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     world.gateway.report_session(&world.tenant, &robot, &parse(start.as_bytes()).unwrap()).await.unwrap();
     let pairs = world.gateway.pairs(&world.tenant, &PairFilter::default(), None, 10).await.unwrap().pairs;
-    world.gateway.remove_pair(&world.tenant, Viewer::Approver(&ada), &pairs[0].0).await.unwrap();
+    let (paired, _) = pairs.iter().find(|(_, pair)| pair.vouched.is_none()).unwrap();
+    world.gateway.remove_pair(&world.tenant, Viewer::Approver(&ada), paired).await.unwrap();
     let made = invite(world, 5).await;
     let JoinOutcome::Joined(joined) =
         world.gateway.join(&made.invitation, &nonce("a"), &mac_key()).await.unwrap()

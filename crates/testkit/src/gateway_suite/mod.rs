@@ -15,6 +15,7 @@ mod prompts;
 pub mod races;
 mod retention;
 mod sessions;
+mod vouchers;
 pub mod world;
 
 use crate::store_suite::Case;
@@ -35,6 +36,7 @@ pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("pairing", pairing::CASES),
     ("paired", paired::CASES),
     ("pairs", pairs::CASES),
+    ("vouchers", vouchers::CASES),
     ("prompts", prompts::CASES),
     ("sessions", sessions::CASES),
     ("presence", presence::CASES),
