@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[expect(dead_code, reason = "each test binary uses its own part")]
 mod support;
 
 use std::time::Duration;
