@@ -10,6 +10,7 @@
 //! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
+//! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
 //! | what the person who answers sees | [`review`] |
@@ -26,6 +27,7 @@ pub mod effects;
 pub mod gateway_error;
 pub mod qr;
 pub mod terminal;
+pub mod voucher;
 
 pub mod execution;
 pub mod home;

@@ -4,6 +4,7 @@ use clap::Args;
 use countersign_client::{
     approver::{Approver, InboxItem},
     profile::{Pins, Role},
+    progress::Acknowledgement,
     request::OpenedRequest,
 };
 use serde_json::{Value, json};
@@ -97,13 +98,17 @@ impl Desk {
         let begins = |item: &InboxItem| item.request_id.as_str().starts_with(start.unwrap_or_default());
         let mut found: Vec<InboxItem> = self.items().await?.into_iter().filter(begins).collect();
         match (found.pop(), found.len(), start) {
-            (Some(item), 0, _) => item.opened.map_err(|error| {
-                Failure::new(
-                    Exit::Failed,
-                    format!("the request can't be shown, so it can't be answered: {error}"),
-                )
-                .detail(format!("request {}", item.request_id))
-            }),
+            (Some(item), 0, _) => {
+                // The machine that asks tells its user that somebody looks at it. Nothing depends on it.
+                let _ = self.approver.acknowledge(&item.request_id, Acknowledgement::Seen).await;
+                item.opened.map_err(|error| {
+                    Failure::new(
+                        Exit::Failed,
+                        format!("the request can't be shown, so it can't be answered: {error}"),
+                    )
+                    .detail(format!("request {}", item.request_id))
+                })
+            }
             (None, _, None) => Err(Failure::new(Exit::Failed, "nothing waits for you")),
             (None, _, Some(start)) => {
                 Err(Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))
