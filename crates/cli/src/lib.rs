@@ -11,7 +11,9 @@
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
 //! | asking, with what the person who waits sees | [`asking`] |
-//! | what the person who answers sees | [`review`] |
+//! | what the person who answers sees | [`review`], [`danger`] |
+//! | where requests come from | [`source`] |
+//! | the full-screen interface of `inbox` | [`tui`] |
 //! | the commands | [`commands`] |
 
 pub mod exit;
@@ -30,7 +32,11 @@ pub mod execution;
 pub mod home;
 
 pub mod asking;
+pub mod danger;
 pub mod review;
+pub mod source;
+
+pub mod tui;
 
 pub mod commands;
 

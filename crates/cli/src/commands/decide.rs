@@ -1,30 +1,21 @@
 //! `approve` and `reject`.
 
-use std::time::Duration;
-
 use clap::Args;
 use countersign_client::{
-    approver::DecideError,
     reply::{Choice, Words},
     request::OpenedRequest,
 };
-use countersign_wire::{
-    decision::{DecisionOutcome, Scope},
-    failure::Failure as WireFailure,
-};
+use countersign_wire::decision::{DecisionOutcome, Scope};
 use serde_json::json;
 
 use super::{Options, inbox::Desk};
 use crate::{
     exit::{Exit, Failure},
-    gateway_error::describe,
+    gateway_error::describe_decide,
     output::{object, say},
     review,
     terminal::Terminal,
 };
-
-/// For how long an approval may be acted on after it was given.
-const VALID: Duration = Duration::from_mins(10);
 
 /// Approve a request.
 ///
@@ -86,9 +77,12 @@ async fn decide(
     words: Words,
     options: &Options,
 ) -> Result<(), Failure> {
-    let valid_until = desk.approver.clock.now().plus(VALID);
+    let valid_until = desk.approver.clock.now().plus(review::APPROVAL_VALID);
     let choice = Choice { outcome, scope: Scope::Once, valid_until, words };
-    desk.approver.decide(request, &choice).await.map_err(|error| describe_decide(&error, request))?;
+    desk.approver
+        .decide(request, &choice)
+        .await
+        .map_err(|error| describe_decide(&error).detail(format!("request {}", request.request_id)))?;
     let word = match outcome {
         DecisionOutcome::Approve => "approved",
         DecisionOutcome::Reject => "rejected",
@@ -98,21 +92,4 @@ async fn decide(
     }
     say(&format!("✓ {word}: signed, and accepted by the gateway"));
     Ok(())
-}
-
-fn describe_decide(error: &DecideError, request: &OpenedRequest) -> Failure {
-    let failure = match error {
-        DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
-            Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
-        }
-        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => {
-            Failure::new(Exit::Expired, "the request has expired").next("the agent's machine may ask again")
-        }
-        DecideError::Call(error) if error.is(WireFailure::NotFound) => {
-            Failure::new(Exit::TakenBack, "the request was taken back")
-        }
-        DecideError::Call(error) => describe(error),
-        other => Failure::new(Exit::Failed, other),
-    };
-    failure.detail(format!("request {}", request.request_id))
 }

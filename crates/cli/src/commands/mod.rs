@@ -4,6 +4,7 @@ mod ask;
 mod decide;
 mod devices;
 mod exec;
+mod follow;
 mod inbox;
 mod join;
 mod keys;
@@ -65,7 +66,7 @@ enum Command {
     Exec(exec::Exec),
     /// Ask about a command, plan, patch or checkpoint, and print the answer.
     Ask(ask::Ask),
-    /// List what waits for your answer.
+    /// Read what waits for your answer, and answer it.
     Inbox(inbox::Inbox),
     /// Show everything about a request that waits for you.
     Show(inbox::Show),
