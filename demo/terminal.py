@@ -72,6 +72,18 @@ def check(condition, text):
         sys.exit(f"✗ {text}")
 
 
+def ended(process, seconds=5):
+    """Whether a process ends by itself."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if os.waitpid(process, os.WNOHANG)[0] != 0:
+            return True
+        time.sleep(0.05)
+    os.kill(process, 9)
+    os.waitpid(process, 0)
+    return False
+
+
 def alone(root):
     """One person, one machine."""
     ada = Home(root, "ada")
@@ -111,6 +123,11 @@ def alone(root):
     asked.answer("as it is now?", "n").ends(84)
     check(not (ada.work / "deployed").exists() and not (ada.work / "stolen").exists(), "a changed script ran")
     step("exec: the script changed after it was shown, neither runs (84)", asked, answered)
+
+    inbox = ada.start("inbox").answer("Passphrase of", PASSPHRASE).expect("Nothing waits")
+    os.close(inbox.screen)
+    check(ended(inbox.process), "the inbox lives on after its terminal is gone")
+    step("inbox: it ends when its terminal is closed", inbox)
 
     down = ada.run("down")
     asked = ada.run("exec", "--", "touch", "unreachable", code=83)

@@ -13,7 +13,9 @@
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
-//! | what the person who answers sees | [`review`] |
+//! | what the person who answers sees | [`review`], [`danger`] |
+//! | where requests come from | [`source`] |
+//! | the full-screen interface of `inbox` | [`tui`] |
 //! | the commands | [`commands`] |
 
 pub mod exit;
@@ -33,8 +35,12 @@ pub mod execution;
 pub mod home;
 
 pub mod asking;
+pub mod danger;
 pub mod local_gateway;
 pub mod review;
+pub mod source;
+
+pub mod tui;
 
 pub mod commands;
 

@@ -5,6 +5,7 @@ mod decide;
 mod devices;
 mod exec;
 mod export;
+mod follow;
 mod grants;
 mod inbox;
 mod join;
@@ -76,7 +77,7 @@ enum Command {
     Ask(ask::Ask),
     /// Wait for the answer to a request that was asked with --detach.
     Wait(wait::Wait),
-    /// List what waits for your answer.
+    /// Read what waits for your answer, and answer it.
     Inbox(inbox::Inbox),
     /// Show everything about a request that waits for you.
     Show(inbox::Show),
