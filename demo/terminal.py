@@ -3,7 +3,9 @@
 import json
 import os
 import pathlib
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -124,7 +126,7 @@ def alone(root):
     check(not (ada.work / "deployed").exists() and not (ada.work / "stolen").exists(), "a changed script ran")
     step("exec: the script changed after it was shown, neither runs (84)", asked, answered)
 
-    inbox = ada.start("inbox").answer("Passphrase of", PASSPHRASE).expect("Nothing waits")
+    inbox = ada.start("inbox").answer("Passphrase of", PASSPHRASE).expect("inbox of ada")
     os.close(inbox.screen)
     check(ended(inbox.process), "the inbox lives on after its terminal is gone")
     step("inbox: it ends when its terminal is closed", inbox)
@@ -292,14 +294,16 @@ def reachable(root, ada):
     step("up and down with a service of the user", up, down)
 
 
-def transcript():
+def transcript(root):
     lines = ["# What does it look like?", ""]
     lines += ["`demo/terminal.sh` in real terminals, from an empty home. CI runs it; this is what it showed.", ""]
     for name, terminals in steps:
         lines += [f"## {name}", ""]
         for terminal in terminals:
             lines += ["```console", "$ " + " ".join(terminal.argv), terminal.shown(), "```", ""]
-    return "\n".join(lines)
+    machine = socket.gethostname()
+    text = "\n".join(lines).replace(str(root), "/home")
+    return re.sub(rf"\b{re.escape(machine)}\b", "workstation", text)
 
 
 def main():
@@ -317,7 +321,7 @@ def main():
         shutil.rmtree(root)
     if "--transcript" in sys.argv:
         path = pathlib.Path(sys.argv[sys.argv.index("--transcript") + 1])
-        path.write_text(transcript(), encoding="utf-8")
+        path.write_text(transcript(root), encoding="utf-8")
 
 
 main()
