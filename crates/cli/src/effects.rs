@@ -12,7 +12,7 @@ use crate::shell;
 /// Where a command runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// The working directory.
+    /// The working directory, which relative paths begin at.
     pub cwd: &'a Path,
     /// The root of the repository; absent outside of one.
     pub repository: Option<&'a Path>,

@@ -43,7 +43,7 @@ pub struct Home {
 pub struct Identity {
     /// What the user calls it.
     pub name: String,
-    /// Who it is.
+    /// Who it is, and whom it knows.
     pub profile: Profile,
 }
 

@@ -48,7 +48,7 @@ impl StatusLine {
         }
     }
 
-    /// Removes the line.
+    /// Removes the line, so that others can be written.
     pub fn clear(&mut self) {
         if !std::mem::take(&mut self.shown).is_empty() {
             drop(write!(io::stderr().lock(), "\r\x1b[2K"));

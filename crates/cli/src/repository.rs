@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A Git repository.
+/// A Git repository and what is checked out in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     /// The folder that has everything in it.

@@ -21,7 +21,7 @@ const VOUCHER: &str = "countersign-voucher#";
 pub struct Card {
     /// Whose device it is.
     pub approver: ApproverId,
-    /// Its public keys.
+    /// Its public keys, without a proof.
     pub keys: KeyBundle,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Approve {
 }
 
 /// The longest approval that a machine honours.
-const LONGEST: Duration = Duration::from_hours(8);
+const MAX_GRANT_TIME: Duration = Duration::from_hours(8);
 
 fn pattern(text: &str) -> Result<Pattern, String> {
     let words =
@@ -62,8 +62,8 @@ impl Approve {
                 Err(Failure::new(Exit::Usage, "--pattern needs a time").next("add --for 1h, or --session"))
             }
             (false, None) => Ok((Scope::Once, review::APPROVAL_VALID)),
-            (false, Some(time)) => Ok((Scope::Timebox, time.min(LONGEST))),
-            (true, time) => Ok((Scope::Session, time.unwrap_or(LONGEST).min(LONGEST))),
+            (false, Some(time)) => Ok((Scope::Timebox, time.min(MAX_GRANT_TIME))),
+            (true, time) => Ok((Scope::Session, time.unwrap_or(MAX_GRANT_TIME).min(MAX_GRANT_TIME))),
         }
     }
 
@@ -86,7 +86,7 @@ impl Approve {
     }
 }
 
-/// Reject a request.
+/// Reject a request, with words for the agent if you like.
 #[derive(Debug, Args)]
 pub(super) struct Reject {
     /// The id of the request, or the beginning of it. Not needed while only one waits.

@@ -119,7 +119,7 @@ impl Show {
 
 /// An unlocked approver with the pins of its profile.
 pub(super) struct Desk {
-    /// The person's device.
+    /// The person's device, with its unlocked keys.
     pub approver: Approver,
     /// The machines that it is paired with.
     pub pins: Pins,

@@ -81,9 +81,9 @@ enum Command {
     Inbox(inbox::Inbox),
     /// Show everything about a request that waits for you.
     Show(inbox::Show),
-    /// Approve a request.
+    /// Approve a request that waits for you.
     Approve(decide::Approve),
-    /// Reject a request.
+    /// Reject a request that waits for you.
     Reject(decide::Reject),
     /// Send words to an agent, without being asked.
     Prompt(prompt::Prompt),

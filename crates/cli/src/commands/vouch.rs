@@ -170,19 +170,19 @@ async fn revoke(device: &str, options: &Options) -> Result<(), Failure> {
         Failure::new(Exit::Usage, "this is no fingerprint; `countersign devices --json` shows them whole")
     })?;
     let desk = Desk::open(options)?;
-    let mut told = Vec::new();
+    let mut sent_to = Vec::new();
     for (machine, _) in machines(&desk.pins, &desk) {
         let statement = desk
             .approver
             .revoke_statement(&machine, device)
             .map_err(|error| Failure::new(Exit::Failed, error))?;
         send(&desk, &machine, &statement).await?;
-        told.push(machine);
+        sent_to.push(machine);
     }
     if options.json {
-        return object(&json!({ "revoked": device.to_string(), "pendingAt": told }));
+        return object(&json!({ "revoked": device.to_string(), "pendingAt": sent_to }));
     }
-    for machine in &told {
+    for machine in &sent_to {
         say(&format!("✓ {machine}: signed and sent. Pending until that machine has taken it."));
     }
     Ok(())

@@ -62,7 +62,7 @@ impl Examined {
 pub struct Difference {
     /// What differs, such as a path.
     pub what: String,
-    /// What was approved.
+    /// What it was when it was approved.
     pub approved: String,
     /// What it is now.
     pub now: String,

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 
 const SERVICE: &str = "countersign-gateway.service";
 
-/// The user's services.
+/// The services of the user, managed by systemd.
 #[derive(Debug)]
 pub(super) struct Systemd {
     unit: PathBuf,
