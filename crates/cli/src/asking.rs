@@ -17,7 +17,7 @@ use countersign_wire::{
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    time::{interval, timeout},
+    time::{interval, sleep, timeout},
 };
 
 use crate::{
@@ -29,6 +29,9 @@ use crate::{
 
 /// How long the gateway may take to accept a request.
 const SUBMIT_TIME: Duration = Duration::from_secs(10);
+
+/// How often the gateway is asked whether somebody has seen a request.
+const PROGRESS_TIME: Duration = Duration::from_secs(1);
 
 /// How long a receipt may take.
 const RECEIPT_TIME: Duration = Duration::from_secs(5);
@@ -51,7 +54,8 @@ impl Interruption {
         })
     }
 
-    async fn happens(&mut self) {
+    /// Waits until one of them arrives.
+    pub async fn happens(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -122,10 +126,16 @@ pub async fn wait(
 ) -> Result<Taken, Failure> {
     let mut line = StatusLine::default();
     let mut seconds = interval(Duration::from_secs(1));
-    let answer = enforcer.pick_up(&request.request_id, pins);
-    tokio::pin!(answer);
+    let (answer, seen) = (enforcer.pick_up(&request.request_id, pins), first_seen(enforcer, request));
+    tokio::pin!(answer, seen);
+    let mut is_seen = false;
     let answer = loop {
         tokio::select! {
+            (who, at) = &mut seen, if !is_seen => {
+                is_seen = true;
+                line.clear();
+                say(&row("seen", &who, at));
+            }
             answer = &mut answer => break answer.map_err(|error| nothing_ran(describe_ask(&error), request))?,
             _ = seconds.tick() => {
                 let left = moment::left(request.expires_at.since(enforcer.clock.now()));
@@ -137,6 +147,18 @@ pub async fn wait(
     line.clear();
     match answer {
         Answer::Approved(taken) | Answer::Rejected(taken) => Ok(taken),
+    }
+}
+
+/// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it.
+async fn first_seen(enforcer: &Enforcer, request: &Request) -> (String, Timestamp) {
+    loop {
+        sleep(PROGRESS_TIME).await;
+        let Ok(progress) = enforcer.progress(&request.request_id).await else { continue };
+        let seen = progress.approvers.iter().find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
+        if let Some(seen) = seen {
+            return seen;
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! What went wrong between this machine and the gateway, in words for the person who waits.
 
 use countersign_client::{
+    approver::DecideError,
     enforcer::{AskError, PairError},
     http::CallError,
     request::RequestError,
 };
+use countersign_wire::failure::Failure as WireFailure;
 
 use crate::exit::{Exit, Failure};
 
@@ -45,6 +47,23 @@ pub fn describe_ask(error: &AskError) -> Failure {
         AskError::Request(error) => Failure::new(Exit::Failed, error),
         other => Failure::new(Exit::Unreachable, other)
             .next("the gateway or the answering device is not what it should be; look at `countersign devices` before you ask again"),
+    }
+}
+
+/// An answer that did not arrive.
+pub fn describe_decide(error: &DecideError) -> Failure {
+    match error {
+        DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
+            Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
+        }
+        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => {
+            Failure::new(Exit::Expired, "the request has expired").next("the agent's machine may ask again")
+        }
+        DecideError::Call(error) if error.is(WireFailure::NotFound) => {
+            Failure::new(Exit::TakenBack, "the request was taken back")
+        }
+        DecideError::Call(error) => describe(error),
+        other => Failure::new(Exit::Failed, other),
     }
 }
 

@@ -10,9 +10,12 @@
 //! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
+//! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
-//! | what the person who answers sees | [`review`] |
+//! | what the person who answers sees | [`review`], [`danger`] |
+//! | where requests come from | [`source`] |
+//! | the full-screen interface of `inbox` | [`tui`] |
 //! | the commands | [`commands`] |
 
 pub mod exit;
@@ -26,13 +29,18 @@ pub mod effects;
 pub mod gateway_error;
 pub mod qr;
 pub mod terminal;
+pub mod voucher;
 
 pub mod execution;
 pub mod home;
 
 pub mod asking;
+pub mod danger;
 pub mod local_gateway;
 pub mod review;
+pub mod source;
+
+pub mod tui;
 
 pub mod commands;
 

@@ -1,5 +1,7 @@
 //! What the person who answers sees: what will happen first, then all of it, with nothing invisible.
 
+use std::time::Duration;
+
 use countersign_client::{
     payload::{Effect, Invocation, Payload, visible, visible_lines},
     request::OpenedRequest,
@@ -7,6 +9,9 @@ use countersign_client::{
 use countersign_wire::{RawObject, timestamp::Timestamp};
 
 use crate::moment;
+
+/// For how long an approval may be acted on after it was given.
+pub const APPROVAL_VALID: Duration = Duration::from_mins(10);
 
 /// The payload of a request. Whatever it is, there is something to show.
 pub fn payload(request: &OpenedRequest) -> Payload {

@@ -4,11 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use countersign_wire::{
     envelope::Envelope,
+    exchange::{ExchangeStatus, State},
     id::{ApproverId, RequestId},
     inbox::InboxPage,
     keys::KeyBundle,
     msg_type::MsgType,
     pairing::{CompleteResponse, PairingCode, ResolveResponse},
+    timestamp::Timestamp,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -51,6 +53,17 @@ pub struct InboxItem {
     pub opened: Result<OpenedRequest, OpenError>,
 }
 
+/// Where an exchange stands, by the gateway's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestStatus {
+    /// The state at the time of the call.
+    pub state: State,
+    /// When the gateway accepted the request, by its clock.
+    pub created_at: Timestamp,
+    /// The time from which the request can't be decided any more.
+    pub expires_at: Timestamp,
+}
+
 /// Why a decision did not arrive.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -86,6 +99,19 @@ impl Approver {
             }
         }
         Ok(items)
+    }
+
+    /// Where an exchange stands. The gateway could say anything here: show it as its word, and decide nothing by it.
+    pub async fn status(&self, request_id: &RequestId) -> Result<RequestStatus, CallError> {
+        let path = format!("/v1/exchanges/{}", segment(request_id.as_str()));
+        let answer = self.http.send_until(&Call::get(path), soon()).await?;
+        let envelope = answer.envelope()?;
+        let status = envelope.body.view::<ExchangeStatus<'_>>().map_err(|_| CallError::NotUnderstood)?;
+        if status.request_id != *request_id {
+            return Err(CallError::NotUnderstood);
+        }
+        let (state, created_at, expires_at) = (status.state, status.created_at, status.expires_at);
+        Ok(RequestStatus { state, created_at, expires_at })
     }
 
     /// Signs and sends a decision. Sending the same again is harmless; a second one is refused.

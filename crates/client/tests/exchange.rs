@@ -22,6 +22,7 @@ use countersign_client::{
 use countersign_wire::{
     artifact::ArtifactType,
     decision::{DecisionOutcome, Scope},
+    exchange::State,
 };
 use support::{World, pair};
 use tokio::time::{Instant, sleep};
@@ -225,4 +226,22 @@ async fn what_is_taken_back_or_expires_is_an_error_and_no_decision() {
     assert!(matches!(robot.wait(&request, &robots).await, Err(AskError::TakenBack)));
     let short = Draft { valid_for: Duration::from_secs(3), ..draft() };
     assert!(matches!(robot.ask(&short, &robots).await, Err(AskError::Expired)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_learns_what_became_of_an_answer() {
+    let world = World::start().await;
+    let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
+    let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
+    let request = Request::build(&draft(), &robot.id, &robot.keys, &robots, SystemClock.now()).unwrap();
+    robot.submit(&request).await.unwrap();
+    let opened = next(&ada, &adas).await;
+    let progress = ada.status(&request.request_id).await.unwrap();
+    assert_eq!((progress.state, progress.expires_at), (State::PendingApproval, request.expires_at));
+    ada.decide(&opened, &choice(DecisionOutcome::Approve)).await.unwrap();
+    assert_eq!(ada.status(&request.request_id).await.unwrap().state, State::Decided);
+    robot.wait(&request, &robots).await.unwrap();
+    assert_eq!(ada.status(&request.request_id).await.unwrap().state, State::Delivered);
+    let unknown = ada.status(&"unknown".parse().unwrap()).await.unwrap_err();
+    assert!(unknown.is(countersign_wire::failure::Failure::NotFound), "{unknown}");
 }

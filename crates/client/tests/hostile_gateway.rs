@@ -14,7 +14,7 @@ use countersign_client::{
     approver::{Approver, MAX_PAGES},
     clock::{Clock as _, SystemClock},
     enforcer::Enforcer,
-    http::Http,
+    http::{CallError, Http},
     journal::MemoryJournal,
     keys::DeviceKeys,
     profile::{GatewayUrl, Party, Pin, PinSource, Pins},
@@ -79,4 +79,18 @@ async fn an_inbox_without_end_is_read_up_to_a_bound() {
     let ada = Approver { http, id: "ada".parse().unwrap(), keys, clock: Arc::new(SystemClock) };
     let items = timeout(Duration::from_secs(20), ada.inbox(&Pins::default())).await.unwrap().unwrap();
     assert_eq!((items.len(), calls.load(Ordering::Relaxed)), (0, MAX_PAGES));
+}
+
+#[tokio::test]
+async fn the_status_of_another_exchange_is_no_answer() {
+    let status = r#"{"msgType":"exchange.status","requestId":"other","createdAt":"2026-11-15T12:00:00Z","sender":{"gatewayId":"gw"},"body":{"requestId":"other","state":"delivered","createdAt":"2026-11-15T12:00:00Z","expiresAt":"2026-11-15T13:00:00Z"}}"#;
+    let length = status.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/proto+json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{status}"
+    );
+    let (http, _) = answers(answer).await;
+    let keys = DeviceKeys::generate().unwrap();
+    let ada = Approver { http, id: "ada".parse().unwrap(), keys, clock: Arc::new(SystemClock) };
+    assert_eq!(ada.status(&"other".parse().unwrap()).await.unwrap().state.as_str(), "delivered");
+    assert_eq!(ada.status(&"mine".parse().unwrap()).await, Err(CallError::NotUnderstood));
 }

@@ -11,7 +11,7 @@ use countersign_client::{
     channel::{ApproverEvent, ApproverListener, EnforcerEvent, Settings},
     clock::{Clock, SystemClock},
     enforcer::Enforcer,
-    pairing::statement::{Claim, Issue, Statement},
+    pairing::statement::{Claim, Issue},
     profile::Pins,
     prompt::{PromptContent, PromptDraft, PromptError, PromptRefused},
 };
@@ -59,7 +59,7 @@ async fn prompts_on(store: Store) {
         (robot.listen(Vec::new(), Settings::default()), ada.listen(Settings::default()));
     let issue = Issue { enforcer_id: "robot", id: "s1", by: "ada", at: SystemClock.now() };
     let claim = Claim::revoke(robot.keys.fingerprint());
-    let statement = Statement::sign(&ada.keys, issue, claim.clone()).unwrap();
+    let statement = ada.keys.sign_statement(issue, claim).unwrap();
     let about_a_device = PromptDraft {
         target: Target::Other,
         content: PromptContent::Statement(Box::new(statement)),
@@ -73,7 +73,7 @@ async fn prompts_on(store: Store) {
         if let PromptContent::Statement(statement) = &prompt.content {
             // Who opens it verifies it, like any statement.
             let signer = robots.get(prompt.device).unwrap();
-            assert_eq!(statement.verify_pinned(signer, "robot", SystemClock.now()), Ok(&claim));
+            assert!(signer.verify_statement(statement, "robot", SystemClock.now()).is_ok());
         }
         robot.answer_prompt(&prompt, status).await.unwrap();
         assert_eq!(outcome(&mut at_ada, &adas).await, (sent.request_id.clone(), status));

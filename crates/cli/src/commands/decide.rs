@@ -4,29 +4,23 @@ use std::time::Duration;
 
 use clap::Args;
 use countersign_client::{
-    approver::DecideError,
     pattern::Pattern,
     reply::{Choice, Words},
     request::OpenedRequest,
 };
-use countersign_wire::{
-    decision::{DecisionOutcome, Scope},
-    failure::Failure as WireFailure,
-};
+use countersign_wire::decision::{DecisionOutcome, Scope};
 use serde_json::json;
 
 use super::{Options, inbox::Desk};
 use crate::{
+    danger,
     exit::{Exit, Failure},
-    gateway_error::describe,
+    gateway_error::describe_decide,
     moment,
     output::{object, say},
     review,
     terminal::Terminal,
 };
-
-/// For how long an approval may be acted on after it was given.
-const VALID: Duration = Duration::from_mins(10);
 
 /// Approve a request.
 ///
@@ -67,7 +61,7 @@ impl Approve {
             (false, None) if self.pattern.is_some() => {
                 Err(Failure::new(Exit::Usage, "--pattern needs a time").next("add --for 1h, or --session"))
             }
-            (false, None) => Ok((Scope::Once, VALID)),
+            (false, None) => Ok((Scope::Once, review::APPROVAL_VALID)),
             (false, Some(time)) => Ok((Scope::Timebox, time.min(LONGEST))),
             (true, time) => Ok((Scope::Session, time.unwrap_or(LONGEST).min(LONGEST))),
         }
@@ -116,8 +110,13 @@ impl Approve {
         let headline = lines[0].clone();
         say(&lines.join("\n"));
         let mut terminal = Terminal::open("an approval is confirmed in a terminal")?;
-        let answer = terminal.ask(&format!("\n{}\nType yes: ", self.sentence(scope, time, &headline)))?;
-        if answer != "yes" {
+        let wanted = match review::payload(&request).effects() {
+            Some(effects) => danger::target(effects).unwrap_or_else(|| "yes".to_owned()),
+            None => "yes".to_owned(),
+        };
+        let answer =
+            terminal.ask(&format!("\n{}\nType {wanted}: ", self.sentence(scope, time, &headline)))?;
+        if answer != wanted {
             return Err(Failure::new(Exit::TakenBack, "nothing was decided")
                 .next("reject it with `countersign reject`"));
         }
@@ -135,7 +134,7 @@ impl Reject {
         let desk = Desk::open(options)?;
         let request = desk.request(self.request.as_deref()).await?;
         let words = Words { reason: self.reason, ..Words::default() };
-        let valid_until = desk.approver.clock.now().plus(VALID);
+        let valid_until = desk.approver.clock.now().plus(review::APPROVAL_VALID);
         let choice = Choice { outcome: DecisionOutcome::Reject, scope: Scope::Once, valid_until, words };
         decide(&desk, &request, &choice, options).await
     }
@@ -147,7 +146,10 @@ async fn decide(
     choice: &Choice,
     options: &Options,
 ) -> Result<(), Failure> {
-    desk.approver.decide(request, choice).await.map_err(|error| describe_decide(&error, request))?;
+    desk.approver
+        .decide(request, choice)
+        .await
+        .map_err(|error| describe_decide(&error).detail(format!("request {}", request.request_id)))?;
     let word = match choice.outcome {
         DecisionOutcome::Approve => "approved",
         DecisionOutcome::Reject => "rejected",
@@ -157,21 +159,4 @@ async fn decide(
     }
     say(&format!("✓ {word}: signed, and accepted by the gateway"));
     Ok(())
-}
-
-fn describe_decide(error: &DecideError, request: &OpenedRequest) -> Failure {
-    let failure = match error {
-        DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
-            Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
-        }
-        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => {
-            Failure::new(Exit::Expired, "the request has expired").next("the agent's machine may ask again")
-        }
-        DecideError::Call(error) if error.is(WireFailure::NotFound) => {
-            Failure::new(Exit::TakenBack, "the request was taken back")
-        }
-        DecideError::Call(error) => describe(error),
-        other => Failure::new(Exit::Failed, other),
-    };
-    failure.detail(format!("request {}", request.request_id))
 }

@@ -29,6 +29,8 @@ pub(super) struct Devices {
 enum Command {
     /// List them, which is also what happens without a command.
     List,
+    /// Take what approvers have said about devices meanwhile: vouchers and revocations.
+    Update,
     /// Take the trust from a device, for good.
     Revoke {
         /// The short key of the device as `list` shows it, such as 9F3C-41AA.
@@ -38,7 +40,10 @@ enum Command {
 }
 
 impl Devices {
-    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        if let Some(Command::Update) = self.command {
+            super::listen::listen(options, true).await?;
+        }
         let home = Home::of_user()?;
         let identities: Vec<Identity> = [Role::Enforcer, Role::Approver]
             .into_iter()
@@ -48,7 +53,7 @@ impl Devices {
             home.find(Role::Enforcer, options.profile.as_deref())?;
         }
         match self.command {
-            None | Some(Command::List) => list(&identities, options),
+            None | Some(Command::List | Command::Update) => list(&identities, options),
             Some(Command::Revoke { device }) => revoke(&identities, &device, options),
         }
     }

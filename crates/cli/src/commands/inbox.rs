@@ -1,14 +1,23 @@
 //! `inbox` and `show`: what waits for an answer.
 
+use std::{
+    io::{self, IsTerminal as _},
+    sync::Arc,
+};
+
 use clap::Args;
 use countersign_client::{
     approver::{Approver, InboxItem},
     profile::{Pins, Role},
+    progress::Acknowledgement,
     request::OpenedRequest,
 };
 use serde_json::{Value, json};
 
-use super::Options;
+use super::{
+    Options,
+    follow::{Manner, follow},
+};
 use crate::{
     exit::{Exit, Failure},
     gateway_error::describe,
@@ -16,42 +25,77 @@ use crate::{
     moment,
     output::{columns, object, out, say},
     review,
+    source::Polling,
+    tui,
 };
 
-/// List what waits for your answer.
+/// Read what waits for your answer, and answer it.
+///
+/// In a terminal it opens full-screen: Enter opens a request, a and then y approves it, r rejects it, ? explains the rest.
+/// Your passphrase is asked for once, and the unlocked keys stay in this process. Without a terminal, with --list or with
+/// --json, what waits is listed.
 #[derive(Debug, Args)]
-pub(super) struct Inbox {}
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(super) struct Inbox {
+    /// Print the list and end, also in a terminal.
+    #[arg(long, conflicts_with = "follow")]
+    list: bool,
+    /// Print a line for each request that arrives or ends, until Ctrl-C.
+    #[arg(long)]
+    follow: bool,
+    /// Ring the terminal's bell when a request arrives.
+    #[arg(long, requires = "follow")]
+    bell: bool,
+    /// Show a desktop notification when a request arrives, through notify-send. It says who asks, and not for what.
+    #[arg(long, requires = "follow")]
+    notify: bool,
+}
 
 impl Inbox {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let desk = Desk::open(options)?;
-        let items = desk.items().await?;
-        if options.json {
-            let items: Vec<Value> = items.iter().map(json_of).collect();
-            return object(&json!({ "items": items }));
-        }
-        if items.is_empty() {
-            say("Nothing waits for you.");
-            return Ok(());
-        }
-        let now = desk.approver.clock.now();
-        let row = |item: &InboxItem| match &item.opened {
-            Ok(request) => {
-                let payload = review::payload(request);
-                vec![
-                    request.request_id.to_string(),
-                    format!("{} left", moment::left(request.expires_at.since(now))),
-                    request.enforcer.to_string(),
-                    payload.headline(),
-                    review::chips(&payload),
-                ]
+        let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        if self.follow || (is_terminal && !self.list && !options.json) {
+            let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
+            let approver = Arc::new(identity.approver()?);
+            let source = Polling::new(Arc::clone(&approver), identity.profile);
+            if self.follow {
+                let manner = Manner { bell: self.bell, notify: self.notify };
+                return follow(&approver, source, manner, options).await;
             }
-            Err(error) => vec![item.request_id.to_string(), format!("can't be shown: {error}")],
-        };
-        out(&columns(&items.iter().map(row).collect::<Vec<_>>()))?;
-        say("Next: countersign show ID, then countersign approve ID or countersign reject ID.");
-        Ok(())
+            return tui::run::run(approver, source);
+        }
+        list(options).await
     }
+}
+
+async fn list(options: &Options) -> Result<(), Failure> {
+    let desk = Desk::open(options)?;
+    let items = desk.items().await?;
+    if options.json {
+        let items: Vec<Value> = items.iter().map(json_of).collect();
+        return object(&json!({ "items": items }));
+    }
+    if items.is_empty() {
+        say("Nothing waits for you.");
+        return Ok(());
+    }
+    let now = desk.approver.clock.now();
+    let row = |item: &InboxItem| match &item.opened {
+        Ok(request) => {
+            let payload = review::payload(request);
+            vec![
+                request.request_id.to_string(),
+                format!("{} left", moment::left(request.expires_at.since(now))),
+                request.enforcer.to_string(),
+                payload.headline(),
+                review::chips(&payload),
+            ]
+        }
+        Err(error) => vec![item.request_id.to_string(), format!("can't be shown: {error}")],
+    };
+    out(&columns(&items.iter().map(row).collect::<Vec<_>>()))?;
+    say("Next: countersign show ID, then countersign approve ID or countersign reject ID.");
+    Ok(())
 }
 
 /// Show everything about a request that waits for you.
@@ -97,13 +141,17 @@ impl Desk {
         let begins = |item: &InboxItem| item.request_id.as_str().starts_with(start.unwrap_or_default());
         let mut found: Vec<InboxItem> = self.items().await?.into_iter().filter(begins).collect();
         match (found.pop(), found.len(), start) {
-            (Some(item), 0, _) => item.opened.map_err(|error| {
-                Failure::new(
-                    Exit::Failed,
-                    format!("the request can't be shown, so it can't be answered: {error}"),
-                )
-                .detail(format!("request {}", item.request_id))
-            }),
+            (Some(item), 0, _) => {
+                // The machine that asks tells its user that somebody looks at it. Nothing depends on it.
+                let _ = self.approver.acknowledge(&item.request_id, Acknowledgement::Seen).await;
+                item.opened.map_err(|error| {
+                    Failure::new(
+                        Exit::Failed,
+                        format!("the request can't be shown, so it can't be answered: {error}"),
+                    )
+                    .detail(format!("request {}", item.request_id))
+                })
+            }
             (None, _, None) => Err(Failure::new(Exit::Failed, "nothing waits for you")),
             (None, _, Some(start)) => {
                 Err(Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))

@@ -5,15 +5,19 @@ mod decide;
 mod devices;
 mod exec;
 mod export;
+mod follow;
 mod grants;
 mod inbox;
 mod join;
 mod keys;
+mod listen;
 mod manual;
 mod pair;
+mod prompt;
 mod status;
 mod up;
 mod verify;
+mod vouch;
 mod wait;
 
 use std::process::ExitCode;
@@ -63,6 +67,8 @@ enum Command {
     Status(status::Status),
     /// Pair an agent's machine with a person's device.
     Pair(pair::Pair),
+    /// Let a new device approve too, because a device that is paired already says so.
+    Vouch(vouch::Vouch),
     /// List paired devices, or revoke one.
     Devices(devices::Devices),
     /// Run a command after a person has approved it.
@@ -71,7 +77,7 @@ enum Command {
     Ask(ask::Ask),
     /// Wait for the answer to a request that was asked with --detach.
     Wait(wait::Wait),
-    /// List what waits for your answer.
+    /// Read what waits for your answer, and answer it.
     Inbox(inbox::Inbox),
     /// Show everything about a request that waits for you.
     Show(inbox::Show),
@@ -79,6 +85,12 @@ enum Command {
     Approve(decide::Approve),
     /// Reject a request.
     Reject(decide::Reject),
+    /// Send words to an agent, without being asked.
+    Prompt(prompt::Prompt),
+    /// Show what a session of an agent is doing.
+    Sessions(prompt::Sessions),
+    /// Listen to what approvers say to this machine.
+    Listen(listen::Listen),
     /// List what may run without asking again, or take it back.
     Grants(grants::Grants),
     /// Write finished exchanges of this machine into a folder, for `verify`.
@@ -105,7 +117,11 @@ impl Cli {
             Command::Join(join) => join.run(options).await,
             Command::Status(status) => status.run(options).await,
             Command::Pair(pair) => pair.run(options).await,
-            Command::Devices(devices) => devices.run(options),
+            Command::Vouch(vouch) => vouch.run(options).await,
+            Command::Prompt(prompt) => prompt.run(options).await,
+            Command::Sessions(sessions) => sessions.run(options).await,
+            Command::Listen(listen) => listen.run(options).await,
+            Command::Devices(devices) => devices.run(options).await,
             Command::Ask(ask) => ask.run(options).await,
             Command::Wait(wait) => wait.run(options).await,
             Command::Grants(grants) => grants.run(options).await,

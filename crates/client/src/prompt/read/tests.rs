@@ -93,7 +93,7 @@ fn words() -> PromptDraft {
 fn statement(world: &World) -> PromptDraft {
     let issue = Issue { enforcer_id: "robot", id: "s", by: "ada", at: now() };
     let claim = Claim::revoke(world.robot.fingerprint());
-    let statement = Statement::sign(&world.ada, issue, claim).unwrap();
+    let statement = world.ada.sign_statement(issue, claim).unwrap();
     let content = PromptContent::Statement(Box::new(statement));
     PromptDraft { target: Target::Other, content, ..words() }
 }

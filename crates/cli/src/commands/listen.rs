@@ -1,0 +1,122 @@
+//! `listen` and `devices update`: what approvers say to this machine.
+
+use std::time::Duration;
+
+use clap::Args;
+use countersign_client::{
+    channel::{EnforcerEvent, Settings},
+    enforcer::Enforcer,
+    payload::visible,
+    profile::{Applied, Role},
+    prompt::{OpenedPrompt, PromptContent},
+};
+use countersign_wire::prompt::AckStatus;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::Options;
+use crate::{
+    asking::Interruption,
+    exit::{Exit, Failure},
+    home::{Home, Identity, failed},
+    output::{object, say},
+};
+
+/// How long to wait for more, when only what waits already is wanted.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Listen to what approvers say: words for the agent go to stdout, one object a line; statements about devices are taken.
+///
+/// Runs until it is interrupted. With --once it ends when nothing more waits.
+#[derive(Debug, Args)]
+pub(super) struct Listen {
+    /// Take what waits, and end.
+    #[arg(long)]
+    once: bool,
+}
+
+impl Listen {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        listen(options, self.once).await
+    }
+}
+
+/// Takes what waits for this machine, and goes on listening unless it is only to be updated.
+pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure> {
+    let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+    let enforcer = identity.enforcer()?;
+    let mut listener = enforcer.listen(Vec::new(), Settings::default());
+    let mut interruption = Interruption::watch()?;
+    loop {
+        let pins = identity.profile.pins().map_err(failed)?;
+        let event = tokio::select! {
+            event = timeout(QUIET, listener.next(&pins)) => event,
+            () = interruption.happens() => return Ok(()),
+        };
+        match event {
+            Err(_) if once => return Ok(()),
+            Ok(Err(error)) => return Err(Failure::new(Exit::Unreachable, error)),
+            Ok(Ok(EnforcerEvent::Prompt(prompt))) => take(&identity, &enforcer, &prompt).await?,
+            Ok(Ok(EnforcerEvent::PromptRefused { error, .. })) => {
+                say(&format!("✗ a message was refused: {error}"));
+            }
+            Ok(Ok(EnforcerEvent::Disconnected { reason })) if !once => {
+                say(&format!("  not connected: {reason}"));
+            }
+            Ok(Ok(EnforcerEvent::Disconnected { reason })) => {
+                return Err(Failure::new(
+                    Exit::Unreachable,
+                    format!("the gateway can't be reached: {reason}"),
+                ));
+            }
+            Err(_) | Ok(Ok(_)) => {}
+        }
+    }
+}
+
+async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -> Result<(), Failure> {
+    let status = match &prompt.content {
+        PromptContent::Text(text) => {
+            object(&json!({
+                "promptId": prompt.request_id, "approver": prompt.approver, "target": prompt.target,
+                "session": prompt.session_id, "text": text,
+            }))?;
+            say(&format!("  {} says: {}", prompt.approver, visible(text)));
+            AckStatus::Delivered
+        }
+        PromptContent::Statement(statement) => {
+            let now = enforcer.clock.now();
+            match identity.profile.update_pins(|pins| pins.apply(statement, enforcer.id.as_str(), now)) {
+                Ok(applied) => {
+                    say(&format!("✓ {} says: {}", prompt.approver, sentence(applied)));
+                    AckStatus::Delivered
+                }
+                Err(error) => {
+                    say(&format!(
+                        "✗ {} says something about a device that is not taken: {error}",
+                        prompt.approver
+                    ));
+                    AckStatus::Rejected
+                }
+            }
+        }
+    };
+    let answered = enforcer.answer_prompt(prompt, status).await;
+    answered.map_err(|error| {
+        Failure::new(
+            Exit::Unreachable,
+            format!("it was taken, and {} was not told: {error}", prompt.approver),
+        )
+    })
+}
+
+fn sentence(applied: Applied) -> String {
+    match applied {
+        Applied::Vouched(device) => format!("the device {} may approve too", device.short()),
+        Applied::Recovered { device, lost } => {
+            format!("the device {} takes the place of {}, which is revoked", device.short(), lost.short())
+        }
+        Applied::Revoked(device) => format!("the device {} must not approve any more", device.short()),
+        Applied::AlreadyKnown => "nothing new".to_owned(),
+    }
+}

@@ -1,0 +1,266 @@
+//! A request as lines in sections that fold: what will happen, then files or scripts.
+
+use std::borrow::Cow;
+
+use countersign_client::{
+    payload::{
+        Command, CommandFile, Effect, FileRole, Invocation, Patch, PatchFile, Payload, visible, visible_code,
+    },
+    request::OpenedRequest,
+};
+
+use super::{diff, kind::Kind};
+use crate::{danger, review};
+
+/// A file with more lines is folded at first.
+const LONG: usize = 200;
+
+/// More lines than this are not unfolded at first, however many files they are in.
+const LONG_TOGETHER: usize = 1_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub kind: Kind,
+    /// As it came, or as it is shown.
+    text: Text,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Text {
+    /// It has nothing invisible.
+    Shown(String),
+    /// It comes from others, and is made visible when it is drawn.
+    Foreign(String),
+}
+
+impl Line {
+    /// A line of ours, or one that was made visible.
+    pub fn shown(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: Text::Shown(text.into()) }
+    }
+
+    /// A line from others.
+    pub fn foreign(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: Text::Foreign(text.into()) }
+    }
+
+    /// Whether nobody else has written it as it is.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.text, Text::Shown(_))
+    }
+
+    /// The line as it is drawn. A tab is `⟨⇥⟩ `, which no other text looks like.
+    pub fn text(&self) -> Cow<'_, str> {
+        match &self.text {
+            Text::Shown(text) => Cow::Borrowed(text),
+            Text::Foreign(text) => Cow::Owned(visible_code(text).replace("⟨U+0009⟩", "⟨⇥⟩ ")),
+        }
+    }
+}
+
+/// Lines that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its name, made visible; `None` for what is never folded.
+    pub title: Option<String>,
+    pub lines: Vec<Line>,
+    /// Whether it is folded at first.
+    pub is_folded: bool,
+}
+
+/// What has to be done before a request can be approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Care {
+    /// Nothing but the question.
+    Ordinary,
+    /// Everything has to be unfolded: nobody has examined what it does.
+    NotExamined,
+    /// Everything has to be unfolded, and this text typed.
+    Dangerous(String),
+}
+
+/// A request to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// What will happen, on one line.
+    pub headline: String,
+    /// The effects, such as `[publishes origin main]`.
+    pub chips: String,
+    /// How careful an approval has to be.
+    pub care: Care,
+    /// Everything, in order. The first section has no title.
+    pub sections: Vec<Section>,
+}
+
+impl Document {
+    /// The document about a request.
+    pub fn of(request: &OpenedRequest) -> Self {
+        let payload = review::payload(request);
+        let mut sections = vec![Section { title: None, lines: facts(request), is_folded: false }];
+        let (lines, files) = body(&payload);
+        sections[0].lines.extend(lines);
+        sections.extend(files);
+        fold_long(&mut sections);
+        Self { headline: payload.headline(), chips: review::chips(&payload), care: care(&payload), sections }
+    }
+
+    /// The sections that fold.
+    pub fn files(&self) -> usize {
+        self.sections.iter().filter(|section| section.title.is_some()).count()
+    }
+}
+
+fn care(payload: &Payload) -> Care {
+    match payload.effects() {
+        None => Care::NotExamined,
+        Some(effects) => danger::target(effects).map_or(Care::Ordinary, Care::Dangerous),
+    }
+}
+
+fn fold_long(sections: &mut [Section]) {
+    let mut together = 0;
+    for section in sections.iter_mut().filter(|section| section.title.is_some()) {
+        together += section.lines.len();
+        section.is_folded |= section.lines.len() > LONG || together > LONG_TOGETHER;
+    }
+}
+
+fn facts(request: &OpenedRequest) -> Vec<Line> {
+    let place = request.repo_name.as_deref().map(visible);
+    let place = place.map(|place| format!(" in {place}")).unwrap_or_default();
+    let asked = format!(
+        "asked by {}{place}, with the paired key {}",
+        visible(request.enforcer.as_str()),
+        request.asked_by.fingerprint().short()
+    );
+    let ids = format!("request {}, hash {}", visible(request.request_id.as_str()), request.artifact_hash);
+    vec![Line::shown(Kind::Note, asked), Line::shown(Kind::Note, ids), empty()]
+}
+
+fn empty() -> Line {
+    Line::shown(Kind::Text, "")
+}
+
+fn body(payload: &Payload) -> (Vec<Line>, Vec<Section>) {
+    let (mut lines, files) = match payload {
+        Payload::Command(command) => (command_lines(command), command_files(command)),
+        Payload::Patch(patch) => patch_body(patch),
+        Payload::Plan(plan) | Payload::Task(plan) => {
+            let steps =
+                plan.steps.iter().enumerate().map(|(number, step)| {
+                    Line::shown(Kind::Text, format!("{}. {}", number + 1, visible(step)))
+                });
+            (prose(&plan.text).chain(steps).collect(), Vec::new())
+        }
+        Payload::Checkpoint(checkpoint) => {
+            let changes = checkpoint
+                .changes
+                .iter()
+                .map(|change| Line::shown(Kind::Text, format!("- {}", visible(change))));
+            let earlier = checkpoint.earlier.iter().map(|earlier| {
+                let id = visible(earlier.request_id.as_str());
+                Line::shown(Kind::Note, format!("after request {id}, hash {}", earlier.artifact_hash))
+            });
+            (prose(&checkpoint.summary).chain(changes).chain(earlier).collect(), Vec::new())
+        }
+        Payload::Raw(raw) => {
+            let reason = format!("shown as the JSON that it is: {}", raw.reason);
+            ([Line::shown(Kind::Note, reason)].into_iter().chain(foreign(&raw.text)).collect(), Vec::new())
+        }
+    };
+    for effect in payload.effects().unwrap_or_default() {
+        lines.push(Line::shown(Kind::Note, effect_line(effect)));
+    }
+    if payload.effects().is_none() {
+        lines.push(Line::shown(Kind::Note, "not examined: nobody has derived what this does"));
+    }
+    (lines, files)
+}
+
+fn effect_line(effect: &Effect) -> String {
+    let danger = if effect.kind.is_dangerous() { ", which is dangerous" } else { "" };
+    let detail = effect.detail.as_deref().map(|detail| format!(" {}", visible(detail))).unwrap_or_default();
+    format!("effect: {}{detail}{danger}", effect.kind.phrase())
+}
+
+fn foreign(text: &str) -> impl Iterator<Item = Line> + '_ {
+    text.split('\n').map(|line| Line::foreign(Kind::Text, line))
+}
+
+fn prose(text: &str) -> impl Iterator<Item = Line> + '_ {
+    text.split('\n').map(|line| Line::shown(Kind::Text, visible(line)))
+}
+
+fn command_lines(command: &Command) -> Vec<Line> {
+    let text = |text: String| Line::shown(Kind::Text, text);
+    let mut lines = match &command.invocation {
+        Invocation::Shell(shell) => {
+            shell.split('\n').map(|line| text(format!("sh    {}", visible_code(line)))).collect()
+        }
+        Invocation::Argv(_) => {
+            vec![text(format!("runs  {}", Payload::Command(command.clone()).headline()))]
+        }
+    };
+    lines.push(text(format!("in    {}", visible_code(&command.cwd))));
+    for variable in &command.env {
+        let value = variable.value.as_deref().map_or_else(|| "(not shown)".to_owned(), visible_code);
+        lines.push(text(format!("with  {}={value}", visible_code(&variable.name))));
+    }
+    if let Some(stdin) = &command.stdin {
+        lines.push(text(format!("reads {} bytes, SHA-256 {}", stdin.size, stdin.digest)));
+    }
+    if let Some(revision) = &command.base_revision {
+        lines.push(text(format!("at    commit {}", visible_code(revision))));
+    }
+    // A program without content has nothing to unfold.
+    for file in command.files.iter().filter(|file| !folds(file)) {
+        let (path, role) = (visible_code(&file.path), file.role.as_str());
+        lines.push(text(format!("{role} {path}, {} bytes, SHA-256 {}", file.size, file.digest)));
+    }
+    lines
+}
+
+/// Whether a file of a command has a section. A script whose content is missing has one too, which says so.
+fn folds(file: &CommandFile) -> bool {
+    file.content.is_some() || file.role == FileRole::Script
+}
+
+fn command_files(command: &Command) -> Vec<Section> {
+    let section = |file: &CommandFile| {
+        let mut lines = vec![Line::shown(Kind::Note, format!("SHA-256 {}", file.digest))];
+        match &file.content {
+            Some(content) => {
+                lines.extend(foreign(content.strip_suffix('\n').unwrap_or(content)));
+                if !content.ends_with('\n') {
+                    lines.push(Line::shown(Kind::Note, "(no line break at the end)"));
+                }
+            }
+            None => lines.push(Line::shown(Kind::Note, "the content was not sent; only its digest is known")),
+        }
+        let (role, path) = (file.role.as_str(), visible_code(&file.path));
+        Section { title: Some(format!("{role} {path}, {} bytes", file.size)), lines, is_folded: true }
+    };
+    command.files.iter().filter(|file| folds(file)).map(section).collect()
+}
+
+fn patch_body(patch: &Patch) -> (Vec<Line>, Vec<Section>) {
+    let list = |file: &PatchFile| {
+        let from = file.previous_path.as_deref().map(|path| format!(" from {}", visible_code(path)));
+        let (status, name) = (file.status.as_str(), visible_code(&file.path));
+        let counts = format!("(+{} −{})", file.added, file.removed);
+        Line::shown(Kind::Text, format!("{status} {name}{} {counts}", from.unwrap_or_default()))
+    };
+    let digest = |file: &PatchFile| {
+        let side = |word: &str, digest: Option<_>| digest.map(|digest| format!("{word} {digest}"));
+        let sides = [side("from", file.base_digest), side("to", file.result_digest)];
+        let sides = sides.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        Line::shown(Kind::Note, format!("SHA-256 of {}: {sides}", visible_code(&file.path)))
+    };
+    let lines = patch.files.iter().map(list).chain(patch.files.iter().map(digest)).collect();
+    let sections = diff::files(&patch.diff).into_iter().map(|file| Section {
+        title: Some(format!("{} (+{} −{})", visible_code(&file.name), file.added, file.removed)),
+        lines: file.lines.into_iter().map(|(kind, text)| Line::foreign(kind, text)).collect(),
+        is_folded: file.is_binary,
+    });
+    (lines, sections.collect())
+}

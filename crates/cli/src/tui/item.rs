@@ -1,0 +1,213 @@
+//! A request in the list, and what became of it.
+
+use std::sync::Arc;
+
+use countersign_client::{approver::InboxItem, payload::visible, request::OpenedRequest};
+use countersign_wire::{decision::DecisionOutcome, exchange::State, id::RequestId, timestamp::Timestamp};
+
+use crate::{moment, review};
+
+/// Why a request can't be answered any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It is not in the inbox any more; the gateway has not said why yet.
+    Gone,
+    /// Somebody has answered, or this device has in an attempt whose end was not seen.
+    Answered,
+    /// Its time was up.
+    Expired,
+    /// The machine that asked took it back.
+    Withdrawn,
+    /// The operator of the gateway cancelled it.
+    Cancelled,
+    /// Under the same id there is another content now.
+    Replaced,
+    /// It does not pass the checks any more, such as after its sender was revoked.
+    Unchecked(String),
+}
+
+impl End {
+    /// What a state of an exchange means for somebody who waits; `None` while it can be answered.
+    pub fn of(state: State) -> Option<Self> {
+        match state {
+            State::PendingApproval => None,
+            State::Decided | State::Delivered => Some(Self::Answered),
+            State::Expired => Some(Self::Expired),
+            State::Withdrawn => Some(Self::Withdrawn),
+            State::Cancelled => Some(Self::Cancelled),
+        }
+    }
+
+    /// What happened, in a few words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Gone => "no longer waits".to_owned(),
+            Self::Answered => "answered elsewhere".to_owned(),
+            Self::Expired => "expired".to_owned(),
+            Self::Withdrawn => "taken back by the machine that asked".to_owned(),
+            Self::Cancelled => "cancelled by the gateway's operator".to_owned(),
+            Self::Replaced => {
+                "the gateway shows another content under the same id; don't trust it".to_owned()
+            }
+            Self::Unchecked(why) => format!("can't be answered: {why}"),
+        }
+    }
+}
+
+/// What this device has answered, step by step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub outcome: DecisionOutcome,
+    /// When it was signed here.
+    pub signed_at: Timestamp,
+    /// Whether the gateway has taken it.
+    pub accepted: Step,
+    /// Whether the machine that asked has acknowledged it, as the gateway says.
+    pub delivered: Step,
+}
+
+/// A step after an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It may still happen.
+    Waiting,
+    /// It happened; seen here at this time.
+    Done(Timestamp),
+    /// It did not happen, and why.
+    Failed(String),
+}
+
+impl Answer {
+    /// The steps as lines, each with its time; a step that did not happen says so.
+    pub fn timeline(&self) -> Vec<String> {
+        let word = match self.outcome {
+            DecisionOutcome::Approve => "approval",
+            DecisionOutcome::Reject => "rejection",
+        };
+        let step = |name: &str, step: &Step, waiting: &str| match step {
+            Step::Done(at) => format!("✓ {name} {}", moment::clock(*at)),
+            Step::Waiting => format!("· {waiting}"),
+            Step::Failed(why) => format!("✗ not {name}: {why}"),
+        };
+        let mut lines = vec![
+            format!("✓ {word} signed {}", moment::clock(self.signed_at)),
+            step("accepted by the gateway", &self.accepted, "sending it to the gateway …"),
+        ];
+        if matches!(self.accepted, Step::Done(_)) {
+            lines.push(step(
+                "delivered to the machine, by the gateway's word,",
+                &self.delivered,
+                "not delivered yet: the machine has not fetched it",
+            ));
+            lines.push(match self.outcome {
+                DecisionOutcome::Approve => "· applied: the machine has not reported yet".to_owned(),
+                DecisionOutcome::Reject => "· stopped: the machine has not reported yet".to_owned(),
+            });
+        }
+        lines
+    }
+
+    /// The last step in a few words, for the list.
+    pub fn words(&self) -> String {
+        let word = match self.outcome {
+            DecisionOutcome::Approve => "approved",
+            DecisionOutcome::Reject => "rejected",
+        };
+        match (&self.accepted, &self.delivered) {
+            (Step::Waiting, _) => format!("{word}, sending …"),
+            (Step::Failed(_), _) => format!("not {word}: the answer did not arrive"),
+            (Step::Done(_), Step::Done(_)) => format!("{word}, delivered"),
+            (Step::Done(_), _) => format!("{word}, accepted"),
+        }
+    }
+}
+
+/// A request in the list.
+#[derive(Debug)]
+pub struct Item {
+    /// The id of the exchange.
+    pub id: RequestId,
+    /// What was opened and checked; `None` if it can't be shown, or has ended and is not open.
+    pub request: Option<Arc<OpenedRequest>>,
+    pub headline: String,
+    pub chips: String,
+    pub who: String,
+    /// From when it can't be answered; `None` if that is not known.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it arrived after the list was opened and was never selected.
+    pub is_new: bool,
+    /// Why it can't be answered any more.
+    pub end: Option<End>,
+    /// What this device has answered.
+    pub answer: Option<Answer>,
+}
+
+impl Item {
+    /// A request as it arrives.
+    pub fn of(arrived: InboxItem, is_new: bool) -> Self {
+        let id = arrived.request_id;
+        match arrived.opened {
+            Ok(request) => {
+                let payload = review::payload(&request);
+                Self {
+                    id,
+                    headline: payload.headline(),
+                    chips: review::chips(&payload),
+                    who: visible(request.enforcer.as_str()),
+                    expires_at: Some(request.expires_at),
+                    request: Some(Arc::new(request)),
+                    is_new,
+                    end: None,
+                    answer: None,
+                }
+            }
+            Err(error) => Self {
+                headline: format!("a request that can't be shown: {}", visible(&error.to_string())),
+                chips: String::new(),
+                who: format!("request {}", visible(id.as_str())),
+                id,
+                expires_at: None,
+                request: None,
+                is_new,
+                end: None,
+                answer: None,
+            },
+        }
+    }
+
+    /// Whether an answer of this device is on its way or has arrived.
+    pub fn is_answered(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| !matches!(answer.accepted, Step::Failed(_)))
+    }
+
+    /// Whether it can be answered now, or why not.
+    pub fn answerable(&self, now: Timestamp) -> Result<&Arc<OpenedRequest>, String> {
+        if self.is_answered() {
+            return Err("you have answered it already".to_owned());
+        }
+        if let Some(end) = &self.end {
+            return Err(end.words());
+        }
+        match &self.request {
+            None => Err("what can't be shown can't be answered".to_owned()),
+            Some(request) if now >= request.expires_at => Err(End::Expired.words()),
+            Some(request) => Ok(request),
+        }
+    }
+
+    /// Whether nothing more will happen to it that a person could change.
+    pub fn is_settled(&self) -> bool {
+        self.end.is_some() || self.is_answered()
+    }
+
+    /// Where it stands, in a few words.
+    pub fn status(&self, now: Timestamp) -> String {
+        match (&self.answer, &self.end, self.expires_at) {
+            (Some(answer), None, _) => answer.words(),
+            (Some(answer), Some(_), _) if self.is_answered() => answer.words(),
+            (_, Some(end), _) => end.words(),
+            (None, None, Some(at)) => format!("{} left", moment::left(at.since(now))),
+            (None, None, None) => "can't be answered here".to_owned(),
+        }
+    }
+}

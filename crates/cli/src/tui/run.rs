@@ -1,0 +1,293 @@
+//! The terminal, the network and the clock around the state.
+
+use std::{
+    io::{self, Stdout, stdout},
+    panic,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use countersign_client::{
+    approver::{Approver, DecideError},
+    payload::visible,
+    reply::Choice,
+    request::OpenedRequest,
+};
+use countersign_wire::{failure::Failure as WireFailure, id::RequestId};
+use crossterm::{
+    event::{
+        self, DisableBracketedPaste, EnableBracketedPaste, Event as TerminalEvent, KeyCode, KeyEvent,
+        KeyEventKind, KeyModifiers,
+    },
+    execute,
+    terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+};
+use ratatui::{Terminal, backend::CrosstermBackend};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    time::Instant,
+};
+
+use super::{
+    item::End,
+    state::{Action, Event, Key, Now, State},
+    view::{self, Palette},
+};
+use crate::{
+    exit::{Exit, Failure},
+    gateway_error::describe_decide,
+    source::Source,
+};
+
+/// How long the loop waits for a key before it looks for news.
+const KEY_WAIT: Duration = Duration::from_millis(40);
+
+/// How often times on the screen are drawn anew.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Whether any thread has panicked: the terminal is given back then, and nothing more is drawn.
+static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// What the thread of the network is asked to do.
+enum Order {
+    Decide(Arc<OpenedRequest>, Box<Choice>),
+    AskStatus(RequestId),
+}
+
+/// How long the interface has to restore the terminal after a signal.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+enum News {
+    Event(Event),
+    /// The process was asked to end.
+    Signal,
+}
+
+/// Opens the interface and stays until the person leaves. The keys of the approver stay in this process.
+pub fn run(approver: Arc<Approver>, source: impl Source + 'static) -> Result<(), Failure> {
+    let (owner, gateway) = (visible(approver.id.as_str()), visible(approver.http.gateway().as_str()));
+    let clock = Arc::clone(&approver.clock);
+    let started = Instant::now();
+    let now = move || Now { running: started.elapsed(), wall: clock.now() };
+    let (orders, news) = network(approver, source)?;
+    let mut screen = Screen::open()?;
+    let mut state = State::new(owner, gateway, now());
+    let palette = match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        true => Palette::Plain,
+        false => Palette::Colours,
+    };
+    let mut ticked = Instant::now();
+    let mut size = (0, 0);
+    loop {
+        if HAS_PANICKED.load(Ordering::SeqCst) {
+            return Err(Failure::new(Exit::Failed, "a part of the inbox has failed; what it says is above"));
+        }
+        let mut events = Vec::new();
+        let area = screen.terminal.size().map_err(broken)?;
+        if size != (area.width, area.height) {
+            size = (area.width, area.height);
+            events.push(Event::Resize(area.width, area.height));
+        }
+        loop {
+            match news.try_recv() {
+                Ok(News::Event(event)) => events.push(event),
+                Ok(News::Signal) => {
+                    drop(screen);
+                    return Err(Failure::new(Exit::TakenBack, "the inbox was ended from outside"));
+                }
+                Err(mpsc::TryRecvError::Empty) => break,
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    return Err(Failure::new(Exit::Failed, "the connection to the gateway has ended"));
+                }
+            }
+        }
+        if ticked.elapsed() >= TICK {
+            ticked = Instant::now();
+            events.push(Event::Tick);
+        }
+        if events.is_empty() && event::poll(KEY_WAIT).map_err(broken)? {
+            events.extend(event_of(event::read().map_err(broken)?));
+        }
+        if events.is_empty() {
+            continue;
+        }
+        for event in events {
+            for action in state.handle(event, now()) {
+                let order = match action {
+                    Action::Quit => return Ok(()),
+                    Action::Decide(request, choice) => Order::Decide(request, choice),
+                    Action::AskStatus(id) => Order::AskStatus(id),
+                };
+                drop(orders.send(order));
+            }
+        }
+        screen.terminal.draw(|frame| view::draw(frame, &state, palette)).map_err(broken)?;
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn broken(error: io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("the terminal can't be used: {error}"))
+}
+
+/// A key or a paste; other events of the terminal are found out otherwise or mean nothing here.
+fn event_of(event: TerminalEvent) -> Option<Event> {
+    match event {
+        TerminalEvent::Key(key) => key_of(key).map(Event::Key),
+        TerminalEvent::Paste(text) => Some(Event::Paste(text)),
+        _ => None,
+    }
+}
+
+fn key_of(event: KeyEvent) -> Option<Key> {
+    let key = match event.code {
+        KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
+        KeyCode::Char(_) if event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+            return None;
+        }
+        KeyCode::Char(char) => Key::Char(char),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    };
+    let moves = !matches!(key, Key::Char(_) | Key::Enter | Key::Tab | Key::Interrupt | Key::Escape);
+    match event.kind {
+        KeyEventKind::Press => Some(key),
+        // A terminal that tells repetitions apart: a held key moves, and does nothing else.
+        KeyEventKind::Repeat if moves || matches!(key, Key::Char('j' | 'k')) => Some(key),
+        _ => None,
+    }
+}
+
+/// The terminal while the interface has it. It is given back however the program goes on.
+struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    fn open() -> Result<Self, Failure> {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |information| {
+            HAS_PANICKED.store(true, Ordering::SeqCst);
+            restore();
+            before(information);
+        }));
+        enable_raw_mode().map_err(broken)?;
+        let opened = execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
+        match opened {
+            Ok(terminal) => Ok(Self { terminal }),
+            Err(error) => {
+                restore();
+                Err(broken(error))
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Gives the terminal back. If that fails nothing more can be done.
+fn restore() {
+    drop(execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, crossterm::cursor::Show));
+    drop(disable_raw_mode());
+}
+
+/// Starts the thread that talks to the gateway, so that no call ever delays a key.
+fn network(
+    approver: Arc<Approver>,
+    source: impl Source + 'static,
+) -> Result<(UnboundedSender<Order>, mpsc::Receiver<News>), Failure> {
+    let failed = |error: io::Error| Failure::new(Exit::Failed, error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let (orders, to_do) = unbounded_channel();
+    let (report, news) = mpsc::channel();
+    let work = move || runtime.block_on(serve(&approver, source, to_do, &report));
+    thread::Builder::new().name("network".to_owned()).spawn(work).map_err(failed)?;
+    Ok((orders, news))
+}
+
+async fn serve(
+    approver: &Arc<Approver>,
+    mut source: impl Source,
+    mut to_do: UnboundedReceiver<Order>,
+    report: &mpsc::Sender<News>,
+) {
+    let watched = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()].map(signal);
+    let [Ok(mut terminate), Ok(mut hangup), Ok(mut interrupt)] = watched else { return };
+    loop {
+        let news = tokio::select! {
+            _ = interrupt.recv() => News::Signal,
+            _ = terminate.recv() => News::Signal,
+            _ = hangup.recv() => News::Signal,
+            order = to_do.recv() => {
+                let Some(order) = order else { return };
+                tokio::spawn(carry_out(Arc::clone(approver), order, report.clone()));
+                continue;
+            }
+            items = source.next() => News::Event(match items {
+                Ok(items) => Event::Inbox(items),
+                Err(failure) => Event::Trouble(visible(&failure.to_string())),
+            }),
+        };
+        let is_signal = matches!(news, News::Signal);
+        if report.send(news).is_err() {
+            return;
+        }
+        if is_signal {
+            // Reading keys from a terminal that is gone never returns.
+            tokio::time::sleep(LAST_WORDS).await;
+            std::process::exit(i32::from(Exit::TakenBack.code()));
+        }
+    }
+}
+
+async fn carry_out(approver: Arc<Approver>, order: Order, report: mpsc::Sender<News>) {
+    let event = match order {
+        Order::Decide(request, choice) => {
+            let id = request.request_id.clone();
+            match approver.decide(&request, &choice).await {
+                Ok(_) => Event::Accepted(id),
+                Err(error) => not_accepted(id, &error),
+            }
+        }
+        Order::AskStatus(id) => match approver.status(&id).await {
+            Ok(status) => Event::Status(id, status.state),
+            // The next refresh asks again where it matters.
+            Err(_) => return,
+        },
+    };
+    drop(report.send(News::Event(event)));
+}
+
+fn not_accepted(id: RequestId, error: &DecideError) -> Event {
+    let is = |failure| matches!(error, DecideError::Call(error) if error.is(failure));
+    let end = if is(WireFailure::AlreadyDecided) {
+        Some(End::Answered)
+    } else if is(WireFailure::ExchangeExpired) {
+        Some(End::Expired)
+    } else if is(WireFailure::NotFound) {
+        Some(End::Withdrawn)
+    } else {
+        None
+    };
+    Event::NotAccepted { id, why: visible(&describe_decide(error).to_string()), end }
+}

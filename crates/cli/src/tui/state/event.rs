@@ -1,0 +1,101 @@
+//! What goes into the state, what comes out, and its parts without rules.
+
+use std::{sync::Arc, time::Duration};
+
+use countersign_client::{approver::InboxItem, reply::Choice, request::OpenedRequest};
+use countersign_wire::{exchange::State as ExchangeState, id::RequestId, timestamp::Timestamp};
+
+use crate::tui::item::End;
+
+/// The two clocks that the state goes by.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// Since the start of the program; it never jumps.
+    pub running: Duration,
+    /// The time of day.
+    pub wall: Timestamp,
+}
+
+/// What happens to the interface.
+#[derive(Debug)]
+pub enum Event {
+    /// A key is pressed.
+    Key(Key),
+    /// A text is pasted.
+    Paste(String),
+    /// The terminal has this many columns and rows.
+    Resize(u16, u16),
+    /// Everything that waits now.
+    Inbox(Vec<InboxItem>),
+    /// The gateway does not answer, and why.
+    Trouble(String),
+    /// Where the gateway says that an exchange stands.
+    Status(RequestId, ExchangeState),
+    /// The gateway has taken an answer.
+    Accepted(RequestId),
+    /// An answer did not arrive.
+    NotAccepted {
+        id: RequestId,
+        /// Why, as a sentence.
+        why: String,
+        /// What has ended it, if that is known.
+        end: Option<End>,
+    },
+    Tick,
+}
+
+/// What the state wants done.
+#[derive(Debug)]
+pub enum Action {
+    /// Sign and send an answer.
+    Decide(Arc<OpenedRequest>, Box<Choice>),
+    /// Ask the gateway where an exchange stands.
+    AskStatus(RequestId),
+    Quit,
+}
+
+/// What keys are for at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    /// Moving, reading, beginning an answer.
+    Browse,
+    /// The question before an approval.
+    Confirm,
+    /// Typing the target of a dangerous effect.
+    Target(String),
+    /// Typing the words of a rejection.
+    Words(String),
+    /// Choosing what an approval covers.
+    Scope,
+    /// Typing what is searched for.
+    Search(String),
+    /// Reading what the keys do.
+    Help,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Char(char),
+    Enter,
+    Escape,
+    Tab,
+    Backspace,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Interrupt,
+}
+
+/// How a line of the bar is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// A question, or what has just happened.
+    Strong,
+    Warning,
+    Plain,
+    /// Which keys there are.
+    Hint,
+}

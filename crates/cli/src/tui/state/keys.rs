@@ -1,0 +1,302 @@
+//! What keys do.
+
+use countersign_wire::decision::DecisionOutcome;
+
+use super::{Action, Key, Mode, State};
+use crate::tui::{document::Care, item::Step, layout::ITEM_ROWS, scope::Offer, search::matches};
+
+/// The longest words of a rejection.
+const MAX_WORDS: usize = 1_000;
+
+impl State {
+    pub(super) fn key(&mut self, key: Key, actions: &mut Vec<Action>) {
+        self.notice = None;
+        if key == Key::Interrupt {
+            return self.quit(actions);
+        }
+        match std::mem::replace(&mut self.mode, Mode::Browse) {
+            Mode::Browse => self.browse(key, actions),
+            Mode::Confirm => self.confirm(key, actions),
+            Mode::Target(typed) => self.target(key, typed),
+            Mode::Words(typed) => self.words(key, typed, actions),
+            Mode::Scope => self.scope(key),
+            Mode::Search(typed) => self.search(key, typed),
+            Mode::Help => {}
+        }
+        if key != Key::Char('q') {
+            self.is_leaving = false;
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        let chars = text.chars().map(|char| if char == '\n' { ' ' } else { char });
+        // What is pasted is never an answer, and a target is typed by hand.
+        if let Mode::Words(typed) | Mode::Search(typed) = &mut self.mode {
+            chars.for_each(|char| push(typed, char));
+        }
+    }
+
+    fn browse(&mut self, key: Key, actions: &mut Vec<Action>) {
+        // Moving and leaving decide nothing, and are always possible.
+        match (key, self.open.is_some()) {
+            (Key::Escape | Key::Char('q'), true) => {
+                // The list has more room again.
+                (self.open, self.list_top) = (None, 0);
+                return;
+            }
+            (Key::Escape | Key::Char('q'), false) => return self.quit(actions),
+            (_, true) if self.scroll(key) => return,
+            (_, false) if self.select(key) => return,
+            _ => {}
+        }
+        if !self.guard.accepts(self.now.running) {
+            return;
+        }
+        match key {
+            Key::Enter if self.open.is_none() => self.open_selected(),
+            Key::Tab => self.toggle(),
+            Key::Char('a') => self.ask_to_approve(),
+            Key::Char('r') if self.can_answer() => self.decide(DecisionOutcome::Reject, None, actions),
+            Key::Char('R') => self.ask(Mode::Words(String::new())),
+            Key::Char('s') => self.ask(Mode::Scope),
+            Key::Char('/') => self.mode = Mode::Search(String::new()),
+            Key::Char('n') => self.find(true),
+            Key::Char('N') => self.find(false),
+            Key::Char('c') if self.open.is_none() => self.clear_settled(),
+            Key::Char('?') => self.mode = Mode::Help,
+            _ => {}
+        }
+    }
+
+    fn scroll(&mut self, key: Key) -> bool {
+        let Some((_, pager)) = &mut self.open else { return false };
+        match key {
+            Key::Down | Key::Char('j') => pager.scroll(1),
+            Key::Up | Key::Char('k') => pager.scroll(-1),
+            Key::PageDown | Key::Char(' ') => pager.page(1),
+            Key::PageUp | Key::Char('b') => pager.page(-1),
+            Key::Home | Key::Char('g') => pager.to_start(),
+            Key::End | Key::Char('G') => pager.to_end(),
+            Key::Char('f') if !pager.next_section() => {
+                self.notice = Some("There is no other file after this one.".to_owned());
+            }
+            Key::Char('f') => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn select(&mut self, key: Key) -> bool {
+        let last = self.items.len().saturating_sub(1);
+        let here = self.selected_index().unwrap_or(0);
+        let page = usize::from(self.areas().list.height / ITEM_ROWS).max(1);
+        let next = match key {
+            Key::Down | Key::Char('j') => here + 1,
+            Key::Up | Key::Char('k') => here.saturating_sub(1),
+            Key::PageDown | Key::Char(' ') => here + page,
+            Key::PageUp | Key::Char('b') => here.saturating_sub(page),
+            Key::Home | Key::Char('g') => 0,
+            Key::End | Key::Char('G') => last,
+            _ => return false,
+        };
+        self.select_index(next.min(last));
+        true
+    }
+
+    fn select_index(&mut self, index: usize) {
+        if let Some(item) = self.items.get_mut(index) {
+            item.is_new = false;
+            self.selected = Some(item.id.clone());
+        }
+    }
+
+    fn toggle(&mut self) {
+        let folds = self.open.as_mut().is_some_and(|(_, pager)| pager.toggle());
+        if !folds {
+            self.notice = Some("Nothing folds here; `f` goes to the next file.".to_owned());
+        }
+    }
+
+    /// Whether the current request can be answered; says why not.
+    fn can_answer(&mut self) -> bool {
+        let Some(item) = self.current() else { return false };
+        let why = match item.answerable(self.now.wall) {
+            Ok(_) if self.is_too_small() => "the terminal is too small to show it".to_owned(),
+            Ok(_) => return true,
+            Err(why) => why,
+        };
+        self.notice = Some(format!("It can't be answered: {why}."));
+        false
+    }
+
+    fn ask(&mut self, question: Mode) {
+        if self.can_answer() {
+            self.mode = question;
+            self.guard.renew(self.now.running);
+        }
+    }
+
+    fn ask_to_approve(&mut self) {
+        if !self.can_answer() {
+            return;
+        }
+        let Some((_, pager)) = self.reading() else {
+            self.notice = Some("Open it with Enter first; what was not shown is not approved.".to_owned());
+            return;
+        };
+        let (care, shown) = (pager.document().care.clone(), pager.shown());
+        let folded = shown.of_files - shown.files;
+        if care != Care::Ordinary && folded > 0 {
+            let why = match care {
+                Care::Dangerous(_) => "it is dangerous",
+                _ => "nobody has examined what it does",
+            };
+            self.notice = Some(format!(
+                "Not yet: {why}, so all of it has to be unfolded; {folded} of {} files are not (f goes to the next, Tab unfolds).",
+                shown.of_files
+            ));
+            return;
+        }
+        self.ask(match care {
+            Care::Dangerous(_) => Mode::Target(String::new()),
+            Care::Ordinary | Care::NotExamined => Mode::Confirm,
+        });
+    }
+
+    fn confirm(&mut self, key: Key, actions: &mut Vec<Action>) {
+        match key {
+            Key::Escape => self.nothing_decided(),
+            _ if !self.guard.accepts(self.now.running) => self.mode = Mode::Confirm,
+            Key::Char('y') => self.decide(DecisionOutcome::Approve, None, actions),
+            _ => self.nothing_decided(),
+        }
+    }
+
+    fn nothing_decided(&mut self) {
+        self.notice = Some("Nothing was decided.".to_owned());
+    }
+
+    fn target(&mut self, key: Key, mut typed: String) {
+        if key == Key::Escape {
+            return self.nothing_decided();
+        }
+        if self.guard.accepts(self.now.running) {
+            match key {
+                Key::Enter => {
+                    let wanted = self.reading().map(|(_, pager)| pager.document().care.clone());
+                    if wanted == Some(Care::Dangerous(typed.clone())) {
+                        return self.ask(Mode::Confirm);
+                    }
+                    self.notice = Some("That is not what has to be typed.".to_owned());
+                    typed.clear();
+                }
+                Key::Char(char) => push(&mut typed, char),
+                Key::Backspace => drop(typed.pop()),
+                _ => {}
+            }
+        }
+        self.mode = Mode::Target(typed);
+    }
+
+    fn words(&mut self, key: Key, mut typed: String, actions: &mut Vec<Action>) {
+        match key {
+            Key::Escape => return self.nothing_decided(),
+            Key::Enter if self.guard.accepts(self.now.running) => {
+                let reason = Some(typed.trim().to_owned()).filter(|reason| !reason.is_empty());
+                return self.decide(DecisionOutcome::Reject, reason, actions);
+            }
+            Key::Char(char) => push(&mut typed, char),
+            Key::Backspace => drop(typed.pop()),
+            _ => {}
+        }
+        self.mode = Mode::Words(typed);
+    }
+
+    fn scope(&mut self, key: Key) {
+        let chosen = match key {
+            Key::Escape => return,
+            Key::Char(char) if self.guard.accepts(self.now.running) => {
+                char.to_digit(10).and_then(|digit| usize::try_from(digit).ok()?.checked_sub(1))
+            }
+            _ => None,
+        };
+        match chosen.and_then(|index| Offer::ALL.get(index)) {
+            Some(offer) => {
+                self.offer = *offer;
+                self.notice = Some(format!("An approval will be: {}.", offer.word()));
+            }
+            None => self.mode = Mode::Scope,
+        }
+    }
+
+    fn search(&mut self, key: Key, mut typed: String) {
+        match key {
+            Key::Escape => return,
+            Key::Enter => {
+                self.query = typed;
+                return self.find(true);
+            }
+            Key::Char(char) => push(&mut typed, char),
+            Key::Backspace => drop(typed.pop()),
+            _ => {}
+        }
+        self.mode = Mode::Search(typed);
+    }
+
+    fn find(&mut self, is_forward: bool) {
+        let query = self.query.clone();
+        let found = match &mut self.open {
+            Some((_, pager)) => pager.search(&query, is_forward),
+            None => self.find_item(&query, is_forward),
+        };
+        if !found && !query.is_empty() {
+            let shown = countersign_client::payload::visible(&query);
+            self.notice = Some(format!("“{shown}” was not found."));
+        }
+    }
+
+    fn find_item(&mut self, query: &str, is_forward: bool) -> bool {
+        let count = self.items.len();
+        let here = self.selected_index().unwrap_or(0);
+        let mut order = (1..=count).map(|step| match is_forward {
+            true => (here + step) % count,
+            false => (here + count - step) % count,
+        });
+        let is_match = |text: &str| matches(text, query).next().is_some();
+        let found = order.find(|index| {
+            let item = &self.items[*index];
+            is_match(&item.headline) || is_match(&item.who) || is_match(&item.chips)
+        });
+        found.map(|index| self.select_index(index)).is_some()
+    }
+
+    fn clear_settled(&mut self) {
+        let selected = self.selected_index().unwrap_or(0);
+        let before = self.items.iter().take(selected).filter(|item| !item.is_settled()).count();
+        self.items.retain(|item| !item.is_settled());
+        self.list_top = 0;
+        if self.selected().is_none() {
+            self.selected = None;
+            self.select_index(before.min(self.items.len().saturating_sub(1)));
+        }
+        self.guard.renew(self.now.running);
+    }
+
+    fn quit(&mut self, actions: &mut Vec<Action>) {
+        let is_sending = |answer: &super::Answer| answer.accepted == Step::Waiting;
+        let sending = self.items.iter().filter_map(|item| item.answer.as_ref()).any(is_sending);
+        if sending && !self.is_leaving {
+            self.is_leaving = true;
+            self.notice =
+                Some("Your answer is on its way. Once more leaves without knowing its end.".to_owned());
+        } else {
+            actions.push(Action::Quit);
+        }
+    }
+}
+
+fn push(typed: &mut String, char: char) {
+    if !char.is_control() && typed.len() < MAX_WORDS {
+        typed.push(char);
+    }
+}

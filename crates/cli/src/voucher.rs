@@ -1,0 +1,106 @@
+//! The two texts that people carry between devices when one vouches for another: a card and a voucher.
+//!
+//! Neither is a secret. What matters is that they come from the right device: people copy or scan them from one screen to the
+//! other, past the gateway, and compare the digits that both show.
+
+use std::str::FromStr;
+
+use countersign_client::{keys::Fingerprint, pairing::statement::Statement};
+use countersign_wire::{
+    base64url,
+    id::{ApproverId, EnforcerId},
+    keys::KeyBundle,
+};
+use serde::{Deserialize, Serialize};
+
+const CARD: &str = "countersign-device#";
+const VOUCHER: &str = "countersign-voucher#";
+
+/// Who a new device is: shown there, read by the device that vouches for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// Whose device it is.
+    pub approver: ApproverId,
+    /// Its public keys.
+    pub keys: KeyBundle,
+}
+
+impl std::fmt::Display for Card {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{CARD}{}.{}", base64url::encode(self.approver.as_str().as_bytes()), self.keys)
+    }
+}
+
+impl FromStr for Card {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "this is no card; `countersign vouch card` shows one on the new device".to_owned();
+        let (id, keys) =
+            text.trim().strip_prefix(CARD).and_then(|rest| rest.split_once('.')).ok_or_else(wrong)?;
+        let id = base64url::decode_all(id).and_then(|id| String::from_utf8(id).ok()).ok_or_else(wrong)?;
+        let keys: KeyBundle = keys.parse().map_err(|_| wrong())?;
+        Ok(Self { approver: id.parse().map_err(|_| wrong())?, keys })
+    }
+}
+
+impl Card {
+    /// How people compare the device on two screens.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.keys)
+    }
+}
+
+/// What the new device gets: that it is vouched for, and the machine's own keys.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Voucher {
+    machine: String,
+    keys: String,
+    statement: String,
+}
+
+impl Voucher {
+    /// A voucher for one machine.
+    pub fn new(machine: &EnforcerId, keys: &KeyBundle, statement: &Statement) -> Option<Self> {
+        let keys = KeyBundle { proof: None, ..keys.clone() }.to_string();
+        let statement = serde_json::to_string(statement).ok()?;
+        Some(Self { machine: machine.as_str().to_owned(), keys, statement })
+    }
+
+    /// The text to carry to the new device.
+    pub fn text(&self) -> String {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        format!("{VOUCHER}{}", base64url::encode(&json))
+    }
+
+    /// The machine, its keys and the statement; an error if it is none.
+    pub fn read(text: &str) -> Result<(EnforcerId, KeyBundle, Statement), String> {
+        let wrong =
+            || "this is no voucher; `countersign vouch sign` shows one on the device that vouches".to_owned();
+        let json = text.trim().strip_prefix(VOUCHER).and_then(base64url::decode_all).ok_or_else(wrong)?;
+        let voucher: Self = serde_json::from_slice(&json).map_err(|_| wrong())?;
+        let statement: Statement = serde_json::from_str(&voucher.statement).map_err(|_| wrong())?;
+        let (machine, keys) =
+            (voucher.machine.parse().map_err(|_| wrong())?, voucher.keys.parse().map_err(|_| wrong())?);
+        Ok((machine, keys, statement))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_client::keys::DeviceKeys;
+
+    use super::*;
+
+    #[test]
+    fn a_card_survives_being_copied() {
+        let keys = DeviceKeys::from_secret(&[7; 64]).unwrap();
+        let card = Card { approver: "ada.b c".parse().unwrap(), keys: keys.bundle().clone() };
+        assert_eq!(format!(" {card}\n").parse::<Card>().unwrap(), card);
+        for wrong in ["", "countersign-device#", "countersign-device#x", "https://gateway.example/join#x"] {
+            wrong.parse::<Card>().unwrap_err();
+        }
+        assert!(Voucher::read("countersign-voucher#e30").is_err());
+    }
+}

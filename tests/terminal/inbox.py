@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""The full-screen inbox in a real terminal: asks with `exec`, answers with keys, and looks at what ran.
+
+Usage: tests/terminal/inbox.py FOLDER_WITH_THE_BINARIES [--captures FOLDER]
+
+Needs tmux. Everything is in a new temporary folder, with a gateway and a tmux server of its own.
+With --captures the screens are written as text (.txt) and with colours (.ansi).
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 30
+FRESH = 0.7
+"""Longer than the half second in which a new screen takes no keys."""
+
+
+class Tmux:
+    """A tmux server of its own, with one window."""
+
+    def __init__(self, folder, env):
+        self.socket = str(folder / "tmux")
+        self.env = env
+
+    def run(self, *arguments):
+        command = ["tmux", "-S", self.socket, "-f", "/dev/null", *arguments]
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=20)
+        if done.returncode != 0:
+            raise RuntimeError(f"{shlex.join(command)}: {done.stderr}")
+        return done.stdout
+
+    def window(self, name, cwd, width=80, height=24):
+        self.run(
+            "new-session", "-d", "-s", name, "-x", str(width), "-y", str(height), "-c", str(cwd),
+            "env", "PS1=$ ", "bash", "--norc", "--noprofile",
+        )
+        return Window(self, name)
+
+    def end(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, timeout=20)
+
+
+class Window:
+    def __init__(self, tmux, name):
+        self.tmux, self.name = tmux, name
+
+    def type(self, text):
+        self.tmux.run("send-keys", "-t", self.name, "-l", text)
+
+    def press(self, *keys):
+        self.tmux.run("send-keys", "-t", self.name, *keys)
+
+    def line(self, text):
+        self.type(text)
+        self.press("Enter")
+
+    def screen(self, colours=False):
+        return self.tmux.run("capture-pane", "-p", "-t", self.name, *(["-e"] if colours else []))
+
+    def text(self):
+        """The screen as one line, since words may be wrapped."""
+        return " ".join(self.screen().split())
+
+    def wait(self, words, patience=PATIENCE):
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            if words in self.text():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"{self.name}: no {words!r} within {patience} s on this screen:\n{self.screen()}")
+
+    def gone(self, words):
+        end = time.monotonic() + PATIENCE
+        while words in self.text():
+            assert time.monotonic() < end, f"{self.name}: {words!r} stays:\n{self.screen()}"
+            time.sleep(0.05)
+
+    def never(self, words, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert words not in self.text(), f"{self.name}: {words!r} must not be here:\n{self.screen()}"
+            time.sleep(0.05)
+
+    def resize(self, width, height):
+        self.tmux.run("resize-window", "-t", self.name, "-x", str(width), "-y", str(height))
+        time.sleep(0.6)
+
+
+def step(words):
+    print(f"  {words}", flush=True)
+
+
+def ask(agent, command, number):
+    """Asks about a command; its exit code is shown with the number, so that it is not mixed up with another."""
+    agent.line("clear")
+    agent.gone("asked")
+    agent.line(f'countersign exec -- {command}; echo "end{number}=$?"')
+    agent.wait("asked")
+
+
+def unlock(window, command):
+    """Starts a command that asks for the passphrase. An earlier question must not be taken for its own."""
+    window.line("clear")
+    window.gone("Passphrase of desk:")
+    window.line(command)
+    window.wait("Passphrase of desk:")
+    window.line("correct horse")
+
+
+def back_to_list(inbox):
+    if "Esc back" in inbox.text():
+        inbox.press("Escape")
+    inbox.wait("j/k move")
+
+
+def open_request(inbox, words):
+    back_to_list(inbox)
+    inbox.wait("1 waits")
+    inbox.type("G")
+    inbox.wait(words)
+    time.sleep(FRESH)
+    inbox.press("Enter")
+    inbox.wait("a approve")
+    time.sleep(FRESH)
+
+
+def capture(inbox, folder, name):
+    if folder is None:
+        return
+    for width, height in ((80, 24), (200, 60)):
+        inbox.resize(width, height)
+        (folder / f"{name}-{width}x{height}.txt").write_text(inbox.screen())
+        (folder / f"{name}-{width}x{height}.ansi").write_text(inbox.screen(colours=True))
+    inbox.resize(80, 24)
+
+
+def scenario(tmux, work, captures):
+    agent = tmux.window("agent", work)
+    inbox = tmux.window("inbox", work)
+
+    step("up, with a passphrase")
+    agent.line("countersign up --approver dana")
+    for question in ("New passphrase for desk:", "Again:"):
+        agent.wait(question)
+        agent.line("correct horse")
+    agent.wait("the gateway runs at")
+
+    step("the passphrase is asked for once")
+    unlock(inbox, 'countersign inbox; echo "inbox=$?"')
+    inbox.wait("Nothing waits for you.")
+
+    step("a script: all of it has to be unfolded, and an early y is no approval")
+    (work / "build.sh").write_text("echo building\ntouch built\n")
+    ask(agent, "sh build.sh", 1)
+    open_request(inbox, "sh build.sh")
+    capture(inbox, captures, "open")
+    inbox.type("a")
+    inbox.wait("Not yet: nobody has examined what it does")
+    inbox.type("f")
+    inbox.press("Tab")
+    inbox.wait("touch built")
+    capture(inbox, captures, "unfolded")
+    time.sleep(FRESH)
+    inbox.type("a")
+    inbox.type("y")
+    inbox.wait("Approve once")
+    inbox.never("approval signed", 1.5)
+    assert not (work / "built").exists(), "an early y has approved"
+    capture(inbox, captures, "question")
+    time.sleep(FRESH)
+    inbox.press("Enter")
+    inbox.wait("Nothing was decided.")
+    inbox.type("a")
+    inbox.wait("y approves")
+    inbox.type("y")
+    inbox.wait("accepted by the gateway")
+    agent.wait("end1=0")
+    assert (work / "built").exists(), "what was approved did not run"
+    inbox.wait("delivered to the machine")
+    inbox.wait("the machine has not reported yet")
+    capture(inbox, captures, "approved")
+
+    step("a rejection with words")
+    ask(agent, "touch rejected", 2)
+    open_request(inbox, "touch rejected")
+    inbox.type("R")
+    inbox.wait("Words for the agent:")
+    inbox.type("not on a Friday")
+    time.sleep(FRESH)
+    inbox.press("Enter")
+    inbox.wait("rejection signed")
+    agent.wait("end2=81")
+    agent.wait("not on a Friday")
+    assert not (work / "rejected").exists(), "what was rejected ran"
+
+    step("a rejection with one key, from the list")
+    ask(agent, "touch rejected", 3)
+    back_to_list(inbox)
+    inbox.wait("1 waits")
+    inbox.type("G")
+    time.sleep(FRESH)
+    inbox.type("r")
+    agent.wait("end3=81")
+    assert not (work / "rejected").exists(), "what was rejected ran"
+
+    step("a deletion: the target is typed")
+    (work / "doomed").mkdir()
+    ask(agent, "rm -r doomed", 4)
+    open_request(inbox, "rm -r doomed")
+    inbox.type("a")
+    inbox.wait("Type doomed to go on")
+    time.sleep(FRESH)
+    inbox.line("wrong")
+    inbox.wait("That is not what has to be typed.")
+    inbox.type("doomed")
+    capture(inbox, captures, "dangerous")
+    inbox.press("Enter")
+    inbox.wait("y approves")
+    assert (work / "doomed").exists(), "it ran before the question was answered"
+    inbox.type("y")
+    agent.wait("end4=0")
+    assert not (work / "doomed").exists(), "what was approved did not run"
+
+    step("a request that is taken back can't be answered")
+    ask(agent, "touch late", 5)
+    open_request(inbox, "touch late")
+    agent.press("C-c")
+    agent.wait("end5=130")
+    inbox.wait("taken back by the machine that asked")
+    time.sleep(FRESH)
+    inbox.type("a")
+    inbox.wait("It can't be answered")
+    inbox.type("y")
+    inbox.never("approval signed", 1)
+    assert not (work / "late").exists()
+
+    step("sizes from 40 to 200 columns")
+    for width, height in ((40, 10), (20, 5), (200, 60), (80, 24)):
+        inbox.resize(width, height)
+        inbox.wait("too small" if width < 40 else "can't be answered any more")
+    back_to_list(inbox)
+    capture(inbox, captures, "list")
+    time.sleep(FRESH)
+    inbox.type("?")
+    inbox.wait("rejects at once")
+    capture(inbox, captures, "help")
+    inbox.press("Escape")
+    inbox.wait("j/k move")
+
+    step("leaving gives the terminal back")
+    inbox.type("q")
+    inbox.wait("inbox=0")
+    inbox.line("clear; stty -a | grep -o ' icanon' | tr a-z A-Z")
+    inbox.wait("ICANON")
+
+    step("so does a signal")
+    unlock(inbox, 'countersign inbox; echo "inbox=$?"')
+    inbox.wait("Nothing waits for you.")
+    shell = inbox.tmux.run("list-panes", "-t", "inbox", "-F", "#{pane_pid}").strip()
+    children = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+    os.kill(int(children[0]), 15)
+    inbox.wait("inbox=130")
+    inbox.line("clear; stty -a | grep -o ' icanon' | tr a-z A-Z")
+    inbox.wait("ICANON")
+
+    step("--follow says what happens, and a notification says who asks and not for what")
+    notified = work / "notified"
+    program = work / "bin" / "notify-send"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> {notified}\n')
+    program.chmod(0o755)
+    unlock(inbox, f"PATH={program.parent}:$PATH countersign inbox --follow --bell --notify")
+    ask(agent, "touch followed", 6)
+    inbox.wait("asks: touch followed")
+    agent.press("C-c")
+    agent.wait("end6=130")
+    inbox.wait("taken back: touch followed")
+    inbox.press("C-c")
+    said = notified.read_text()
+    assert "asks for your answer" in said and "touch" not in said, said
+
+    step("without a terminal the list is printed")
+    unlock(inbox, "countersign inbox | cat")
+    inbox.wait("Nothing waits for you.")
+
+    step("a machine that is revoked meanwhile can't be answered")
+    unlock(inbox, "countersign inbox")
+    ask(agent, "touch revoked", 7)
+    open_request(inbox, "touch revoked")
+    key = re.search(r"the paired key (\w{4}-\w{4})", inbox.text())[1]
+    desk = tmux.window("desk", work)
+    desk.line(f"countersign devices revoke {key}")
+    desk.wait("Type yes:")
+    desk.line("yes")
+    desk.wait("is revoked on this machine")
+    inbox.wait("not paired with this device")
+    time.sleep(FRESH)
+    inbox.type("a")
+    inbox.wait("It can't be answered")
+    agent.press("C-c")
+    agent.wait("end7=130")
+    assert not (work / "revoked").exists()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binaries", type=pathlib.Path)
+    parser.add_argument("--captures", type=pathlib.Path)
+    options = parser.parse_args()
+    assert shutil.which("tmux"), "tmux is not installed"
+    if options.captures:
+        options.captures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="countersign-inbox-") as folder:
+        folder = pathlib.Path(folder)
+        work = folder / "work"
+        work.mkdir()
+        keep = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN")}
+        path = f"{options.binaries.resolve()}:{os.environ['PATH']}"
+        home = {"COUNTERSIGN_HOME": str(folder / "home"), "TERM": "xterm-256color", "LANG": "C.UTF-8", "PATH": path}
+        env = {**keep, **home}
+        env.pop("TMUX", None)
+        env.pop("NO_COLOR", None)
+        tmux = Tmux(folder, env)
+        try:
+            scenario(tmux, work, options.captures)
+        finally:
+            subprocess.run(["countersign", "down"], env=env, capture_output=True, timeout=60)
+            tmux.end()
+    print("the inbox in a terminal: everything as it should be")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
