@@ -140,3 +140,21 @@ pub(crate) struct LatencyArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Arguments of `bench client`, see [`crate::client_costs`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClientArgs {
+    /// How many times to measure each operation, ours and bare in turn, and the memory.
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    /// KiB of the larger payload; the smaller one has 4. The protocol allows 2,048 with everything around it.
+    #[arg(long, value_name = "N", default_value_t = 1_984)]
+    pub(crate) large_kib: usize,
+    /// KiB of payload in one stretch, which repeats an operation at least once: small ones are lost in the noise.
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
+    pub(crate) kib: usize,
+    /// Print one JSON object with all raw figures instead of the table. Its `ratio` is the largest of the operations' times,
+    /// ours divided by bare.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

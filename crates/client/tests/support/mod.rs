@@ -3,6 +3,7 @@
 #![expect(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+pub mod evil;
 pub mod listen;
 pub mod proxy;
 

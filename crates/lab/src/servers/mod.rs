@@ -10,7 +10,7 @@ use crate::Failure;
 
 /// A command whose process gets this signal when ours ends. Start it from the main thread: the kernel sends the
 /// signal when the thread that started the process ends.
-fn ends_with_us(signal: &str, program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn ends_with_us(signal: &str, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal, "--"]).arg(program);
     command

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("store-postgres", &["core", "wire"], &["testkit"]),
     ("server", &["core", "store-postgres", "store-sqlite", "wire"], &["testkit"]),
     ("testkit", &["core", "wire"], &[]),
-    ("lab", &["core", "server", "store-postgres", "store-sqlite", "testkit", "wire"], &[]),
+    ("lab", &["client", "core", "server", "store-postgres", "store-sqlite", "testkit", "wire"], &[]),
 ];
 
 #[test]
