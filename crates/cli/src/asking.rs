@@ -34,7 +34,7 @@ const SUBMIT_TIME: Duration = Duration::from_secs(10);
 const PROGRESS_TIME: Duration = Duration::from_secs(1);
 
 /// How long a receipt may take.
-const RECEIPT_TIME: Duration = Duration::from_secs(5);
+const RECEIPT_TIME: Duration = Duration::from_secs(2);
 
 /// What ends a wait from outside: Ctrl-C, a request to end, a closed terminal.
 pub struct Interruption {

@@ -4,11 +4,15 @@
 use std::io::{self, IsTerminal as _};
 
 use countersign_client::payload::Input;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    time::Timespec,
+};
 
 use super::held::Held;
 use crate::{
     exit::{Exit, Failure},
-    output::StatusLine,
+    output::{StatusLine, say},
 };
 
 /// What a command reads.
@@ -25,14 +29,26 @@ pub enum Stdin {
     },
 }
 
+/// How long to wait for the first byte before it is said what is waited for.
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// Whether there is something to read, or an end, within a moment.
+fn has_something(stdin: &io::Stdin) -> bool {
+    let mut sources = [PollFd::new(stdin, PollFlags::IN)];
+    poll(&mut sources, Some(&PATIENCE)).is_ok_and(|ready| ready > 0)
+}
+
 /// Reads the standard input to its end, unless it is a terminal. Long inputs show how much has been read.
 pub fn read_stdin() -> Result<Stdin, Failure> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         return Ok(Stdin::Terminal);
     }
+    if !has_something(&stdin) {
+        // An agent may have left it open, and would wait without knowing for what.
+        say("  reading the standard input to its end; with < /dev/null there is none");
+    }
     let mut line = StatusLine::default();
-    line.show("  reading the standard input to its end; there is none with < /dev/null");
     let read = Held::of(&mut stdin.lock(), &mut |size| {
         line.show(&format!("  reading the standard input: {size} bytes so far"));
     });

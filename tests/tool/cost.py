@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""What the tool costs: start-up beside git and curl, and `exec` under a grant beside `env`, in one run, in turn.
+
+Usage: tests/tool/cost.py FOLDER_WITH_RELEASE_BINARIES [--rounds 50] [--json]
+
+Needs GNU time, Debian's package `time`.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+root = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(root / "demo"))
+from terminals import Terminal  # noqa: E402
+
+PASSPHRASE = "correct horse battery"
+
+
+def milliseconds(argv, environment, folder):
+    """From start to end."""
+    program = shutil.which(argv[0], path=environment["PATH"])
+    null = os.open(os.devnull, os.O_RDWR)
+    actions = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in (0, 1, 2)]
+    before = os.getcwd()
+    os.chdir(folder)
+    begun = time.perf_counter()
+    process = os.posix_spawn(program, argv, environment, file_actions=actions)
+    _, status = os.waitpid(process, 0)
+    passed = (time.perf_counter() - begun) * 1000
+    os.chdir(before)
+    os.close(null)
+    if status != 0:
+        sys.exit(f"{' '.join(argv)} ended with {os.waitstatus_to_exitcode(status)}")
+    return passed
+
+
+def megabytes(argv, environment, folder):
+    """The largest resident memory, by GNU time: what Python would be told is its own."""
+    command = ["/usr/bin/time", "-f", "%M", *argv]
+    ran = subprocess.run(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return int(ran.stderr.splitlines()[-1]) / 1024
+
+
+def compare(rows, rounds, environment, folder):
+    times = {name: [] for name, _ in rows}
+    for _ in range(rounds):
+        for name, argv in rows:
+            times[name].append(milliseconds(argv, environment, folder))
+    return {
+        name: {
+            "p50Milliseconds": round(statistics.median(times[name]), 2),
+            "megabytes": round(statistics.median(megabytes(argv, environment, folder) for _ in range(5)), 1),
+        }
+        for name, argv in rows
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binaries", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="countersign-cost-") as home:
+        environment = {
+            "PATH": f"{options.binaries.resolve()}:{os.environ['PATH']}", "HOME": home, "USER": "ada", "TERM": "xterm",
+            "LANG": "C.UTF-8",
+        }
+        start = compare(
+            [("countersign --version", ["countersign", "--version"]), ("git --version", ["git", "--version"]),
+             ("curl --version", ["curl", "--version"])], options.rounds, environment, home)
+        Terminal(["countersign", "up"], environment, home).answer("New passphrase", PASSPHRASE).answer(
+            "Again", PASSPHRASE).ends(0)
+        try:
+            asked = Terminal(["countersign", "exec", "--", "true"], environment, home).expect("asked")
+            Terminal(["countersign", "approve", "--for", "1h"], environment, home).answer(
+                "Passphrase of", PASSPHRASE).answer("Type yes", "yes").ends(0)
+            asked.ends(0)
+            rows = [("countersign exec -- true", ["countersign", "exec", "--", "true"]), ("env true", ["env", "true"])]
+            granted = compare(rows, options.rounds, environment, home)
+        finally:
+            subprocess.run(["countersign", "down"], env=environment, capture_output=True, check=True, timeout=60)
+    if options.json:
+        print(json.dumps({"startUp": start, "underAGrant": granted}))
+        return
+    for title, found in (("start-up", start), ("under a grant, nobody is asked", granted)):
+        print(f"\n{title}\n\n| | p50 | memory |\n|---|---|---|")
+        for name, row in found.items():
+            print(f"| `{name}` | {row['p50Milliseconds']} ms | {row['megabytes']} MB |")
+
+
+main()
