@@ -259,7 +259,20 @@ fn of_remote_control(arguments: &[&str]) -> Vec<Effect> {
     effects
 }
 
-/// The effects of touching a path: outside of the repository, or where secrets are kept.
+/// The effects of touching a file, by its absolute path.
+pub fn of_file(path: &Path, place: &Place<'_>) -> Vec<Effect> {
+    let text = path.to_string_lossy();
+    let mut effects = Vec::new();
+    if !path.starts_with(place.repository.unwrap_or(place.cwd)) {
+        effects.push(Effect::on(EffectKind::LeavesRepository, text.as_ref()));
+    }
+    if is_secret_path(&text) {
+        effects.push(Effect::on(EffectKind::TouchesSecrets, text.as_ref()));
+    }
+    effects
+}
+
+/// The effects of a word that may be a path: outside of the repository, or where secrets are kept.
 fn of_path(word: &str, place: &Place<'_>) -> Vec<Effect> {
     let mut effects = Vec::new();
     let value = word.split_once('=').map_or(word, |(_, value)| value);
@@ -278,7 +291,7 @@ fn of_path(word: &str, place: &Place<'_>) -> Vec<Effect> {
 }
 
 /// The path without `.` and `..`, as far as that is known without reading links.
-fn normal(path: &Path) -> PathBuf {
+pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         match part {

@@ -10,6 +10,7 @@
 //! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
+//! | coding agents, and what they want to do | [`agent`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
@@ -31,6 +32,7 @@ pub mod qr;
 pub mod terminal;
 pub mod voucher;
 
+pub mod agent;
 pub mod execution;
 pub mod home;
 

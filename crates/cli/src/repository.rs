@@ -19,12 +19,17 @@ pub struct Repository {
 impl Repository {
     /// The repository that a folder belongs to.
     pub fn around(folder: &Path) -> Option<Self> {
-        let root = folder.ancestors().find(|folder| folder.join(".git").exists())?.to_owned();
+        let root = root_of(folder)?;
         let origin = git(&root, &["config", "--get", "remote.origin.url"]);
         let name = origin.as_deref().and_then(name_of_url).unwrap_or_else(|| folder_name(&root));
         let revision = git(&root, &["rev-parse", "--verify", "--quiet", "HEAD"]);
         Some(Self { root, name, revision })
     }
+}
+
+/// The root of the repository that a folder belongs to.
+pub fn root_of(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
 }
 
 /// What people call the place: the repository, else the folder.
