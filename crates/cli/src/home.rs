@@ -61,6 +61,11 @@ impl Home {
         self.profiles.path().parent().unwrap_or(Path::new(".")).join("gateway")
     }
 
+    /// Where hooks keep what they remember between two events.
+    pub fn hooks_folder(&self) -> PathBuf {
+        self.profiles.path().parent().unwrap_or(Path::new(".")).join("hooks")
+    }
+
     /// Whether it is the folder that this user has without saying so.
     pub fn is_usual(&self) -> bool {
         env::var_os(HOME_VARIABLE).is_none_or(|home| home.is_empty())

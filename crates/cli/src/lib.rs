@@ -10,10 +10,12 @@
 //! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
-//! | coding agents, and what they want to do | [`agent`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
+//! | what approvers say about devices | [`hearing`] |
+//! | which calls of an agent are allowed, asked about and denied | [`rules`] |
+//! | coding agents: their hosts, what they want to do, and the verdict | [`agent`] |
 //! | what the person who answers sees | [`review`], [`danger`] |
 //! | where requests come from | [`source`] |
 //! | the full-screen interface of `inbox` | [`tui`] |
@@ -32,14 +34,16 @@ pub mod qr;
 pub mod terminal;
 pub mod voucher;
 
-pub mod agent;
 pub mod execution;
 pub mod home;
 
+pub mod agent;
 pub mod asking;
 pub mod danger;
+pub mod hearing;
 pub mod local_gateway;
 pub mod review;
+pub mod rules;
 pub mod source;
 
 pub mod tui;

@@ -66,6 +66,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(5),
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     };
     let answer = async {
         loop {

@@ -49,6 +49,8 @@ pub(crate) fn draft_of(command: Command, session: Option<&str>) -> Draft {
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(10),
         session: session.map(str::to_owned),
+        actions: Vec::new(),
+        people: Vec::new(),
     }
 }
 

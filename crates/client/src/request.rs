@@ -11,6 +11,7 @@ use countersign_wire::{
     id::{EnforcerId, RequestId},
     msg_type::MsgType,
     parse,
+    requested_actions::{self, Action, RequestedActions},
     timestamp::Timestamp,
 };
 use serde_json::{Value, json};
@@ -45,6 +46,10 @@ pub struct Draft {
     pub valid_for: Duration,
     /// The session of the agent that it belongs to, so that an approval can be for the session.
     pub session: Option<String>,
+    /// Buttons instead of approve and reject, at most five. The answer says which was chosen.
+    pub actions: Vec<Action>,
+    /// Whom to ask, by their ids; empty for everybody who is paired.
+    pub people: Vec<String>,
 }
 
 /// A request with everything that its answer is checked against.
@@ -79,6 +84,9 @@ pub enum RequestError {
     /// Nobody is paired who could answer.
     #[error("no approver is paired; pair one first")]
     NobodyPaired,
+    /// None of the people whom it is for is paired.
+    #[error("none of {0} is paired here")]
+    NobodyOf(String),
     /// The payload is not a JSON object that can be hashed.
     #[error("the payload can't be used: {0}")]
     Payload(#[from] countersign_wire::Error),
@@ -99,9 +107,14 @@ impl Request {
         pins: &Pins,
         now: Timestamp,
     ) -> Result<Self, RequestError> {
-        let pinned: Vec<&Pin> = pins.active_in_role(crate::profile::Role::Approver, now).collect();
-        if pinned.is_empty() {
-            return Err(RequestError::NobodyPaired);
+        let is_asked =
+            |pin: &&Pin| draft.people.is_empty() || draft.people.iter().any(|id| id == pin.party().id());
+        let pinned: Vec<&Pin> =
+            pins.active_in_role(crate::profile::Role::Approver, now).filter(is_asked).collect();
+        match (pinned.is_empty(), draft.people.is_empty()) {
+            (true, true) => return Err(RequestError::NobodyPaired),
+            (true, false) => return Err(RequestError::NobodyOf(draft.people.join(", "))),
+            (false, _) => {}
         }
         let request_id: RequestId = match RequestId::new(base64url::encode(&random::bytes::<16>()?)) {
             Ok(request_id) => request_id,
@@ -125,6 +138,10 @@ impl Request {
         });
         if let Some(session) = &draft.session {
             artifact["extensions"][SESSION_ID] = session.as_str().into();
+        }
+        if !draft.actions.is_empty() {
+            artifact["extensions"][requested_actions::KEY] =
+                json!(RequestedActions::new(draft.actions.clone())?);
         }
         let unhashed = Zeroizing::new(artifact.to_string());
         let artifact_hash =
@@ -192,6 +209,8 @@ pub struct OpenedRequest {
     pub expires_at: Timestamp,
     /// The content to review, a JSON object.
     pub payload: String,
+    /// Buttons that the enforcer asks for; empty for approve and reject.
+    pub actions: Vec<Action>,
     /// The device that asked, to which words of the decision are sealed.
     pub asked_by: Pin,
 }
@@ -289,6 +308,13 @@ impl OpenedRequest {
             created_at: artifact.created_at,
             expires_at,
             payload: artifact.payload.as_str().to_owned(),
+            // A list that is broken or not known means approve and reject.
+            actions: artifact
+                .requested_actions()
+                .ok()
+                .flatten()
+                .map(|it| it.actions().to_vec())
+                .unwrap_or_default(),
             asked_by,
         })
     }

@@ -36,6 +36,8 @@ fn draft() -> Draft {
         repo_name: format!("{CANARY}-repository"),
         valid_for: Duration::from_mins(1),
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     }
 }
 

@@ -36,6 +36,8 @@ fn draft(argv: &[&str], session: Option<&str>) -> Draft {
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(1),
         session: session.map(str::to_owned),
+        actions: Vec::new(),
+        people: Vec::new(),
     }
 }
 

@@ -59,6 +59,8 @@ async fn a_gateway_that_does_not_hold_waits_does_not_keep_the_enforcer_busy() {
         repo_name: "r".to_owned(),
         valid_for: Duration::from_mins(1),
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     };
     let request = Request::build(&draft, &"robot".parse().unwrap(), &keys, &pins, SystemClock.now()).unwrap();
     let journal = Arc::new(MemoryJournal::default());

@@ -34,6 +34,8 @@ fn draft() -> Draft {
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(10),
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     }
 }
 

@@ -58,6 +58,8 @@ fn draft() -> Draft {
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(5),
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     }
 }
 

@@ -1,11 +1,41 @@
-//! Coding agents: what they want to do, told by the programs that host them.
+//! Coding agents: what they want to do, as the programs that host them say it, and the verdict.
 //!
 //! Each line imports only from the lines above it.
 //!
 //! | to find | look in |
 //! |---|---|
 //! | the hosts that are known | [`host`] |
-//! | what an agent wants to do, whatever its host calls it | [`call`] |
+//! | what an agent wants to do, whatever its host calls it | [`call`], [`event`] |
+//! | what people review | [`diff`], [`payload`], [`answers`] |
+//! | what a host is answered | [`verdict`], [`hosts`] |
+//! | whether somebody is at the desk | [`attended`], [`desk`] |
+//! | how a hook was started, and what a failure means | [`settings`] |
+//! | the way from an event to a verdict | [`engine`], [`news`] |
+//! | the process that the host starts | [`supervisor`] |
+//! | the permission tool over MCP | [`mcp`] |
+
+pub mod host;
 
 pub mod call;
-pub mod host;
+
+pub mod event;
+
+pub mod answers;
+pub mod diff;
+pub mod payload;
+
+pub mod verdict;
+
+pub mod hosts;
+
+pub mod attended;
+pub mod desk;
+pub mod settings;
+
+mod news;
+
+pub mod engine;
+
+pub mod supervisor;
+
+pub mod mcp;

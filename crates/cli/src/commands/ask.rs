@@ -112,7 +112,15 @@ pub(super) fn draft(
         .to_json()
         .map_err(|error| Failure::new(Exit::Failed, error).next("show people less of it, or ask in parts"))?;
     let repo_name = repository::name_of(&cwd);
-    Ok(Draft { artifact_type: payload.artifact_type(), payload: text, repo_name, valid_for, session })
+    Ok(Draft {
+        artifact_type: payload.artifact_type(),
+        payload: text,
+        repo_name,
+        valid_for,
+        session,
+        actions: Vec::new(),
+        people: Vec::new(),
+    })
 }
 
 /// Says what was decided, to people and to programs, and to whoever decided that it has arrived.

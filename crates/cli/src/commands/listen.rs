@@ -7,7 +7,7 @@ use countersign_client::{
     channel::{EnforcerEvent, Settings},
     enforcer::Enforcer,
     payload::visible,
-    profile::{Applied, Role},
+    profile::Role,
     prompt::{OpenedPrompt, PromptContent},
 };
 use countersign_wire::prompt::AckStatus;
@@ -18,6 +18,7 @@ use super::Options;
 use crate::{
     asking::Interruption,
     exit::{Exit, Failure},
+    hearing,
     home::{Home, Identity, failed},
     output::{object, say},
 };
@@ -85,20 +86,10 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
             AckStatus::Delivered
         }
         PromptContent::Statement(statement) => {
-            let now = enforcer.clock.now();
-            match identity.profile.update_pins(|pins| pins.apply(statement, enforcer.id.as_str(), now)) {
-                Ok(applied) => {
-                    say(&format!("✓ {} says: {}", prompt.approver, sentence(applied)));
-                    AckStatus::Delivered
-                }
-                Err(error) => {
-                    say(&format!(
-                        "✗ {} says something about a device that is not taken: {error}",
-                        prompt.approver
-                    ));
-                    AckStatus::Rejected
-                }
-            }
+            let (words, status) = hearing::apply(identity, enforcer, statement);
+            let mark = if status == AckStatus::Delivered { '✓' } else { '✗' };
+            say(&format!("{mark} {} says: {words}", prompt.approver));
+            status
         }
     };
     let answered = enforcer.answer_prompt(prompt, status).await;
@@ -108,15 +99,4 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
             format!("it was taken, and {} was not told: {error}", prompt.approver),
         )
     })
-}
-
-fn sentence(applied: Applied) -> String {
-    match applied {
-        Applied::Vouched(device) => format!("the device {} may approve too", device.short()),
-        Applied::Recovered { device, lost } => {
-            format!("the device {} takes the place of {}, which is revoked", device.short(), lost.short())
-        }
-        Applied::Revoked(device) => format!("the device {} must not approve any more", device.short()),
-        Applied::AlreadyKnown => "nothing new".to_owned(),
-    }
 }

@@ -7,12 +7,15 @@ mod exec;
 mod export;
 mod follow;
 mod grants;
+mod hook;
 mod inbox;
 mod join;
 mod keys;
 mod listen;
 mod manual;
+mod mcp;
 mod pair;
+mod presence;
 mod prompt;
 mod status;
 mod up;
@@ -93,6 +96,14 @@ enum Command {
     Listen(listen::Listen),
     /// List what may run without asking again, or take it back.
     Grants(grants::Grants),
+    /// Answer a coding agent's host before the agent acts.
+    Hook(hook::Hook),
+    /// Serve a permission tool over MCP, for agents that can ask one.
+    Mcp(mcp::Mcp),
+    /// Say that you leave the desk: what agents ask goes to your phone at once.
+    Away(presence::Away),
+    /// Say that you are back at the desk: the agent's own prompt comes first again.
+    Here(presence::Here),
     /// Write finished exchanges of this machine into a folder, for `verify`.
     Export(export::Export),
     /// Check a saved exchange offline: what was asked, decided and done.
@@ -112,6 +123,10 @@ impl Cli {
         let options = &self.options;
         match self.command {
             Command::Exec(exec) => return exec.run(options).await,
+            Command::Hook(hook) => return Ok(hook.run(options).await),
+            Command::Mcp(mcp) => mcp.run(options).await,
+            Command::Away(away) => away.run(options),
+            Command::Here(here) => here.run(options),
             Command::Up(up) => up.run(options).await,
             Command::Down(down) => down.run(options).await,
             Command::Join(join) => join.run(options).await,

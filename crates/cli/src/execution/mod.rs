@@ -7,10 +7,12 @@
 mod held;
 mod plan;
 mod scripts;
+mod shell;
 mod stdin;
 
 pub use self::{
     held::{Difference, Held},
     plan::{Plan, PlanError, Prepared},
+    shell::examine_shell,
     stdin::{Stdin, read_stdin},
 };

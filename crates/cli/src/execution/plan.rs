@@ -237,7 +237,7 @@ fn find_program(word: &str, cwd: &Path) -> Option<PathBuf> {
 }
 
 /// The variables that matter, with their values unless these look like secrets.
-fn variables(shown: &[String]) -> Vec<Variable> {
+pub(super) fn variables(shown: &[String]) -> Vec<Variable> {
     let mut names: Vec<&str> =
         TELLING_VARIABLES.iter().copied().chain(shown.iter().map(String::as_str)).collect();
     names.sort_unstable();

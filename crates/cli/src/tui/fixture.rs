@@ -35,6 +35,7 @@ pub(super) fn request(id: &str, payload: &Payload) -> OpenedRequest {
         created_at: noon(),
         expires_at: noon().plus(Duration::from_mins(10)),
         payload: payload.to_json().unwrap(),
+        actions: Vec::new(),
         asked_by: Pin::new(party, keys.bundle(), PinSource::Paired, noon()),
     }
 }

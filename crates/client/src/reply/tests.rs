@@ -43,6 +43,8 @@ impl World {
             repo_name: "acme/widgets".to_owned(),
             valid_for: Duration::from_mins(10),
             session: Some("s1".to_owned()),
+            actions: Vec::new(),
+            people: Vec::new(),
         };
         let request = Request::build(&draft, &enforcer, &robot, &robots, now()).unwrap();
         let pushed = request.envelope.replace("artifact.submit", "approval.request");

@@ -136,6 +136,8 @@ async fn exchange(scene: &Scene, at_ada: &mut ApproverListener<'_>) -> SentDecis
         repo_name: canary("repository"),
         valid_for: Duration::from_mins(1),
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     };
     let words = Words {
         reason: Some(canary("reason")),

@@ -71,6 +71,8 @@ impl Scene {
             repo_name: format!("repository-{}", number % 2),
             valid_for: Duration::from_mins(10),
             session: None,
+            actions: Vec::new(),
+            people: Vec::new(),
         };
         let request =
             Request::build(&draft, &self.robot.id, &self.robot.keys, &self.robots, SystemClock.now());

@@ -28,6 +28,8 @@ pub fn draft(valid_for: Duration) -> Draft {
         repo_name: "acme/widgets".to_owned(),
         valid_for,
         session: None,
+        actions: Vec::new(),
+        people: Vec::new(),
     }
 }
 

@@ -50,6 +50,8 @@ impl Ours {
             repo_name: "acme/widgets".to_owned(),
             valid_for: Duration::from_hours(1),
             session: None,
+            actions: Vec::new(),
+            people: Vec::new(),
         };
         let now = SystemClock.now();
         let request = Request::build(&draft, &robot_id, &robot, &robots, now)?;

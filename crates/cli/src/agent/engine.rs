@@ -1,0 +1,299 @@
+//! The way from an event to a verdict: rules, then a grant, then a person.
+
+use std::time::Duration;
+
+use countersign_client::{
+    enforcer::Enforcer,
+    grant::GrantRules,
+    payload::{Payload, visible},
+    profile::Pins,
+    receipt::Outcome,
+    request::{Draft, Request},
+    taken::Taken,
+};
+use countersign_wire::{decision::DecisionOutcome, hash::Sha256Hex, id::RequestId};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    answers,
+    call::{Action, Call},
+    desk::{Desk, Presence},
+    event::{Event, Kind, Moment},
+    news,
+    payload::payload_of,
+    settings::Settings,
+    verdict::Verdict,
+};
+use crate::{
+    asking::{self, Interruption},
+    exit::{Exit, Failure},
+    gateway_error::describe_ask,
+    home::{Home, failed},
+    repository,
+    rules::{self, Rules},
+};
+
+/// How long the person at the desk has before the phone rings, where prompt and hook are side by side.
+const DESK_FIRST: Duration = Duration::from_secs(20);
+
+/// A host that asks a second time about what was just approved is answered without a person.
+const SAME_CALL: Duration = Duration::from_secs(30);
+
+/// How long a deferred request is waited for before the run ends again.
+const DEFER_AFTER: Duration = Duration::from_secs(20);
+
+/// The verdict on a message of a host. There is always one.
+pub async fn verdict(settings: &Settings, message: &Value) -> Verdict {
+    let event = match settings.host.read(message) {
+        Ok(event) => event,
+        Err(error) => return Verdict::failed(error.to_string()),
+    };
+    let desk = match Home::of_user() {
+        Ok(home) => Desk::new(home.hooks_folder()),
+        Err(failure) => return settings.on_failure(&event.kind, &failure),
+    };
+    let hook = Hook { settings, message, event: &event, desk };
+    match &event.kind {
+        Kind::Call { call, moment, .. } => match hook.decide(call, *moment).await {
+            Ok(verdict) => verdict,
+            Err(failure) => settings.on_failure(&event.kind, &failure),
+        },
+        Kind::News(news) => news::take(settings, &event, news, &hook.desk).await,
+        Kind::Other => Verdict::silent(),
+    }
+}
+
+/// One call of a hook.
+struct Hook<'a> {
+    settings: &'a Settings,
+    message: &'a Value,
+    event: &'a Event,
+    desk: Desk,
+}
+
+/// How asking ended.
+enum End {
+    Taken(Box<Taken>),
+    /// The person at the desk was faster.
+    AnsweredAtDesk,
+    /// The run ends, and the request goes on.
+    Deferred,
+}
+
+impl Hook<'_> {
+    async fn decide(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
+        let rules = Rules::load(&call.cwd).map_err(|error| {
+            Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"))
+                .next("mend the file, and check it with `countersign rules show`")
+        })?;
+        let ruling = rules.decide(call);
+        let is_gate = self.settings.is_gate();
+        match ruling.verdict {
+            rules::Verdict::Deny => Ok(Verdict::deny(format!("{} ({})", ruling.reason, ruling.rule))),
+            _ if moment == Moment::EveryCall && !is_gate => Ok(Verdict::silent()),
+            rules::Verdict::Allow => Ok(Verdict::allow(format!("{} ({})", ruling.reason, ruling.rule))),
+            rules::Verdict::Ask if self.was_approved(call, moment) => {
+                Ok(Verdict::allow("it was approved a moment ago"))
+            }
+            rules::Verdict::Ask => self.ask(call, moment).await,
+        }
+    }
+
+    /// A gate asks before every call, and some hosts ask again about the same call.
+    fn was_approved(&self, call: &Call, moment: Moment) -> bool {
+        let session = self.event.session.as_deref().unwrap_or_default();
+        moment == Moment::WouldAsk
+            && self.desk.take("approved", &[session, &fingerprint(call)], SAME_CALL).is_some()
+    }
+
+    fn remember_approval(&self, call: &Call, moment: Moment) {
+        let session = self.event.session.as_deref().unwrap_or_default();
+        if moment == Moment::EveryCall {
+            // Without it somebody is asked twice.
+            drop(self.desk.keep("approved", &[session, &fingerprint(call)], ""));
+        }
+    }
+
+    async fn ask(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
+        if !self.settings.is_gate() && !self.is_turn_of_phone().await {
+            return Ok(Verdict::silent());
+        }
+        let identity = self.settings.identity()?;
+        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        let payload = payload_of(call);
+        let draft = self.draft(call, &payload)?;
+        let taken = match self.permission(&enforcer, &pins, &draft).await? {
+            End::Taken(taken) => taken,
+            End::AnsweredAtDesk => return Ok(Verdict::silent()),
+            End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
+        };
+        let verdict = self.verdict_of(call, &payload, &taken);
+        let outcome = match &verdict {
+            Verdict::Deny { failed: true, .. } => Outcome::Drifted,
+            _ => Outcome::Applied { exit_status: None },
+        };
+        asking::finish(&enforcer, &pins, *taken, outcome).await;
+        if let Verdict::Allow { .. } = verdict {
+            self.remember_approval(call, moment);
+        }
+        Ok(verdict)
+    }
+
+    /// Whether it is time to ask a person who is not at the desk. Where the host's prompt is beside the hook, it comes first
+    /// for some seconds; elsewhere a hook that waits would keep it from appearing.
+    async fn is_turn_of_phone(&self) -> bool {
+        if self.desk.presence().await == Presence::Away {
+            return true;
+        }
+        if !self.settings.host.asks_beside_hook() {
+            return false;
+        }
+        let until = Instant::now() + DESK_FIRST;
+        timeout_at(until, self.desk_answers()).await.is_err()
+    }
+
+    /// Waits until the person at the desk has answered the host's own prompt.
+    async fn desk_answers(&self) {
+        let Kind::Call { moment: Moment::WouldAsk, key, .. } = &self.event.kind else {
+            return std::future::pending().await;
+        };
+        match &self.event.session {
+            Some(session) => self.desk.answered(session, key.as_deref()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn draft(&self, call: &Call, payload: &Payload) -> Result<Draft, Failure> {
+        let text = payload.to_json().map_err(|error| {
+            Failure::new(Exit::Failed, error).next("let the agent do it in smaller parts")
+        })?;
+        let left = self.settings.deadline.saturating_duration_since(Instant::now());
+        Ok(Draft {
+            artifact_type: payload.artifact_type(),
+            payload: text,
+            repo_name: repository::name_of(&call.cwd),
+            valid_for: self.settings.defer_for.unwrap_or(left),
+            session: self.event.session.clone(),
+            actions: answers::actions(&call.action),
+            people: Vec::new(),
+        })
+    }
+
+    /// By a grant, by a request that was deferred, or by asking.
+    async fn permission(&self, enforcer: &Enforcer, pins: &Pins, draft: &Draft) -> Result<End, Failure> {
+        let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
+        if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
+            return Ok(End::Taken(Box::new(taken)));
+        }
+        let mut interruption = Interruption::watch()?;
+        let request = match self.deferred(enforcer).await? {
+            Some(request) => request,
+            None => asking::submit(enforcer, pins, draft, &mut interruption).await?,
+        };
+        let defer_at = match self.settings.defer_for {
+            Some(_) => Some(self.settings.deadline.min(Instant::now() + DEFER_AFTER)),
+            None => None,
+        };
+        let deadline = defer_at.unwrap_or(self.settings.deadline);
+        let waits = timeout_at(deadline, asking::wait(enforcer, pins, &request, &mut interruption));
+        tokio::select! {
+            taken = waits => match taken {
+                Ok(taken) => Ok(End::Taken(Box::new(taken?))),
+                Err(_) if defer_at.is_some() => self.defer(&request),
+                Err(_) => {
+                    withdraw(enforcer, &request).await;
+                    Err(nobody_answered())
+                }
+            },
+            () = self.desk_answers() => {
+                withdraw(enforcer, &request).await;
+                Ok(End::AnsweredAtDesk)
+            }
+        }
+    }
+
+    /// The names under which a deferred request is kept.
+    fn deferred_of(&self) -> Option<[&str; 2]> {
+        let Kind::Call { call_id: Some(call_id), .. } = &self.event.kind else { return None };
+        Some([self.event.session.as_deref()?, call_id])
+    }
+
+    fn defer(&self, request: &Request) -> Result<End, Failure> {
+        let of = self.deferred_of().ok_or_else(nobody_answered)?;
+        self.desk
+            .keep("deferred", &of, request.request_id.as_str())
+            .map_err(|error| Failure::new(Exit::Failed, format!("the request can't be kept: {error}")))?;
+        Ok(End::Deferred)
+    }
+
+    /// The request that an earlier run has asked about this call.
+    async fn deferred(&self, enforcer: &Enforcer) -> Result<Option<Request>, Failure> {
+        let (Some(of), Some(time)) = (self.deferred_of(), self.settings.defer_for) else { return Ok(None) };
+        let kept = self.desk.take("deferred", &of, time);
+        let Some(id) = kept.and_then(|id| id.parse::<RequestId>().ok()) else { return Ok(None) };
+        let open = enforcer.open_requests().await.map_err(|error| describe_ask(&error))?;
+        Ok(open.into_iter().find(|request| request.request_id == id))
+    }
+
+    fn verdict_of(&self, call: &Call, asked: &Payload, taken: &Taken) -> Verdict {
+        let decision = &taken.decision;
+        let who = format!("{} (key {})", decision.approver, decision.device.short());
+        let said = decision.words.reason.as_deref().map(visible);
+        if decision.outcome == DecisionOutcome::Reject {
+            let words = said.map(|words| format!(": “{words}”")).unwrap_or_default();
+            return Verdict::deny(format!("rejected by {who}{words}"));
+        }
+        if self.has_changed(asked) {
+            return Verdict::failed(format!(
+                "{who} approved it, but the files that it concerns have changed since. It was not done; ask again."
+            ));
+        }
+        match &call.action {
+            Action::Questions(questions) => {
+                let action = decision.words.action.as_deref();
+                match answers::chosen(questions, action, decision.words.reason.as_deref()) {
+                    Some(answers) => {
+                        Verdict::Allow { reason: format!("answered by {who}"), words: None, answers }
+                    }
+                    None => Verdict::deny(format!(
+                        "{who} has seen the questions and has chosen nothing{}",
+                        said.map(|words| format!(", but says: “{words}”")).unwrap_or_default()
+                    )),
+                }
+            }
+            _ => Verdict::Allow {
+                reason: format!("approved by {who}"),
+                words: said.map(|words| format!("{} approved it and says: “{words}”", decision.approver)),
+                answers: Map::new(),
+            },
+        }
+    }
+
+    /// Whether what the call would do is not what was shown any more.
+    fn has_changed(&self, asked: &Payload) -> bool {
+        match self.settings.host.read(self.message).map(|event| event.kind) {
+            Ok(Kind::Call { call, .. }) => payload_of(&call) != *asked,
+            _ => true,
+        }
+    }
+}
+
+fn nobody_answered() -> Failure {
+    Failure::new(Exit::Expired, "nobody answered in time").next("ask again when somebody is there")
+}
+
+/// Takes a request back. If that fails, it expires by itself.
+async fn withdraw(enforcer: &Enforcer, request: &Request) {
+    let time = Instant::now() + Duration::from_secs(1);
+    drop(timeout_at(time, enforcer.withdraw(request)).await);
+}
+
+/// The same for the same call at both moments. Hosts write the same text with and without a line break at its end.
+fn fingerprint(call: &Call) -> String {
+    let text = match &call.action {
+        Action::Shell(text) => format!("shell {}", text.trim_end()),
+        action => format!("{} {action:?}", call.tool),
+    };
+    Sha256Hex::digest(format!("{} {text}", call.cwd.display()).as_bytes()).to_string()
+}

@@ -1,0 +1,191 @@
+//! Claude Code: `PreToolUse` before every call, `PermissionRequest` beside its own prompt, and news of the session.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{
+    Output,
+    input::{self, Unreadable, any, optional, text},
+};
+use crate::agent::{
+    call::{Action, Call, Question},
+    event::{Event, Kind, Moment, News},
+    verdict::Verdict,
+};
+
+/// The event before every call.
+const EVERY_CALL: &str = "PreToolUse";
+
+/// The event when the host is about to ask.
+const WOULD_ASK: &str = "PermissionRequest";
+
+/// Tools for which an approval counts only with their input repeated.
+const WITH_INPUT: &[&str] = &["ExitPlanMode", "AskUserQuestion"];
+
+pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+    let name = text(message, "hook_event_name")?;
+    let moment = match name {
+        EVERY_CALL => Some(Moment::EveryCall),
+        WOULD_ASK => Some(Moment::WouldAsk),
+        _ => None,
+    };
+    let kind = match moment {
+        Some(moment) => {
+            let call = call(text(message, "tool_name")?, &message["tool_input"], &input::cwd(message)?);
+            Kind::Call {
+                call,
+                moment,
+                call_id: optional(message, "tool_use_id"),
+                key: Some(input::key(message)),
+            }
+        }
+        None => news(name, message).map_or(Kind::Other, Kind::News),
+    };
+    Ok(Event { name: name.to_owned(), session: optional(message, "session_id"), kind })
+}
+
+fn news(name: &str, message: &Value) -> Option<News> {
+    Some(match name {
+        "SessionStart" => News::SessionStarted,
+        "UserPromptSubmit" => News::Prompted(optional(message, "prompt").unwrap_or_default()),
+        "PostToolUse" | "PostToolUseFailure" => News::ToolUsed(Some(input::key(message))),
+        "Stop" => News::Finished(optional(message, "last_assistant_message")),
+        "Notification" => News::Waiting(optional(message, "message").unwrap_or_default()),
+        "SessionEnd" => News::SessionEnded,
+        _ => return None,
+    })
+}
+
+/// What a call of one of its tools does.
+pub(super) fn call(tool: &str, arguments: &Value, cwd: &Path) -> Call {
+    let action = action(tool, arguments, cwd).unwrap_or_else(|| input::other(arguments));
+    Call { tool: tool.to_owned(), cwd: cwd.to_owned(), action }
+}
+
+fn action(tool: &str, arguments: &Value, cwd: &Path) -> Option<Action> {
+    let file = || any(arguments, &["file_path", "notebook_path", "path"]).map(|path| cwd.join(path));
+    Some(match tool {
+        "Bash" => Action::Shell(arguments["command"].as_str()?.to_owned()),
+        "Write" => input::write(&file()?, arguments["content"].as_str()?)?,
+        "Edit" => input::edit(&file()?, [step(arguments)?])?,
+        "MultiEdit" => {
+            let steps: Option<Vec<_>> = arguments["edits"].as_array()?.iter().map(step).collect();
+            input::edit(&file()?, steps?)?
+        }
+        "Read" | "NotebookRead" => Action::Read(vec![file()?]),
+        "Glob" | "Grep" | "LS" => Action::Read(file().into_iter().collect()),
+        "WebFetch" => Action::Network(arguments["url"].as_str()?.to_owned()),
+        "WebSearch" => Action::Network(format!("a web search for: {}", arguments["query"].as_str()?)),
+        "ExitPlanMode" => Action::Plan(plan(arguments)),
+        "AskUserQuestion" => Action::Questions(questions(arguments)?),
+        _ => return None,
+    })
+}
+
+fn step(edit: &Value) -> Option<(&str, &str, bool)> {
+    let everywhere = edit["replace_all"].as_bool().unwrap_or(false);
+    Some((edit["old_string"].as_str()?, edit["new_string"].as_str()?, everywhere))
+}
+
+/// The plan itself, or the file that the agent has written it to.
+fn plan(arguments: &Value) -> String {
+    let given = optional(arguments, "plan");
+    let file = || std::fs::read_to_string(arguments["planFilePath"].as_str()?).ok();
+    given.or_else(file).unwrap_or_default()
+}
+
+fn questions(arguments: &Value) -> Option<Vec<Question>> {
+    let question = |question: &Value| {
+        let choices = question["options"].as_array()?.iter();
+        Some(Question {
+            text: question["question"].as_str()?.to_owned(),
+            choices: choices
+                .map(|choice| choice["label"].as_str().map(str::to_owned))
+                .collect::<Option<_>>()?,
+            is_multiple: question["multiSelect"].as_bool().unwrap_or(false),
+        })
+    };
+    arguments["questions"].as_array()?.iter().map(question).collect()
+}
+
+pub(super) fn write(event: &str, message: &Value, verdict: &Verdict) -> Output {
+    match event {
+        EVERY_CALL => write_every_call(message, verdict),
+        WOULD_ASK => write_would_ask(message, verdict),
+        _ => write_news(event, verdict),
+    }
+}
+
+fn write_every_call(message: &Value, verdict: &Verdict) -> Output {
+    let answer = |decision: &str, reason: &str| {
+        json!({ "hookSpecificOutput": {
+            "hookEventName": EVERY_CALL, "permissionDecision": decision, "permissionDecisionReason": reason,
+        } })
+    };
+    match verdict {
+        Verdict::Allow { reason, words, .. } => {
+            let mut output = answer("allow", reason);
+            if let Some(words) = words {
+                output["hookSpecificOutput"]["additionalContext"] = words.as_str().into();
+            }
+            if let Some(input) = repeated_input(message, verdict) {
+                output["hookSpecificOutput"]["updatedInput"] = input;
+            }
+            Output::json(&output)
+        }
+        Verdict::Deny { reason, failed: false } => Output::json(&answer("deny", reason)),
+        Verdict::Deny { reason, failed: true } => Output::denied(&answer("deny", reason), reason),
+        Verdict::Defer { reason } => Output::json(&answer("defer", reason)),
+        Verdict::NoOpinion { .. } | Verdict::Words { .. } => Output::default(),
+    }
+}
+
+fn write_would_ask(message: &Value, verdict: &Verdict) -> Output {
+    let answer = |decision: Value| json!({ "hookSpecificOutput": { "hookEventName": WOULD_ASK, "decision": decision } });
+    match verdict {
+        Verdict::Allow { .. } => {
+            let mut decision = json!({ "behavior": "allow" });
+            if let Some(input) = repeated_input(message, verdict) {
+                decision["updatedInput"] = input;
+            }
+            Output::json(&answer(decision))
+        }
+        Verdict::Deny { reason, failed } => {
+            let output = answer(json!({ "behavior": "deny", "message": reason }));
+            match failed {
+                true => Output::denied(&output, reason),
+                false => Output::json(&output),
+            }
+        }
+        Verdict::NoOpinion { cause: Some(cause) } => {
+            Output::json(&json!({ "systemMessage": format!("Countersign: {cause}") }))
+        }
+        Verdict::NoOpinion { cause: None } | Verdict::Defer { .. } | Verdict::Words { .. } => {
+            Output::default()
+        }
+    }
+}
+
+/// The input of the call with the answers of the approver, for the tools that need it.
+fn repeated_input(message: &Value, verdict: &Verdict) -> Option<Value> {
+    let Verdict::Allow { answers, .. } = verdict else { return None };
+    let tool = message["tool_name"].as_str()?;
+    let mut input = WITH_INPUT.contains(&tool).then(|| message["tool_input"].clone())?;
+    if !answers.is_empty() {
+        input["answers"] = Value::Object(answers.clone());
+    }
+    Some(input)
+}
+
+/// Words of an approver go into the conversation where the host takes some.
+fn write_news(event: &str, verdict: &Verdict) -> Output {
+    let Verdict::Words { text } = verdict else { return Output::default() };
+    match event {
+        "Stop" => Output::json(&json!({ "decision": "block", "reason": text })),
+        "SessionStart" | "UserPromptSubmit" | "PostToolUse" => Output::json(&json!({
+            "hookSpecificOutput": { "hookEventName": event, "additionalContext": text },
+        })),
+        _ => Output::default(),
+    }
+}

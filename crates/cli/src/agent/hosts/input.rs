@@ -1,0 +1,103 @@
+//! Parts of messages that several hosts have.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use countersign_wire::hash::Sha256Hex;
+use serde_json::Value;
+
+use crate::agent::call::{Action, FileChange};
+
+/// A message that can't be understood. Whatever it asks about must not be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable(pub String);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the host's message can't be understood: {}", self.0)
+    }
+}
+
+/// A text that must be there.
+pub(super) fn text<'a>(input: &'a Value, name: &str) -> Result<&'a str, Unreadable> {
+    input[name].as_str().ok_or_else(|| Unreadable(format!("{name} is missing, or no text")))
+}
+
+/// A text that may be there.
+pub(super) fn optional(input: &Value, name: &str) -> Option<String> {
+    input[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The working directory of the agent.
+pub(super) fn cwd(input: &Value) -> Result<PathBuf, Unreadable> {
+    let path = PathBuf::from(text(input, "cwd")?);
+    match path.is_absolute() {
+        true => Ok(path),
+        false => Err(Unreadable("cwd is no absolute path".to_owned())),
+    }
+}
+
+/// The first of these members that is a text.
+pub(super) fn any<'a>(input: &'a Value, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| input[*name].as_str())
+}
+
+/// The largest file whose change is shown.
+const MAX_FILE: u64 = 8 << 20;
+
+/// The content of a file; `None` if there is none.
+pub(super) fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() || found.len() > MAX_FILE => Err(io::ErrorKind::InvalidInput.into()),
+        Ok(_) => fs::read(path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file gets this content.
+pub(super) fn write(path: &Path, after: &str) -> Option<Action> {
+    let before = content(path).ok()?;
+    Some(Action::Edit(vec![FileChange {
+        path: path.to_owned(),
+        before,
+        after: Some(after.as_bytes().to_vec()),
+    }]))
+}
+
+/// A text in a file is replaced, once or wherever it is. `None` if it is not certain what the host will do: the text is
+/// not there, or more than once without being replaced everywhere.
+pub(super) fn replace(content: &str, old: &str, new: &str, everywhere: bool) -> Option<String> {
+    match content.matches(old).count() {
+        _ if old.is_empty() => content.is_empty().then(|| new.to_owned()),
+        0 => None,
+        1 => Some(content.replacen(old, new, 1)),
+        _ => everywhere.then(|| content.replace(old, new)),
+    }
+}
+
+/// Texts in a file are replaced one after the other.
+pub(super) fn edit<'a>(
+    path: &Path,
+    steps: impl IntoIterator<Item = (&'a str, &'a str, bool)>,
+) -> Option<Action> {
+    let before = content(path).ok()?;
+    let mut text = String::from_utf8(before.clone().unwrap_or_default()).ok()?;
+    for (old, new, everywhere) in steps {
+        text = replace(&text, old, new, everywhere)?;
+    }
+    Some(Action::Edit(vec![FileChange { path: path.to_owned(), before, after: Some(text.into_bytes()) }]))
+}
+
+/// The tool's arguments, as a whole, where nothing more is known of them.
+pub(super) fn other(arguments: &Value) -> Action {
+    Action::Other(arguments.clone())
+}
+
+/// The same for the same tool with the same input.
+pub(super) fn key(message: &Value) -> String {
+    let text = format!("{} {}", message["tool_name"], message["tool_input"]);
+    Sha256Hex::digest(text.as_bytes()).to_string()
+}

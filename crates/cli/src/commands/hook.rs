@@ -1,0 +1,68 @@
+//! `hook`: what a coding agent's host starts before the agent acts.
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Args;
+
+use super::Options;
+use crate::{
+    agent::{
+        host::Host,
+        settings::Mode,
+        supervisor::{self, Start},
+    },
+    moment,
+};
+
+/// Answer a coding agent's host before the agent acts.
+///
+/// `countersign install HOST` puts this into the host's settings; nobody types it. The host writes an event to the standard
+/// input, and reads the verdict in its own format. A rule, a grant or a person decides. Whatever fails, the verdict is no,
+/// in the time that the host gives.
+///
+/// gate: every call needs a rule, a grant or a person. relay: only what the host would ask about is asked; where nobody
+/// sees the host's own prompt, relay is gate.
+#[derive(Debug, Args)]
+pub(super) struct Hook {
+    /// The program that runs the agent.
+    #[arg(value_name = "HOST")]
+    host: Host,
+    /// Which calls need an answer.
+    #[arg(long, value_name = "MODE", default_value = "gate")]
+    mode: Mode,
+    /// After how many seconds the host stops waiting. The verdict comes earlier.
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    host_timeout: Duration,
+    /// Let an unattended run end while people think, for as long as this, and pick the answer up when it is resumed. Only
+    /// Claude Code can be resumed like that.
+    #[arg(long, value_name = "TIME", value_parser = moment::duration)]
+    defer_for: Option<Duration>,
+    #[arg(long, hide = true)]
+    worker: bool,
+    #[arg(long, hide = true)]
+    attended: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(100) => Ok(time),
+        _ => Err("must be at least 0.1".to_owned()),
+    }
+}
+
+impl Hook {
+    pub(super) async fn run(self, options: &Options) -> ExitCode {
+        let start = Start {
+            host: self.host,
+            mode: self.mode,
+            host_timeout: self.host_timeout,
+            defer_for: self.defer_for,
+            profile: options.profile.clone(),
+        };
+        match self.worker {
+            true => supervisor::work(&start, self.attended).await,
+            false => supervisor::supervise(&start).await,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `away` and `here`: where the person is whom an agent's host would ask.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Options;
+use crate::{
+    agent::desk::{Desk, Presence},
+    exit::{Exit, Failure},
+    home::Home,
+    output::{object, say},
+};
+
+/// Say that you leave the desk: what agents ask goes to your phone at once.
+///
+/// A locked screen counts as away, where the system says so.
+#[derive(Debug, Args)]
+pub(super) struct Away;
+
+/// Say that you are back at the desk: the agent's own prompt comes first again.
+#[derive(Debug, Args)]
+pub(super) struct Here;
+
+impl Away {
+    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+        set(Presence::Away, options)
+    }
+}
+
+impl Here {
+    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+        set(Presence::Here, options)
+    }
+}
+
+fn set(presence: Presence, options: &Options) -> Result<(), Failure> {
+    let desk = Desk::new(Home::of_user()?.hooks_folder());
+    desk.set_presence(presence)
+        .map_err(|error| Failure::new(Exit::Failed, format!("it can't be kept: {error}")))?;
+    let (word, sentence) = match presence {
+        Presence::Away => ("away", "✓ away: what agents ask goes to your phone at once"),
+        Presence::Here => ("here", "✓ here: what agents ask appears at the desk first"),
+    };
+    if options.json {
+        return object(&json!({ "presence": word }));
+    }
+    say(sentence);
+    Ok(())
+}
