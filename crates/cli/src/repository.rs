@@ -5,36 +5,21 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A Git repository and what is checked out in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
-    /// The folder that has everything in it.
-    pub root: PathBuf,
-    /// What people call it: the end of its origin, else its folder.
-    pub name: String,
-    /// The commit that is checked out; absent before the first, and where Git is missing.
-    pub revision: Option<String>,
-}
-
-impl Repository {
-    /// The repository that a folder belongs to.
-    pub fn around(folder: &Path) -> Option<Self> {
-        let root = root_of(folder)?;
-        let origin = git(&root, &["config", "--get", "remote.origin.url"]);
-        let name = origin.as_deref().and_then(name_of_url).unwrap_or_else(|| folder_name(&root));
-        let revision = git(&root, &["rev-parse", "--verify", "--quiet", "HEAD"]);
-        Some(Self { root, name, revision })
-    }
-}
-
 /// The root of the repository that a folder belongs to.
 pub fn root_of(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
 }
 
-/// What people call the place: the repository, else the folder.
+/// What people call the place: the end of the repository's origin, else its folder, else the folder itself.
 pub fn name_of(folder: &Path) -> String {
-    Repository::around(folder).map_or_else(|| folder_name(folder), |found| found.name)
+    let Some(root) = root_of(folder) else { return folder_name(folder) };
+    let origin = git(&root, &["config", "--get", "remote.origin.url"]);
+    origin.as_deref().and_then(name_of_url).unwrap_or_else(|| folder_name(&root))
+}
+
+/// The commit that is checked out in a repository; absent before the first, and where Git is missing.
+pub fn revision_of(root: &Path) -> Option<String> {
+    git(root, &["rev-parse", "--verify", "--quiet", "HEAD"])
 }
 
 fn folder_name(folder: &Path) -> String {

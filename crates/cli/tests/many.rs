@@ -2,131 +2,28 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod support;
+
 use std::{
     collections::BTreeMap,
     fs,
-    net::TcpListener,
-    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
     time::Duration,
 };
 
-use countersign_client::{
-    approver::Approver,
-    clock::{Clock as _, SystemClock},
-    enforcer::{Answered, Enforcer},
-    http::Http,
-    join::join,
-    journal::MemoryJournal,
-    keys::DeviceKeys,
-    profile::{Facts, FileKeys, GatewayUrl, Party, Pins, Profile},
-    reply::{Choice, Words},
-};
-use countersign_wire::decision::{DecisionOutcome, Scope};
-use serde_json::Value;
-use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
+use countersign_client::reply::Words;
+use countersign_wire::decision::DecisionOutcome;
+use support::World;
+use tokio::time::sleep;
 
-/// A gateway process, an agent's profile in a home, and a person who answers.
-struct World {
-    folder: TempDir,
-    gateway: Child,
-    ada: Approver,
-    adas: Pins,
+/// Commands that append their number to a file.
+struct Numbers {
+    world: World,
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = self.gateway.kill();
-        let _ = self.gateway.wait();
-    }
-}
-
-fn gateway_binary() -> PathBuf {
-    let binary = Path::new(env!("CARGO_BIN_EXE_countersign")).with_file_name("countersign-gateway");
-    assert!(binary.is_file(), "build it first: cargo build --bin countersign-gateway");
-    binary
-}
-
-fn config(folder: &Path) -> PathBuf {
-    folder.join("gateway.toml")
-}
-
-async fn serve(folder: &Path, url: &str) -> Child {
-    let mut gateway = Command::new(gateway_binary())
-        .args(["serve", "--config"])
-        .arg(config(folder))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let http = Http::new(GatewayUrl::new(url).unwrap(), None).unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
-    while http.check().await.is_err() {
-        assert!(
-            Instant::now() < until && gateway.try_wait().unwrap().is_none(),
-            "the gateway does not start"
-        );
-        sleep(Duration::from_millis(50)).await;
-    }
-    gateway
-}
-
-fn invited(folder: &Path, role: &str, id: &str) -> String {
-    let output = Command::new(gateway_binary())
-        .args(["invite", "--json", "--tenant", "acme", "--role", role, "--id", id, "--config"])
-        .arg(config(folder))
-        .output()
-        .unwrap();
-    serde_json::from_slice::<Value>(&output.stdout).unwrap()["link"].as_str().unwrap().to_owned()
-}
-
-impl World {
+impl Numbers {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let url = format!("http://{address}");
-        let text = format!(
-            "listen = \"{address}\"\ndata = \"{}\"\n[log]\nlevel = \"error\"\n",
-            folder.path().join("data").display()
-        );
-        fs::write(config(folder.path()), text).unwrap();
-        let gateway = serve(folder.path(), &url).await;
-        let robot = join(&invited(folder.path(), "enforcer", "robot").parse().unwrap()).await.unwrap();
-        let person = join(&invited(folder.path(), "approver", "ada").parse().unwrap()).await.unwrap();
-        let facts = Facts {
-            party: robot.party,
-            tenant: "acme".parse().unwrap(),
-            gateway: robot.gateway,
-            label: "robot".parse().unwrap(),
-        };
-        let keys = DeviceKeys::generate().unwrap();
-        fs::create_dir_all(folder.path().join("home/profiles")).unwrap();
-        let path = folder.path().join("home/profiles/agent");
-        let profile = Profile::create(&path, facts, &robot.credential, &keys, &FileKeys).unwrap();
-        let http = |credential| Http::new(GatewayUrl::new(&url).unwrap(), Some(credential)).unwrap();
-        let Party::Approver(id) = person.party else { unreachable!("an approver has joined") };
-        let ada = Approver {
-            http: http(&person.credential),
-            id,
-            keys: DeviceKeys::generate().unwrap(),
-            clock: Arc::new(SystemClock),
-        };
-        let enforcer = Enforcer {
-            http: http(&robot.credential),
-            id: "robot".parse().unwrap(),
-            keys,
-            clock: Arc::new(SystemClock),
-            journal: Arc::new(MemoryJournal::default()),
-        };
-        let started = enforcer.start_pairing("robot").await.unwrap();
-        let there = ada.pair_by_link(&started.link).await.unwrap();
-        let here = enforcer.finish_pairing(&started, Answered::Link).await.unwrap();
-        profile.update_pins(|pins| pins.insert(here.pin)).unwrap();
-        let mut adas = Pins::default();
-        adas.insert(there.pin).unwrap();
-        Self { folder, gateway, ada, adas }
+        Self { world: World::start().await }
     }
 
     /// `countersign exec` of a command that appends its number to a file and ends with it.
@@ -134,8 +31,8 @@ impl World {
         let script = format!("echo {number} >> ran; exit {number}");
         Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(["exec", "--", "sh", "-c", &script])
-            .current_dir(self.folder.path())
-            .env("COUNTERSIGN_HOME", self.folder.path().join("home"))
+            .current_dir(self.world.folder.path())
+            .env("COUNTERSIGN_HOME", self.world.folder.path().join("home"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -143,42 +40,17 @@ impl World {
             .unwrap()
     }
 
-    async fn waiting(&self, count: usize) {
-        let until = Instant::now() + Duration::from_mins(1);
-        while self.ada.inbox(&self.adas).await.unwrap().len() < count {
-            assert!(Instant::now() < until, "the requests do not arrive");
-            sleep(Duration::from_millis(100)).await;
-        }
-    }
-
     /// Approves even numbers and rejects odd ones.
     async fn answer_all(&self, count: usize) {
-        let mut answered = 0;
-        let until = Instant::now() + Duration::from_mins(1);
-        while answered < count {
-            assert!(Instant::now() < until, "{answered} of {count} were answered");
-            for item in self.ada.inbox(&self.adas).await.unwrap_or_default() {
-                let request = item.opened.unwrap();
-                let number: u8 = request
-                    .payload
-                    .split("exit ")
-                    .nth(1)
-                    .unwrap()
-                    .split('"')
-                    .next()
-                    .unwrap()
-                    .parse()
-                    .unwrap();
-                let outcome = match number % 2 {
-                    0 => DecisionOutcome::Approve,
-                    _ => DecisionOutcome::Reject,
-                };
-                let valid_until = SystemClock.now().plus(Duration::from_mins(5));
-                let choice = Choice { outcome, scope: Scope::Once, valid_until, words: Words::default() };
-                self.ada.decide(&request, &choice).await.unwrap();
-                answered += 1;
-            }
-        }
+        let number = |payload: &str| -> u8 {
+            payload.split("exit ").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        self.world
+            .decide_all(count, |request| match number(&request.payload) % 2 {
+                0 => (DecisionOutcome::Approve, Words::default()),
+                _ => (DecisionOutcome::Reject, Words::default()),
+            })
+            .await;
     }
 
     /// Each ends with its own number or with 81, and only the approved ones have run, once.
@@ -187,7 +59,7 @@ impl World {
             let code = child.wait().unwrap().code().unwrap();
             assert_eq!(code, if number % 2 == 0 { i32::from(number) } else { 81 }, "number {number}");
         }
-        let text = fs::read_to_string(self.folder.path().join("ran")).unwrap();
+        let text = fs::read_to_string(self.world.folder.path().join("ran")).unwrap();
         let mut ran: Vec<u8> = text.lines().map(|line| line.parse().unwrap()).collect();
         ran.sort_unstable();
         let distinct: std::collections::BTreeSet<u8> = ran.iter().copied().collect();
@@ -197,23 +69,23 @@ impl World {
 
 #[tokio::test]
 async fn a_hundred_at_once_each_get_their_own_answer() {
-    let world = World::start().await;
+    let numbers = Numbers::start().await;
     // From 100 on, so that no number is one of the tool's own codes.
-    let children: BTreeMap<u8, Child> = (132..232).map(|number| (number, world.exec(number))).collect();
-    world.answer_all(100).await;
-    world.check(children);
+    let children: BTreeMap<u8, Child> = (132..232).map(|number| (number, numbers.exec(number))).collect();
+    numbers.answer_all(100).await;
+    numbers.check(children);
 }
 
 #[tokio::test]
 async fn a_gateway_that_is_killed_while_twenty_wait_loses_none() {
-    let mut world = World::start().await;
-    let children: BTreeMap<u8, Child> = (132..152).map(|number| (number, world.exec(number))).collect();
-    world.waiting(20).await;
-    world.gateway.kill().unwrap();
-    world.gateway.wait().unwrap();
+    let mut numbers = Numbers::start().await;
+    let children: BTreeMap<u8, Child> = (132..152).map(|number| (number, numbers.exec(number))).collect();
+    numbers.world.waiting(20).await;
+    numbers.world.gateway.kill().unwrap();
+    numbers.world.gateway.wait().unwrap();
     sleep(Duration::from_secs(1)).await;
-    let url = world.ada.http.gateway().as_str().to_owned();
-    world.gateway = serve(world.folder.path(), &url).await;
-    world.answer_all(20).await;
-    world.check(children);
+    let url = numbers.world.ada.http.gateway().as_str().to_owned();
+    numbers.world.gateway = support::serve(numbers.world.folder.path(), &url).await;
+    numbers.answer_all(20).await;
+    numbers.check(children);
 }

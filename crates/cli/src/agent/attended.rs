@@ -55,9 +55,8 @@ fn is_headless(host: Host, arguments: &[String]) -> bool {
     };
     match host {
         Host::Claude => has(&["-p", "--print"]),
+        Host::Gemini | Host::Copilot => has(&["-p", "--prompt"]),
         Host::Codex => has(&["exec", "e", "app-server", "mcp-server", "review"]),
-        Host::Gemini => has(&["-p", "--prompt"]),
-        Host::Copilot => has(&["-p", "--prompt"]),
         Host::Opencode => has(&["run", "serve", "web", "acp"]),
     }
 }

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_change_is_shown_with_its_surroundings() {
-        let before: String = (1..=20).map(|line| format!("line {line}\n")).collect();
+        let lines: Vec<String> = (1..=20).map(|line| format!("line {line}\n")).collect();
+        let before = lines.concat();
         let after = before.replace("line 10\n", "line ten\nand more\n");
         let patch = of(&[change("a.txt", Some(&before), Some(&after))]);
         insta::assert_snapshot!(patch.diff, @r"

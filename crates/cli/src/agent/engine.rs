@@ -8,6 +8,7 @@ use countersign_client::{
     payload::{Payload, visible},
     profile::Pins,
     receipt::Outcome,
+    reply::VerifiedDecision,
     request::{Draft, Request},
     taken::Taken,
 };
@@ -17,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     answers,
-    call::{Action, Call},
+    call::{Action, Call, Question},
     desk::{Desk, Presence},
     event::{Event, Kind, Moment},
     news,
@@ -191,10 +192,8 @@ impl Hook<'_> {
             Some(request) => request,
             None => asking::submit(enforcer, pins, draft, &mut interruption).await?,
         };
-        let defer_at = match self.settings.defer_for {
-            Some(_) => Some(self.settings.deadline.min(Instant::now() + DEFER_AFTER)),
-            None => None,
-        };
+        let defer_at =
+            self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
         let waits = timeout_at(deadline, asking::wait(enforcer, pins, &request, &mut interruption));
         tokio::select! {
@@ -250,23 +249,30 @@ impl Hook<'_> {
             ));
         }
         match &call.action {
-            Action::Questions(questions) => {
-                let action = decision.words.action.as_deref();
-                match answers::chosen(questions, action, decision.words.reason.as_deref()) {
-                    Some(answers) => {
-                        Verdict::Allow { reason: format!("answered by {who}"), words: None, answers }
-                    }
-                    None => Verdict::deny(format!(
-                        "{who} has seen the questions and has chosen nothing{}",
-                        said.map(|words| format!(", but says: “{words}”")).unwrap_or_default()
-                    )),
-                }
-            }
+            Action::Questions(questions) => self.answer(questions, decision, &who),
             _ => Verdict::Allow {
                 reason: format!("approved by {who}"),
                 words: said.map(|words| format!("{} approved it and says: “{words}”", decision.approver)),
                 answers: Map::new(),
             },
+        }
+    }
+
+    /// The answers to an agent's questions. A host that takes none gets them as the reason why its own prompt is not needed.
+    fn answer(&self, questions: &[Question], decision: &VerifiedDecision, who: &str) -> Verdict {
+        let words = decision.words.reason.as_deref();
+        match answers::chosen(questions, decision.words.action.as_deref(), words) {
+            Some(answers) if self.settings.host.takes_answers() => {
+                Verdict::Allow { reason: format!("answered by {who}"), words: None, answers }
+            }
+            Some(answers) => {
+                let answers: Vec<&str> = answers.values().filter_map(Value::as_str).collect();
+                Verdict::deny(format!("answered by {who}: “{}”", visible(&answers.join("; "))))
+            }
+            None => Verdict::deny(format!(
+                "{who} has seen the questions and has chosen nothing{}",
+                words.map(|words| format!(", but says: “{}”", visible(words))).unwrap_or_default()
+            )),
         }
     }
 

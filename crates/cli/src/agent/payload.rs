@@ -2,6 +2,8 @@
 
 use countersign_client::payload::{Checkpoint, Patch, Payload, Plan};
 
+use serde_json::Value;
+
 use super::{
     call::{Action, Call, Question},
     diff,
@@ -30,7 +32,8 @@ pub fn payload_of(call: &Call) -> Payload {
             task(call, "Read with the tool", &text)
         }
         Action::Other(arguments) => {
-            let text = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| arguments.to_string());
+            let diff = || arguments["diff"].as_str().or(arguments["metadata"]["diff"].as_str());
+            let text = diff().map_or_else(|| pretty(arguments), str::to_owned);
             task(call, "Use the tool", &code(&text))
         }
     }
@@ -39,6 +42,10 @@ pub fn payload_of(call: &Call) -> Payload {
 fn task(call: &Call, what: &str, details: &str) -> Payload {
     let text = format!("{what} `{}`:\n\n{details}", call.tool.replace('`', "'"));
     Payload::Task(Plan { effects: call.effects(), ..Plan::new(text) })
+}
+
+fn pretty(arguments: &Value) -> String {
+    serde_json::to_string_pretty(arguments).unwrap_or_else(|_| arguments.to_string())
 }
 
 /// A block that nothing in the text can end.

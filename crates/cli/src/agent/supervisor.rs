@@ -107,14 +107,12 @@ fn end(output: &Output) -> ExitCode {
     let written = std::io::stdout().write_all(output.stdout.as_bytes());
     let written = written.and_then(|()| std::io::stdout().flush());
     drop(std::io::stderr().write_all(output.stderr.as_bytes()));
-    match written {
-        Ok(()) => ExitCode::from(output.code),
-        // Nobody has read the verdict: then it is a denial, in the only way that is left.
-        Err(_) => {
-            drop(std::io::stderr().write_all(b"Countersign could not write its verdict.\n"));
-            ExitCode::from(2)
-        }
+    if written.is_ok() {
+        return ExitCode::from(output.code);
     }
+    // Nobody has read the verdict: then it is a denial, in the only way that is left.
+    drop(std::io::stderr().write_all(b"Countersign could not write its verdict.\n"));
+    ExitCode::from(2)
 }
 
 /// Reads all of the standard input, on a thread of its own: a host may keep it open.
@@ -123,9 +121,8 @@ async fn read_message() -> Result<Value, String> {
         let mut text = Vec::new();
         std::io::stdin().lock().take(MAX_MESSAGE + 1).read_to_end(&mut text).map(|_| text)
     });
-    let text = match read.await {
-        Ok(Ok(text)) => text,
-        _ => return Err("The host's message could not be read.".to_owned()),
+    let Ok(Ok(text)) = read.await else {
+        return Err("The host's message could not be read.".to_owned());
     };
     if u64::try_from(text.len()).is_ok_and(|length| length > MAX_MESSAGE) {
         return Err(format!("The host's message is larger than {} MB.", MAX_MESSAGE >> 20));
@@ -205,7 +202,7 @@ async fn converse(child: &mut Child, message: &Value) -> Result<Verdict, String>
     };
     let text = message.to_string();
     let (mut said, mut complained) = (Vec::new(), Vec::new());
-    let (_, read, _) = tokio::join!(
+    let ((), read, _) = tokio::join!(
         async {
             // A worker that does not read it has its own reason, and says it.
             drop(stdin.write_all(text.as_bytes()).await);
@@ -269,7 +266,7 @@ mod tests {
     fn the_own_deadline_is_before_that_of_the_host() {
         for (host, own) in [(600, 590), (60, 54), (10, 9), (3, 2)] {
             let host = Duration::from_secs(host);
-            assert_eq!(host - margin(host), Duration::from_secs(own));
+            assert_eq!(host.saturating_sub(margin(host)), Duration::from_secs(own));
         }
         let tiny = Duration::from_millis(500);
         assert!(margin(tiny) <= tiny / 2);

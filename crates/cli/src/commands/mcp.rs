@@ -26,9 +26,9 @@ use crate::{
 
 /// Serve a permission tool over MCP, for agents that can ask one.
 ///
-/// For Claude Code without a person:  claude -p --mcp-config FILE --permission-prompt-tool mcp__countersign__approve
-/// where FILE has {"mcpServers":{"countersign":{"command":"countersign","args":["mcp"]}}}. Every call that Claude Code would
-/// ask about needs a rule, a grant or a person; whatever fails, the answer is no.
+/// For Claude Code without a person: name the command `countersign mcp` as the server countersign in its MCP configuration, and
+/// start it with `--permission-prompt-tool mcp__countersign__approve` (docs/agents/claude.md). Every call that Claude Code
+/// would ask about needs a rule, a grant or a person; whatever fails, the answer is no.
 #[derive(Debug, Args)]
 pub(super) struct Mcp {
     /// How long people have for an answer.

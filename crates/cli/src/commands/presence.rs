@@ -22,13 +22,13 @@ pub(super) struct Away;
 pub(super) struct Here;
 
 impl Away {
-    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+    pub(super) fn run(options: &Options) -> Result<(), Failure> {
         set(Presence::Away, options)
     }
 }
 
 impl Here {
-    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+    pub(super) fn run(options: &Options) -> Result<(), Failure> {
         set(Presence::Here, options)
     }
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     effects,
     exit::{Exit, Failure},
-    repository::Repository,
+    repository,
 };
 
 /// Variables that change what a program does, shown whenever they are set.
@@ -120,12 +120,12 @@ impl Plan {
         for position in scripts::positions(argv, |word| cwd.join(word).is_file()) {
             files.push(PlannedFile::examine(position, cwd.join(&argv[position]))?);
         }
-        let repository = Repository::around(cwd);
-        let place = effects::Place { cwd, repository: repository.as_ref().map(|found| found.root.as_path()) };
+        let root = repository::root_of(cwd);
+        let place = effects::Place { cwd, repository: root.as_deref() };
         let mut payload = Command::new(Invocation::Argv(argv.to_vec()), cwd_text);
         payload.env = variables(shown);
         payload.files = files.iter().map(|file| file.payload(cwd)).collect();
-        payload.base_revision = repository.as_ref().and_then(|found| found.revision.clone());
+        payload.base_revision = root.as_deref().and_then(repository::revision_of);
         payload.effects = effects::of(argv, &place);
         Ok(Self { argv: argv.to_vec(), cwd: cwd.to_owned(), program, files, payload })
     }
@@ -150,7 +150,7 @@ impl Plan {
                 now: program.map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
             });
         }
-        let revision = Repository::around(&self.cwd).and_then(|found| found.revision);
+        let revision = repository::root_of(&self.cwd).as_deref().and_then(repository::revision_of);
         if revision != self.payload.base_revision {
             let word = |revision: Option<String>| revision.unwrap_or_else(|| "none".to_owned());
             differences.push(Difference {

@@ -5,16 +5,16 @@ use std::path::Path;
 use countersign_client::payload::{Command, CommandFile, FileRole, Invocation};
 
 use super::{held::Examined, plan::variables, scripts};
-use crate::{effects, repository::Repository, shell};
+use crate::{effects, repository, shell};
 
 /// What to show of a text: the scripts that it runs, where they are certain, and what it does, where that is known.
 pub fn examine_shell(text: &str, cwd: &Path) -> Command {
-    let repository = Repository::around(cwd);
-    let place = effects::Place { cwd, repository: repository.as_ref().map(|found| found.root.as_path()) };
+    let root = repository::root_of(cwd);
+    let place = effects::Place { cwd, repository: root.as_deref() };
     let mut payload = Command::new(Invocation::Shell(text.to_owned()), cwd.to_string_lossy());
     payload.env = variables(&[]);
     payload.files = shell::commands(text).map(|found| files(&found, cwd)).unwrap_or_default();
-    payload.base_revision = repository.as_ref().and_then(|found| found.revision.clone());
+    payload.base_revision = root.as_deref().and_then(repository::revision_of);
     payload.effects = effects::of_shell(text, &place);
     payload
 }

@@ -6,8 +6,8 @@ use super::input::content;
 use crate::agent::call::FileChange;
 
 /// What a patch does to each file; `None` if it is not certain, such as when its lines are not where it says.
-pub(super) fn changes(patch: &str, cwd: &Path) -> Option<Vec<FileChange>> {
-    let mut lines = patch.trim_end().lines().peekable();
+pub(super) fn changes(text: &str, cwd: &Path) -> Option<Vec<FileChange>> {
+    let mut lines = text.trim_end().lines().peekable();
     if lines.next()?.trim() != "*** Begin Patch" {
         return None;
     }
@@ -24,8 +24,8 @@ pub(super) fn changes(patch: &str, cwd: &Path) -> Option<Vec<FileChange>> {
         if let Some(path) = line.strip_prefix("*** Add File: ") {
             let path = cwd.join(path.trim());
             let added: Option<Vec<&str>> = body.iter().map(|line| line.strip_prefix('+')).collect();
-            let text: String = added?.iter().flat_map(|line| [*line, "\n"]).collect();
-            changes.push(FileChange { before: content(&path).ok()?, after: Some(text.into_bytes()), path });
+            let after: String = added?.iter().flat_map(|line| [*line, "\n"]).collect();
+            changes.push(FileChange { before: content(&path).ok()?, after: Some(after.into_bytes()), path });
         } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
             let path = cwd.join(path.trim());
             changes.push(FileChange { before: Some(content(&path).ok()??), after: None, path });

@@ -9,7 +9,7 @@ use super::{
     input::{self, Unreadable, any, optional, text},
 };
 use crate::agent::{
-    call::{Action, Call, Question},
+    call::{Action, Call},
     event::{Event, Kind, Moment, News},
     verdict::Verdict,
 };
@@ -78,7 +78,7 @@ fn action(tool: &str, arguments: &Value, cwd: &Path) -> Option<Action> {
         "WebFetch" => Action::Network(arguments["url"].as_str()?.to_owned()),
         "WebSearch" => Action::Network(format!("a web search for: {}", arguments["query"].as_str()?)),
         "ExitPlanMode" => Action::Plan(plan(arguments)),
-        "AskUserQuestion" => Action::Questions(questions(arguments)?),
+        "AskUserQuestion" => Action::Questions(input::questions(arguments)?),
         _ => return None,
     })
 }
@@ -93,20 +93,6 @@ fn plan(arguments: &Value) -> String {
     let given = optional(arguments, "plan");
     let file = || std::fs::read_to_string(arguments["planFilePath"].as_str()?).ok();
     given.or_else(file).unwrap_or_default()
-}
-
-fn questions(arguments: &Value) -> Option<Vec<Question>> {
-    let question = |question: &Value| {
-        let choices = question["options"].as_array()?.iter();
-        Some(Question {
-            text: question["question"].as_str()?.to_owned(),
-            choices: choices
-                .map(|choice| choice["label"].as_str().map(str::to_owned))
-                .collect::<Option<_>>()?,
-            is_multiple: question["multiSelect"].as_bool().unwrap_or(false),
-        })
-    };
-    arguments["questions"].as_array()?.iter().map(question).collect()
 }
 
 pub(super) fn write(event: &str, message: &Value, verdict: &Verdict) -> Output {

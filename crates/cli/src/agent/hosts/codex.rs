@@ -56,6 +56,9 @@ fn call(tool: &str, arguments: &Value, cwd: &Path) -> Call {
             Some(changes) => Action::Edit(changes),
             None => input::other(arguments),
         },
+        ("request_user_input", _) => {
+            input::questions(arguments).map_or_else(|| input::other(arguments), Action::Questions)
+        }
         _ => input::other(arguments),
     };
     Call { tool: tool.to_owned(), cwd: cwd.to_owned(), action }

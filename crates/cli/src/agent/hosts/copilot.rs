@@ -10,7 +10,7 @@ use super::{
     input::{self, Unreadable, any, optional, text},
 };
 use crate::agent::{
-    call::{Action, Call, FileChange},
+    call::{Action, Call, FileChange, Question},
     event::{Event, Kind, Moment, News},
     verdict::Verdict,
 };
@@ -23,7 +23,11 @@ pub(super) const WOULD_ASK: &str = "permissionRequest";
 
 pub(super) fn event_name(message: &Value) -> &str {
     let has = |name: &str| !message[name].is_null();
-    match message["hookName"].as_str() {
+    match any(message, &["hookName", "hook_event_name"]) {
+        Some("Notification") => "notification",
+        // Under these names it writes and reads another format, which this is not.
+        Some("PreToolUse") => EVERY_CALL,
+        Some("PermissionRequest") => WOULD_ASK,
         Some(name) => name,
         None if has("toolResult") => "postToolUse",
         None if has("toolName") => EVERY_CALL,
@@ -85,7 +89,23 @@ fn action(tool: &str, arguments: &Value, cwd: &Path) -> Option<Action> {
             let before = Some(input::content(&path).ok()??);
             Action::Edit(vec![FileChange { path, before, after: None }])
         }
+        "exit_plan_mode" => Action::Plan(any(arguments, &["summary", "plan"])?.to_owned()),
+        "ask_user" => Action::Questions(vec![question(arguments)?]),
         _ => return None,
+    })
+}
+
+/// A form with one choice. Other forms are shown as they are.
+fn question(arguments: &Value) -> Option<Question> {
+    let fields = arguments["requestedSchema"]["properties"].as_object()?;
+    let choices = match fields.values().collect::<Vec<_>>()[..] {
+        [field] => field["enum"].as_array()?.iter(),
+        _ => return None,
+    };
+    Some(Question {
+        text: any(arguments, &["message", "question"])?.to_owned(),
+        choices: choices.map(|choice| choice.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+        is_multiple: false,
     })
 }
 

@@ -63,6 +63,7 @@ fn action(tool: &str, arguments: &Value, cwd: &Path, session: Option<&str>) -> O
         "web_fetch" => Action::Network(any(arguments, &["prompt", "url"])?.to_owned()),
         "google_web_search" => Action::Network(format!("a web search for: {}", arguments["query"].as_str()?)),
         "exit_plan_mode" => Action::Plan(plan(arguments, session)),
+        "ask_user" => Action::Questions(input::questions(arguments)?),
         _ => return None,
     })
 }
@@ -84,8 +85,8 @@ fn plan(arguments: &Value, session: Option<&str>) -> String {
         let home = PathBuf::from(std::env::var_os("HOME")?);
         let projects = std::fs::read_dir(home.join(".gemini/tmp")).ok()?;
         let file = |project: PathBuf| project.join(session?).join("plans").join(&name).into();
-        let files = projects.flatten().filter_map(|project| file(project.path()));
-        files.filter_map(|file: PathBuf| std::fs::read_to_string(file).ok()).next()
+        let mut files = projects.flatten().filter_map(|project| file(project.path()));
+        files.find_map(|file: PathBuf| std::fs::read_to_string(file).ok())
     };
     find().unwrap_or_default()
 }

@@ -82,6 +82,11 @@ impl Host {
         }
     }
 
+    /// Whether a verdict can carry the answers to an agent's questions. Elsewhere they are the words of a denial.
+    pub fn takes_answers(self) -> bool {
+        self == Self::Claude
+    }
+
     /// Whether the host's own prompt is on the screen while a hook waits. The first answer counts.
     pub fn asks_beside_hook(self) -> bool {
         matches!(self, Self::Claude | Self::Opencode)

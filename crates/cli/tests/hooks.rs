@@ -1,0 +1,448 @@
+//! Hooks as a host starts them, with a real gateway: each gets its own verdict, and whatever fails, it is no.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use countersign_client::{
+    prompt::{PromptContent, PromptDraft},
+    reply::Words,
+    request::OpenedRequest,
+};
+use countersign_wire::{decision::DecisionOutcome, prompt::Target};
+use serde_json::{Value, json};
+use support::World;
+use tokio::time::sleep;
+
+/// A hook with this input, in the home of the world.
+fn hook(world: &World, arguments: &[&str], message: &Value) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .arg("hook")
+        .args(arguments)
+        .current_dir(world.folder.path())
+        .env("COUNTERSIGN_HOME", world.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(message.to_string().as_bytes()).unwrap();
+    child
+}
+
+/// The event of Claude Code before a command.
+fn claude(world: &World, command: &str) -> Value {
+    json!({
+        "hook_event_name": "PreToolUse", "session_id": "s-1", "cwd": world.folder.path(), "tool_name": "Bash",
+        "tool_input": { "command": command }, "tool_use_id": "toolu_1",
+    })
+}
+
+fn decision(output: &Output) -> (String, String) {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
+    let verdict = &value["hookSpecificOutput"];
+    let text = |name: &str| verdict[name].as_str().unwrap().to_owned();
+    (text("permissionDecision"), text("permissionDecisionReason"))
+}
+
+/// Denied in both ways, with this in the reason.
+fn assert_denied(output: &Output, reason: &str) {
+    let (verdict, said) = decision(output);
+    assert_eq!((verdict.as_str(), output.status.code()), ("deny", Some(2)), "{said}");
+    assert!(said.to_lowercase().contains(reason), "{said}");
+    assert!(String::from_utf8_lossy(&output.stderr).to_lowercase().contains(reason), "{output:?}");
+}
+
+fn approve(_: &OpenedRequest) -> (DecisionOutcome, Words) {
+    (DecisionOutcome::Approve, Words::default())
+}
+
+fn say(outcome: DecisionOutcome, words: &str) -> (DecisionOutcome, Words) {
+    (outcome, Words { reason: Some(words.to_owned()), ..Words::default() })
+}
+
+/// The worker of a hook.
+fn worker(hook: &Child) -> i32 {
+    let path = format!("/proc/{0}/task/{0}/children", hook.id());
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let text = fs::read_to_string(&path).unwrap();
+        if let Some(id) = text.split_whitespace().next() {
+            return id.parse().unwrap();
+        }
+        assert!(Instant::now() < until, "there is no worker");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(id: i32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &id.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+async fn nobody_is_asked(world: &World) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !world.ada.inbox(&world.adas).await.unwrap().is_empty() {
+        assert!(Instant::now() < until, "the request was not taken back");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_person_decides_and_their_words_reach_the_agent() {
+    let world = World::start().await;
+    let child = hook(&world, &["claude"], &claude(&world, "touch x"));
+    world.decide_all(1, |_| say(DecisionOutcome::Approve, "but only once")).await;
+    let output = child.wait_with_output().unwrap();
+    let (verdict, reason) = decision(&output);
+    assert!(verdict == "allow" && reason.contains("approved by ada"), "{reason}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("but only once"));
+    let child = hook(&world, &["claude"], &claude(&world, "touch x"));
+    world.decide_all(1, |_| say(DecisionOutcome::Reject, "not on a Friday")).await;
+    let (verdict, reason) = decision(&child.wait_with_output().unwrap());
+    assert!(
+        verdict == "deny" && reason.contains("rejected by ada") && reason.contains("not on a Friday"),
+        "{reason}"
+    );
+}
+
+#[tokio::test]
+async fn two_hundred_at_once_each_get_their_own_verdict() {
+    let world = World::start().await;
+    let children: Vec<Child> = (0..200)
+        .map(|number| hook(&world, &["claude"], &claude(&world, &format!("touch file-{number}"))))
+        .collect();
+    let number = |request: &OpenedRequest| -> u32 {
+        let digits = request.payload.split("file-").nth(1).unwrap();
+        digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    world
+        .decide_all(200, |request| match number(request) % 2 {
+            0 => say(DecisionOutcome::Approve, "fine"),
+            _ => say(DecisionOutcome::Reject, &format!("not number {}", number(request))),
+        })
+        .await;
+    for (number, child) in children.into_iter().enumerate() {
+        let (verdict, reason) = decision(&child.wait_with_output().unwrap());
+        match number % 2 {
+            0 => assert_eq!(verdict, "allow", "{number}: {reason}"),
+            _ => assert!(
+                verdict == "deny" && reason.contains(&format!("not number {number}”")),
+                "{number}: {reason}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_gateway_it_is_denied_with_the_reason() {
+    let mut world = World::start().await;
+    world.gateway.kill().unwrap();
+    world.gateway.wait().unwrap();
+    let output = hook(&world, &["claude"], &claude(&world, "touch x")).wait_with_output().unwrap();
+    assert_denied(&output, "did not answer");
+    fs::remove_dir_all(world.home().join("profiles")).unwrap();
+    let output = hook(&world, &["claude"], &claude(&world, "touch x")).wait_with_output().unwrap();
+    assert_denied(&output, "countersign up");
+}
+
+#[tokio::test]
+async fn its_deadline_is_before_that_of_the_host() {
+    let world = World::start().await;
+    let began = Instant::now();
+    let child = hook(&world, &["claude", "--host-timeout", "4"], &claude(&world, "touch x"));
+    world.waiting(1).await;
+    let output = child.wait_with_output().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_denied(&output, "nobody answered in time");
+    nobody_is_asked(&world).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_or_hangs_is_a_denial() {
+    let world = World::start().await;
+    for (name, reason) in [("KILL", "without a verdict"), ("SEGV", "without a verdict"), ("STOP", "in time")]
+    {
+        let began = Instant::now();
+        let child = hook(&world, &["claude", "--host-timeout", "6"], &claude(&world, "touch x"));
+        world.waiting(1).await;
+        signal(worker(&child), name);
+        let output = child.wait_with_output().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(9), "{name} {:?}", began.elapsed());
+        assert_denied(&output, reason);
+        // What it asked expires with it.
+        sleep(Duration::from_secs(6)).await;
+        nobody_is_asked(&world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_stops_waiting_takes_the_request_back() {
+    let world = World::start().await;
+    for name in ["TERM", "KILL"] {
+        let child = hook(&world, &["claude"], &claude(&world, "touch x"));
+        world.waiting(1).await;
+        signal(i32::try_from(child.id()).unwrap(), name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), if name == "TERM" { Some(2) } else { None });
+        nobody_is_asked(&world).await;
+    }
+}
+
+#[tokio::test]
+async fn what_can_not_be_read_is_denied() {
+    let world = World::start().await;
+    for host in ["claude", "codex", "gemini", "opencode", "copilot"] {
+        for message in
+            [json!("text"), json!({}), json!({ "hook_event_name": "PreToolUse", "tool_name": "Bash" })]
+        {
+            if host == "gemini" && message["hook_event_name"] == "PreToolUse" {
+                continue;
+            }
+            let output = hook(&world, &[host], &message).wait_with_output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{host} {message}");
+            assert!(!output.stderr.is_empty() && !output.stdout.is_empty(), "{host} {message}");
+        }
+    }
+    let output = hook(&world, &["claude", "--no-such-option"], &json!({})).wait_with_output().unwrap();
+    assert!(output.status.code() == Some(2) && !output.stderr.is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_changes_after_the_question_is_not_what_was_approved() {
+    let world = World::start().await;
+    let file = world.folder.path().join("a.txt");
+    fs::write(&file, "one\ntwo\n").unwrap();
+    let edit = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s-1", "cwd": world.folder.path(), "tool_name": "Edit",
+        "tool_input": { "file_path": file, "old_string": "two", "new_string": "deux" },
+    });
+    for (changes, expected) in [(false, "allow"), (true, "deny")] {
+        let child = hook(&world, &["claude"], &edit);
+        world.waiting(1).await;
+        if changes {
+            fs::write(&file, "zero\ntwo\n").unwrap();
+        }
+        world
+            .decide_all(1, |request| {
+                assert!(request.payload.contains("-two\\n+deux"), "{}", request.payload);
+                approve(request)
+            })
+            .await;
+        let (verdict, reason) = decision(&child.wait_with_output().unwrap());
+        assert_eq!(verdict, expected, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_its_buttons() {
+    let world = World::start().await;
+    let question = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s-1", "cwd": world.folder.path(), "tool_name": "AskUserQuestion",
+        "tool_input": { "questions": [{ "question": "Which colour?", "options": [{ "label": "red" }, { "label": "green" }] }] },
+    });
+    let child = hook(&world, &["claude"], &question);
+    world
+        .decide_all(1, |request| {
+            assert_eq!(request.actions[1].caption, "green");
+            let action = Some(request.actions[1].id.clone());
+            (DecisionOutcome::Approve, Words { action, ..Words::default() })
+        })
+        .await;
+    let output = child.wait_with_output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["hookSpecificOutput"]["updatedInput"]["answers"], json!({ "Which colour?": "green" }));
+}
+
+/// The verdict of a worker whose host is attended, which a test has no terminal for.
+fn relayed(world: &World, host: &str, message: &Value) -> Child {
+    hook(world, &[host, "--mode", "relay", "--worker", "--attended", "--host-timeout", "20"], message)
+}
+
+fn verdict(child: Child) -> Value {
+    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+fn set_presence(world: &World, word: &str) {
+    let set = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .arg(word)
+        .env("COUNTERSIGN_HOME", world.home())
+        .output();
+    assert!(set.unwrap().status.success());
+}
+
+fn asks(world: &World, host: &str) -> Value {
+    let mut message = claude(world, "touch x");
+    message["hook_event_name"] = "PermissionRequest".into();
+    match host {
+        "copilot" => json!({
+            "hookName": "permissionRequest", "sessionId": "s-1", "cwd": world.folder.path(), "toolName": "bash",
+            "toolInput": { "command": "touch x" },
+        }),
+        _ => message,
+    }
+}
+
+#[tokio::test]
+async fn at_the_desk_the_hosts_own_prompt_comes_first_and_away_the_phone() {
+    let world = World::start().await;
+    for host in ["codex", "copilot"] {
+        assert_eq!(verdict(relayed(&world, host, &asks(&world, host)))["verdict"], "noOpinion", "{host}");
+    }
+    set_presence(&world, "away");
+    for host in ["claude", "codex", "copilot"] {
+        let child = relayed(&world, host, &asks(&world, host));
+        world.decide_all(1, approve).await;
+        assert_eq!(verdict(child)["verdict"], "allow", "{host}");
+    }
+    // Every call is only checked for what is denied.
+    assert_eq!(verdict(relayed(&world, "claude", &claude(&world, "touch x")))["verdict"], "noOpinion");
+    set_presence(&world, "here");
+    assert_eq!(verdict(relayed(&world, "codex", &asks(&world, "codex")))["verdict"], "noOpinion");
+}
+
+#[tokio::test]
+async fn an_answer_at_the_desk_takes_the_request_back_from_the_phone() {
+    let world = World::start().await;
+    set_presence(&world, "away");
+    let child = relayed(&world, "claude", &asks(&world, "claude"));
+    world.waiting(1).await;
+    let mut used = claude(&world, "touch other");
+    used["hook_event_name"] = "PostToolUse".into();
+    assert!(hook(&world, &["claude"], &used).wait_with_output().unwrap().status.success());
+    sleep(Duration::from_millis(600)).await;
+    world.waiting(1).await;
+    used["tool_input"]["command"] = "touch x".into();
+    assert!(hook(&world, &["claude"], &used).wait_with_output().unwrap().status.success());
+    assert_eq!(verdict(child)["verdict"], "noOpinion");
+    nobody_is_asked(&world).await;
+}
+
+#[tokio::test]
+async fn without_anybody_at_the_desk_a_relay_is_a_gate() {
+    let mut world = World::start().await;
+    let relay = ["claude", "--mode", "relay"];
+    let child = hook(&world, &relay, &claude(&world, "touch x"));
+    world.decide_all(1, |_| say(DecisionOutcome::Reject, "no")).await;
+    assert_eq!(decision(&child.wait_with_output().unwrap()).0, "deny");
+    world.gateway.kill().unwrap();
+    world.gateway.wait().unwrap();
+    // With somebody there it goes back to them, with the cause.
+    let found = verdict(relayed(&world, "codex", &asks(&world, "codex")));
+    assert_eq!(found["verdict"], "noOpinion");
+    set_presence(&world, "away");
+    let found = verdict(relayed(&world, "codex", &asks(&world, "codex")));
+    assert!(
+        found["verdict"] == "noOpinion" && found["cause"].as_str().unwrap().contains("did not answer"),
+        "{found}"
+    );
+    let output = hook(&world, &relay, &claude(&world, "touch x")).wait_with_output().unwrap();
+    assert_denied(&output, "did not answer");
+}
+
+#[tokio::test]
+async fn a_run_that_is_deferred_picks_its_answer_up() {
+    let world = World::start().await;
+    let arguments = ["claude", "--defer-for", "1h", "--host-timeout", "4"];
+    let output = hook(&world, &arguments, &claude(&world, "touch x")).wait_with_output().unwrap();
+    assert_eq!(decision(&output).0, "defer");
+    world.decide_all(1, approve).await;
+    let output = hook(&world, &arguments, &claude(&world, "touch x")).wait_with_output().unwrap();
+    assert_eq!(decision(&output).0, "allow");
+    // A second resumption is a second question.
+    let child = hook(&world, &arguments, &claude(&world, "touch x"));
+    world.decide_all(1, |_| say(DecisionOutcome::Reject, "no")).await;
+    assert_eq!(decision(&child.wait_with_output().unwrap()).0, "deny");
+}
+
+#[tokio::test]
+async fn a_host_that_asks_twice_about_one_call_is_answered_once() {
+    let world = World::start().await;
+    let child = hook(&world, &["codex"], &claude(&world, "touch x"));
+    world.decide_all(1, approve).await;
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let again = asks(&world, "codex");
+    let output = hook(&world, &["codex"], &again).wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("allow"), "{output:?}");
+    // The next one is another call.
+    let child = hook(&world, &["codex"], &again);
+    world.decide_all(1, |_| say(DecisionOutcome::Reject, "no")).await;
+    assert!(String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).contains("deny"));
+}
+
+#[tokio::test]
+async fn words_of_an_approver_reach_the_agent_when_it_has_finished() {
+    let world = World::start().await;
+    let event = |name: &str| json!({ "hook_event_name": name, "session_id": "s-1", "cwd": world.folder.path(), "prompt": "please" });
+    for name in ["SessionStart", "UserPromptSubmit"] {
+        let output = hook(&world, &["claude"], &event(name)).wait_with_output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    }
+    let session = world.ada.session(&"s-1".parse().unwrap()).await.unwrap();
+    assert_eq!(session.agent_host.as_deref(), Some("Claude Code"));
+    let draft = PromptDraft {
+        target: Target::Other,
+        content: PromptContent::Text("now the docs".to_owned()),
+        session_id: Some("s-1".parse().unwrap()),
+        valid_for: Duration::from_mins(5),
+    };
+    world.ada.prompt(&"robot".parse().unwrap(), &draft, &world.adas).await.unwrap();
+    let output = hook(&world, &["claude"], &event("Stop")).wait_with_output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(value, json!({ "decision": "block", "reason": "ada says: now the docs" }));
+    let output = hook(&world, &["claude"], &event("Stop")).wait_with_output().unwrap();
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+#[tokio::test]
+async fn the_permission_tool_answers_over_mcp() {
+    let world = World::start().await;
+    let mut server = Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .arg("mcp")
+        .current_dir(world.folder.path())
+        .env("COUNTERSIGN_HOME", world.home())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let call = |id: u32, command: &str| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "approve", "arguments": {
+            "tool_name": "Bash", "input": { "command": command }, "tool_use_id": "t",
+        } } })
+    };
+    for id in [1, 2] {
+        writeln!(input, "{}", call(id, &format!("touch {id}"))).unwrap();
+    }
+    world
+        .decide_all(2, |request| match request.payload.contains("touch 1") {
+            true => approve(request),
+            false => say(DecisionOutcome::Reject, "no"),
+        })
+        .await;
+    for _ in 0..2 {
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        let verdict: Value = serde_json::from_str(text).unwrap();
+        match answer["id"] == 1 {
+            true => {
+                assert_eq!(verdict, json!({ "behavior": "allow", "updatedInput": { "command": "touch 1" } }))
+            }
+            false => assert_eq!(verdict["behavior"], "deny"),
+        }
+    }
+    drop(input);
+    assert!(server.wait().unwrap().success());
+    assert!(Path::new(&world.home()).is_dir());
+}
