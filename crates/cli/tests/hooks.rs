@@ -1,6 +1,6 @@
 //! Hooks as a host starts them, with a real gateway: each gets its own verdict, and whatever fails, it is no.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     path::Path,
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use countersign_client::{
@@ -20,7 +20,7 @@ use countersign_client::{
 use countersign_wire::{decision::DecisionOutcome, prompt::Target};
 use serde_json::{Value, json};
 use support::World;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// A hook with this input, in the home of the world.
 fn hook(world: &World, arguments: &[&str], message: &Value) -> Child {
@@ -71,7 +71,7 @@ fn say(outcome: DecisionOutcome, words: &str) -> (DecisionOutcome, Words) {
 }
 
 /// The worker of a hook.
-fn worker(hook: &Child) -> i32 {
+async fn worker(hook: &Child) -> i32 {
     let path = format!("/proc/{0}/task/{0}/children", hook.id());
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -80,7 +80,7 @@ fn worker(hook: &Child) -> i32 {
             return id.parse().unwrap();
         }
         assert!(Instant::now() < until, "there is no worker");
-        std::thread::sleep(Duration::from_millis(10));
+        sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -175,7 +175,7 @@ async fn a_worker_that_dies_or_hangs_is_a_denial() {
         let began = Instant::now();
         let child = hook(&world, &["claude", "--host-timeout", "6"], &claude(&world, "touch x"));
         world.waiting(1).await;
-        signal(worker(&child), name);
+        signal(worker(&child).await, name);
         let output = child.wait_with_output().unwrap();
         assert!(began.elapsed() < Duration::from_secs(9), "{name} {:?}", began.elapsed());
         assert_denied(&output, reason);
@@ -272,9 +272,9 @@ fn verdict(child: Child) -> Value {
     serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-fn set_presence(world: &World, word: &str) {
+fn set_presence(world: &World, presence: &str) {
     let set = Command::new(env!("CARGO_BIN_EXE_countersign"))
-        .arg(word)
+        .arg(presence)
         .env("COUNTERSIGN_HOME", world.home())
         .output();
     assert!(set.unwrap().status.success());

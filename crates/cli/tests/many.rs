@@ -32,7 +32,7 @@ impl Numbers {
         Command::new(env!("CARGO_BIN_EXE_countersign"))
             .args(["exec", "--", "sh", "-c", &script])
             .current_dir(self.world.folder.path())
-            .env("COUNTERSIGN_HOME", self.world.folder.path().join("home"))
+            .env("COUNTERSIGN_HOME", self.world.home())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -24,15 +24,16 @@ use super::{
     news,
     payload::payload_of,
     settings::Settings,
+    turns::Turns,
     verdict::Verdict,
 };
 use crate::{
-    asking::{self, Interruption},
+    asking,
     exit::{Exit, Failure},
     gateway_error::describe_ask,
     home::{Home, failed},
     repository,
-    rules::{self, Rules},
+    rules::{self, Rules, Turn},
 };
 
 /// How long the person at the desk has before the phone rings, where prompt and hook are side by side.
@@ -97,7 +98,7 @@ impl Hook<'_> {
             rules::Verdict::Ask if self.was_approved(call, moment) => {
                 Ok(Verdict::allow("it was approved a moment ago"))
             }
-            rules::Verdict::Ask => self.ask(call, moment).await,
+            rules::Verdict::Ask => self.ask(call, moment, &rules.people(call)).await,
         }
     }
 
@@ -116,7 +117,7 @@ impl Hook<'_> {
         }
     }
 
-    async fn ask(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
+    async fn ask(&self, call: &Call, moment: Moment, people: &[Turn]) -> Result<Verdict, Failure> {
         if !self.settings.is_gate() && !self.is_turn_of_phone().await {
             return Ok(Verdict::silent());
         }
@@ -124,7 +125,7 @@ impl Hook<'_> {
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let payload = payload_of(call);
         let draft = self.draft(call, &payload)?;
-        let taken = match self.permission(&enforcer, &pins, &draft).await? {
+        let taken = match self.permission(&enforcer, &pins, &draft, people).await? {
             End::Taken(taken) => taken,
             End::AnsweredAtDesk => return Ok(Verdict::silent()),
             End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
@@ -182,34 +183,42 @@ impl Hook<'_> {
     }
 
     /// By a grant, by a request that was deferred, or by asking.
-    async fn permission(&self, enforcer: &Enforcer, pins: &Pins, draft: &Draft) -> Result<End, Failure> {
+    async fn permission(
+        &self,
+        enforcer: &Enforcer,
+        pins: &Pins,
+        draft: &Draft,
+        people: &[Turn],
+    ) -> Result<End, Failure> {
         let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
         if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
             return Ok(End::Taken(Box::new(taken)));
         }
-        let mut interruption = Interruption::watch()?;
-        let request = match self.deferred(enforcer).await? {
-            Some(request) => request,
-            None => asking::submit(enforcer, pins, draft, &mut interruption).await?,
+        let turns = Turns::new(enforcer, pins, draft);
+        let deferred = self.deferred(enforcer).await?;
+        let answer = async {
+            match deferred {
+                Some(request) => turns.pick_up(request).await,
+                None => turns.ask(people).await,
+            }
         };
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
-        let waits = timeout_at(deadline, asking::wait(enforcer, pins, &request, &mut interruption));
-        tokio::select! {
-            taken = waits => match taken {
+        let end = tokio::select! {
+            taken = timeout_at(deadline, answer) => match taken {
                 Ok(taken) => Ok(End::Taken(Box::new(taken?))),
-                Err(_) if defer_at.is_some() => self.defer(&request),
-                Err(_) => {
-                    withdraw(enforcer, &request).await;
-                    Err(nobody_answered())
-                }
+                Err(_) if defer_at.is_some() => return self.defer(turns.first()),
+                Err(_) => Err(nobody_answered()),
             },
-            () = self.desk_answers() => {
-                withdraw(enforcer, &request).await;
-                Ok(End::AnsweredAtDesk)
-            }
-        }
+            () = self.desk_answers() => Ok(End::AnsweredAtDesk),
+        };
+        let answered = match &end {
+            Ok(End::Taken(taken)) => Some(&taken.request_id),
+            _ => None,
+        };
+        turns.withdraw(answered).await;
+        end
     }
 
     /// The names under which a deferred request is kept.
@@ -218,8 +227,8 @@ impl Hook<'_> {
         Some([self.event.session.as_deref()?, call_id])
     }
 
-    fn defer(&self, request: &Request) -> Result<End, Failure> {
-        let of = self.deferred_of().ok_or_else(nobody_answered)?;
+    fn defer(&self, request: Option<Request>) -> Result<End, Failure> {
+        let (of, request) = self.deferred_of().zip(request).ok_or_else(nobody_answered)?;
         self.desk
             .keep("deferred", &of, request.request_id.as_str())
             .map_err(|error| Failure::new(Exit::Failed, format!("the request can't be kept: {error}")))?;
@@ -287,12 +296,6 @@ impl Hook<'_> {
 
 fn nobody_answered() -> Failure {
     Failure::new(Exit::Expired, "nobody answered in time").next("ask again when somebody is there")
-}
-
-/// Takes a request back. If that fails, it expires by itself.
-async fn withdraw(enforcer: &Enforcer, request: &Request) {
-    let time = Instant::now() + Duration::from_secs(1);
-    drop(timeout_at(time, enforcer.withdraw(request)).await);
 }
 
 /// The same for the same call at both moments. Hosts write the same text with and without a line break at its end.

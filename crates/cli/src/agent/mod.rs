@@ -10,7 +10,7 @@
 //! | what a host is answered | [`verdict`], [`hosts`] |
 //! | whether somebody is at the desk | [`attended`], [`desk`] |
 //! | how a hook was started, and what a failure means | [`settings`] |
-//! | the way from an event to a verdict | [`engine`], [`news`] |
+//! | the way from an event to a verdict | [`engine`], `turns`, `news` |
 //! | the process that the host starts | [`supervisor`] |
 //! | the permission tool over MCP | [`mcp`] |
 
@@ -33,6 +33,7 @@ pub mod desk;
 pub mod settings;
 
 mod news;
+mod turns;
 
 pub mod engine;
 

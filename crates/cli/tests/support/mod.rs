@@ -27,11 +27,11 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 /// A gateway process, an agent's profile in a home, and a person who answers.
-pub struct World {
-    pub folder: TempDir,
-    pub gateway: Child,
-    pub ada: Approver,
-    pub adas: Pins,
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    pub(crate) gateway: Child,
+    pub(crate) ada: Approver,
+    pub(crate) adas: Pins,
 }
 
 impl Drop for World {
@@ -51,7 +51,7 @@ fn config(folder: &Path) -> PathBuf {
     folder.join("gateway.toml")
 }
 
-pub async fn serve(folder: &Path, url: &str) -> Child {
+pub(crate) async fn serve(folder: &Path, url: &str) -> Child {
     let mut gateway = Command::new(gateway_binary())
         .args(["serve", "--config"])
         .arg(config(folder))
@@ -81,7 +81,7 @@ fn invited(folder: &Path, role: &str, id: &str) -> String {
 }
 
 impl World {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let url = format!("http://{address}");
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Waits until as many requests have arrived.
-    pub async fn waiting(&self, count: usize) {
+    pub(crate) async fn waiting(&self, count: usize) {
         let until = Instant::now() + Duration::from_mins(1);
         while self.ada.inbox(&self.adas).await.unwrap().len() < count {
             assert!(Instant::now() < until, "the requests do not arrive");
@@ -137,12 +137,12 @@ impl World {
     }
 
     /// The home of the agent's profile.
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
     /// Decides everything that waits, as long as it is asked to: approve or reject, and with which words.
-    pub async fn decide_all(
+    pub(crate) async fn decide_all(
         &self,
         count: usize,
         choose: impl Fn(&OpenedRequest) -> (DecisionOutcome, Words),
