@@ -155,8 +155,13 @@ class Host:
         """What an event is about, in one word."""
         tool = given.get("tool_name") or given.get("toolName")
         if tool:
-            return self.tools.get(tool, tool)
+            return self.purpose(tool, given.get("tool_input") or given.get("toolArgs") or {})
         return given.get("source") or given.get("notification_type") or given.get("reason") or "turn"
+
+    def purpose(self, tool, arguments):
+        """What a tool is for; a shell that is given more than a command is one with options."""
+        word = self.tools.get(tool, tool)
+        return "shell-options" if word == "shell" and arguments.keys() - {"command", "description"} else word
 
     def agree(self, screen):
         """Says yes to what the host asks now."""
