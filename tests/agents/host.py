@@ -82,6 +82,9 @@ class Host:
     """A scratch home, with the settings of one host in it."""
 
     word = ""
+    name = ""
+    hooks = ""
+    """The file in the home that has the hooks."""
     turn_end = "Stop"
     dialogs = {}
     """What the host asks on its screen, and the key for yes."""
@@ -120,6 +123,9 @@ class Host:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
         return file
+
+    def hook_file(self):
+        return self.home / self.hooks
 
     def calls(self, step):
         """What the model says for a step: one call, or more where the host wants several."""

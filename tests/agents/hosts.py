@@ -9,6 +9,8 @@ from host import VERSIONS, Host
 
 class Claude(Host):
     word = "claude"
+    name = "Claude Code"
+    hooks = ".claude/settings.json"
     dialogs = {"manually approve edits": "2", "Do you want to": "1", "Enter to select": "1"}
     tools = {"Bash": "shell", "Write": "write", "Edit": "edit", "Read": "read", "ExitPlanMode": "plan", "AskUserQuestion": "question",
              "WebFetch": "fetch", "mcp__notes__keep": "mcp"}
@@ -22,7 +24,7 @@ class Claude(Host):
         }
 
     def configure(self, hook=None, allow=(), server=()):
-        settings = {"permissions": {"allow": list(allow)}}
+        self.allow, settings = allow, {}
         if hook:
             settings["hooks"] = {
                 event: [{"matcher": "*", "hooks": [{"type": "command", "command": hook.line(event), "timeout": hook.timeout}]}]
@@ -37,7 +39,8 @@ class Claude(Host):
         })
 
     def headless(self):
-        return ["-p", "please", "--permission-mode", "default", "--output-format", "json"]
+        allowed = ["--allowedTools", *self.allow] if self.allow else []
+        return ["-p", "please", "--permission-mode", "default", "--output-format", "json", *allowed]
 
     def interactive(self, mode=None):
         return ["--permission-mode", mode or "default", "please"]
@@ -66,6 +69,8 @@ class Claude(Host):
 
 class Codex(Host):
     word = "codex"
+    name = "Codex CLI"
+    hooks = ".codex/hooks.json"
     dialogs = {"Would you like to": "y"}
     tools = {"Bash": "shell", "apply_patch": "edit", "update_plan": "plan", "request_user_input": "question",
              "mcp__notes__keep": "mcp"}
@@ -101,6 +106,7 @@ daemon_auto_start = false
 trust_level = "trusted"
 {f"[mcp_servers.notes]{chr(10)}command = {json.dumps(server[0])}{chr(10)}args = {json.dumps(list(server[1:]))}" if server else ""}
 """)
+        self.hook_file().unlink(missing_ok=True)
         if hook:
             self.put(".codex/hooks.json", {"hooks": {
                 event: [{"hooks": [{"type": "command", "command": hook.line(event), "timeout": hook.timeout}]}] for event in hook.events
@@ -147,6 +153,8 @@ trust_level = "trusted"
 
 class Gemini(Host):
     word = "gemini"
+    name = "Gemini CLI"
+    hooks = ".gemini/settings.json"
     turn_end = "AfterAgent"
     dialogs = {"Allow execution": "1", "Apply this change": "1", "Enter to select": "Enter", "Allow once": "1", "Yes,": "1"}
     tools = {
@@ -211,6 +219,8 @@ class Gemini(Host):
 
 class Opencode(Host):
     word = "opencode"
+    name = "OpenCode"
+    hooks = ".config/opencode/plugins/hook.js"
     turn_end = "session.idle"
     dialogs = {"Permission required": "Enter", "enter confirm": "Enter", "enter submit": "Enter"}
     tools = {"bash": "shell", "write": "write", "edit": "edit", "read": "read", "question": "question", "plan_exit": "plan",
@@ -236,6 +246,7 @@ class Opencode(Host):
             }},
             "mcp": {"notes": {"type": "local", "command": list(server)}} if server else {},
         })
+        self.hook_file().unlink(missing_ok=True)
         if hook:
             self.put(".config/opencode/plugins/hook.js", hook.plugin)
         # Without these, it fetches the types for plugins from npm as soon as there is a plugin.
@@ -278,6 +289,8 @@ class Opencode(Host):
 
 class Copilot(Host):
     word = "copilot"
+    name = "Copilot CLI"
+    hooks = ".copilot/hooks/countersign.json"
     turn_end = "agentStop"
     dialogs = {"Do you want to": "1", "enter accept": "Enter"}
     tools = {
@@ -300,6 +313,7 @@ class Copilot(Host):
         if server:
             notes = {"type": "local", "command": server[0], "args": list(server[1:]), "tools": ["*"]}
             self.put(".copilot/mcp-config.json", {"mcpServers": {"notes": notes}})
+        self.hook_file().unlink(missing_ok=True)
         if hook:
             self.put(".copilot/hooks/countersign.json", {"version": 1, "hooks": {
                 event: [{"type": "command", "bash": hook.line(event), "timeoutSec": hook.timeout}] for event in hook.events
