@@ -82,6 +82,9 @@ class Host:
     """A scratch home, with the settings of one host in it."""
 
     word = ""
+    name = ""
+    hooks = ""
+    """The file in the home that has the hooks."""
     turn_end = "Stop"
     dialogs = {}
     """What the host asks on its screen, and the key for yes."""
@@ -121,6 +124,9 @@ class Host:
         file.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
         return file
 
+    def hook_file(self):
+        return self.home / self.hooks
+
     def calls(self, step):
         """What the model says for a step: one call, or more where the host wants several."""
         if isinstance(step, Call):
@@ -155,8 +161,13 @@ class Host:
         """What an event is about, in one word."""
         tool = given.get("tool_name") or given.get("toolName")
         if tool:
-            return self.tools.get(tool, tool)
+            return self.purpose(tool, given.get("tool_input") or given.get("toolArgs") or {})
         return given.get("source") or given.get("notification_type") or given.get("reason") or "turn"
+
+    def purpose(self, tool, arguments):
+        """What a tool is for; a shell that is given more than a command is one with options."""
+        word = self.tools.get(tool, tool)
+        return "shell-options" if word == "shell" and arguments.keys() - {"command", "description"} else word
 
     def agree(self, screen):
         """Says yes to what the host asks now."""

@@ -1,5 +1,6 @@
 """The programs that host agents: their settings, and their words for what an agent wants to do."""
 
+import json
 import re
 
 from endpoint import PLAN_FILE, Call
@@ -8,8 +9,11 @@ from host import VERSIONS, Host
 
 class Claude(Host):
     word = "claude"
+    name = "Claude Code"
+    hooks = ".claude/settings.json"
     dialogs = {"manually approve edits": "2", "Do you want to": "1", "Enter to select": "1"}
-    tools = {"Bash": "shell", "Write": "write", "Edit": "edit", "Read": "read", "ExitPlanMode": "plan", "AskUserQuestion": "question"}
+    tools = {"Bash": "shell", "Write": "write", "Edit": "edit", "Read": "read", "ExitPlanMode": "plan", "AskUserQuestion": "question",
+             "WebFetch": "fetch", "mcp__notes__keep": "mcp"}
     events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd",
               "Stop", "SubagentStop", "Notification", "PreCompact", "ConfigChange", "PermissionDenied", "SubagentStart", "StopFailure", "Elicitation")
 
@@ -19,8 +23,8 @@ class Claude(Host):
             "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
         }
 
-    def configure(self, hook=None, allow=()):
-        settings = {"permissions": {"allow": list(allow)}}
+    def configure(self, hook=None, allow=(), server=()):
+        self.allow, settings = allow, {}
         if hook:
             settings["hooks"] = {
                 event: [{"matcher": "*", "hooks": [{"type": "command", "command": hook.line(event), "timeout": hook.timeout}]}]
@@ -31,10 +35,12 @@ class Claude(Host):
             "hasCompletedOnboarding": True, "theme": "dark",
             "customApiKeyResponses": {"approved": ["sk-ant-test"], "rejected": []},
             "projects": {str(self.project): {"hasTrustDialogAccepted": True}},
+            "mcpServers": {"notes": {"command": server[0], "args": list(server[1:])}} if server else {},
         })
 
     def headless(self):
-        return ["-p", "please", "--permission-mode", "default", "--output-format", "json"]
+        allowed = ["--allowedTools", *self.allow] if self.allow else []
+        return ["-p", "please", "--permission-mode", "default", "--output-format", "json", *allowed]
 
     def interactive(self, mode=None):
         return ["--permission-mode", mode or "default", "please"]
@@ -63,8 +69,11 @@ class Claude(Host):
 
 class Codex(Host):
     word = "codex"
+    name = "Codex CLI"
+    hooks = ".codex/hooks.json"
     dialogs = {"Would you like to": "y"}
-    tools = {"Bash": "shell", "apply_patch": "edit", "update_plan": "plan", "request_user_input": "question"}
+    tools = {"Bash": "shell", "apply_patch": "edit", "update_plan": "plan", "request_user_input": "question",
+             "mcp__notes__keep": "mcp"}
     events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact", "SessionStart", "SessionEnd",
               "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop")
     allowed = ("workspace",)
@@ -72,7 +81,7 @@ class Codex(Host):
     def variables(self):
         return {"SCRIPTED_KEY": "x"}
 
-    def configure(self, hook=None, allow=()):
+    def configure(self, hook=None, allow=(), server=()):
         self.put(".codex/config.toml", f"""
 model = "gpt-6-sol"
 model_provider = "scripted"
@@ -95,7 +104,9 @@ exclude_tmpdir_env_var = true
 daemon_auto_start = false
 [projects."{self.project}"]
 trust_level = "trusted"
+{f"[mcp_servers.notes]{chr(10)}command = {json.dumps(server[0])}{chr(10)}args = {json.dumps(list(server[1:]))}" if server else ""}
 """)
+        self.hook_file().unlink(missing_ok=True)
         if hook:
             self.put(".codex/hooks.json", {"hooks": {
                 event: [{"hooks": [{"type": "command", "command": hook.line(event), "timeout": hook.timeout}]}] for event in hook.events
@@ -142,11 +153,13 @@ trust_level = "trusted"
 
 class Gemini(Host):
     word = "gemini"
+    name = "Gemini CLI"
+    hooks = ".gemini/settings.json"
     turn_end = "AfterAgent"
     dialogs = {"Allow execution": "1", "Apply this change": "1", "Enter to select": "Enter", "Allow once": "1", "Yes,": "1"}
     tools = {
         "run_shell_command": "shell", "write_file": "write", "replace": "edit", "read_file": "read", "enter_plan_mode": "plan-begins",
-        "exit_plan_mode": "plan", "ask_user": "question",
+        "exit_plan_mode": "plan", "ask_user": "question", "grep_search": "search", "web_fetch": "fetch", "mcp_notes_keep": "mcp",
     }
     events = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd", "PreCompress", "Notification")
     allowed = ("run_shell_command", "write_file", "replace", "read_file")
@@ -154,7 +167,7 @@ class Gemini(Host):
     def variables(self):
         return {"GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": self.model.url}
 
-    def configure(self, hook=None, allow=()):
+    def configure(self, hook=None, allow=(), server=()):
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
             "privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False},
@@ -165,6 +178,8 @@ class Gemini(Host):
                     {"type": "command", "name": "countersign", "command": hook.line(event), "timeout": hook.timeout * 1000}]}]
                 for event in hook.events
             }
+        if server:
+            settings["mcpServers"] = {"notes": {"command": server[0], "args": list(server[1:]), "trust": True}}
         self.put(".gemini/settings.json", settings)
         if allow:
             names = ", ".join(f'"{name}"' for name in allow)
@@ -204,9 +219,12 @@ class Gemini(Host):
 
 class Opencode(Host):
     word = "opencode"
+    name = "OpenCode"
+    hooks = ".config/opencode/plugins/hook.js"
     turn_end = "session.idle"
     dialogs = {"Permission required": "Enter", "enter confirm": "Enter", "enter submit": "Enter"}
-    tools = {"bash": "shell", "write": "write", "edit": "edit", "read": "read", "question": "question", "plan_exit": "plan"}
+    tools = {"bash": "shell", "write": "write", "edit": "edit", "read": "read", "question": "question", "plan_exit": "plan",
+             "grep": "search", "webfetch": "fetch", "notes_keep": "mcp"}
     events = ()
     allowed = ("bash", "edit", "read")
 
@@ -216,7 +234,7 @@ class Opencode(Host):
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
         }
 
-    def configure(self, hook=None, allow=()):
+    def configure(self, hook=None, allow=(), server=()):
         limit = {"context": 100000, "output": 4000}
         self.put(".config/opencode/opencode.json", {
             "autoupdate": False, "share": "disabled", "model": "scripted/m1", "small_model": "scripted/m1",
@@ -226,7 +244,9 @@ class Opencode(Host):
                 "npm": "@ai-sdk/openai-compatible", "name": "scripted",
                 "options": {"baseURL": f"{self.model.url}/v1", "apiKey": "x"}, "models": {"m1": {"name": "m1", "limit": limit}},
             }},
+            "mcp": {"notes": {"type": "local", "command": list(server)}} if server else {},
         })
+        self.hook_file().unlink(missing_ok=True)
         if hook:
             self.put(".config/opencode/plugins/hook.js", hook.plugin)
         # Without these, it fetches the types for plugins from npm as soon as there is a plugin.
@@ -238,7 +258,8 @@ class Opencode(Host):
     def subject(self, event, given):
         properties = given.get("properties", {})
         tool = given.get("input", {}).get("tool") or properties.get("permission")
-        return self.tools.get(tool, tool) if tool else "question" if event.startswith("question") else "turn"
+        arguments = given.get("output", {}).get("args", {}) if event == "tool.execute.before" else {}
+        return self.purpose(tool, arguments) if tool else "question" if event.startswith("question") else "turn"
 
     def headless(self):
         return ["run", "please"]
@@ -268,10 +289,13 @@ class Opencode(Host):
 
 class Copilot(Host):
     word = "copilot"
+    name = "Copilot CLI"
+    hooks = ".copilot/hooks/countersign.json"
     turn_end = "agentStop"
     dialogs = {"Do you want to": "1", "enter accept": "Enter"}
     tools = {
         "bash": "shell", "create": "write", "edit": "edit", "view": "read", "exit_plan_mode": "plan", "ask_user": "question",
+        "grep": "search", "web_fetch": "fetch", "notes-keep": "mcp", "notes/keep": "mcp",
     }
     events = ("preToolUse", "permissionRequest", "postToolUse", "userPromptSubmitted", "sessionStart", "sessionEnd", "agentStop",
               "subagentStop", "errorOccurred", "notification", "preCompact")
@@ -283,9 +307,13 @@ class Copilot(Host):
             "COPILOT_MODEL": "gpt-4.1", "COPILOT_AUTO_UPDATE": "false",
         }
 
-    def configure(self, hook=None, allow=()):
+    def configure(self, hook=None, allow=(), server=()):
         self.is_allowed = bool(allow)
         self.put(".copilot/config.json", {"trustedFolders": [str(self.project)]})
+        if server:
+            notes = {"type": "local", "command": server[0], "args": list(server[1:]), "tools": ["*"]}
+            self.put(".copilot/mcp-config.json", {"mcpServers": {"notes": notes}})
+        self.hook_file().unlink(missing_ok=True)
         if hook:
             self.put(".copilot/hooks/countersign.json", {"version": 1, "hooks": {
                 event: [{"type": "command", "bash": hook.line(event), "timeoutSec": hook.timeout}] for event in hook.events

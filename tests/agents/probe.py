@@ -1,6 +1,7 @@
-"""A hook that records what it is given, and then behaves as a file says: probe.py LOG BEHAVIOUR.
+"""A hook that records what it is given, and then behaves as a file says: probe.py LOG BEHAVIOURS [EVENT].
 
-The behaviour is one object {"out", "err", "exit", "sleep", "kill"}, or one for each event, with "*" for the others.
+The file has a behaviour {"out", "err", "exit", "sleep", "kill"} for each text that may be in the input; what contains none
+of them meets a hook without an opinion.
 """
 
 import json
@@ -16,12 +17,13 @@ def main():
     with open(sys.argv[1], "a") as log:
         log.write(json.dumps({"event": event, "input": text}) + "\n")
     with open(sys.argv[2]) as file:
-        behaviour = json.load(file)
-    behaviour = behaviour.get(event, behaviour.get("*", {}))
+        behaviours = json.load(file)
+    behaviour = next((found for key, found in behaviours.items() if key in text), {})
+    sys.stderr.write(behaviour.get("err", ""))
+    sys.stderr.flush()
     if behaviour.get("kill"):
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(behaviour.get("sleep", 0))
-    sys.stderr.write(behaviour.get("err", ""))
     out = behaviour.get("out", "")
     sys.stdout.write(out if isinstance(out, str) else json.dumps(out))
     sys.stdout.flush()

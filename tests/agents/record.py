@@ -8,6 +8,7 @@ run, so --check, which compares instead of writing, shows whether a version stil
 import json
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -64,7 +65,8 @@ class Recorder:
     def configure(self, allow=()):
         probe = (sys.executable, "-SE", str(HERE / "probe.py"), str(self.log), str(self.root / "behaviour"))
         plugin = (HERE / "opencode_recorder.js").read_text().replace("process.env.RECORDER_LOG", json.dumps(str(self.log)))
-        self.host.configure(Hook(probe, self.host.events, names_event=True, plugin=plugin), allow)
+        server = ("python3", str(shutil.copy(HERE / "mcp_server.py", self.root)), str(self.root / "notes"))
+        self.host.configure(Hook(probe, self.host.events, names_event=True, plugin=plugin), allow, server)
 
     def entries(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
@@ -115,6 +117,9 @@ def on_screen(word, into, *steps, until, mode=None, agrees=True):
 def claude(into):
     tools = [Shell("echo hello > out"), Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"), Shell("exit 3")]
     headless("claude", into, *tools)
+    odd = {"command": "echo hello > out", "description": "the tests need it", "run_in_background": True, "timeout": 5000}
+    fetch = Call("WebFetch", {"url": "http://127.0.0.1:9/", "prompt": "what is there?"})
+    headless("claude", into, Call("Bash", odd), fetch, Call("mcp__notes__keep", {"text": "a note"}))
     on_screen("claude", into, Shell(f"touch {OUTSIDE}/x"), until="Notification", agrees=False)
     on_screen("claude", into, Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"), until="Stop")
     on_screen("claude", into, Plan("# Plan\n\n1. Write it.\n"), until="Stop", mode="plan")
@@ -129,6 +134,7 @@ def codex(into):
     )]
     headless("codex", into, Shell("echo hello > out"), Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"))
     headless("codex", into, Write("b.txt", "new\n"), *patches)
+    headless("codex", into, Call("exec", 'await tools.mcp__notes__keep({text: "a note"})'))
     headless("codex", into, Question("Which colour?", ("red", "green")))
     outside = Call("exec_command", {"cmd": f"touch {OUTSIDE}/x", "sandbox_permissions": "require_escalated", "justification": "the tests need it"})
     on_screen("codex", into, outside, until="Stop")
@@ -138,19 +144,28 @@ def codex(into):
 
 def gemini(into):
     headless("gemini", into, Shell("echo hello > out"), Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"))
+    odd = {"command": "echo hello > out", "description": "the tests need it", "is_background": True, "dir_path": "."}
+    headless("gemini", into, Call("run_shell_command", odd), Call("grep_search", {"pattern": "one"}), Call("mcp_notes_keep", {"text": "a note"}))
     on_screen("gemini", into, Shell(f"touch {OUTSIDE}/x"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"), until="AfterAgent")
     on_screen("gemini", into, Plan("# Plan\n\n1. Write it.\n"), until="AfterAgent")
+    on_screen("gemini", into, Call("web_fetch", {"prompt": "what is at http://127.0.0.1:9/ ?"}), until="AfterAgent")
     on_screen("gemini", into, Question("Which colour?", ("red", "green")), until="AfterAgent")
 
 
 def opencode(into):
     headless("opencode", into, Shell("echo hello > out"), Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"))
+    odd = {"command": "echo hello > out", "description": "the tests need it", "workdir": "..", "timeout": 5000}
+    fetch = Call("webfetch", {"url": "http://127.0.0.1:9/", "format": "text"})
+    headless("opencode", into, Call("notes_keep", {"text": "a note"}), fetch, Call("grep", {"pattern": "one"}), Call("bash", odd))
     headless("opencode", into, Shell("echo hello > out"), allow=False)
     headless("opencode", into, Edit("a.txt", "two", "deux"), allow=False)
 
 
 def copilot(into):
     headless("copilot", into, Shell("echo hello > out"), Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"))
+    odd = {"command": "echo hello > out", "description": "the tests need it", "mode": "async", "detach": True}
+    fetch = Call("web_fetch", {"url": "http://127.0.0.1:9/"})
+    headless("copilot", into, Call("notes-keep", {"text": "a note"}), fetch, Call("grep", {"pattern": "one"}), Call("bash", odd))
     on_screen("copilot", into, Shell(f"touch {OUTSIDE}/x"), until="agentStop")
     on_screen("copilot", into, Write(PLAN_FILE, "# Plan\n\n1. Write it.\n"), Plan("1. Write it."), until="preToolUse", mode="plan")
     on_screen("copilot", into, Question("Which colour?", ("red", "green")), until="agentStop")
