@@ -18,6 +18,7 @@
 //! | coding agents: their hosts, what they want to do, and the verdict | [`agent`] |
 //! | what the person who answers sees | [`review`], [`danger`] |
 //! | where requests come from | [`source`] |
+//! | whether hooks work | [`doctor`] |
 //! | the full-screen interface of `inbox` | [`tui`] |
 //! | the commands | [`commands`] |
 
@@ -46,6 +47,7 @@ pub mod review;
 pub mod rules;
 pub mod source;
 
+pub mod doctor;
 pub mod tui;
 
 pub mod commands;

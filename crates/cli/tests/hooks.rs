@@ -437,7 +437,7 @@ async fn the_permission_tool_answers_over_mcp() {
         let verdict: Value = serde_json::from_str(text).unwrap();
         match answer["id"] == 1 {
             true => {
-                assert_eq!(verdict, json!({ "behavior": "allow", "updatedInput": { "command": "touch 1" } }))
+                assert_eq!(verdict, json!({ "behavior": "allow", "updatedInput": { "command": "touch 1" } }));
             }
             false => assert_eq!(verdict["behavior"], "deny"),
         }

@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     answers,
     call::{Action, Call, Question},
+    canary,
     desk::{Desk, Presence},
     event::{Event, Kind, Moment},
     news,
@@ -51,6 +52,9 @@ pub async fn verdict(settings: &Settings, message: &Value) -> Verdict {
         Ok(event) => event,
         Err(error) => return Verdict::failed(error.to_string()),
     };
+    if let (Kind::Call { .. }, Some(verdict)) = (&event.kind, canary::verdict(&event.name)) {
+        return verdict;
+    }
     let desk = match Home::of_user() {
         Ok(home) => Desk::new(home.hooks_folder()),
         Err(failure) => return settings.on_failure(&event.kind, &failure),

@@ -10,6 +10,7 @@
 //! | what a host is answered | [`verdict`], [`hosts`] |
 //! | whether somebody is at the desk | [`attended`], [`desk`] |
 //! | how a hook was started, and what a failure means | [`settings`] |
+//! | a run that the doctor has started | [`canary`] |
 //! | the way from an event to a verdict | [`engine`], `turns`, `news` |
 //! | the process that the host starts | [`supervisor`] |
 //! | the permission tool over MCP | [`mcp`] |
@@ -25,6 +26,8 @@ pub mod diff;
 pub mod payload;
 
 pub mod verdict;
+
+pub mod canary;
 
 pub mod hosts;
 

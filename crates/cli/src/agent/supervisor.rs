@@ -6,6 +6,7 @@
 use std::{
     io::{Read as _, Write as _},
     process::{ExitCode, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -38,6 +39,9 @@ const MAX_LAST_WORDS: usize = 300;
 
 /// How long a worker may take to take its request back.
 const WITHDRAW_TIME: Duration = Duration::from_secs(2);
+
+/// Whether the event decides something, which it does until it is known. At others, a denial would stop the agent itself.
+static DECIDES: AtomicBool = AtomicBool::new(true);
 
 /// How the hook was started.
 #[derive(Debug, Clone)]
@@ -79,6 +83,7 @@ pub async fn supervise(start: &Start) -> ExitCode {
     let attended = is_attended(start.host);
     let (message, verdict) = match read_message().await {
         Ok(message) => {
+            DECIDES.store(start.host.decides(start.host.event_name(&message)), Ordering::Relaxed);
             let verdict = ask_worker(start, &message, began, attended).await;
             let verdict = verdict.unwrap_or_else(|words| on_failure(start, &message, attended, words));
             (message, verdict)
@@ -97,6 +102,9 @@ pub async fn supervise(start: &Start) -> ExitCode {
 /// A panic must not look like an exit code that hosts take for consent.
 fn deny_on_panic() {
     std::panic::set_hook(Box::new(|_| {
+        if !DECIDES.load(Ordering::Relaxed) {
+            std::process::exit(0);
+        }
         let words = b"Countersign failed, and denies what was asked. Please report this.\n";
         drop(std::io::stderr().write_all(words));
         std::process::exit(2);

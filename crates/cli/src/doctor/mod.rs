@@ -1,0 +1,5 @@
+//! Whether what stands between an agent and its actions works.
+
+pub mod model;
+
+pub mod canary;
