@@ -23,11 +23,11 @@ pub fn is_attended(host: Host) -> bool {
         next = process.parent;
         found.push(process);
     }
-    judge(host, &found)
+    host_asks(host, &found)
 }
 
 /// The host is the nearest ancestor with its name.
-fn judge(host: Host, ancestors: &[Process]) -> bool {
+fn host_asks(host: Host, ancestors: &[Process]) -> bool {
     let is_host = |process: &&Process| process.arguments.iter().take(3).any(|word| names(host, word));
     ancestors
         .iter()
@@ -107,9 +107,9 @@ mod tests {
             (Host::Claude, "bash", true, false),
         ] {
             let ancestors = [process("sh -c hook", true), process(line, has_terminal)];
-            assert_eq!(judge(host, &ancestors), expected, "{line}");
+            assert_eq!(host_asks(host, &ancestors), expected, "{line}");
         }
-        assert!(!judge(Host::Claude, &[]));
+        assert!(!host_asks(Host::Claude, &[]));
     }
 
     #[test]

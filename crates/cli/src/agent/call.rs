@@ -15,7 +15,7 @@ use crate::{
 pub struct Call {
     /// The tool as the host names it.
     pub tool: String,
-    /// Where it runs.
+    /// The working directory of the agent.
     pub cwd: PathBuf,
     /// What it would do.
     pub action: Action,
@@ -26,7 +26,7 @@ pub struct Call {
 pub enum Action {
     /// A shell interprets this text.
     Shell(String),
-    /// Files change.
+    /// Files are written, replaced or removed.
     Edit(Vec<FileChange>),
     /// Files or folders are read; absolute paths. Without any, it reads in the working directory.
     Read(Vec<PathBuf>),
@@ -43,7 +43,7 @@ pub enum Action {
 /// A file before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// The absolute path.
+    /// The absolute path, as the host has it.
     pub path: PathBuf,
     /// The content now; absent if there is no file.
     pub before: Option<Vec<u8>>,
@@ -54,7 +54,7 @@ pub struct FileChange {
 /// A question with choices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The question itself.
+    /// The question as the agent puts it.
     pub text: String,
     /// What may be chosen.
     pub choices: Vec<String>,

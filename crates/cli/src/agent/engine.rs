@@ -78,7 +78,7 @@ struct Hook<'a> {
     desk: Desk,
 }
 
-/// How asking ended.
+/// How asking ended, if it did not fail.
 enum End {
     Taken(Box<Taken>),
     /// The person at the desk was faster.

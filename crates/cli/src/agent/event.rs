@@ -36,7 +36,7 @@ pub enum Kind {
 /// When a host asks for a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Before every call.
+    /// Before every call, also of what the host would allow.
     EveryCall,
     /// Only because it is about to ask its person, or to refuse.
     WouldAsk,

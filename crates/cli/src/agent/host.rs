@@ -5,15 +5,15 @@ use clap::ValueEnum;
 /// A program that runs an agent and can ask before the agent acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Host {
-    /// Claude Code.
+    /// Claude Code by Anthropic.
     Claude,
-    /// Codex CLI.
+    /// Codex CLI by `OpenAI`.
     Codex,
-    /// Gemini CLI.
+    /// Gemini CLI by Google.
     Gemini,
-    /// OpenCode.
+    /// OpenCode, which has plugins instead of hooks.
     Opencode,
-    /// Copilot CLI.
+    /// Copilot CLI by `GitHub`.
     Copilot,
 }
 

@@ -16,7 +16,7 @@ const VERSIONS: &[&str] = &["2024-11-05", "2025-03-26", "2025-06-18", VERSION];
 /// What to do with a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Write this.
+    /// Write this line back.
     Answer(Value),
     /// Decide the call with these arguments, and answer under this id.
     Decide(Value, Value),
@@ -24,7 +24,7 @@ pub enum Step {
     Nothing,
 }
 
-/// Takes one line.
+/// Takes one line of the client.
 pub fn take(line: &str) -> Step {
     let Ok(message) = serde_json::from_str::<Value>(line) else {
         return Step::Answer(failure(&Value::Null, -32_700, "this is no JSON"));

@@ -123,11 +123,11 @@ fn respond(kind: &'static str, text: String) -> Response<Full<Bytes>> {
 /// The formats of the hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// Anthropic's messages.
+    /// The messages of Anthropic.
     Messages,
     /// The responses of `OpenAI`.
     Responses,
-    /// Gemini's generateContent.
+    /// The `generateContent` of Google.
     Generate,
     /// The chat completions of `OpenAI`.
     Chat,
