@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use countersign_wire::{
     envelope::Envelope,
     exchange::{ExchangeStatus, State},
-    id::{ApproverId, RequestId},
+    id::{ApproverId, EnforcerId, RequestId},
     inbox::InboxPage,
     keys::KeyBundle,
     msg_type::MsgType,
     pairing::{CompleteResponse, PairingCode, ResolveResponse},
+    presence::PresenceRecord,
     timestamp::Timestamp,
 };
 use serde_json::json;
@@ -99,6 +100,12 @@ impl Approver {
             }
         }
         Ok(items)
+    }
+
+    /// What an enforcer says of itself, and whether it can be reached. It is the gateway's word.
+    pub async fn presence(&self, enforcer: &EnforcerId) -> Result<PresenceRecord, CallError> {
+        let call = Call::get(format!("/v1/presence/enforcers/{}", segment(enforcer.as_str())));
+        self.http.send(&call).await?.object()
     }
 
     /// Where an exchange stands. The gateway could say anything here: show it as its word, and decide nothing by it.

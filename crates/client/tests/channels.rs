@@ -195,6 +195,28 @@ async fn decided(robot: &Enforcer, ada: &Approver, pins: (&Pins, &Pins)) -> Requ
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_enforcer_says_of_itself_is_in_its_presence() {
+    let world = World::start().await;
+    let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
+    let (robots, _) = pair(&robot, &ada, Pins::default()).await;
+    let said = serde_json::json!({ "org.example.checked": { "findings": 0 }, "push": false, "nameless": 1 });
+    let settings = Settings { capabilities: said.as_object().unwrap().clone(), ..Settings::default() };
+    let mut at_robot = robot.listen(Vec::new(), settings);
+    let until = Instant::now() + A_WHILE;
+    let capabilities = loop {
+        assert!(Instant::now() < until, "it is recorded");
+        // Somebody has to listen for the channel to go on.
+        drop(timeout(Duration::from_millis(50), at_robot.next(&robots)).await);
+        let record = ada.presence(&robot.id).await.unwrap();
+        if let Some(capabilities) = record.capabilities {
+            break capabilities;
+        }
+    };
+    let wanted = serde_json::json!({ "org.example.checked": { "findings": 0 }, "push": true, "poll": true, "sse": true });
+    assert_eq!(serde_json::to_value(capabilities).unwrap(), wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_left_for_whoever_waits_for_it_and_acknowledged_once_it_is_used() {
     let world = World::start().await;
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);

@@ -42,11 +42,14 @@ impl Connection {
         http: &Http,
         party: &Party,
         transport: Transport,
-        silence: Duration,
+        settings: &Settings,
         last: Option<&str>,
     ) -> Result<Self, OpenError> {
+        let silence = settings.silence;
         Ok(match transport {
-            Transport::Websocket => Self::Socket(Box::new(Socket::open(http, party, silence).await?)),
+            Transport::Websocket => {
+                Self::Socket(Box::new(Socket::open(http, party, silence, &settings.capabilities).await?))
+            }
             Transport::Sse => Self::Stream(Box::new(Stream::open(http, party, silence, last).await?)),
             Transport::Poll => Self::Poll,
         })
@@ -126,8 +129,8 @@ impl Driver {
 
     async fn connect_and_serve(&mut self) -> Result<(), Stop> {
         let transport = self.ladder.transport();
-        let (silence, last) = (self.settings.silence, self.position.as_deref());
-        let ended = match Connection::open(&self.http, &self.party, transport, silence, last).await {
+        let (settings, last) = (&self.settings, self.position.as_deref());
+        let ended = match Connection::open(&self.http, &self.party, transport, settings, last).await {
             Ok(connection) => self.serve(connection, transport).await?,
             Err(error) => not_opened(error)?,
         };
@@ -208,12 +211,12 @@ impl Driver {
     /// Opens a better connection when it is time to try.
     fn probe(&self) -> Probe {
         let Some((at, better)) = self.ladder.better() else { return Box::pin(pending()) };
-        let (http, party, silence) = (self.http.clone(), self.party.clone(), self.settings.silence);
+        let (http, party, settings) = (self.http.clone(), self.party.clone(), self.settings.clone());
         let position = self.position.clone();
         Box::pin(async move {
             sleep_until(at).await;
             for (level, transport) in better {
-                let opened = Connection::open(&http, &party, transport, silence, position.as_deref()).await;
+                let opened = Connection::open(&http, &party, transport, &settings, position.as_deref()).await;
                 if let Ok(connection) = opened {
                     return Some((level, transport, connection));
                 }

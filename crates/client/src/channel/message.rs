@@ -9,6 +9,7 @@ use countersign_wire::{
     limits,
     msg_type::MsgType,
 };
+use serde_json::{Map, Value};
 
 use crate::{http::CallError, json::vocabulary, profile::Role};
 
@@ -37,6 +38,8 @@ pub struct Settings {
     pub list_every: Duration,
     /// How often they are asked for when there is no connection that pushes.
     pub poll_every: Duration,
+    /// What this end says of itself besides its transports, under keys with a dot. The gateway and the whole tenant read it.
+    pub capabilities: Map<String, Value>,
 }
 
 impl Default for Settings {
@@ -47,6 +50,7 @@ impl Default for Settings {
             up_again: Duration::from_mins(1),
             list_every: Duration::from_mins(1),
             poll_every: Duration::from_secs(3),
+            capabilities: Map::new(),
         }
     }
 }

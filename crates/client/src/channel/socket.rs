@@ -12,7 +12,7 @@ use reqwest::{
         UPGRADE,
     },
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::{
     WebSocketStream,
@@ -44,7 +44,12 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Opens it, says hello and pings, so that something is heard soon.
-    pub(super) async fn open(http: &Http, party: &Party, silence: Duration) -> Result<Self, OpenError> {
+    pub(super) async fn open(
+        http: &Http,
+        party: &Party,
+        silence: Duration,
+        capabilities: &Map<String, Value>,
+    ) -> Result<Self, OpenError> {
         let key = random::bytes::<16>().map_err(|error| OpenError::Failed(error.to_string()))?;
         let key = base64(key);
         let mut headers = HeaderMap::new();
@@ -75,8 +80,11 @@ impl Socket {
         let stream = WebSocketStream::from_raw_socket(upgraded, End::Client, Some(settings)).await;
         let now = Instant::now();
         let mut socket = Self { stream, silence, heard_at: now, ping_at: now + silence / 3 };
-        let hello =
+        let mut hello =
             json!({ "msgType": "hello", "capabilities": { "push": true, "sse": true, "poll": true } });
+        for (name, value) in capabilities.iter().filter(|(name, _)| name.contains('.')) {
+            hello["capabilities"][name] = value.clone();
+        }
         socket.send(Message::text(hello.to_string())).await.map_err(OpenError::Failed)?;
         socket.send(Message::Ping(Vec::new().into())).await.map_err(OpenError::Failed)?;
         Ok(socket)
