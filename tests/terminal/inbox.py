@@ -185,7 +185,7 @@ def scenario(tmux, work, captures):
     agent.wait("end1=0")
     assert (work / "built").exists(), "what was approved did not run"
     inbox.wait("delivered to the machine")
-    inbox.wait("the machine has not reported yet")
+    inbox.wait("applied by the machine, exit status 0")
     capture(inbox, captures, "approved")
 
     step("a rejection with words")

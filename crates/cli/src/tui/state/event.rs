@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use countersign_client::{approver::InboxItem, reply::Choice, request::OpenedRequest};
 use countersign_wire::{exchange::State as ExchangeState, id::RequestId, timestamp::Timestamp};
 
-use crate::tui::item::End;
+use crate::tui::item::{End, Report};
 
 /// The two clocks that the state goes by.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,8 @@ pub enum Event {
     Status(RequestId, ExchangeState),
     /// The gateway has taken an answer.
     Accepted(RequestId),
+    /// A report of what the machine did with an answer has come.
+    Reported(RequestId, Report),
     /// An answer did not arrive.
     NotAccepted {
         id: RequestId,

@@ -21,7 +21,7 @@ pub use self::event::{Action, Event, Key, Mode, Now, Tone};
 use super::{
     document::Document,
     guard::Guard,
-    item::{Answer, End, Item, Step},
+    item::{Answer, End, Item, Report, Step},
     layout::{self, Areas, ITEM_ROWS, Shape},
     pager::{Pager, Shown},
     scope::Offer,
@@ -102,6 +102,12 @@ impl State {
             Event::Inbox(items) => self.merge(items, &mut actions),
             Event::Trouble(why) => self.trouble = Some(why),
             Event::Status(id, state) => self.status(&id, state),
+            Event::Reported(id, report) => self.answer_step(&id, |answer, now| {
+                if matches!(report, Report::Signed { .. }) && answer.delivered == Step::Waiting {
+                    answer.delivered = Step::Done(now);
+                }
+                answer.report = Some(report);
+            }),
             Event::Accepted(id) => {
                 self.answer_step(&id, |answer, now| answer.accepted = Step::Done(now));
                 self.forget_content(&id);
@@ -360,7 +366,7 @@ impl State {
         actions.push(Action::Decide(request, Box::new(choice)));
         if let Some(item) = self.item_mut(&id) {
             let (accepted, delivered) = (Step::Waiting, Step::Waiting);
-            item.answer = Some(Answer { outcome, signed_at: now, accepted, delivered });
+            item.answer = Some(Answer { outcome, signed_at: now, accepted, delivered, report: None });
         }
         self.guard.renew(self.now.running);
     }

@@ -249,6 +249,49 @@ fn after_the_answer_each_step_has_its_time() {
 }
 
 #[test]
+fn what_the_machine_reports_is_the_last_step() {
+    let id: RequestId = "r0".parse().unwrap();
+    let report = |is_done, words: &str| Report::Signed {
+        is_done,
+        words: words.to_owned(),
+        at: Some(noon().plus(std::time::Duration::from_mins(1))),
+    };
+    let answered = |keys: &str| {
+        let mut desk = opened(harmless());
+        desk.slowly(keys);
+        desk.handle(Event::Accepted(id.clone()));
+        desk
+    };
+    let mut desk = answered("ay");
+    desk.handle(Event::Reported(id.clone(), report(true, "applied by the machine, exit status 0,")));
+    assert!(
+        desk.bar().contains(
+            "✓ delivered to the machine 12:00:09 ✓ applied by the machine, exit status 0, 12:01:00"
+        ),
+        "its own signature says more than the gateway: {}",
+        desk.bar()
+    );
+    assert!(!desk.bar().contains("has not reported"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, applied");
+    assert!(desk.handle(Event::Inbox(Vec::new())).is_empty(), "nothing more to ask");
+
+    let mut desk = answered("ay");
+    desk.handle(Event::Reported(id.clone(), report(false, "not applied: it had changed since you saw it")));
+    assert!(desk.bar().contains("✗ not applied: it had changed"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, not applied");
+
+    let mut desk = answered("r");
+    desk.handle(Event::Reported(id.clone(), report(true, "stopped by the machine")));
+    assert_eq!(desk.state.items[0].status(noon()), "rejected, stopped");
+
+    let mut desk = answered("ay");
+    desk.handle(Event::Reported(id.clone(), Report::Unproven("the signature does not verify".to_owned())));
+    assert!(desk.bar().contains("· not delivered yet"), "it proves nothing: {}", desk.bar());
+    assert!(desk.bar().contains("✗ don't trust what came as the machine's report"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, a wrong report came");
+}
+
+#[test]
 fn an_answer_that_did_not_arrive_says_so_and_can_be_given_again() {
     let mut desk = opened(harmless());
     desk.slowly("ay");
