@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use countersign_client::{approver::InboxItem, reply::Choice, request::OpenedRequest};
 use countersign_wire::{exchange::State as ExchangeState, id::RequestId, timestamp::Timestamp};
 
-use crate::tui::item::{End, Report};
+use crate::tui::{
+    item::{End, Report},
+    scope::Offer,
+};
 
 /// The two clocks that the state goes by.
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +70,10 @@ pub enum Mode {
     Target(String),
     /// Typing the words of a rejection.
     Words(String),
-    /// Choosing what an approval covers.
-    Scope,
+    /// Choosing what an approval covers, among these.
+    Scope(Vec<Offer>),
+    /// Typing the pattern of what an approval covers.
+    Pattern(String),
     /// Typing what is searched for.
     Search(String),
     /// Reading what the keys do.

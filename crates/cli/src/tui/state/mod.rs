@@ -27,7 +27,6 @@ use super::{
     scope::Offer,
     wrap,
 };
-use crate::review::APPROVAL_VALID;
 
 /// Settled items that stay in the list; the oldest leave first.
 const MAX_SETTLED: usize = 200;
@@ -296,7 +295,10 @@ impl State {
     /// A question about something that can't be answered any more is not asked any more, and neither is one that can't be
     /// shown.
     fn leave_stale_question(&mut self) {
-        let asks = matches!(self.mode, Mode::Confirm | Mode::Target(_) | Mode::Words(_) | Mode::Scope);
+        let asks = matches!(
+            self.mode,
+            Mode::Confirm | Mode::Target(_) | Mode::Words(_) | Mode::Scope(_) | Mode::Pattern(_)
+        );
         let is_answerable = self.current().is_some_and(|item| item.answerable(self.now.wall).is_ok());
         let why = match (asks, is_answerable, self.is_too_small() || !self.bar_fits()) {
             (false, ..) | (true, true, false) => return,
@@ -357,12 +359,14 @@ impl State {
                 return;
             }
         };
-        let scope = match outcome {
-            DecisionOutcome::Approve => self.offer.scope(),
-            DecisionOutcome::Reject => Offer::Once.scope(),
+        let offer = match outcome {
+            DecisionOutcome::Approve => &self.offer,
+            DecisionOutcome::Reject => &Offer::Once,
         };
-        let words = Words { reason, shown: Some(shown), ..Words::default() };
-        let choice = Choice { outcome, scope, valid_until: now.plus(APPROVAL_VALID), words };
+        let (scope, valid_until) = (offer.scope(), now.plus(offer.time()));
+        let pattern = offer.pattern().cloned();
+        let words = Words { reason, shown: Some(shown), pattern, ..Words::default() };
+        let choice = Choice { outcome, scope, valid_until, words };
         actions.push(Action::Decide(request, Box::new(choice)));
         if let Some(item) = self.item_mut(&id) {
             let (accepted, delivered) = (Step::Waiting, Step::Waiting);

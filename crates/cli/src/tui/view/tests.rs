@@ -60,6 +60,13 @@ fn the_question_at_40_columns() {
 }
 
 #[test]
+fn a_scope_at_80_columns() {
+    let mut desk = Desk::new(80, 24, &[harmless()]);
+    desk.slowly("\ns");
+    insta::assert_snapshot!(screen(&desk, 80, 24));
+}
+
+#[test]
 fn an_answer_that_was_delivered_at_120_columns() {
     let mut desk = mixed(120, 30);
     desk.slowly("G\nay");
