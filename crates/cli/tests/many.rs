@@ -1,4 +1,5 @@
-//! Many commands that wait at the same time, and a gateway that is killed while they do.
+//! Commands that wait at a real gateway: many at the same time, while it is killed, and until another's approval covers
+//! them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,6 +21,7 @@ use countersign_client::{
     join::join,
     journal::MemoryJournal,
     keys::DeviceKeys,
+    pattern::Pattern,
     profile::{Facts, FileKeys, GatewayUrl, Party, Pins, Profile},
     reply::{Choice, Words},
 };
@@ -132,8 +134,12 @@ impl World {
     /// `countersign exec` of a command that appends its number to a file and ends with it.
     fn exec(&self, number: u8) -> Child {
         let script = format!("echo {number} >> ran; exit {number}");
+        self.run(&["exec", "--", "sh", "-c", &script])
+    }
+
+    fn run(&self, arguments: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["exec", "--", "sh", "-c", &script])
+            .args(arguments)
             .current_dir(self.folder.path())
             .env("COUNTERSIGN_HOME", self.folder.path().join("home"))
             .stdin(Stdio::null())
@@ -216,4 +222,40 @@ async fn a_gateway_that_is_killed_while_twenty_wait_loses_none() {
     world.gateway = serve(world.folder.path(), &url).await;
     world.answer_all(20).await;
     world.check(children);
+}
+
+#[tokio::test]
+async fn a_grant_settles_what_waits_already() {
+    let world = World::start().await;
+    let path = |name: &str| world.folder.path().join(name);
+    let mut covered = ["one", "two"].map(|name| world.run(&["exec", "--", "touch", name]));
+    let mut asked = world.run(&["ask", "--", "touch", "three"]);
+    let mut other = world.run(&["exec", "--", "mkdir", "four"]);
+    world.waiting(4).await;
+    let items = world.ada.inbox(&world.adas).await.unwrap();
+    let requests: Vec<_> = items.into_iter().map(|item| item.opened.unwrap()).collect();
+    let of = |name: &str| requests.iter().find(|request| request.payload.contains(name)).unwrap();
+    let pattern = Some(Pattern::new(["touch", "*"]).unwrap());
+    let valid_until = SystemClock.now().plus(Duration::from_hours(1));
+    let words = Words { pattern, ..Words::default() };
+    let choice = Choice { outcome: DecisionOutcome::Approve, scope: Scope::Timebox, valid_until, words };
+    world.ada.decide(of("\"one\""), &choice).await.unwrap();
+    for child in covered.iter_mut().chain([&mut asked]) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "it still waits");
+            sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    assert!(path("one").exists() && path("two").exists() && !path("three").exists(), "`ask` runs nothing");
+    let left = world.ada.inbox(&world.adas).await.unwrap();
+    assert_eq!(left.len(), 1, "what is covered asks nobody any more");
+    assert!(other.try_wait().unwrap().is_none(), "what the pattern does not cover still waits");
+    let valid_until = SystemClock.now().plus(Duration::from_mins(1));
+    let words = Words::default();
+    let reject = Choice { outcome: DecisionOutcome::Reject, scope: Scope::Once, valid_until, words };
+    world.ada.decide(of("\"four\""), &reject).await.unwrap();
+    assert_eq!(other.wait().unwrap().code(), Some(81));
+    assert!(!path("four").exists());
 }
