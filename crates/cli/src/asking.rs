@@ -5,11 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use countersign_client::{
     authorize::Answer,
     enforcer::Enforcer,
+    grant::GrantRules,
     profile::{Pins, Role},
     receipt::Outcome,
     reply::VerifiedDecision,
     request::{Draft, Request},
     taken::Taken,
+    waiting::GrantWatch,
 };
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
@@ -62,6 +64,22 @@ impl Interruption {
             _ = self.hangup.recv() => {}
         }
     }
+}
+
+/// By a grant that covers it, without asking anybody; else by asking.
+pub async fn permission(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    draft: &Draft,
+    interruption: &mut Interruption,
+) -> Result<Taken, Failure> {
+    let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
+    if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
+        say_covered(&taken);
+        return Ok(taken);
+    }
+    let request = submit(enforcer, pins, draft, interruption).await?;
+    wait(enforcer, pins, &request, interruption).await
 }
 
 /// Records a request and submits it.
@@ -117,7 +135,8 @@ fn row(step: &str, who: &str, at: Timestamp) -> String {
     format!("  {step:<8}{who:<30}  {}", moment::clock(at))
 }
 
-/// Waits for the answer to a request. It counts as used when this returns. An interruption takes the request back.
+/// Waits for the answer to a request, or for a grant that covers it: the answer to another request of this machine may be
+/// one. It counts as used when this returns. An interruption takes the request back.
 pub async fn wait(
     enforcer: &Enforcer,
     pins: &Pins,
@@ -126,6 +145,7 @@ pub async fn wait(
 ) -> Result<Taken, Failure> {
     let mut line = StatusLine::default();
     let mut seconds = interval(Duration::from_secs(1));
+    let mut grants = GrantWatch::new(enforcer, request).map_err(|error| describe_ask(&error))?;
     let (answer, seen) = (enforcer.pick_up(&request.request_id, pins), first_seen(enforcer, request));
     tokio::pin!(answer, seen);
     let mut is_seen = false;
@@ -138,6 +158,12 @@ pub async fn wait(
             }
             answer = &mut answer => break answer.map_err(|error| nothing_ran(describe_ask(&error), request))?,
             _ = seconds.tick() => {
+                // If the journal can't be read, taking the answer fails too, and says so.
+                if let Ok(Some(taken)) = grants.look(pins, &GrantRules::default()).await {
+                    line.clear();
+                    say_covered(&taken);
+                    return Ok(taken);
+                }
                 let left = moment::left(request.expires_at.since(enforcer.clock.now()));
                 line.show(&format!("  waiting … {left} left · Ctrl-C takes it back"));
             }
@@ -148,6 +174,11 @@ pub async fn wait(
     match answer {
         Answer::Approved(taken) | Answer::Rejected(taken) => Ok(taken),
     }
+}
+
+/// Says that nobody needs to be asked.
+pub fn say_covered(taken: &Taken) {
+    say(&format!("  covered by the approval of request {}, use {}", taken.request_id, taken.number));
 }
 
 /// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it.

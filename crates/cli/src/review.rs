@@ -13,6 +13,9 @@ use crate::moment;
 /// For how long an approval may be acted on after it was given.
 pub const APPROVAL_VALID: Duration = Duration::from_mins(10);
 
+/// The longest approval that a machine honours.
+pub const MAX_GRANT_TIME: Duration = Duration::from_hours(8);
+
 /// The payload of a request. Whatever it is, there is something to show.
 pub fn payload(request: &OpenedRequest) -> Payload {
     let unreadable = || RawObject::parse(b"{}");

@@ -11,10 +11,14 @@ use std::{
     time::Duration,
 };
 
-use countersign_client::reply::Words;
-use countersign_wire::decision::DecisionOutcome;
+use countersign_client::{
+    clock::{Clock as _, SystemClock},
+    pattern::Pattern,
+    reply::{Choice, Words},
+};
+use countersign_wire::decision::{DecisionOutcome, Scope};
 use support::World;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Commands that append their number to a file.
 struct Numbers {
@@ -29,8 +33,12 @@ impl Numbers {
     /// `countersign exec` of a command that appends its number to a file and ends with it.
     fn exec(&self, number: u8) -> Child {
         let script = format!("echo {number} >> ran; exit {number}");
+        self.run(&["exec", "--", "sh", "-c", &script])
+    }
+
+    fn run(&self, arguments: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["exec", "--", "sh", "-c", &script])
+            .args(arguments)
             .current_dir(self.world.folder.path())
             .env("COUNTERSIGN_HOME", self.world.home())
             .stdin(Stdio::null())
@@ -88,4 +96,41 @@ async fn a_gateway_that_is_killed_while_twenty_wait_loses_none() {
     numbers.world.gateway = support::serve(numbers.world.folder.path(), &url).await;
     numbers.answer_all(20).await;
     numbers.check(children);
+}
+
+#[tokio::test]
+async fn a_grant_settles_what_waits_already() {
+    let numbers = Numbers::start().await;
+    let world = &numbers.world;
+    let path = |name: &str| world.folder.path().join(name);
+    let mut covered = ["one", "two"].map(|name| numbers.run(&["exec", "--", "touch", name]));
+    let mut asked = numbers.run(&["ask", "--", "touch", "three"]);
+    let mut other = numbers.run(&["exec", "--", "mkdir", "four"]);
+    world.waiting(4).await;
+    let items = world.ada.inbox(&world.adas).await.unwrap();
+    let requests: Vec<_> = items.into_iter().map(|item| item.opened.unwrap()).collect();
+    let of = |name: &str| requests.iter().find(|request| request.payload.contains(name)).unwrap();
+    let pattern = Some(Pattern::new(["touch", "*"]).unwrap());
+    let valid_until = SystemClock.now().plus(Duration::from_hours(1));
+    let words = Words { pattern, ..Words::default() };
+    let choice = Choice { outcome: DecisionOutcome::Approve, scope: Scope::Timebox, valid_until, words };
+    world.ada.decide(of("\"one\""), &choice).await.unwrap();
+    for child in covered.iter_mut().chain([&mut asked]) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "it still waits");
+            sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    assert!(path("one").exists() && path("two").exists() && !path("three").exists(), "`ask` runs nothing");
+    let left = world.ada.inbox(&world.adas).await.unwrap();
+    assert_eq!(left.len(), 1, "what is covered asks nobody any more");
+    assert!(other.try_wait().unwrap().is_none(), "what the pattern does not cover still waits");
+    let valid_until = SystemClock.now().plus(Duration::from_mins(1));
+    let words = Words::default();
+    let reject = Choice { outcome: DecisionOutcome::Reject, scope: Scope::Once, valid_until, words };
+    world.ada.decide(of("\"four\""), &reject).await.unwrap();
+    assert_eq!(other.wait().unwrap().code(), Some(81));
+    assert!(!path("four").exists());
 }

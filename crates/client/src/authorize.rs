@@ -80,7 +80,7 @@ impl Enforcer {
     ) -> Result<Option<Taken>, AskError> {
         for grant in self.grants(pins, rules).await? {
             if grant.covers(draft, self.clock.now())
-                && let Some(taken) = self.use_grant(grant, draft).await?
+                && let Some(taken) = self.use_grant(grant, draft, Vec::new()).await?
             {
                 return Ok(Some(taken));
             }
@@ -143,15 +143,21 @@ impl Enforcer {
         done.await?.map(|_| ()).ok_or(AskError::NotOpen)
     }
 
-    /// One more use of a grant; `None` if it was revoked meanwhile.
-    async fn use_grant(&self, grant: Grant, draft: &Draft) -> Result<Option<Taken>, AskError> {
+    /// One more use of a grant, recorded together with other changes; `None` if it was revoked meanwhile, or the request
+    /// that waits for it was settled.
+    pub(crate) async fn use_grant(
+        &self,
+        grant: Grant,
+        draft: &Draft,
+        also: Vec<Change>,
+    ) -> Result<Option<Taken>, AskError> {
         let now = self.clock.now();
         let effect = effect_of_draft(draft).map_err(RequestError::from)?;
         let Grant { request_id, decision, decided, .. } = grant;
         let keep_until = decision.keep_until(now);
         let id = request_id.clone();
         let number = off_thread(&self.journal, move |journal| {
-            next_use(journal, &id, |number| use_record(&id, number, effect, keep_until), now)
+            next_use(journal, &id, |number| use_record(&id, number, effect, keep_until), &also, now)
         });
         let Some(number) = number.await? else { return Ok(None) };
         let is_shown = effect_of_artifact(&decided.artifact).is_ok_and(|shown| shown == effect);
@@ -243,16 +249,20 @@ impl Enforcer {
 
     /// Records that a request was taken back, unless a decision was faster.
     pub(crate) async fn record_withdrawal(&self, request: &Request) -> Result<(), AskError> {
-        let now = self.clock.now();
-        let keep_until = request.expires_at.plus(OPEN_TIME).max(now);
-        let changes = [
-            Change::Add(Settled::Withdrawn.record(&request.request_id, keep_until)),
-            Change::Remove(Kind::Open, request.request_id.as_str().to_owned()),
-        ];
+        let (changes, now) = (self.withdrawal(request), self.clock.now());
         match off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await? {
             Commit::Done => Ok(()),
             Commit::Conflict(_) => Err(Rejected::Settled.into()),
         }
+    }
+
+    /// What is recorded when a request is taken back.
+    pub(crate) fn withdrawal(&self, request: &Request) -> Vec<Change> {
+        let keep_until = request.expires_at.plus(OPEN_TIME).max(self.clock.now());
+        vec![
+            Change::Add(Settled::Withdrawn.record(&request.request_id, keep_until)),
+            Change::Remove(Kind::Open, request.request_id.as_str().to_owned()),
+        ]
     }
 
     /// Ends a request that has no answer.
@@ -268,7 +278,7 @@ impl Enforcer {
         Ok(())
     }
 
-    fn verifier<'a>(&'a self, pins: &'a Pins) -> Verifier<'a> {
+    pub(crate) fn verifier<'a>(&'a self, pins: &'a Pins) -> Verifier<'a> {
         Verifier { enforcer: self.id.as_str(), keys: &self.keys, pins, journal: &*self.journal }
     }
 }
@@ -309,21 +319,24 @@ fn signer(pins: &Pins, device: Fingerprint) -> Result<Signer, Rejected> {
     pins.get(device).map(Signer::of).ok_or(Rejected::UnknownSigner)
 }
 
-/// Records the next use of a grant and returns its number; `None` if the grant was revoked.
+/// Records the next use of a grant with other changes and returns its number; `None` if the grant was revoked, or the
+/// request that waits for it was settled.
 fn next_use(
     journal: &dyn Journal,
     request_id: &RequestId,
     record: impl Fn(u64) -> Record,
+    also: &[Change],
     now: Timestamp,
 ) -> Result<Option<u64>, JournalError> {
     let (mut number, revoked) = (0, request_id.as_str().to_owned());
     loop {
         let last = journal.last(Kind::Use, &format!("{}/", request_id.as_str()))?;
         number = last.and_then(|last| number_of(&last.key)).unwrap_or(number) + 1;
-        let changes = [Change::Absent(Kind::Revoked, revoked.clone()), Change::Add(record(number))];
+        let mut changes = vec![Change::Absent(Kind::Revoked, revoked.clone()), Change::Add(record(number))];
+        changes.extend_from_slice(also);
         match journal.commit(&changes, now)? {
             Commit::Done => return Ok(Some(number)),
-            Commit::Conflict(Kind::Revoked) => return Ok(None),
+            Commit::Conflict(Kind::Revoked | Kind::Settled) => return Ok(None),
             // Another process was faster with this number.
             Commit::Conflict(_) => {}
         }
@@ -343,11 +356,23 @@ mod tests {
         let journal = MemoryJournal::default();
         let (id, later): (RequestId, _) = ("r".parse().unwrap(), now().plus(OPEN_TIME));
         let record = |number| use_record(&id, number, Sha256Hex::digest(b"x"), later);
-        let next = || next_use(&journal, &id, record, now()).unwrap();
+        let next = || next_use(&journal, &id, record, &[], now()).unwrap();
         assert_eq!((next(), next(), next()), (Some(1), Some(2), Some(3)));
         let value = Zeroizing::new(String::new());
         let revoked = Record { kind: Kind::Revoked, key: "r".to_owned(), value, keep_until: later };
         assert_eq!(journal.commit(&[Change::Put(revoked)], now()).unwrap(), Commit::Done);
         assert_eq!((next(), journal.list(Kind::Use).unwrap().len()), (None, 3));
+    }
+
+    /// A request that waits is answered after it was seen that a grant covers it.
+    #[test]
+    fn a_grant_is_not_used_for_a_request_that_was_settled_meanwhile() {
+        let journal = MemoryJournal::default();
+        let (id, later): (RequestId, _) = ("r".parse().unwrap(), now().plus(OPEN_TIME));
+        let record = |number| use_record(&id, number, Sha256Hex::digest(b"x"), later);
+        let end = Change::Add(Settled::Withdrawn.record(&"waits".parse().unwrap(), later));
+        let next = || next_use(&journal, &id, record, std::slice::from_ref(&end), now()).unwrap();
+        assert_eq!((next(), next()), (Some(1), None), "the second time the request is settled");
+        assert_eq!(journal.list(Kind::Use).unwrap().len(), 1);
     }
 }

@@ -121,10 +121,19 @@ impl Enforcer {
 
     /// Takes a request back, or says that it was answered at the desk. If a decision was faster, this fails.
     pub async fn withdraw(&self, request: &Request) -> Result<(), AskError> {
+        self.withdraw_at_gateway(request, self.deadline(request.expires_at)).await?;
+        self.record_withdrawal(request).await
+    }
+
+    /// Takes a request back so that nobody sees it any more. Nothing is recorded.
+    pub(crate) async fn withdraw_at_gateway(
+        &self,
+        request: &Request,
+        until: Instant,
+    ) -> Result<(), CallError> {
         let envelope = self.envelope(&MsgType::ExchangeWithdrawn, request, &json!({}));
         let path = format!("/v1/exchanges/{}/withdraw", segment(request.request_id.as_str()));
-        self.http.send_until(&Call::post(path, envelope), self.deadline(request.expires_at)).await?;
-        self.record_withdrawal(request).await
+        self.http.send_until(&Call::post(path, envelope), until).await.map(drop)
     }
 
     /// Tells the gateway that the decision has arrived. If that fails, the gateway sends it again; it is not used again.

@@ -20,6 +20,7 @@
 //! | what a session is doing, what became of a decision | [`session`], [`receipt`] |
 //! | a finished exchange that others can verify | [`bundle`] |
 //! | acting: by a grant or by asking, at most once for each use, with a receipt | [`authorize`], [`finish`] |
+//! | acting by a grant that was given while a request waits | [`waiting`] |
 //! | what an approver says to an enforcer without being asked | [`prompt`] |
 //! | what the gateway pushes, live | [`channel`] |
 
@@ -70,6 +71,8 @@ pub mod bundle;
 pub mod finish;
 
 pub mod authorize;
+
+pub mod waiting;
 
 pub mod prompt;
 

@@ -180,6 +180,18 @@ impl Request {
             (read.repo_ref.clone(), read.expires_at, extension(&read, SESSION_ID));
         Ok(Self { request_id, artifact_hash, repo_ref, expires_at, session, envelope, artifact })
     }
+
+    /// What was asked for, from the artifact.
+    pub(crate) fn draft(&self) -> Result<Draft, RequestError> {
+        let read: Verbatim<'_, Artifact<'_>> = parse(self.artifact.as_bytes())?;
+        Ok(Draft {
+            artifact_type: read.artifact_type,
+            payload: read.payload.as_str().to_owned(),
+            repo_name: repo_name(&read).unwrap_or_default(),
+            valid_for: read.expires_at.since(read.created_at),
+            session: self.session.clone(),
+        })
+    }
 }
 
 fn context(request_id: &RequestId, hash: Sha256Hex, enforcer: &EnforcerId, expires_at: Timestamp) -> Context {

@@ -21,8 +21,12 @@ use countersign_client::{
     reply::{Choice, SentDecision, Words},
     request::Draft,
     taken::Taken,
+    waiting::GrantWatch,
 };
-use countersign_wire::decision::{DecisionOutcome, Scope};
+use countersign_wire::{
+    decision::{DecisionOutcome, Scope},
+    exchange::State,
+};
 use support::{World, pair};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -162,4 +166,55 @@ async fn uses_at_the_same_time_have_different_numbers_and_stop_when_it_is_revoke
     assert_eq!(numbers, (2..=21).collect());
     robot.revoke_grant(&first.request_id).await.unwrap();
     assert!(by_grant(&robot, &test, &robots).await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_settles_what_waits_already_unless_somebody_has_answered_it() {
+    let world = World::start().await;
+    let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
+    let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
+    let rules = GrantRules::default();
+    let asked = |words: &'static [&'static str]| {
+        let (robot, robots) = (&robot, &robots);
+        async move { robot.ask_detached(&draft(words, None), robots).await.unwrap() }
+    };
+    let (covered, rejected, other) =
+        (asked(&["touch", "a"]).await, asked(&["touch", "b"]).await, asked(&["ls"]).await);
+    let opened = |id| {
+        let (ada, adas) = (&ada, &adas);
+        async move {
+            let items = ada.inbox(adas).await.unwrap();
+            items.into_iter().find(|item| item.request_id == id).unwrap().opened.unwrap()
+        }
+    };
+    let on_screen = opened(covered.request_id.clone()).await;
+    let mut watches = [&covered, &rejected, &other].map(|request| GrantWatch::new(&robot, request).unwrap());
+    for watch in &mut watches {
+        assert!(watch.look(&robots, &rules).await.unwrap().is_none(), "there is no grant yet");
+    }
+
+    // One is rejected at the gateway, and the answer is not here yet. Then a grant for both is given.
+    let rejection = choice(DecisionOutcome::Reject, Scope::Once, None);
+    ada.decide(&opened(rejected.request_id.clone()).await, &rejection).await.unwrap();
+    let shown = asked(&["touch", "c"]).await;
+    let timebox = choice(DecisionOutcome::Approve, Scope::Timebox, Some(&["touch", "*"]));
+    ada.decide(&opened(shown.request_id.clone()).await, &timebox).await.unwrap();
+    let Answer::Approved(first) = robot.pick_up(&shown.request_id, &robots).await.unwrap() else {
+        panic!("it was approved")
+    };
+
+    let [covered_watch, rejected_watch, other_watch] = &mut watches;
+    let taken = covered_watch.look(&robots, &rules).await.unwrap().unwrap();
+    assert_eq!((&taken.request_id, taken.number), (&first.request_id, 2));
+    assert!(taken.other_payload.as_deref().is_some_and(|payload| payload.contains("\"a\"")), "it is its own");
+    assert_eq!(world.state(&covered.request_id).await, State::Withdrawn, "nobody is asked any more");
+    let late = choice(DecisionOutcome::Approve, Scope::Once, None);
+    assert!(ada.decide(&on_screen, &late).await.is_err(), "it can't be answered any more");
+    assert!(matches!(robot.pick_up(&covered.request_id, &robots).await, Err(AskError::NotOpen)));
+
+    assert!(rejected_watch.look(&robots, &rules).await.unwrap().is_none(), "the rejection counts");
+    let answer = robot.pick_up(&rejected.request_id, &robots).await.unwrap();
+    assert!(matches!(answer, Answer::Rejected(_)), "{answer:?}");
+    assert!(other_watch.look(&robots, &rules).await.unwrap().is_none(), "the pattern does not cover it");
+    assert_eq!(world.state(&other.request_id).await, State::PendingApproval);
 }

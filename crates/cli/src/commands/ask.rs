@@ -61,14 +61,14 @@ impl Ask {
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let mut interruption = asking::Interruption::watch()?;
         let draft = draft(&payload, self.valid_for, self.session.clone())?;
-        let request = asking::submit(&enforcer, &pins, &draft, &mut interruption).await?;
         if self.detach {
+            let request = asking::submit(&enforcer, &pins, &draft, &mut interruption).await?;
             return match options.json {
                 true => object(&json!({ "requestId": request.request_id, "expiresAt": request.expires_at })),
                 false => out(request.request_id.as_str()),
             };
         }
-        let taken = asking::wait(&enforcer, &pins, &request, &mut interruption).await?;
+        let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
         report(&enforcer, &pins, taken, options).await
     }
 

@@ -18,11 +18,11 @@ use crate::{
     gateway_error::describe_decide,
     moment,
     output::{object, say},
-    review,
+    review::{self, MAX_GRANT_TIME},
     terminal::Terminal,
 };
 
-/// Approve a request.
+/// Approve a request that waits for you.
 ///
 /// Shows all of it, asks for the passphrase of your keys, and then whether you approve. What you have seen is part of what
 /// you sign.
@@ -44,9 +44,6 @@ pub(super) struct Approve {
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pattern: Option<Pattern>,
 }
-
-/// The longest approval that a machine honours.
-const MAX_GRANT_TIME: Duration = Duration::from_hours(8);
 
 fn pattern(text: &str) -> Result<Pattern, String> {
     let words =
@@ -86,7 +83,7 @@ impl Approve {
     }
 }
 
-/// Reject a request, with words for the agent if you like.
+/// Reject a request that waits for you, with words for the agent if you like.
 #[derive(Debug, Args)]
 pub(super) struct Reject {
     /// The id of the request, or the beginning of it. Not needed while only one waits.

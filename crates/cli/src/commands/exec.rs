@@ -5,11 +5,9 @@ use std::{process::ExitCode, time::Duration};
 use clap::Args;
 use countersign_client::{
     enforcer::Enforcer,
-    grant::GrantRules,
     payload::Payload,
     profile::{Pins, Role},
     receipt::Outcome,
-    request::Draft,
     taken::Taken,
 };
 use serde_json::json;
@@ -20,7 +18,6 @@ use crate::{
     asking,
     execution::{Difference, Plan, Prepared, Stdin, read_stdin},
     exit::{Exit, Failure},
-    gateway_error::describe_ask,
     home::{Home, failed},
     moment,
     output::{object, say},
@@ -65,7 +62,7 @@ impl Exec {
             let plan = Plan::examine(&self.command, &cwd, &self.env).map_err(|error| error.failure())?;
             let payload = Payload::Command(plan.payload(&stdin));
             let draft = ask::draft(&payload, self.valid_for, self.session.clone())?;
-            let taken = permission(&enforcer, &pins, &draft, &mut interruption).await?;
+            let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
             if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
                 asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
                 return Err(rejected);
@@ -81,22 +78,6 @@ impl Exec {
             }
         }
     }
-}
-
-/// By a grant that covers it, without asking anybody; else by asking.
-async fn permission(
-    enforcer: &Enforcer,
-    pins: &Pins,
-    draft: &Draft,
-    interruption: &mut asking::Interruption,
-) -> Result<Taken, Failure> {
-    let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
-    if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
-        say(&format!("  covered by the approval of request {}, use {}", taken.request_id, taken.number));
-        return Ok(taken);
-    }
-    let request = asking::submit(enforcer, pins, draft, interruption).await?;
-    asking::wait(enforcer, pins, &request, interruption).await
 }
 
 /// A person at the terminal may want to ask about what it is now.

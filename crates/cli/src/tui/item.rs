@@ -64,6 +64,38 @@ pub struct Answer {
     pub accepted: Step,
     /// Whether the machine that asked has acknowledged it, as the gateway says.
     pub delivered: Step,
+    /// What the machine says that it did; absent before it has.
+    pub report: Option<Report>,
+}
+
+/// What has come as the report of a machine about an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The machine that asked has signed it.
+    Signed {
+        /// Whether it obeyed the answer.
+        is_done: bool,
+        /// What it did, in a few words.
+        words: String,
+        /// When, by the machine's clock.
+        at: Option<Timestamp>,
+    },
+    /// It fails a check, and why.
+    Unproven(String),
+}
+
+impl Report {
+    /// The last step after an answer, as a line.
+    fn line(&self) -> String {
+        match self {
+            Self::Signed { is_done, words, at } => {
+                let mark = if *is_done { '✓' } else { '✗' };
+                let at = at.map(|at| format!(" {}", moment::clock(at))).unwrap_or_default();
+                format!("{mark} {words}{at}")
+            }
+            Self::Unproven(why) => format!("✗ don't trust what came as the machine's report: {why}"),
+        }
+    }
 }
 
 /// A step after an answer.
@@ -94,14 +126,16 @@ impl Answer {
             step("accepted by the gateway", &self.accepted, "sending it to the gateway …"),
         ];
         if matches!(self.accepted, Step::Done(_)) {
-            lines.push(step(
-                "delivered to the machine, by the gateway's word,",
-                &self.delivered,
-                "not delivered yet: the machine has not fetched it",
-            ));
-            lines.push(match self.outcome {
-                DecisionOutcome::Approve => "· applied: the machine has not reported yet".to_owned(),
-                DecisionOutcome::Reject => "· stopped: the machine has not reported yet".to_owned(),
+            // Whoever has signed what they did with it has got it.
+            let delivered = match &self.report {
+                Some(Report::Signed { .. }) => "delivered to the machine",
+                Some(Report::Unproven(_)) | None => "delivered to the machine, by the gateway's word,",
+            };
+            lines.push(step(delivered, &self.delivered, "not delivered yet: the machine has not fetched it"));
+            lines.push(match (&self.report, self.outcome) {
+                (Some(report), _) => report.line(),
+                (None, DecisionOutcome::Approve) => "· applied: the machine has not reported yet".to_owned(),
+                (None, DecisionOutcome::Reject) => "· stopped: the machine has not reported yet".to_owned(),
             });
         }
         lines
@@ -113,11 +147,17 @@ impl Answer {
             DecisionOutcome::Approve => "approved",
             DecisionOutcome::Reject => "rejected",
         };
-        match (&self.accepted, &self.delivered) {
-            (Step::Waiting, _) => format!("{word}, sending …"),
-            (Step::Failed(_), _) => format!("not {word}: the answer did not arrive"),
-            (Step::Done(_), Step::Done(_)) => format!("{word}, delivered"),
-            (Step::Done(_), _) => format!("{word}, accepted"),
+        match (&self.accepted, &self.delivered, &self.report) {
+            (Step::Waiting, ..) => format!("{word}, sending …"),
+            (Step::Failed(_), ..) => format!("not {word}: the answer did not arrive"),
+            (Step::Done(_), _, Some(Report::Signed { is_done: true, .. })) => match self.outcome {
+                DecisionOutcome::Approve => format!("{word}, applied"),
+                DecisionOutcome::Reject => format!("{word}, stopped"),
+            },
+            (Step::Done(_), _, Some(Report::Signed { is_done: false, .. })) => format!("{word}, not applied"),
+            (Step::Done(_), _, Some(Report::Unproven(_))) => format!("{word}, a wrong report came"),
+            (Step::Done(_), Step::Done(_), None) => format!("{word}, delivered"),
+            (Step::Done(_), _, None) => format!("{word}, accepted"),
         }
     }
 }

@@ -15,10 +15,12 @@ use std::{
 use countersign_client::{
     approver::{Approver, DecideError},
     payload::visible,
-    reply::Choice,
+    profile::Pins,
+    receipt::{Outcome, Receipt, ReceiptError},
+    reply::{Choice, SentDecision},
     request::OpenedRequest,
 };
-use countersign_wire::{failure::Failure as WireFailure, id::RequestId};
+use countersign_wire::{decision::DecisionOutcome, failure::Failure as WireFailure, id::RequestId};
 use crossterm::{
     event::{
         self, DisableBracketedPaste, EnableBracketedPaste, Event as TerminalEvent, KeyCode, KeyEvent,
@@ -35,7 +37,7 @@ use tokio::{
 };
 
 use super::{
-    item::End,
+    item::{End, Report},
     state::{Action, Event, Key, Now, State},
     view::{self, Palette},
 };
@@ -59,6 +61,12 @@ enum Order {
     Decide(Arc<OpenedRequest>, Box<Choice>),
     AskStatus(RequestId),
 }
+
+/// How long the report of a machine is looked for. What runs longer is still in its bundle.
+const REPORT_TIME: Duration = Duration::from_mins(30);
+
+/// The pause before each look at first, and after two minutes.
+const REPORT_PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 /// How long the interface has to restore the terminal after a signal.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -265,7 +273,12 @@ async fn carry_out(approver: Arc<Approver>, order: Order, report: mpsc::Sender<N
         Order::Decide(request, choice) => {
             let id = request.request_id.clone();
             match approver.decide(&request, &choice).await {
-                Ok(_) => Event::Accepted(id),
+                Ok(sent) => {
+                    drop(report.send(News::Event(Event::Accepted(id.clone()))));
+                    let found = reported(&approver, &request, &sent, choice.outcome).await;
+                    let Some(found) = found else { return };
+                    Event::Reported(id, found)
+                }
                 Err(error) => not_accepted(id, &error),
             }
         }
@@ -276,6 +289,45 @@ async fn carry_out(approver: Arc<Approver>, order: Order, report: mpsc::Sender<N
         },
     };
     drop(report.send(News::Event(event)));
+}
+
+/// Waits for the machine's signed report about an answer; `None` if it does not come.
+async fn reported(
+    approver: &Approver,
+    request: &OpenedRequest,
+    sent: &SentDecision,
+    outcome: DecisionOutcome,
+) -> Option<Report> {
+    let mut pins = Pins::default();
+    pins.insert(request.asked_by.clone()).ok()?;
+    let asked = Instant::now();
+    while asked.elapsed() < REPORT_TIME {
+        let is_early = asked.elapsed() < Duration::from_mins(2);
+        tokio::time::sleep(if is_early { REPORT_PAUSES.0 } else { REPORT_PAUSES.1 }).await;
+        match approver.receipt(sent, 1, &pins).await {
+            Ok(Some(receipt)) => return Some(report_of(&receipt, outcome)),
+            // Not there yet, or the gateway is away for a moment.
+            Ok(None) | Err(ReceiptError::Call(_)) => {}
+            Err(error) => return Some(Report::Unproven(visible(&error.to_string()))),
+        }
+    }
+    None
+}
+
+fn report_of(receipt: &Receipt, outcome: DecisionOutcome) -> Report {
+    let (is_done, words) = match &receipt.outcome {
+        Outcome::Applied { exit_status } => match (outcome, exit_status) {
+            (DecisionOutcome::Reject, _) => (true, "stopped by the machine".to_owned()),
+            (DecisionOutcome::Approve, Some(code)) => {
+                (true, format!("applied by the machine, exit status {code},"))
+            }
+            (DecisionOutcome::Approve, None) => (true, "applied by the machine".to_owned()),
+        },
+        Outcome::Refused { reason } => (false, format!("not applied, the machine says: {}", visible(reason))),
+        Outcome::Drifted => (false, "not applied: it had changed since you saw it".to_owned()),
+        Outcome::TooLate => (false, "not applied: your answer came too late".to_owned()),
+    };
+    Report::Signed { is_done, words, at: receipt.at.parse().ok() }
 }
 
 fn not_accepted(id: RequestId, error: &DecideError) -> Event {

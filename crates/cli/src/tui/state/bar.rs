@@ -18,12 +18,13 @@ impl State {
                 lines.push((Tone::Plain, format!("Words for the agent: {}", self.tail(typed))));
                 lines.push((Tone::Hint, "Enter rejects · Esc goes back".to_owned()));
             }
-            Mode::Scope => {
-                lines.push((Tone::Strong, "What should an approval cover?".to_owned()));
-                lines.extend(Offer::ALL.iter().enumerate().map(|(index, offer)| {
-                    (Tone::Plain, format!("{} {}: {}", index + 1, offer.word(), offer.sentence()))
-                }));
-                lines.push((Tone::Hint, "a number chooses · Esc goes back".to_owned()));
+            Mode::Scope(offers) => self.scope_lines(offers, &mut lines),
+            Mode::Pattern(typed) => {
+                lines.push((Tone::Strong, "Which commands may run for 1 hour without asking?".to_owned()));
+                lines.push((Tone::Plain, self.tail(typed)));
+                let rule = "* in place of an argument stands for any, ** at the end for any number; never for an option.";
+                lines.push((Tone::Plain, rule.to_owned()));
+                lines.push((Tone::Hint, self.when_open("Enter goes on · Esc goes back")));
             }
             Mode::Search(typed) => {
                 lines.push((Tone::Plain, format!("/{}", self.tail(typed))));
@@ -94,6 +95,10 @@ impl State {
             lines.push((Tone::Warning, format!("! {notice}")));
         }
         let can_answer = self.current().is_some_and(|item| item.answerable(self.now.wall).is_ok());
+        if can_answer && self.open.is_some() && self.offer != Offer::Once {
+            let (word, sentence) = (self.offer.word(), self.offer.sentence());
+            lines.push((Tone::Plain, format!("An approval will be {word}. {sentence}")));
+        }
         let keys = match (self.open.is_some(), can_answer) {
             (true, true) => {
                 "a approve · r reject · R reject with words · s scope · Tab unfold · f next file · / search · Esc back · ? help"
@@ -107,6 +112,23 @@ impl State {
         lines.push((Tone::Hint, keys.to_owned()));
     }
 
+    fn scope_lines(&self, offers: &[Offer], lines: &mut Vec<(Tone, String)>) {
+        lines.push((Tone::Strong, "What should an approval cover?".to_owned()));
+        lines.extend(offers.iter().enumerate().map(|(index, offer)| {
+            (Tone::Plain, format!("{} {}: {}", index + 1, offer.word(), offer.sentence()))
+        }));
+        if offers.len() == 1 {
+            let why = match self.reading().map(|(_, pager)| &pager.document().care) {
+                Some(Care::Dangerous(_)) => "What is dangerous always asks, so there is no other choice.",
+                _ => {
+                    "It names no session and is no command with plain arguments, so there is no other choice."
+                }
+            };
+            lines.push((Tone::Plain, why.to_owned()));
+        }
+        lines.push((Tone::Hint, self.when_open("a number chooses · Esc goes back")));
+    }
+
     fn confirm_lines(&self, lines: &mut Vec<(Tone, String)>) {
         let missing = self.shown().map(|shown| {
             let (files, rest) = (shown.of_files - shown.files, shown.of_lines - shown.lines);
@@ -117,7 +139,7 @@ impl State {
         let missing = missing.unwrap_or_default();
         lines.push((Tone::Strong, format!("Approve {}{missing}?", self.offer.word())));
         lines.push((Tone::Strong, self.short_headline()));
-        lines.push((Tone::Plain, self.offer.sentence().to_owned()));
+        lines.push((Tone::Plain, self.offer.sentence()));
         lines.push((Tone::Hint, self.when_open("y approves · any other key goes back")));
     }
 

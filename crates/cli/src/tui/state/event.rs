@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use countersign_client::{approver::InboxItem, reply::Choice, request::OpenedRequest};
 use countersign_wire::{exchange::State as ExchangeState, id::RequestId, timestamp::Timestamp};
 
-use crate::tui::item::End;
+use crate::tui::{
+    item::{End, Report},
+    scope::Offer,
+};
 
 /// The two clocks that the state goes by.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +36,8 @@ pub enum Event {
     Status(RequestId, ExchangeState),
     /// The gateway has taken an answer.
     Accepted(RequestId),
+    /// A report of what the machine did with an answer has come.
+    Reported(RequestId, Report),
     /// An answer did not arrive.
     NotAccepted {
         id: RequestId,
@@ -65,8 +70,10 @@ pub enum Mode {
     Target(String),
     /// Typing the words of a rejection.
     Words(String),
-    /// Choosing what an approval covers.
-    Scope,
+    /// Choosing what an approval covers, among these.
+    Scope(Vec<Offer>),
+    /// Typing the pattern of what an approval covers.
+    Pattern(String),
     /// Typing what is searched for.
     Search(String),
     /// Reading what the keys do.

@@ -19,7 +19,8 @@ impl State {
             Mode::Confirm => self.confirm(key, actions),
             Mode::Target(typed) => self.target(key, typed),
             Mode::Words(typed) => self.words(key, typed, actions),
-            Mode::Scope => self.scope(key),
+            Mode::Scope(offers) => self.scope(key, offers),
+            Mode::Pattern(typed) => self.pattern(key, typed),
             Mode::Search(typed) => self.search(key, typed),
             Mode::Help => {}
         }
@@ -58,7 +59,7 @@ impl State {
             Key::Char('a') => self.ask_to_approve(),
             Key::Char('r') if self.can_answer() => self.decide(DecisionOutcome::Reject, None, actions),
             Key::Char('R') => self.ask(Mode::Words(String::new())),
-            Key::Char('s') => self.ask(Mode::Scope),
+            Key::Char('s') => self.ask_for_scope(),
             Key::Char('/') => self.mode = Mode::Search(String::new()),
             Key::Char('n') => self.find(true),
             Key::Char('N') => self.find(false),
@@ -163,6 +164,16 @@ impl State {
         });
     }
 
+    fn ask_for_scope(&mut self) {
+        if self.open.is_none() {
+            self.notice = Some("Open it with Enter first.".to_owned());
+            return;
+        }
+        let request = self.current().and_then(|item| item.request.as_ref());
+        let offers = request.map(|request| Offer::all(request)).unwrap_or_default();
+        self.ask(Mode::Scope(offers));
+    }
+
     fn confirm(&mut self, key: Key, actions: &mut Vec<Action>) {
         match key {
             Key::Escape => self.nothing_decided(),
@@ -212,7 +223,7 @@ impl State {
         self.mode = Mode::Words(typed);
     }
 
-    fn scope(&mut self, key: Key) {
+    fn scope(&mut self, key: Key, offers: Vec<Offer>) {
         let chosen = match key {
             Key::Escape => return,
             Key::Char(char) if self.guard.accepts(self.now.running) => {
@@ -220,13 +231,37 @@ impl State {
             }
             _ => None,
         };
-        match chosen.and_then(|index| Offer::ALL.get(index)) {
-            Some(offer) => {
-                self.offer = *offer;
-                self.notice = Some(format!("An approval will be: {}.", offer.word()));
-            }
-            None => self.mode = Mode::Scope,
+        match chosen.and_then(|index| offers.get(index)) {
+            // Which commands it covers beside this one is for the person to write.
+            Some(Offer::Hour { text, .. }) => self.ask(Mode::Pattern(text.clone())),
+            Some(offer) => self.offer = offer.clone(),
+            None => self.mode = Mode::Scope(offers),
         }
+    }
+
+    fn pattern(&mut self, key: Key, mut typed: String) {
+        if key == Key::Escape {
+            return;
+        }
+        if self.guard.accepts(self.now.running) {
+            match key {
+                Key::Enter => {
+                    let request = self.current().and_then(|item| item.request.as_ref());
+                    match request.map(|request| Offer::hour(request, typed.trim())) {
+                        Some(Ok(offer)) => {
+                            self.offer = offer;
+                            return;
+                        }
+                        Some(Err(why)) => self.notice = Some(format!("Not this pattern: {why}.")),
+                        None => return,
+                    }
+                }
+                Key::Char(char) => push(&mut typed, char),
+                Key::Backspace => drop(typed.pop()),
+                _ => {}
+            }
+        }
+        self.mode = Mode::Pattern(typed);
     }
 
     fn search(&mut self, key: Key, mut typed: String) {

@@ -21,13 +21,12 @@ pub use self::event::{Action, Event, Key, Mode, Now, Tone};
 use super::{
     document::Document,
     guard::Guard,
-    item::{Answer, End, Item, Step},
+    item::{Answer, End, Item, Report, Step},
     layout::{self, Areas, ITEM_ROWS, Shape},
     pager::{Pager, Shown},
     scope::Offer,
     wrap,
 };
-use crate::review::APPROVAL_VALID;
 
 /// Settled items that stay in the list; the oldest leave first.
 const MAX_SETTLED: usize = 200;
@@ -102,6 +101,12 @@ impl State {
             Event::Inbox(items) => self.merge(items, &mut actions),
             Event::Trouble(why) => self.trouble = Some(why),
             Event::Status(id, state) => self.status(&id, state),
+            Event::Reported(id, report) => self.answer_step(&id, |answer, now| {
+                if matches!(report, Report::Signed { .. }) && answer.delivered == Step::Waiting {
+                    answer.delivered = Step::Done(now);
+                }
+                answer.report = Some(report);
+            }),
             Event::Accepted(id) => {
                 self.answer_step(&id, |answer, now| answer.accepted = Step::Done(now));
                 self.forget_content(&id);
@@ -290,7 +295,10 @@ impl State {
     /// A question about something that can't be answered any more is not asked any more, and neither is one that can't be
     /// shown.
     fn leave_stale_question(&mut self) {
-        let asks = matches!(self.mode, Mode::Confirm | Mode::Target(_) | Mode::Words(_) | Mode::Scope);
+        let asks = matches!(
+            self.mode,
+            Mode::Confirm | Mode::Target(_) | Mode::Words(_) | Mode::Scope(_) | Mode::Pattern(_)
+        );
         let is_answerable = self.current().is_some_and(|item| item.answerable(self.now.wall).is_ok());
         let why = match (asks, is_answerable, self.is_too_small() || !self.bar_fits()) {
             (false, ..) | (true, true, false) => return,
@@ -351,16 +359,18 @@ impl State {
                 return;
             }
         };
-        let scope = match outcome {
-            DecisionOutcome::Approve => self.offer.scope(),
-            DecisionOutcome::Reject => Offer::Once.scope(),
+        let offer = match outcome {
+            DecisionOutcome::Approve => &self.offer,
+            DecisionOutcome::Reject => &Offer::Once,
         };
-        let words = Words { reason, shown: Some(shown), ..Words::default() };
-        let choice = Choice { outcome, scope, valid_until: now.plus(APPROVAL_VALID), words };
+        let (scope, valid_until) = (offer.scope(), now.plus(offer.time()));
+        let pattern = offer.pattern().cloned();
+        let words = Words { reason, shown: Some(shown), pattern, ..Words::default() };
+        let choice = Choice { outcome, scope, valid_until, words };
         actions.push(Action::Decide(request, Box::new(choice)));
         if let Some(item) = self.item_mut(&id) {
             let (accepted, delivered) = (Step::Waiting, Step::Waiting);
-            item.answer = Some(Answer { outcome, signed_at: now, accepted, delivered });
+            item.answer = Some(Answer { outcome, signed_at: now, accepted, delivered, report: None });
         }
         self.guard.renew(self.now.running);
     }

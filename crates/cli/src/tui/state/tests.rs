@@ -152,6 +152,135 @@ fn what_was_not_examined_needs_all_unfolded() {
     assert!(shown.starts_with("2 of 2 files, "), "{shown}");
 }
 
+/// A request of a session, opened.
+fn opened_in_session(payload: &Payload) -> Desk {
+    let mut desk = Desk::new(80, 24, &[]);
+    let mut request = request("r0", payload);
+    request.session = Some("agent-7".to_owned());
+    desk.handle(Event::Inbox(vec![InboxItem {
+        request_id: request.request_id.clone(),
+        opened: Ok(request),
+    }]));
+    desk.slowly("\n");
+    desk
+}
+
+#[test]
+fn a_scope_is_signed_as_its_sentence_says() {
+    let mut desk = opened_in_session(&harmless());
+    desk.slowly("s");
+    let bar = desk.bar();
+    assert!(bar.contains("1 once: Only this request"), "{bar}");
+    assert!(
+        bar.contains("2 for this session: Until session agent-7 ends, at most 8 hours, exactly this"),
+        "{bar}"
+    );
+    assert!(bar.contains("3 for 1 hour, only this pattern: For 1 hour, every `cargo test` in"), "{bar}");
+    assert!(decided(&desk.slowly("2")).is_none(), "choosing approves nothing");
+    assert!(
+        desk.bar().contains("An approval will be for this session. Until session agent-7"),
+        "{}",
+        desk.bar()
+    );
+    desk.slowly("a");
+    assert!(
+        desk.bar().contains("Approve for this session? cargo test Until session agent-7"),
+        "{}",
+        desk.bar()
+    );
+    let signed_at = desk.state.now.wall.plus(std::time::Duration::from_millis(1_500));
+    let actions = desk.slowly("y");
+    let choice = decided(&actions).unwrap();
+    assert_eq!((choice.scope, &choice.words.pattern), (Scope::Session, &None));
+    assert_eq!(choice.valid_until, signed_at.plus(std::time::Duration::from_hours(8)));
+
+    let mut desk = opened(harmless());
+    desk.slowly("s2");
+    assert!(
+        desk.bar().contains("Which commands may run for 1 hour without asking? cargo test▏"),
+        "{}",
+        desk.bar()
+    );
+    assert!(decided(&desk.slowly(" **\n")).is_none());
+    desk.slowly("a");
+    let bar = desk.bar();
+    assert!(
+        bar.contains(
+            "Approve for 1 hour, only this pattern? cargo test For 1 hour, every `cargo test **` in"
+        ),
+        "{bar}"
+    );
+    let signed_at = desk.state.now.wall.plus(std::time::Duration::from_millis(1_500));
+    let actions = desk.slowly("y");
+    let choice = decided(&actions).unwrap();
+    assert_eq!(choice.scope, Scope::Timebox);
+    assert_eq!(choice.words.pattern.as_ref().unwrap().words(), ["cargo", "test", "**"]);
+    assert_eq!(choice.valid_until, signed_at.plus(std::time::Duration::from_hours(1)));
+}
+
+#[test]
+fn what_a_grant_would_not_cover_is_not_offered() {
+    for (payload, why) in [
+        (force_push(), "What is dangerous always asks"),
+        (scripts(), "names no session and is no command"),
+        (patch(&[3]), "names no session and is no command"),
+        (command(&["sh", "-c", "a*b"], Some(Vec::new())), "names no session and is no command"),
+    ] {
+        let mut desk = opened(payload);
+        desk.slowly("s");
+        assert!(desk.bar().contains(why), "{}", desk.bar());
+        desk.slowly("2");
+        assert!(matches!(&desk.state.mode, Mode::Scope(offers) if *offers == [Offer::Once]));
+    }
+    let mut desk = opened_in_session(&force_push());
+    desk.slowly("s");
+    assert!(matches!(&desk.state.mode, Mode::Scope(offers) if *offers == [Offer::Once]), "also in a session");
+    let mut desk = opened_in_session(&scripts());
+    desk.slowly("s");
+    assert!(matches!(&desk.state.mode, Mode::Scope(offers) if offers.len() == 2), "exactly this again");
+}
+
+#[test]
+fn a_pattern_that_means_something_else_is_not_taken() {
+    for (typed, why) in [
+        ("s", "does not cover the command"),
+        (" $HOME", "not plain words"),
+        (" a*", "not plain words"),
+        (" 'a*'", "a star stands for a whole argument"),
+        (" *", "does not cover the command"),
+    ] {
+        let mut desk = opened(harmless());
+        desk.slowly("s2");
+        desk.slowly(&format!("{typed}\n"));
+        assert!(desk.bar().contains(why), "{typed}: {}", desk.bar());
+        assert!(matches!(desk.state.mode, Mode::Pattern(_)));
+        desk.key(Key::Escape);
+        let actions = desk.slowly("ay");
+        assert_eq!(decided(&actions).unwrap().scope, Scope::Once, "{typed}");
+    }
+}
+
+#[test]
+fn a_scope_is_for_the_request_that_it_was_chosen_for() {
+    let mut desk = Desk::new(80, 24, &[harmless(), command(&["make"], Some(Vec::new()))]);
+    assert!(desk.slowly("s").is_empty() && desk.bar().contains("Open it with Enter first"), "{}", desk.bar());
+    desk.slowly("\ns2\n");
+    assert!(desk.bar().contains("An approval will be for 1 hour"), "{}", desk.bar());
+    desk.key(Key::Escape);
+    let actions = desk.slowly("j\nay");
+    let choice = decided(&actions).unwrap();
+    assert_eq!((choice.scope, &choice.words.pattern), (Scope::Once, &None));
+    desk.key(Key::Escape);
+    let actions = desk.slowly("k\ns2\nr");
+    let choice = decided(&actions).unwrap();
+    assert_eq!(
+        (choice.outcome, choice.scope),
+        (DecisionOutcome::Reject, Scope::Once),
+        "a rejection has no scope"
+    );
+    assert_eq!(choice.words.pattern, None);
+}
+
 #[test]
 fn the_question_says_what_was_not_unfolded() {
     let mut desk = opened(patch(&[300, 3]));
@@ -246,6 +375,49 @@ fn after_the_answer_each_step_has_its_time() {
     desk.key(Key::Escape);
     assert!(desk.bar().contains("approval signed"), "going back does not lose it: {}", desk.bar());
     assert!(desk.handle(Event::Inbox(Vec::new())).is_empty(), "nothing more to ask");
+}
+
+#[test]
+fn what_the_machine_reports_is_the_last_step() {
+    let id: RequestId = "r0".parse().unwrap();
+    let report = |is_done, words: &str| Report::Signed {
+        is_done,
+        words: words.to_owned(),
+        at: Some(noon().plus(std::time::Duration::from_mins(1))),
+    };
+    let answered = |keys: &str| {
+        let mut desk = opened(harmless());
+        desk.slowly(keys);
+        desk.handle(Event::Accepted(id.clone()));
+        desk
+    };
+    let mut desk = answered("ay");
+    desk.handle(Event::Reported(id.clone(), report(true, "applied by the machine, exit status 0,")));
+    assert!(
+        desk.bar().contains(
+            "✓ delivered to the machine 12:00:09 ✓ applied by the machine, exit status 0, 12:01:00"
+        ),
+        "its own signature says more than the gateway: {}",
+        desk.bar()
+    );
+    assert!(!desk.bar().contains("has not reported"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, applied");
+    assert!(desk.handle(Event::Inbox(Vec::new())).is_empty(), "nothing more to ask");
+
+    let mut desk = answered("ay");
+    desk.handle(Event::Reported(id.clone(), report(false, "not applied: it had changed since you saw it")));
+    assert!(desk.bar().contains("✗ not applied: it had changed"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, not applied");
+
+    let mut desk = answered("r");
+    desk.handle(Event::Reported(id.clone(), report(true, "stopped by the machine")));
+    assert_eq!(desk.state.items[0].status(noon()), "rejected, stopped");
+
+    let mut desk = answered("ay");
+    desk.handle(Event::Reported(id.clone(), Report::Unproven("the signature does not verify".to_owned())));
+    assert!(desk.bar().contains("· not delivered yet"), "it proves nothing: {}", desk.bar());
+    assert!(desk.bar().contains("✗ don't trust what came as the machine's report"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, a wrong report came");
 }
 
 #[test]

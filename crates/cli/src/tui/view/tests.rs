@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::tui::{
     fixture::{Desk, arrived, command, force_push, harmless, patch, scripts},
+    item::Report,
     state::{Event, Key},
 };
 
@@ -59,6 +60,13 @@ fn the_question_at_40_columns() {
 }
 
 #[test]
+fn a_scope_at_80_columns() {
+    let mut desk = Desk::new(80, 24, &[harmless()]);
+    desk.slowly("\ns");
+    insta::assert_snapshot!(screen(&desk, 80, 24));
+}
+
+#[test]
 fn an_answer_that_was_delivered_at_120_columns() {
     let mut desk = mixed(120, 30);
     desk.slowly("G\nay");
@@ -67,6 +75,17 @@ fn an_answer_that_was_delivered_at_120_columns() {
     let known = known.iter().enumerate().map(|(index, payload)| arrived(&format!("r{index}"), payload));
     desk.handle(Event::Inbox(known.chain([arrived("later", &harmless())]).collect()));
     desk.handle(Event::Status("r3".parse().unwrap(), countersign_wire::exchange::State::Delivered));
+    insta::assert_snapshot!(screen(&desk, 120, 30));
+}
+
+#[test]
+fn an_answer_that_was_applied_at_120_columns() {
+    let mut desk = mixed(120, 30);
+    desk.slowly("G\nay");
+    desk.handle(Event::Accepted("r3".parse().unwrap()));
+    let words = "applied by the machine, exit status 0,".to_owned();
+    let at = Some(desk.state.now.wall);
+    desk.handle(Event::Reported("r3".parse().unwrap(), Report::Signed { is_done: true, words, at }));
     insta::assert_snapshot!(screen(&desk, 120, 30));
 }
 
