@@ -190,6 +190,8 @@ impl Request {
             repo_name: repo_name(&read).unwrap_or_default(),
             valid_for: read.expires_at.since(read.created_at),
             session: self.session.clone(),
+            actions: actions_of(&read),
+            people: Vec::new(),
         })
     }
 }
@@ -320,16 +322,16 @@ impl OpenedRequest {
             created_at: artifact.created_at,
             expires_at,
             payload: artifact.payload.as_str().to_owned(),
-            // A list that is broken or not known means approve and reject.
-            actions: artifact
-                .requested_actions()
-                .ok()
-                .flatten()
-                .map(|it| it.actions().to_vec())
-                .unwrap_or_default(),
+            actions: actions_of(&artifact),
             asked_by,
         })
     }
+}
+
+/// The buttons of an artifact. A list that is broken or not known means approve and reject.
+fn actions_of(artifact: &Artifact<'_>) -> Vec<Action> {
+    let list = artifact.requested_actions().ok().flatten();
+    list.map(|list| list.actions().to_vec()).unwrap_or_default()
 }
 
 fn member<T: std::str::FromStr>(body: &Value, name: &str) -> Result<T, OpenError> {

@@ -5,10 +5,14 @@ use std::time::Duration;
 use clap::Args;
 use countersign_client::{
     pattern::Pattern,
+    payload::visible,
     reply::{Choice, Words},
     request::OpenedRequest,
 };
-use countersign_wire::decision::{DecisionOutcome, Scope};
+use countersign_wire::{
+    decision::{DecisionOutcome, Scope},
+    requested_actions::Action,
+};
 use serde_json::json;
 
 use super::{Options, inbox::Desk};
@@ -107,23 +111,47 @@ impl Approve {
         let headline = lines[0].clone();
         say(&lines.join("\n"));
         let mut terminal = Terminal::open("an approval is confirmed in a terminal")?;
+        let action = choose(&request, &mut terminal)?;
+        let outcome = action.map_or(DecisionOutcome::Approve, |action| action.decision);
         let wanted = match review::payload(&request).effects() {
             Some(effects) => danger::target(effects).unwrap_or_else(|| "yes".to_owned()),
             None => "yes".to_owned(),
         };
-        let answer =
-            terminal.ask(&format!("\n{}\nType {wanted}: ", self.sentence(scope, time, &headline)))?;
-        if answer != wanted {
-            return Err(Failure::new(Exit::TakenBack, "nothing was decided")
-                .next("reject it with `countersign reject`"));
+        // A choice is a confirmation, unless there is something to be careful about.
+        if action.is_none() || (wanted != "yes" && outcome == DecisionOutcome::Approve) {
+            let question = format!("\n{}\nType {wanted}: ", self.sentence(scope, time, &headline));
+            if terminal.ask(&question)? != wanted {
+                return Err(nothing_decided());
+            }
         }
         let shown = format!("the whole request, {} lines", lines.len());
-        let words =
-            Words { reason: self.reason, shown: Some(shown), pattern: self.pattern, ..Words::default() };
+        let words = Words {
+            reason: self.reason,
+            shown: Some(shown),
+            pattern: self.pattern,
+            action: action.map(|it| it.id.clone()),
+        };
         let valid_until = desk.approver.clock.now().plus(time);
-        let choice = Choice { outcome: DecisionOutcome::Approve, scope, valid_until, words };
+        let choice = Choice { outcome, scope, valid_until, words };
         decide(&desk, &request, &choice, options).await
     }
+}
+
+/// Lets the person choose among the answers that the enforcer offers; `None` if it offers none.
+fn choose<'a>(request: &'a OpenedRequest, terminal: &mut Terminal) -> Result<Option<&'a Action>, Failure> {
+    if request.actions.is_empty() {
+        return Ok(None);
+    }
+    let line = |(number, action): (usize, &Action)| format!("  {}  {}", number + 1, visible(&action.caption));
+    let lines: Vec<String> = request.actions.iter().enumerate().map(line).collect();
+    let answer = terminal.ask(&format!("\n{}\nType the number of your answer: ", lines.join("\n")))?;
+    let number: usize = answer.parse().map_err(|_| nothing_decided())?;
+    let action = number.checked_sub(1).and_then(|number| request.actions.get(number));
+    action.map(Some).ok_or_else(nothing_decided)
+}
+
+fn nothing_decided() -> Failure {
+    Failure::new(Exit::TakenBack, "nothing was decided").next("reject it with `countersign reject`")
 }
 
 impl Reject {
