@@ -56,9 +56,19 @@ impl Home {
         Ok(Self { profiles: Profiles::of_user().map_err(failed)? })
     }
 
+    /// The folder that everything is in.
+    pub fn folder(&self) -> PathBuf {
+        self.profiles.path().parent().unwrap_or(Path::new(".")).to_owned()
+    }
+
+    /// The folder of a profile, whether it exists or not.
+    pub fn profile_folder(&self, name: &ProfileName) -> PathBuf {
+        self.profiles.folder(name)
+    }
+
     /// Where the gateway of `countersign up` has its files.
     pub fn gateway_folder(&self) -> PathBuf {
-        self.profiles.path().parent().unwrap_or(Path::new(".")).join("gateway")
+        self.folder().join("gateway")
     }
 
     /// Whether it is the folder that this user has without saying so.

@@ -1,6 +1,7 @@
 //! The commands of `countersign`.
 
 mod ask;
+mod config;
 mod decide;
 mod devices;
 mod exec;
@@ -65,6 +66,8 @@ enum Command {
     Join(join::Join),
     /// Say who this machine is, and whether its gateway can be reached.
     Status(status::Status),
+    /// Show where everything lies on this machine, and what applies.
+    Config(config::Config),
     /// Pair an agent's machine with a person's device.
     Pair(pair::Pair),
     /// Let a new device approve too, because a device that is paired already says so.
@@ -116,6 +119,7 @@ impl Cli {
             Command::Down(down) => down.run(options).await,
             Command::Join(join) => join.run(options).await,
             Command::Status(status) => status.run(options).await,
+            Command::Config(config::Config {}) => config::run(options),
             Command::Pair(pair) => pair.run(options).await,
             Command::Vouch(vouch) => vouch.run(options).await,
             Command::Prompt(prompt) => prompt.run(options).await,
