@@ -1,5 +1,5 @@
 //! Commands that wait at a real gateway: many at the same time, while it is killed, and until another's approval covers
-//! them.
+//! them; and what is kept of them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -258,4 +258,29 @@ async fn a_grant_settles_what_waits_already() {
     world.ada.decide(of("\"four\""), &reject).await.unwrap();
     assert_eq!(other.wait().unwrap().code(), Some(81));
     assert!(!path("four").exists());
+}
+
+#[tokio::test]
+async fn a_finished_exchange_is_written_and_holds() {
+    let world = World::start().await;
+    let mut child = world.run(&["exec", "--", "touch", "one"]);
+    world.waiting(1).await;
+    let request = world.ada.inbox(&world.adas).await.unwrap().remove(0).opened.unwrap();
+    let id = request.request_id.as_str();
+    let code = |arguments: &[&str]| world.run(arguments).wait().unwrap().code();
+    assert_eq!(code(&["show", id, "--export", "bundle.json"]), Some(86), "nobody has decided it yet");
+    let valid_until = SystemClock.now().plus(Duration::from_mins(5));
+    let words = Words::default();
+    let choice = Choice { outcome: DecisionOutcome::Approve, scope: Scope::Once, valid_until, words };
+    world.ada.decide(&request, &choice).await.unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(code(&["show", id, "--export", "bundle.json"]), Some(0));
+    assert_eq!(code(&["verify", "bundle.json"]), Some(0));
+    let path = world.folder.path().join("bundle.json");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("touch") && text.contains(id), "{text}");
+    assert_eq!(code(&["show", id, "--export", "bundle.json"]), Some(86), "nothing is replaced");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    fs::write(&path, text.replacen("touch", "mkdir", 1)).unwrap();
+    assert_eq!(code(&["verify", "bundle.json"]), Some(86), "what was asked is not what was decided");
 }
