@@ -66,6 +66,11 @@ impl Home {
         self.profiles.folder(name)
     }
 
+    /// The folder of a profile by its name.
+    pub fn folder_named(&self, name: &str) -> Result<PathBuf, Failure> {
+        Ok(self.profiles.folder(&ProfileName::new(name).map_err(failed)?))
+    }
+
     /// Where the gateway of `countersign up` has its files.
     pub fn gateway_folder(&self) -> PathBuf {
         self.folder().join("gateway")

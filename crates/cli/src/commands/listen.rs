@@ -6,8 +6,9 @@ use clap::Args;
 use countersign_client::{
     channel::{EnforcerEvent, Settings},
     enforcer::Enforcer,
+    pairing::statement::Statement,
     payload::visible,
-    profile::{Applied, Role},
+    profile::{Applied, ApplyError, PinSource, ProfileError, Role},
     prompt::{OpenedPrompt, PromptContent},
 };
 use countersign_wire::prompt::AckStatus;
@@ -84,22 +85,19 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
             say(&format!("  {} says: {}", prompt.approver, visible(text)));
             AckStatus::Delivered
         }
-        PromptContent::Statement(statement) => {
-            let now = enforcer.clock.now();
-            match identity.profile.update_pins(|pins| pins.apply(statement, enforcer.id.as_str(), now)) {
-                Ok(applied) => {
-                    say(&format!("✓ {} says: {}", prompt.approver, sentence(applied)));
-                    AckStatus::Delivered
-                }
-                Err(error) => {
-                    say(&format!(
-                        "✗ {} says something about a device that is not taken: {error}",
-                        prompt.approver
-                    ));
-                    AckStatus::Rejected
-                }
+        PromptContent::Statement(statement) => match apply(identity, statement, enforcer) {
+            Ok(words) => {
+                say(&format!("✓ {} says: {words}", prompt.approver));
+                AckStatus::Delivered
             }
-        }
+            Err(error) => {
+                say(&format!(
+                    "✗ {} says something about a device that is not taken: {error}",
+                    prompt.approver
+                ));
+                AckStatus::Rejected
+            }
+        },
     };
     let answered = enforcer.answer_prompt(prompt, status).await;
     answered.map_err(|error| {
@@ -110,13 +108,32 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
     })
 }
 
-fn sentence(applied: Applied) -> String {
-    match applied {
+/// Takes a statement, and says what it has changed.
+pub(super) fn apply(
+    identity: &Identity,
+    statement: &Statement,
+    enforcer: &Enforcer,
+) -> Result<String, ProfileError> {
+    let (id, now) = (enforcer.id.as_str(), enforcer.clock.now());
+    let (applied, is_code) = identity.profile.update_pins(|pins| {
+        let applied = pins.apply(statement, id, now)?;
+        let is_code = match applied {
+            Applied::Vouched(device) => {
+                pins.get(device).is_some_and(|pin| matches!(pin.source(), PinSource::Recovery { .. }))
+            }
+            _ => false,
+        };
+        Ok::<_, ApplyError>((applied, is_code))
+    })?;
+    Ok(match applied {
+        Applied::Vouched(code) if is_code => {
+            format!("there is a recovery code, {}; it can be used from a day after it was made", code.short())
+        }
         Applied::Vouched(device) => format!("the device {} may approve too", device.short()),
         Applied::Recovered { device, lost } => {
             format!("the device {} takes the place of {}, which is revoked", device.short(), lost.short())
         }
         Applied::Revoked(device) => format!("the device {} must not approve any more", device.short()),
         Applied::AlreadyKnown => "nothing new".to_owned(),
-    }
+    })
 }

@@ -15,6 +15,7 @@ mod listen;
 mod manual;
 mod pair;
 mod prompt;
+mod recovery;
 mod status;
 mod up;
 mod verify;
@@ -72,6 +73,8 @@ enum Command {
     Pair(pair::Pair),
     /// Let a new device approve too, because a device that is paired already says so.
     Vouch(vouch::Vouch),
+    /// Make a recovery code, or use one when every device that could approve is lost.
+    Recovery(recovery::Recovery),
     /// List paired devices, or revoke one.
     Devices(devices::Devices),
     /// Run a command after a person has approved it.
@@ -122,6 +125,7 @@ impl Cli {
             Command::Config(config::Config {}) => config::run(options),
             Command::Pair(pair) => pair.run(options).await,
             Command::Vouch(vouch) => vouch.run(options).await,
+            Command::Recovery(recovery) => recovery.run(options).await,
             Command::Prompt(prompt) => prompt.run(options).await,
             Command::Sessions(sessions) => sessions.run(options).await,
             Command::Listen(listen) => listen.run(options).await,
