@@ -26,9 +26,9 @@ use crate::{
 /// How long to wait for more, when only what waits already is wanted.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Listen to what approvers say: words for the agent go to stdout, one object a line; statements about devices are taken.
+/// Listen to what approvers say to this machine.
 ///
-/// Runs until it is interrupted. With --once it ends when nothing more waits.
+/// Words for the agent go to stdout, one object a line; statements about devices are taken. Runs until it is interrupted. With --once it ends when nothing more waits.
 #[derive(Debug, Args)]
 pub(super) struct Listen {
     /// Take what waits, and end.

@@ -57,58 +57,35 @@ pub struct Options {
     pub json: bool,
 }
 
+/// What each is for is said where its arguments are, in short and at length.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start a gateway of your own on this machine, and set up both sides.
     Up(up::Up),
-    /// Stop the gateway that `up` has started.
     Down(up::Down),
-    /// Join a gateway with an invitation link.
     Join(join::Join),
-    /// Say who this machine is, and whether its gateway can be reached.
     Status(status::Status),
-    /// Show where everything lies on this machine, and what applies.
     Config(config::Config),
-    /// Pair an agent's machine with a person's device.
     Pair(pair::Pair),
-    /// Let a new device approve too, because a device that is paired already says so.
     Vouch(vouch::Vouch),
-    /// Make a recovery code, or use one when every device that could approve is lost.
     Recovery(recovery::Recovery),
-    /// List paired devices, or revoke one.
     Devices(devices::Devices),
-    /// Run a command after a person has approved it.
     Exec(exec::Exec),
-    /// Ask about a command, plan, patch or checkpoint, and print the answer.
     Ask(ask::Ask),
-    /// Wait for the answer to a request that was asked with --detach.
     Wait(wait::Wait),
-    /// Read what waits for your answer, and answer it.
     Inbox(inbox::Inbox),
-    /// Show everything about a request that waits for you.
     Show(inbox::Show),
-    /// Approve a request that waits for you.
     Approve(decide::Approve),
-    /// Reject a request that waits for you.
     Reject(decide::Reject),
-    /// Send words to an agent, without being asked.
     Prompt(prompt::Prompt),
-    /// Show what a session of an agent is doing.
     Sessions(prompt::Sessions),
-    /// Listen to what approvers say to this machine.
     Listen(listen::Listen),
-    /// List what may run without asking again, or take it back.
     Grants(grants::Grants),
-    /// Write finished exchanges of this machine into a folder, for `verify`.
     Export(export::Export),
-    /// Check a saved exchange offline: what was asked, decided and done.
     Verify(verify::Verify),
     /// Show, export or lock the keys of a profile.
     #[command(subcommand)]
     Keys(keys::Keys),
-    /// Print a completion script for a shell.
     Completions(manual::Completions),
-    /// Print the manual page, or write one page for each command into a folder.
     Man(manual::Man),
 }
 
