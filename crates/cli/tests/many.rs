@@ -260,6 +260,28 @@ async fn a_grant_settles_what_waits_already() {
     assert!(!path("four").exists());
 }
 
+/// A phone is stolen while a command waits; its owner revokes it at the machine, and then the thief approves.
+#[tokio::test]
+async fn a_device_that_is_revoked_while_a_command_waits_does_not_approve_it() {
+    let world = World::start().await;
+    let mut waits = world.run(&["exec", "--", "touch", "stolen"]);
+    let mut covered = world.run(&["exec", "--", "touch", "covered"]);
+    world.waiting(2).await;
+    let items = world.ada.inbox(&world.adas).await.unwrap();
+    let requests = items.into_iter().map(|item| item.opened.unwrap());
+    let request = requests.into_iter().find(|request| request.payload.contains("\"stolen\"")).unwrap();
+    let profile = Profile::open(&world.folder.path().join("home/profiles/agent")).unwrap();
+    let device = world.ada.keys.fingerprint();
+    profile.update_pins(|pins| pins.revoke(device, SystemClock.now())).unwrap();
+    let words = Words { pattern: Some(Pattern::new(["touch", "*"]).unwrap()), ..Words::default() };
+    let valid_until = SystemClock.now().plus(Duration::from_hours(1));
+    let choice = Choice { outcome: DecisionOutcome::Approve, scope: Scope::Timebox, valid_until, words };
+    world.ada.decide(&request, &choice).await.unwrap();
+    assert_eq!(waits.wait().unwrap().code(), Some(83));
+    assert_eq!(covered.wait().unwrap().code(), Some(83), "its grant covers nothing either");
+    assert!(!world.folder.path().join("stolen").exists() && !world.folder.path().join("covered").exists());
+}
+
 #[tokio::test]
 async fn a_finished_exchange_is_written_and_holds() {
     let world = World::start().await;
