@@ -191,7 +191,7 @@ def join(root, ada, role, identity, home):
     home = Home(root, home)
     terminal = home.start("join").answer("Invitation link", invitation(ada, role, identity))
     if role == "approver":
-        terminal.answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE)
+        terminal.answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).answer("Enter goes on", "")
     return home, terminal.ends(0)
 
 

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use countersign_client::{
     authorize::Answer,
-    enforcer::Enforcer,
+    enforcer::{AskError, Enforcer},
     grant::GrantRules,
-    profile::{Pins, Role},
+    profile::{Pins, Profile, Role},
     receipt::Outcome,
-    reply::VerifiedDecision,
+    reply::{Rejected, VerifiedDecision},
     request::{Draft, Request},
     taken::Taken,
     waiting::GrantWatch,
@@ -25,6 +25,7 @@ use tokio::{
 use crate::{
     exit::{Exit, Failure},
     gateway_error::describe_ask,
+    home::failed,
     moment,
     output::{StatusLine, say},
 };
@@ -179,6 +180,19 @@ pub async fn wait(
 /// Says that nobody needs to be asked.
 pub fn say_covered(taken: &Taken) {
     say(&format!("  covered by the approval of request {}, use {}", taken.request_id, taken.number));
+}
+
+/// A device that was revoked while its answer was waited for must not approve. The pins that the answer was checked against
+/// are those of the beginning.
+pub async fn still_trusted(enforcer: &Enforcer, profile: &Profile, taken: Taken) -> Result<Taken, Failure> {
+    let pins = profile.pins().map_err(failed)?;
+    let is_approval = taken.decision.outcome == DecisionOutcome::Approve;
+    if !is_approval || pins.is_active(taken.decision.device, enforcer.clock.now()) {
+        return Ok(taken);
+    }
+    let reason = "the device that approved it was revoked on the machine".to_owned();
+    finish(enforcer, &pins, taken, Outcome::Refused { reason }).await;
+    Err(describe_ask(&AskError::Rejected(Rejected::UnknownSigner)))
 }
 
 /// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it.

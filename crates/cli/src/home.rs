@@ -56,9 +56,24 @@ impl Home {
         Ok(Self { profiles: Profiles::of_user().map_err(failed)? })
     }
 
+    /// The folder that everything is in.
+    pub fn folder(&self) -> PathBuf {
+        self.profiles.path().parent().unwrap_or(Path::new(".")).to_owned()
+    }
+
+    /// The folder of a profile, whether it exists or not.
+    pub fn profile_folder(&self, name: &ProfileName) -> PathBuf {
+        self.profiles.folder(name)
+    }
+
+    /// The folder of a profile by its name.
+    pub fn folder_named(&self, name: &str) -> Result<PathBuf, Failure> {
+        Ok(self.profiles.folder(&ProfileName::new(name).map_err(failed)?))
+    }
+
     /// Where the gateway of `countersign up` has its files.
     pub fn gateway_folder(&self) -> PathBuf {
-        self.profiles.path().parent().unwrap_or(Path::new(".")).join("gateway")
+        self.folder().join("gateway")
     }
 
     /// Where hooks keep what they remember between two events.

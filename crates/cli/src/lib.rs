@@ -6,7 +6,7 @@
 //! |---|---|
 //! | exit codes, messages | [`exit`] |
 //! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
-//! | profiles on this machine | [`home`] |
+//! | profiles on this machine, the recovery code of one | [`home`], [`recovery`] |
 //! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
@@ -37,6 +37,7 @@ pub mod voucher;
 
 pub mod execution;
 pub mod home;
+pub mod recovery;
 
 pub mod agent;
 pub mod asking;

@@ -20,6 +20,15 @@ pub fn left(duration: Duration) -> String {
     }
 }
 
+/// A duration in its largest unit that leaves no rest, such as `8 h`.
+pub fn whole(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(86_400, "days"), (3_600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size));
+    let (size, name) = unit.unwrap_or((1, "s"));
+    format!("{} {name}", seconds / size)
+}
+
 /// How long something is valid: a whole number and its unit, at least a second and at most thirty days.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let rule = || "must be a whole number of s, m, h or d, such as 10m, and at most 30d".to_owned();
@@ -48,6 +57,11 @@ mod tests {
         assert_eq!(clock("2026-11-15T12:01:03.25Z".parse().unwrap()), "12:01:03");
         for (seconds, text) in [(0, "0:00"), (581, "9:41"), (7_500, "2 h 5 min"), (180_000, "2 d 2 h")] {
             assert_eq!(left(Duration::from_secs(seconds)), text);
+        }
+        for (seconds, text) in
+            [(0, "0 s"), (90, "90 s"), (600, "10 min"), (28_800, "8 h"), (2_592_000, "30 days")]
+        {
+            assert_eq!(whole(Duration::from_secs(seconds)), text);
         }
         assert_eq!(duration("10m"), Ok(Duration::from_mins(10)));
         for wrong in ["", "m", "10", "0s", "31d", "-1m", "1.5h", "1ä"] {

@@ -56,7 +56,22 @@ impl Terminal {
             Err(_) => Err(Failure::new(Exit::Failed, "what was typed is not text")),
         }
     }
+
+    /// Shows a secret until Enter is pressed. It is on a screen of its own, which leaves nothing behind.
+    pub fn show_secret(&mut self, text: &str) -> Result<(), Failure> {
+        let shown = {
+            let mut silent = Silent::enter(&self.file)?;
+            write(&self.file, SECRET_SCREEN.0)
+                .and_then(|()| write(&self.file, text))
+                .and_then(|()| silent.read_line())
+        };
+        write(&self.file, SECRET_SCREEN.1)?;
+        shown.map(drop)
+    }
 }
+
+/// What opens an empty screen in a terminal, and closes it.
+const SECRET_SCREEN: (&str, &str) = ("\x1b[?1049h\x1b[2J\x1b[H", "\x1b[2J\x1b[?1049l");
 
 fn write(mut file: &File, text: &str) -> Result<(), Failure> {
     let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());

@@ -1,4 +1,5 @@
-//! The two texts that people carry between devices when one vouches for another: a card and a voucher.
+//! The texts that people carry between devices when one vouches for another: the card of a device or of a machine, and a
+//! voucher.
 //!
 //! Neither is a secret. What matters is that they come from the right device: people copy or scan them from one screen to the
 //! other, past the gateway, and compare the digits that both show.
@@ -14,6 +15,7 @@ use countersign_wire::{
 use serde::{Deserialize, Serialize};
 
 const CARD: &str = "countersign-device#";
+const MACHINE: &str = "countersign-machine#";
 const VOUCHER: &str = "countersign-voucher#";
 
 /// Who a new device is: shown there, read by the device that vouches for it.
@@ -36,11 +38,41 @@ impl FromStr for Card {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || "this is no card; `countersign vouch card` shows one on the new device".to_owned();
-        let (id, keys) =
-            text.trim().strip_prefix(CARD).and_then(|rest| rest.split_once('.')).ok_or_else(wrong)?;
-        let id = base64url::decode_all(id).and_then(|id| String::from_utf8(id).ok()).ok_or_else(wrong)?;
-        let keys: KeyBundle = keys.parse().map_err(|_| wrong())?;
+        let (id, keys) = read_card(text, CARD).ok_or_else(wrong)?;
         Ok(Self { approver: id.parse().map_err(|_| wrong())?, keys })
+    }
+}
+
+/// The id and the keys on a card that begins like this.
+fn read_card(text: &str, start: &str) -> Option<(String, KeyBundle)> {
+    let (id, keys) = text.trim().strip_prefix(start)?.split_once('.')?;
+    let id = base64url::decode_all(id).and_then(|id| String::from_utf8(id).ok())?;
+    let keys: KeyBundle = keys.parse().ok()?;
+    keys.proof.is_none().then_some((id, keys))
+}
+
+/// Who an agent's machine is: shown there, read by a device that was not paired with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineCard {
+    pub machine: EnforcerId,
+    /// Its public keys, without a proof.
+    pub keys: KeyBundle,
+}
+
+impl std::fmt::Display for MachineCard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{MACHINE}{}.{}", base64url::encode(self.machine.as_str().as_bytes()), self.keys)
+    }
+}
+
+impl FromStr for MachineCard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || "this is no card of a machine; `countersign recovery accept` shows one there".to_owned();
+        let (id, keys) = read_card(text, MACHINE).ok_or_else(wrong)?;
+        Ok(Self { machine: id.parse().map_err(|_| wrong())?, keys })
     }
 }
 
@@ -102,5 +134,9 @@ mod tests {
             wrong.parse::<Card>().unwrap_err();
         }
         assert!(Voucher::read("countersign-voucher#e30").is_err());
+        let machine = MachineCard { machine: "robot".parse().unwrap(), keys: keys.bundle().clone() };
+        assert_eq!(format!(" {machine}\n").parse::<MachineCard>().unwrap(), machine);
+        card.to_string().parse::<MachineCard>().unwrap_err();
+        machine.to_string().parse::<Card>().unwrap_err();
     }
 }

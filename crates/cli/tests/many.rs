@@ -1,4 +1,5 @@
-//! Many commands that wait at the same time, and a gateway that is killed while they do.
+//! Commands that wait at a real gateway: many at the same time, while it is killed, and until another's approval covers
+//! them; and what is kept of them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,6 +15,7 @@ use std::{
 use countersign_client::{
     clock::{Clock as _, SystemClock},
     pattern::Pattern,
+    profile::Profile,
     reply::{Choice, Words},
 };
 use countersign_wire::decision::{DecisionOutcome, Scope};
@@ -133,4 +135,53 @@ async fn a_grant_settles_what_waits_already() {
     world.ada.decide(of("\"four\""), &reject).await.unwrap();
     assert_eq!(other.wait().unwrap().code(), Some(81));
     assert!(!path("four").exists());
+}
+
+/// A phone is stolen while a command waits; its owner revokes it at the machine, and then the thief approves.
+#[tokio::test]
+async fn a_device_that_is_revoked_while_a_command_waits_does_not_approve_it() {
+    let numbers = Numbers::start().await;
+    let world = &numbers.world;
+    let mut waits = numbers.run(&["exec", "--", "touch", "stolen"]);
+    let mut covered = numbers.run(&["exec", "--", "touch", "covered"]);
+    world.waiting(2).await;
+    let items = world.ada.inbox(&world.adas).await.unwrap();
+    let requests = items.into_iter().map(|item| item.opened.unwrap());
+    let request = requests.into_iter().find(|request| request.payload.contains("\"stolen\"")).unwrap();
+    let profile = Profile::open(&world.home().join("profiles/agent")).unwrap();
+    let device = world.ada.keys.fingerprint();
+    profile.update_pins(|pins| pins.revoke(device, SystemClock.now())).unwrap();
+    let words = Words { pattern: Some(Pattern::new(["touch", "*"]).unwrap()), ..Words::default() };
+    let valid_until = SystemClock.now().plus(Duration::from_hours(1));
+    let choice = Choice { outcome: DecisionOutcome::Approve, scope: Scope::Timebox, valid_until, words };
+    world.ada.decide(&request, &choice).await.unwrap();
+    assert_eq!(waits.wait().unwrap().code(), Some(83));
+    assert_eq!(covered.wait().unwrap().code(), Some(83), "its grant covers nothing either");
+    assert!(!world.folder.path().join("stolen").exists() && !world.folder.path().join("covered").exists());
+}
+
+#[tokio::test]
+async fn a_finished_exchange_is_written_and_holds() {
+    let numbers = Numbers::start().await;
+    let world = &numbers.world;
+    let mut child = numbers.run(&["exec", "--", "touch", "one"]);
+    world.waiting(1).await;
+    let request = world.ada.inbox(&world.adas).await.unwrap().remove(0).opened.unwrap();
+    let id = request.request_id.as_str();
+    let code = |arguments: &[&str]| numbers.run(arguments).wait().unwrap().code();
+    assert_eq!(code(&["show", id, "--export", "bundle.json"]), Some(86), "nobody has decided it yet");
+    let valid_until = SystemClock.now().plus(Duration::from_mins(5));
+    let words = Words::default();
+    let choice = Choice { outcome: DecisionOutcome::Approve, scope: Scope::Once, valid_until, words };
+    world.ada.decide(&request, &choice).await.unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(code(&["show", id, "--export", "bundle.json"]), Some(0));
+    assert_eq!(code(&["verify", "bundle.json"]), Some(0));
+    let path = world.folder.path().join("bundle.json");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("touch") && text.contains(id), "{text}");
+    assert_eq!(code(&["show", id, "--export", "bundle.json"]), Some(86), "nothing is replaced");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    fs::write(&path, text.replacen("touch", "mkdir", 1)).unwrap();
+    assert_eq!(code(&["verify", "bundle.json"]), Some(86), "what was asked is not what was decided");
 }

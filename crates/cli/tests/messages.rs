@@ -21,8 +21,13 @@ impl Place {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        // Without a controlling terminal, whoever runs the test.
-        Command::new("setsid")
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Without a controlling terminal, whoever runs the test.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("setsid");
+        command
             .arg("--wait")
             .arg(env!("CARGO_BIN_EXE_countersign"))
             .args(arguments)
@@ -31,9 +36,8 @@ impl Place {
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.home.path())
             .env("COUNTERSIGN_HOME", self.home.path().join("countersign"))
-            .stdin(std::process::Stdio::null())
-            .output()
-            .unwrap()
+            .stdin(std::process::Stdio::null());
+        command
     }
 
     /// The message and the code, without what differs from run to run.
@@ -85,6 +89,7 @@ fn make_profile(folder: &Path, role: &str) {
 /// Before anything is set up, and with wrong arguments.
 const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["status"],
+    &["config"],
     &["exec", "--", "ls"],
     &["ask", "--checkpoint", "half done"],
     &["inbox"],
@@ -95,6 +100,8 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["pair", "--answer"],
     &["devices"],
     &["devices", "revoke", "9F3C-41AA"],
+    &["recovery", "new"],
+    &["recovery", "accept"],
     &["keys", "passphrase"],
     &["keys", "export"],
     &["join"],
@@ -116,6 +123,8 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
 
 /// Set up, with nobody paired.
 const SET_UP: &[&[&str]] = &[
+    &["config"],
+    &["--profile", "desk", "config"],
     &["exec", "--", "no-such-program"],
     &["exec", "--", "ls"],
     &["ask", "--plan", "missing.md"],
@@ -126,6 +135,9 @@ const SET_UP: &[&[&str]] = &[
     &["devices"],
     &["devices", "revoke", "9F3C-41AA"],
     &["pair"],
+    &["recovery", "new"],
+    &["recovery", "use"],
+    &["recovery", "accept"],
     &["keys", "show"],
     &["keys", "export"],
     &["join", "--name", "agent", "http://127.0.0.1:1/join#csi_x"],
@@ -161,6 +173,38 @@ fn every_message_says_what_to_do_next() {
     );
 }
 
+/// People paste it into reports.
+#[test]
+fn the_configuration_has_no_secrets() {
+    let place = Place::new();
+    place.join_as("agent", "enforcer");
+    place.join_as("desk", "approver");
+    let private: Vec<String> = ["agent", "desk"]
+        .iter()
+        .flat_map(|name| ["keys", "credential"].map(|file| format!("countersign/profiles/{name}/{file}")))
+        .flat_map(|file| {
+            let text = fs::read_to_string(place.home.path().join(file)).unwrap();
+            text.split(['"', '\n', ' ']).filter(|part| part.len() > 20).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(private.len() >= 2, "{private:?}");
+    for json in [false, true] {
+        let mut command = place.command(if json { &["config", "--json"] } else { &["config"] });
+        let output =
+            command.env("COUNTERSIGN_TOKEN", "hunter2").env("COUNTERSIGN_SESSION", "agent-7").output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert!(text.contains("COUNTERSIGN_TOKEN") && text.contains("agent-7"), "{text}");
+        assert!(!text.contains("hunter2") && !text.contains("csk_"), "{text}");
+        assert!(private.iter().all(|secret| !text.contains(secret)), "{text}");
+        if json {
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(value["asksWith"], "agent");
+            assert_eq!(value["profiles"][1]["keys"], "passphrase");
+            assert_eq!(value["longestGrantSeconds"], 8 * 60 * 60);
+        }
+    }
+}
+
 /// An agent is under the same user and has no passphrase. No command of the tool decides, grants or changes rules for it.
 #[test]
 fn without_the_passphrase_nothing_is_approved_or_changed() {
@@ -188,6 +232,10 @@ fn without_the_passphrase_nothing_is_approved_or_changed() {
         &["pair", "--typed"],
         &["pair", "--answer"],
         &["devices", "revoke", "9F3C-41AA"],
+        &["recovery", "new"],
+        &["recovery", "renew"],
+        &["recovery", "use"],
+        &["recovery", "accept"],
         &["keys", "passphrase"],
         &["keys", "export"],
     ] {

@@ -110,15 +110,31 @@ impl Approver {
 
     /// Where an exchange stands. The gateway could say anything here: show it as its word, and decide nothing by it.
     pub async fn status(&self, request_id: &RequestId) -> Result<RequestStatus, CallError> {
+        self.exchange(request_id, |status| {
+            let (state, created_at, expires_at) = (status.state, status.created_at, status.expires_at);
+            RequestStatus { state, created_at, expires_at }
+        })
+        .await
+    }
+
+    /// The decision about a request as the gateway has it, which nobody has checked; `None` before there is one.
+    pub(crate) async fn decision(&self, request_id: &RequestId) -> Result<Option<String>, CallError> {
+        self.exchange(request_id, |status| status.decision.map(|decision| decision.as_str().to_owned())).await
+    }
+
+    async fn exchange<T>(
+        &self,
+        request_id: &RequestId,
+        part: impl FnOnce(&ExchangeStatus<'_>) -> T,
+    ) -> Result<T, CallError> {
         let path = format!("/v1/exchanges/{}", segment(request_id.as_str()));
         let answer = self.http.send_until(&Call::get(path), soon()).await?;
         let envelope = answer.envelope()?;
         let status = envelope.body.view::<ExchangeStatus<'_>>().map_err(|_| CallError::NotUnderstood)?;
-        if status.request_id != *request_id {
-            return Err(CallError::NotUnderstood);
+        match status.request_id == *request_id {
+            true => Ok(part(&status)),
+            false => Err(CallError::NotUnderstood),
         }
-        let (state, created_at, expires_at) = (status.state, status.created_at, status.expires_at);
-        Ok(RequestStatus { state, created_at, expires_at })
     }
 
     /// Signs and sends a decision. Sending the same again is harmless; a second one is refused.

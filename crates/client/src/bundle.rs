@@ -4,26 +4,32 @@ use countersign_wire::{
     FromMembers, Members, RawObject, Verbatim,
     artifact::Artifact,
     decision::{Decision, DecisionOutcome, Scope},
+    id::RequestId,
     keys::KeyBundle,
     timestamp::Timestamp,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use zeroize::Zeroizing;
 
 use crate::{
+    approver::Approver,
     effect_hash::effect_hash,
+    http::CallError,
     json::{Count, vocabulary},
     keys::{DeviceKeys, Fingerprint},
     object,
-    profile::{Party, Pins},
-    receipt::Receipt,
-    reply::{Words, decision_hash},
+    profile::{Party, Pin, Pins},
+    receipt::{Receipt, ReceiptError},
+    reply::{SentDecision, Words, decision_hash},
     request::repo_name,
     taken::{Signer, Taken},
 };
 
 /// The only version of the format.
 const VERSION: u64 = 1;
+
+/// The source of a signer that has written the bundle itself.
+const OWN: &str = "own";
 
 /// The enforcer of an exchange, as the bundle names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,8 +46,9 @@ pub struct BundleEnforcer {
 #[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Bundle {
     version: u64,
-    /// The artifact in the clear, as its text.
-    pub artifact: Zeroizing<String>,
+    /// The artifact in the clear, as its text; absent if an approver has written the bundle, who does not keep it.
+    #[serde(default, deserialize_with = "artifact", skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<Zeroizing<String>>,
     /// The decision, as the text that was received.
     pub decision: String,
     /// Whose keys signed it, and why they were trusted.
@@ -59,9 +66,77 @@ pub struct Bundle {
 
 object::objects!(BundleEnforcer, Bundle);
 
+fn artifact<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Zeroizing<String>>, D::Error> {
+    Ok(object::present(reader)?.map(Zeroizing::new))
+}
+
 impl std::fmt::Debug for Bundle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Bundle({} use {})", self.receipt.request_id, self.receipt.number)
+    }
+}
+
+/// Why an approver's device has no proof of an exchange.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// The gateway refused, or can't be reached.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// There is no decision.
+    #[error("nobody has decided it")]
+    NotDecided,
+    /// The decision is not signed by this device.
+    #[error("it was decided with another device, and only that one can write its proof")]
+    OtherDevice,
+    /// There is no receipt of a paired machine.
+    #[error("the machine has not reported what it did")]
+    NotReported,
+    /// What came as the receipt fails a check.
+    #[error(transparent)]
+    Receipt(#[from] ReceiptError),
+}
+
+impl Approver {
+    /// What this device can prove of a decision of its own, without the artifact and the words, which it does not keep: that
+    /// it signed the decision, and that the machine has signed a receipt about its first use.
+    pub async fn bundle(&self, request_id: &RequestId, pins: &Pins) -> Result<Bundle, ProofError> {
+        let decision = self.decision(request_id).await?.ok_or(ProofError::NotDecided)?;
+        let read: Verbatim<'_, Decision<'_>> =
+            countersign_wire::parse(decision.as_bytes()).map_err(|_| CallError::NotUnderstood)?;
+        let is_own = Fingerprint::parse(&read.signer_key_id) == Some(self.keys.fingerprint())
+            && read.verify(&self.keys.bundle().signing).is_ok();
+        if !is_own {
+            return Err(ProofError::OtherDevice);
+        }
+        let mut why = ProofError::NotReported;
+        for pin in pins.iter() {
+            let Party::Enforcer(enforcer) = pin.party() else { continue };
+            let sent = SentDecision::of(&decision, enforcer.clone()).map_err(|_| CallError::NotUnderstood)?;
+            match self.receipt(&sent, 1, pins).await {
+                Ok(Some(receipt)) => return Ok(self.own_bundle(decision, pin, receipt)),
+                // It may be that of another machine.
+                Ok(None) | Err(ReceiptError::OtherEnforcer) => {}
+                Err(error) => why = error.into(),
+            }
+        }
+        Err(why)
+    }
+
+    fn own_bundle(&self, decision: String, machine: &Pin, receipt: Receipt) -> Bundle {
+        let signer = Signer {
+            approver_id: self.id.as_str().to_owned(),
+            keys: self.keys.bundle().to_string(),
+            source: OWN.to_owned(),
+            vouched_by: None,
+            since: machine.since().to_string(),
+        };
+        let enforcer = BundleEnforcer {
+            enforcer_id: machine.party().id().to_owned(),
+            keys: machine.bundle().to_string(),
+        };
+        let words = Words::default();
+        Bundle { version: VERSION, artifact: None, decision, signer, words, enforcer, payload: None, receipt }
     }
 }
 
@@ -165,7 +240,7 @@ impl Bundle {
     ) -> Self {
         Self {
             version: VERSION,
-            artifact: taken.decided.artifact.clone(),
+            artifact: Some(taken.decided.artifact.clone()),
             decision: taken.decided.decision.clone(),
             signer: taken.decided.signer.clone(),
             words: words.clone(),
@@ -191,7 +266,7 @@ impl Bundle {
         serde_json::from_str(text).map_err(|_| BundleError::Malformed)
     }
 
-    /// The bundle as one JSON text. It has the artifact in the clear.
+    /// The bundle as one JSON text. It has the artifact in the clear, if it has it.
     pub fn to_json(&self) -> Zeroizing<String> {
         match serde_json::to_string(self) {
             Ok(text) => Zeroizing::new(text),
@@ -203,15 +278,22 @@ impl Bundle {
     /// of an enforcer, whose the approver's are; with those of an approver, whose the enforcer's are.
     pub fn verify(&self, pins: Option<&Pins>) -> Result<Report, BundleError> {
         let malformed = |_| BundleError::Malformed;
-        let artifact: Verbatim<'_, Artifact<'_>> =
-            countersign_wire::parse(self.artifact.as_bytes()).map_err(malformed)?;
+        let artifact: Option<Verbatim<'_, Artifact<'_>>> = match &self.artifact {
+            Some(text) => Some(countersign_wire::parse(text.as_bytes()).map_err(malformed)?),
+            None => None,
+        };
         let decision: Verbatim<'_, Decision<'_>> =
             countersign_wire::parse(self.decision.as_bytes()).map_err(malformed)?;
         let (signer, fingerprint) = self.signer.bundle().ok_or(BundleError::Malformed)?;
         let enforcer: KeyBundle = self.enforcer.keys.parse().map_err(|_| BundleError::Malformed)?;
-        let is_about = decision.request_id == artifact.request_id
-            && decision.artifact_hash == artifact.artifact_hash
-            && decision.repo_ref == artifact.repo_ref;
+        let is_about = |artifact: &Verbatim<'_, Artifact<'_>>| {
+            decision.request_id == artifact.request_id
+                && decision.artifact_hash == artifact.artifact_hash
+                && decision.repo_ref == artifact.repo_ref
+        };
+        let of_artifact = |certainty: &dyn Fn(&Verbatim<'_, Artifact<'_>>) -> Certainty| {
+            artifact.as_ref().map_or(Certainty::Unproven, certainty)
+        };
         let is_signed = decision.verify(&signer.signing).is_ok()
             && Fingerprint::parse(&decision.signer_key_id) == Some(fingerprint);
         let is_of_decision = decision_hash(decision.raw())
@@ -224,14 +306,14 @@ impl Bundle {
         let asked_by = self.enforcer.enforcer_id.parse().map(Party::Enforcer).ok();
         let findings = Claim::ALL.iter().map(|claim| {
             let certainty = match claim {
-                Claim::Artifact => proven(artifact.check_hash().is_ok()),
-                Claim::About => proven(is_about),
+                Claim::Artifact => of_artifact(&|artifact| proven(artifact.check_hash().is_ok())),
+                Claim::About => of_artifact(&|artifact| proven(is_about(artifact))),
                 Claim::Signature => proven(is_signed),
                 Claim::Approver => pinned(pins, fingerprint, approver.as_ref()),
                 Claim::Receipt => proven(is_receipt),
                 Claim::Decision => proven(is_of_decision),
                 Claim::Enforcer => pinned(pins, Fingerprint::of(&enforcer), asked_by.as_ref()),
-                Claim::Effect => self.effect(&artifact),
+                Claim::Effect => of_artifact(&|artifact| self.effect(artifact)),
                 Claim::Words | Claim::Done => Certainty::Unproven,
             };
             (*claim, certainty)

@@ -77,10 +77,10 @@ impl Approver {
     pub fn vouch_for_recovery(
         &self,
         enforcer: &EnforcerId,
-        code: &DeviceKeys,
+        code: &KeyBundle,
         until: Timestamp,
     ) -> Result<Statement, VouchError> {
-        let newcomer = Newcomer { approver_id: &self.id, bundle: code.bundle(), label: "", until };
+        let newcomer = Newcomer { approver_id: &self.id, bundle: code, label: "", until };
         self.say(enforcer, vouch(newcomer, true))
     }
 

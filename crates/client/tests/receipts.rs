@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use countersign_client::{
     approver::Approver,
     authorize::Answer,
-    bundle::{Certainty, Claim},
+    bundle::{Certainty, Claim, ProofError},
     clock::{Clock, SystemClock},
     enforcer::{AskError, Enforcer},
     grant::GrantRules,
@@ -226,4 +226,33 @@ async fn a_session_is_reported_and_its_contents_are_sealed() {
     robot.session_end(&session_id, EndReason::UserEnd).await.unwrap();
     assert!(ada.session(&session_id).await.unwrap().ended_at.is_some());
     assert!(matches!(robot.session_status(&session_id, State::Idle).await, Err(SessionError::Call(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_proves_its_own_decision_and_the_receipt_about_it() {
+    let world = World::start().await;
+    let (robot, other) = (world.enforcer("robot").await, world.enforcer("other").await);
+    let (ada, laptop) = (world.approver("ada").await, world.approver("ada").await);
+    let (_, others) = pair(&other, &ada, Pins::default()).await;
+    let (robots, adas) = pair(&robot, &ada, others).await;
+    let (robots, laptops) = pair(&robot, &laptop, robots).await;
+    let request = robot.ask_detached(&draft(), &robots).await.unwrap();
+    assert_eq!(ada.bundle(&request.request_id, &adas).await, Err(ProofError::NotDecided));
+    answer_next(&ada, &adas, DecisionOutcome::Approve, Scope::Once).await;
+    assert_eq!(ada.bundle(&request.request_id, &adas).await, Err(ProofError::NotReported));
+    let Answer::Approved(taken) = robot.pick_up(&request.request_id, &robots).await.unwrap() else {
+        panic!("it was approved")
+    };
+    robot.finish(taken, Outcome::Applied { exit_status: Some(0) }, &robots).await.unwrap();
+    let bundle = ada.bundle(&request.request_id, &adas).await.unwrap();
+    assert_eq!((bundle.enforcer.enforcer_id.as_str(), bundle.artifact.is_none()), ("robot", true));
+    let report = bundle.verify(Some(&adas)).unwrap();
+    for claim in [Claim::Signature, Claim::Receipt, Claim::Decision, Claim::Enforcer] {
+        assert_eq!(report.certainty(claim), Certainty::Proven, "{claim:?}");
+    }
+    for claim in [Claim::Artifact, Claim::About, Claim::Words, Claim::Effect, Claim::Done] {
+        assert_eq!(report.certainty(claim), Certainty::Unproven, "{claim:?}");
+    }
+    let not_mine = laptop.bundle(&request.request_id, &laptops).await;
+    assert_eq!(not_mine, Err(ProofError::OtherDevice));
 }

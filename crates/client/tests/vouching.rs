@@ -171,7 +171,8 @@ async fn a_recovery_code_replaces_a_lost_phone() {
     let (mut robots, _) = pair(&robot, &phone, Pins::default()).await;
     let paper = RecoveryCode::generate().unwrap();
     let code = paper.keys().unwrap();
-    let voucher = phone.vouch_for_recovery(&robot.id, &code, tomorrow().plus(RECOVERY_WAIT * 9)).unwrap();
+    let voucher =
+        phone.vouch_for_recovery(&robot.id, code.bundle(), tomorrow().plus(RECOVERY_WAIT * 9)).unwrap();
     assert_eq!(phone.present(&voucher).await.unwrap().pair_id, None);
     assert_eq!(apply(&mut robots, &robot, &voucher), Ok(Applied::Vouched(code.fingerprint())));
     assert_eq!(

@@ -184,7 +184,10 @@ async fn listen(identity: &Identity, desk: &Desk) -> Result<(), Failure> {
                     Err(_) => AckStatus::Rejected,
                 }
             }
-            PromptContent::Statement(statement) => hearing::apply(identity, &enforcer, statement).1,
+            PromptContent::Statement(statement) => match hearing::apply(identity, statement, &enforcer) {
+                Ok(_) => AckStatus::Delivered,
+                Err(_) => AckStatus::Rejected,
+            },
         };
         enforcer.answer_prompt(&prompt, status).await.map_err(failed)?;
     }

@@ -69,6 +69,7 @@ impl Ask {
             };
         }
         let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
+        let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         report(&enforcer, &pins, taken, options).await
     }
 

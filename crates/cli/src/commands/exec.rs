@@ -63,6 +63,7 @@ impl Exec {
             let payload = Payload::Command(plan.payload(&stdin));
             let draft = ask::draft(&payload, self.valid_for, self.session.clone())?;
             let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
+            let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
             if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
                 asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
                 return Err(rejected);

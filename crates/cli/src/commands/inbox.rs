@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal as _},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     Options,
+    export::export_one,
     follow::{Manner, follow},
 };
 use crate::{
@@ -99,15 +101,26 @@ async fn list(options: &Options) -> Result<(), Failure> {
 }
 
 /// Show everything about a request that waits for you.
+///
+/// With --export, writes what can be proven about a request that was decided and done.
 #[derive(Debug, Args)]
 pub(super) struct Show {
     /// The id of the request, or the beginning of it. Not needed while only one waits.
     #[arg(value_name = "ID")]
     request: Option<String>,
+    /// Write a bundle for `countersign verify` into a new file. Needs the whole id.
+    ///
+    /// On a machine that asks it has everything. On an approver's device it has the decision and the receipt, and not what
+    /// was asked.
+    #[arg(long, value_name = "FILE", requires = "request")]
+    export: Option<PathBuf>,
 }
 
 impl Show {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        if let (Some(path), Some(id)) = (&self.export, &self.request) {
+            return export_one(id, path, options).await;
+        }
         let desk = Desk::open(options)?;
         let request = desk.request(self.request.as_deref()).await?;
         match options.json {

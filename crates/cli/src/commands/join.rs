@@ -3,6 +3,7 @@
 use clap::Args;
 use countersign_client::{
     join::{JoinError, JoinLink, join},
+    keys::DeviceKeys,
     profile::{Facts, Role},
 };
 use serde_json::json;
@@ -14,6 +15,7 @@ use crate::{
     gateway_error::describe,
     home::{Home, failed, new_passphrase, word},
     output::{object, say},
+    recovery,
     terminal::Terminal,
 };
 
@@ -22,6 +24,8 @@ use crate::{
 /// The link comes from the operator of a gateway (`countersign-gateway invite`) and is good once. It is a secret, so it is
 /// asked for in the terminal, or read from the standard input with `-`: what is typed as an argument ends up in the history
 /// of the shell.
+///
+/// Who joins as an approver chooses a passphrase, and is shown a recovery code once.
 #[derive(Debug, Args)]
 pub(super) struct Join {
     /// `-` to read the link from the standard input. Without this it is asked for.
@@ -60,7 +64,10 @@ impl Join {
             .parse()
             .map_err(|_| Failure::new(Exit::Failed, "the gateway names a tenant that is none"))?;
         let facts = Facts { party: party.clone(), tenant, gateway: gateway.clone(), label };
-        let (profile, _) = home.create(&name, facts, &joined.credential, lock)?;
+        let (profile, keys) = home.create(&name, facts, &joined.credential, lock)?;
+        if role == Role::Approver {
+            show_recovery_code(&home, &name, party.id(), &keys);
+        }
         if options.json {
             return object(&json!({
                 "profile": name, "role": word(role), "id": party.id(), "gateway": gateway.as_str(),
@@ -94,6 +101,19 @@ impl Join {
                 Terminal::open("the invitation is asked for in a terminal")?.ask_secret("Invitation link: ")
             }
         }
+    }
+}
+
+/// Shows the recovery code and keeps its public keys. Who has joined can make another one at any time.
+fn show_recovery_code(home: &Home, name: &str, id: &str, keys: &DeviceKeys) {
+    let shown = Terminal::open("a recovery code is shown in a terminal").and_then(|mut terminal| {
+        let code = recovery::show_new(&mut terminal, id)?;
+        recovery::keep(&home.folder_named(name)?, &code, keys)
+    });
+    if let Err(failure) = shown {
+        say(&format!(
+            "  You have no recovery code: {failure} Make one later with `countersign recovery new`."
+        ));
     }
 }
 

@@ -26,9 +26,9 @@ use crate::{
 /// How long to wait for more, when only what waits already is wanted.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// Listen to what approvers say: words for the agent go to stdout, one object a line; statements about devices are taken.
+/// Listen to what approvers say to this machine.
 ///
-/// Runs until it is interrupted. With --once it ends when nothing more waits.
+/// Words for the agent go to stdout, one object a line; statements about devices are taken. Runs until it is interrupted. With --once it ends when nothing more waits.
 #[derive(Debug, Args)]
 pub(super) struct Listen {
     /// Take what waits, and end.
@@ -85,12 +85,19 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
             say(&format!("  {} says: {}", prompt.approver, visible(text)));
             AckStatus::Delivered
         }
-        PromptContent::Statement(statement) => {
-            let (words, status) = hearing::apply(identity, enforcer, statement);
-            let mark = if status == AckStatus::Delivered { '✓' } else { '✗' };
-            say(&format!("{mark} {} says: {words}", prompt.approver));
-            status
-        }
+        PromptContent::Statement(statement) => match hearing::apply(identity, statement, enforcer) {
+            Ok(words) => {
+                say(&format!("✓ {} says: {words}", prompt.approver));
+                AckStatus::Delivered
+            }
+            Err(error) => {
+                say(&format!(
+                    "✗ {} says something about a device that is not taken: {error}",
+                    prompt.approver
+                ));
+                AckStatus::Rejected
+            }
+        },
     };
     let answered = enforcer.answer_prompt(prompt, status).await;
     answered.map_err(|error| {

@@ -1,6 +1,7 @@
 //! The commands of `countersign`.
 
 mod ask;
+mod config;
 mod decide;
 mod devices;
 mod exec;
@@ -17,6 +18,7 @@ mod mcp;
 mod pair;
 mod presence;
 mod prompt;
+mod recovery;
 mod status;
 mod up;
 mod verify;
@@ -58,62 +60,39 @@ pub struct Options {
     pub json: bool,
 }
 
+/// What each is for is said where its arguments are, in short and at length.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start a gateway of your own on this machine, and set up both sides.
     Up(up::Up),
-    /// Stop the gateway that `up` has started.
     Down(up::Down),
-    /// Join a gateway with an invitation link.
     Join(join::Join),
-    /// Say who this machine is, and whether its gateway can be reached.
     Status(status::Status),
-    /// Pair an agent's machine with a person's device.
+    Config(config::Config),
     Pair(pair::Pair),
-    /// Let a new device approve too, because a device that is paired already says so.
     Vouch(vouch::Vouch),
-    /// List paired devices, or revoke one.
+    Recovery(recovery::Recovery),
     Devices(devices::Devices),
-    /// Run a command after a person has approved it.
     Exec(exec::Exec),
-    /// Ask about a command, plan, patch or checkpoint, and print the answer.
     Ask(ask::Ask),
-    /// Wait for the answer to a request that was asked with --detach.
     Wait(wait::Wait),
-    /// Read what waits for your answer, and answer it.
     Inbox(inbox::Inbox),
-    /// Show everything about a request that waits for you.
     Show(inbox::Show),
-    /// Approve a request that waits for you.
     Approve(decide::Approve),
-    /// Reject a request that waits for you.
     Reject(decide::Reject),
-    /// Send words to an agent, without being asked.
     Prompt(prompt::Prompt),
-    /// Show what a session of an agent is doing.
     Sessions(prompt::Sessions),
-    /// Listen to what approvers say to this machine.
     Listen(listen::Listen),
-    /// List what may run without asking again, or take it back.
     Grants(grants::Grants),
-    /// Answer a coding agent's host before the agent acts.
     Hook(hook::Hook),
-    /// Serve a permission tool over MCP, for agents that can ask one.
     Mcp(mcp::Mcp),
-    /// Say that you leave the desk: what agents ask goes to your phone at once.
     Away(presence::Away),
-    /// Say that you are back at the desk: the agent's own prompt comes first again.
     Here(presence::Here),
-    /// Write finished exchanges of this machine into a folder, for `verify`.
     Export(export::Export),
-    /// Check a saved exchange offline: what was asked, decided and done.
     Verify(verify::Verify),
     /// Show, export or lock the keys of a profile.
     #[command(subcommand)]
     Keys(keys::Keys),
-    /// Print a completion script for a shell.
     Completions(manual::Completions),
-    /// Print the manual page, or write one page for each command into a folder.
     Man(manual::Man),
 }
 
@@ -131,8 +110,10 @@ impl Cli {
             Command::Down(down) => down.run(options).await,
             Command::Join(join) => join.run(options).await,
             Command::Status(status) => status.run(options).await,
+            Command::Config(config::Config {}) => config::run(options),
             Command::Pair(pair) => pair.run(options).await,
             Command::Vouch(vouch) => vouch.run(options).await,
+            Command::Recovery(recovery) => recovery.run(options).await,
             Command::Prompt(prompt) => prompt.run(options).await,
             Command::Sessions(sessions) => sessions.run(options).await,
             Command::Listen(listen) => listen.run(options).await,

@@ -2,20 +2,25 @@
 
 use clap::Args;
 use countersign_client::{
+    approver::Approver,
     enforcer::{Answered, Paired},
     pairing::link::PairingLink,
-    profile::Role,
+    profile::{Party, Role},
 };
-use countersign_wire::pairing::PairingCode;
+use countersign_wire::{id::EnforcerId, pairing::PairingCode};
 use serde_json::json;
 
-use super::Options;
+use super::{
+    Options,
+    inbox::Desk,
+    recovery::{register, say_registered},
+};
 use crate::{
     exit::{Exit, Failure},
     gateway_error::describe_pairing,
     home::{Home, Identity, failed},
     output::{is_live, object, out, say},
-    qr,
+    qr, recovery,
     terminal::Terminal,
 };
 
@@ -92,7 +97,8 @@ fn confirm(home: &Home) -> Result<(), Failure> {
 }
 
 async fn answer(options: &Options) -> Result<(), Failure> {
-    let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
+    let home = Home::of_user()?;
+    let identity = home.find(Role::Approver, options.profile.as_deref())?;
     let text =
         Terminal::open("the pairing link or code is asked for in a terminal")?.ask("Link or code: ")?;
     let approver = identity.approver()?;
@@ -107,7 +113,32 @@ async fn answer(options: &Options) -> Result<(), Failure> {
             .next("copy the whole link that `countersign pair` shows, with everything after the #"));
         }
     };
-    keep(&identity, paired.map_err(|error| describe_pairing(&error))?, options)
+    let paired = paired.map_err(|error| describe_pairing(&error))?;
+    let party = paired.pin.party().clone();
+    keep(&identity, paired, options)?;
+    if let Party::Enforcer(machine) = party
+        && let Err(failure) = register_code(&home, &identity, approver, &machine).await
+    {
+        // The pairing stands all the same.
+        say(&format!("  {machine} does not know your recovery code: {failure}"));
+    }
+    Ok(())
+}
+
+/// Lets the machine know of the recovery code, if there is one.
+async fn register_code(
+    home: &Home,
+    identity: &Identity,
+    approver: Approver,
+    machine: &EnforcerId,
+) -> Result<(), Failure> {
+    let Some(code) = recovery::kept(&home.folder_named(&identity.name)?, &approver.keys)? else {
+        return Ok(());
+    };
+    let desk = Desk { pins: identity.profile.pins().map_err(failed)?, approver };
+    register(&desk, machine, &code).await?;
+    say_registered(machine);
+    Ok(())
 }
 
 /// Keeps the pin, after a person has compared the digits where there are any.

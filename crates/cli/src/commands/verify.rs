@@ -153,6 +153,9 @@ fn explain(checked: &Checked) -> Result<(), Failure> {
         vec![format!("  {mark}"), claim.sentence().to_owned()]
     };
     out(&columns(&report.findings.iter().map(row).collect::<Vec<_>>()))?;
+    if bundle.artifact.is_none() {
+        say("  What was asked is not in this bundle; the decision names it by its hash.");
+    }
     if report.certainty(Claim::Approver) == Certainty::Unproven {
         say("  Whose keys these are is proven only on a machine that is paired with them.");
     }

@@ -84,7 +84,7 @@ fn card(options: &Options) -> Result<(), Failure> {
 }
 
 /// The machines that this device is paired with.
-fn machines(pins: &Pins, desk: &Desk) -> Vec<(EnforcerId, Pin)> {
+pub(super) fn machines(pins: &Pins, desk: &Desk) -> Vec<(EnforcerId, Pin)> {
     let now = desk.approver.clock.now();
     let machine = |pin: &Pin| match pin.party() {
         Party::Enforcer(id) => Some((id.clone(), pin.clone())),
@@ -136,7 +136,7 @@ async fn sign(time: Duration, options: &Options) -> Result<(), Failure> {
 }
 
 /// Sends a statement to the machine, sealed.
-async fn send(desk: &Desk, machine: &EnforcerId, statement: &Statement) -> Result<(), Failure> {
+pub(super) async fn send(desk: &Desk, machine: &EnforcerId, statement: &Statement) -> Result<(), Failure> {
     let content = PromptContent::Statement(Box::new(statement.clone()));
     let draft = PromptDraft { target: Target::Other, content, session_id: None, valid_for: STATEMENT_TIME };
     let sent = desk.approver.prompt(machine, &draft, &desk.pins).await;

@@ -45,6 +45,7 @@ impl Wait {
         })?;
         let mut interruption = asking::Interruption::watch()?;
         let taken = asking::wait(&enforcer, &pins, &request, &mut interruption).await?;
+        let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         ask::report(&enforcer, &pins, taken, options).await
     }
 }

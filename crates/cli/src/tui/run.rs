@@ -343,3 +343,6 @@ fn not_accepted(id: RequestId, error: &DecideError) -> Event {
     };
     Event::NotAccepted { id, why: visible(&describe_decide(error).to_string()), end }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,20 @@ fn a_bundle_says_what_is_proven_and_what_is_not() {
     assert!(Claim::ALL.iter().all(|claim| claim.sentence().ends_with('.')));
 }
 
+#[test]
+fn without_the_artifact_nothing_about_it_is_proven_and_the_rest_is() {
+    let ends = Ends::new();
+    let bundle = Bundle { artifact: None, ..bundle(&ends, |_| ()) };
+    let bundle = Bundle::read(&bundle.to_json()).unwrap();
+    let report = bundle.verify(Some(&ends.adas)).unwrap();
+    let unproven = [Claim::Artifact, Claim::About, Claim::Approver, Claim::Words, Claim::Effect, Claim::Done];
+    assert_eq!(claims(&report, Certainty::Unproven), unproven);
+    assert!(report.is_consistent());
+    let flipped = Bundle { decision: bundle.decision.replace("\"approve\"", "\"reject\""), ..bundle };
+    let wrong = claims(&flipped.verify(None).unwrap(), Certainty::Wrong);
+    assert_eq!(wrong, [Claim::Signature, Claim::Decision]);
+}
+
 /// For each claim that can be verified a bundle that is wrong in this alone.
 #[test]
 fn every_claim_that_is_wrong_is_found() {
@@ -65,7 +79,10 @@ fn every_claim_that_is_wrong_is_found() {
     };
     assert_eq!(
         wrong(
-            &|it| it.artifact = replaced(&it.artifact, "org.proto.salt\":\"", "org.proto.salt\":\"x").into(),
+            &|it| {
+                let text = it.artifact.as_ref().unwrap();
+                it.artifact = Some(replaced(text, "org.proto.salt\":\"", "org.proto.salt\":\"x").into());
+            },
             None
         ),
         [Claim::Artifact]
@@ -118,10 +135,15 @@ fn a_text_that_is_no_bundle_is_not_read() {
     assert_eq!(changed(&|it| it["version"] = 2.into()), Some(BundleError::NewerVersion(2)));
     assert_eq!(changed(&|it| it["more"] = json!(1)), Some(BundleError::Malformed));
     assert_eq!(
+        changed(&|it| it["artifact"] = Value::Null),
+        Some(BundleError::Malformed),
+        "null is not absence"
+    );
+    assert_eq!(
         changed(&|it| drop(it.as_object_mut().unwrap().remove("words"))),
         Some(BundleError::Malformed)
     );
     assert_eq!(Bundle::read(&text[..text.len() - 1]).err(), Some(BundleError::Malformed));
-    let broken = Bundle { artifact: "{}".to_owned().into(), ..bundle(&ends, |_| ()) };
+    let broken = Bundle { artifact: Some("{}".to_owned().into()), ..bundle(&ends, |_| ()) };
     assert_eq!(broken.verify(None), Err(BundleError::Malformed));
 }
