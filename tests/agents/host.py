@@ -83,8 +83,12 @@ class Host:
 
     word = ""
     name = ""
+    gates = ()
+    """The events at which a hook can say no to every call."""
     hooks = ""
     """The file in the home that has the hooks."""
+    plan_begins = ""
+    """What the host says to the model when a plan was approved; nothing where it has no plans."""
     turn_end = "Stop"
     dialogs = {}
     """What the host asks on its screen, and the key for yes."""

@@ -9,6 +9,8 @@ from host import VERSIONS, Host
 
 class Claude(Host):
     word = "claude"
+    plan_begins = "has approved your plan"
+    gates = ("PreToolUse",)
     name = "Claude Code"
     hooks = ".claude/settings.json"
     dialogs = {"manually approve edits": "2", "Do you want to": "1", "Enter to select": "1"}
@@ -69,6 +71,7 @@ class Claude(Host):
 
 class Codex(Host):
     word = "codex"
+    gates = ("PreToolUse",)
     name = "Codex CLI"
     hooks = ".codex/hooks.json"
     dialogs = {"Would you like to": "y"}
@@ -153,6 +156,8 @@ trust_level = "trusted"
 
 class Gemini(Host):
     word = "gemini"
+    plan_begins = "Plan approved"
+    gates = ("BeforeTool",)
     name = "Gemini CLI"
     hooks = ".gemini/settings.json"
     turn_end = "AfterAgent"
@@ -209,7 +214,7 @@ class Gemini(Host):
         return [Call("read_file", {"file_path": str(self.project / step.path)})]
 
     def plan(self, step):
-        return [Call("enter_plan_mode", {"reason": "plan first"}), Call("write_file", {"file_path": PLAN_FILE, "content": step.text}),
+        return [Call("enter_plan_mode", {"reason": step.text.splitlines()[0]}), Call("write_file", {"file_path": PLAN_FILE, "content": step.text}),
                 Call("exit_plan_mode", {"plan_filename": "plan.md"})]
 
     def question(self, step):
@@ -219,6 +224,7 @@ class Gemini(Host):
 
 class Opencode(Host):
     word = "opencode"
+    gates = ()
     name = "OpenCode"
     hooks = ".config/opencode/plugins/hook.js"
     turn_end = "session.idle"
@@ -289,6 +295,8 @@ class Opencode(Host):
 
 class Copilot(Host):
     word = "copilot"
+    plan_begins = "Plan approved"
+    gates = ("preToolUse",)
     name = "Copilot CLI"
     hooks = ".copilot/hooks/countersign.json"
     turn_end = "agentStop"
