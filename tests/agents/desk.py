@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def confirm(terminal):
 
 class Desk:
     """Approves what contains APPROVED, rejects what contains REJECTED with a REASON, and leaves the rest. A plan that contains
-    PLAN_REJECTED is rejected too, but not the file that it is in."""
+    PLAN_REJECTED is rejected too, but not the file that it is in; and an agent may always begin to plan."""
 
     def __init__(self, programs):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="countersign-desk-"))
@@ -62,6 +63,18 @@ class Desk:
     def down(self):
         subprocess.run(["countersign", "down"], env=self.environment, capture_output=True, timeout=60)
 
+    def damaged(self, name, pattern, replacement):
+        """A copy of everything of the tool in which the profile of the machine has been changed."""
+        copy = self.home / name
+        shutil.copytree(self.data / "profiles", copy / "profiles", copy_function=shutil.copy2)
+        file = copy / "profiles/agent/profile.json"
+        text = file.read_text()
+        changed = re.sub(pattern, replacement, text, flags=re.S)
+        if changed == text:
+            raise SystemExit(f"✗ there is no {pattern} in {file}: {text}")
+        file.write_text(changed)
+        return str(copy)
+
     def start(self, *arguments):
         return Terminal(["countersign", *arguments], self.environment, self.home)
 
@@ -84,7 +97,7 @@ class Desk:
             is_rejected_plan = PLAN_REJECTED in shown and "plan.review" in shown
             if REJECTED in shown or is_rejected_plan:
                 self.unlocked("reject", "--reason", REASON, "--", request).ends(0)
-            elif APPROVED in shown:
+            elif APPROVED in shown or "enter_plan_mode" in shown:
                 confirm(self.unlocked("approve", "--", request)).ends(0)
             else:
                 return

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What a host does when a hook says no, fails, or is not there: tests/agents/fail_open.py [--check] [HOST ...]
+"""What a host does when a hook says no, fails, or is not there: tests/agents/fail_open.py [--check] [--bare] [HOST ...]
 
 Each host would run the command by itself, so that only the hook stands in between. Whether it ran is read from the disk.
-Writes the table of docs/agents/fail-open.md; --check compares instead.
+Writes docs/agents/fail-open.md; --check compares instead. The second table is about `countersign`, which has to be on the
+PATH; --bare leaves it as it is.
 """
 
 import concurrent.futures
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 
+import fail_open_ours
 from endpoint import Model
 from host import VERSIONS, Hook, Shell
 from hosts import HOSTS
@@ -152,12 +154,17 @@ def column_of(column):
         return Lane(column, model).run()
 
 
-def page(table):
+def page(table, ours):
     lines = [PAGE_HEAD.strip().format(seconds=HOST_SECONDS), ""]
     lines += ["| the hook | " + " | ".join(column.title for column in COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     lines += [f"| {row} | " + " | ".join(cells[row] for cells in table) + " |" for row in ROWS]
     versions = ", ".join(f"{HOSTS[word].name} {VERSIONS[word]['version']}" for word in HOSTS)
-    return "\n".join([*lines, "", f"Versions: {versions}.", ""])
+    return "\n".join([*lines, "", fail_open_ours.HEAD, "", *ours, "", f"Versions: {versions}.", ""])
+
+
+def ours_before():
+    """The lines of the second table as the page has them."""
+    return [line for line in PAGE.read_text().split(fail_open_ours.HEAD)[-1].splitlines() if line.startswith("|")]
 
 
 PAGE_HEAD = """
@@ -169,25 +176,34 @@ limit is {seconds} s. OpenCode has plugins instead of programs: there the plugin
 """
 
 
+def bare(columns):
+    """Those that start slowly begin first."""
+    with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count())) as pool:
+        futures = {column.title: pool.submit(column_of, column) for column in reversed(columns)}
+        return [futures[column.title].result() for column in columns]
+
+
 def main():
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
-    columns = [column for column in COLUMNS if not words or column.word in words]
-    with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count())) as pool:
-        table = list(pool.map(column_of, columns))
+    table = bare([column for column in COLUMNS if not words or column.word in words])
+    ours, faults = (ours_before(), []) if "--bare" in sys.argv else fail_open_ours.table(words or list(HOSTS))
+    for fault in faults:
+        print(f"✗ {fault}")
     if words:
         for row in ROWS:
             print(row, *(cells[row] for cells in table), sep=" | ")
-        return 0
-    text = page(table)
+        print(*ours, sep="\n")
+        return 1 if faults else 0
+    text = page(table, ours)
     if "--check" not in sys.argv:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(text)
-        return 0
+        return 1 if faults else 0
     before = PAGE.read_text().splitlines()
     differing = [line for line in text.splitlines() if line not in before]
     for line in differing:
         print(f"✗ {PAGE.name} has not: {line}")
-    return 1 if differing or len(before) != len(text.splitlines()) else 0
+    return 1 if faults or differing or len(before) != len(text.splitlines()) else 0
 
 
 if __name__ == "__main__":

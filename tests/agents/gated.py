@@ -85,18 +85,18 @@ class Conversation:
         self.log = self.root / "log"
         self.log.touch()
 
-    def hook(self, program="countersign", mode="gate"):
-        """The command line that `countersign install` would write, with room for a fault."""
+    def hook(self, is_missing=False):
+        """The command line that `countersign install` would write, with room for a fault; or one to nowhere."""
         word = self.host.word
-        own = (shutil.which(program) or program, "hook", word, "--mode", mode, "--host-timeout", str(HOST_SECONDS))
+        own = ("hook", word, "--mode", "gate", "--host-timeout", str(HOST_SECONDS))
         planted = (sys.executable, "-SE", str(HERE / "planted.py"), str(self.root / "faults"), str(self.log), str(self.desk.data), "--")
-        command = (*planted, *own)
+        command = ("/nowhere/countersign", *own) if is_missing else (*planted, shutil.which("countersign"), *own)
         plugin = PLUGIN.read_text().replace('["countersign"]', json.dumps(command), 1) if word == "opencode" else ""
         return Hook(command, self.host.gates, timeout=HOST_SECONDS, plugin=plugin)
 
-    def play(self, cases, is_allowed=True):
+    def play(self, cases, is_allowed=True, is_missing=False):
         """What came of each case: whether it happened, and what the model received."""
-        self.prepare(cases, is_allowed)
+        self.prepare(cases, is_allowed, is_missing)
         self.ended = self.host.run(seconds=30 + 12 * len(cases))
         return self.outcomes(cases)
 
@@ -110,9 +110,9 @@ class Conversation:
             self.ended = Ended(None, screen.text(), "", time.monotonic() - begun)
         return self.outcomes(cases)
 
-    def prepare(self, cases, is_allowed):
+    def prepare(self, cases, is_allowed, is_missing=False):
         (self.root / "faults").write_text(json.dumps({case.marker: case.fault for case in cases if case.fault}))
-        self.host.configure(self.hook(), self.host.allowed if is_allowed else ())
+        self.host.configure(self.hook(is_missing), self.host.allowed if is_allowed else ())
         self.host.play(*(case.step for case in cases))
         self.model.requests.clear()
 

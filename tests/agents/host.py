@@ -56,6 +56,13 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True)
+class Delegate:
+    """A subagent is asked to go on."""
+
+    prompt: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Hook:
     """A command at some events of a host; the name of the event is its last argument if `names_event`."""
 
@@ -165,7 +172,10 @@ class Host:
         """What an event is about, in one word."""
         tool = given.get("tool_name") or given.get("toolName")
         if tool:
-            return self.purpose(tool, given.get("tool_input") or given.get("toolArgs") or {})
+            word = self.purpose(tool, given.get("tool_input") or given.get("toolArgs") or {})
+            return f"{word}-of-subagent" if "agent_id" in given or "agentId" in given else word
+        if "agent_id" in given or "agentId" in given:
+            return "subagent"
         return given.get("source") or given.get("notification_type") or given.get("reason") or "turn"
 
     def purpose(self, tool, arguments):

@@ -1,7 +1,8 @@
 """Becomes a hook, with a fault planted in it: planted.py FAULTS LOG HOME -- PROGRAM ARGUMENTS…
 
 FAULTS is a JSON file with a fault for each text that may be in the input: {"signal": "SIGKILL", "target": "worker"}, where
-the target is the worker or the process itself. What is stopped is killed at last, so that nothing stays behind.
+the target is the worker or the process itself, or {"home": PATH}, another home. What is stopped is killed at last, so that
+nothing stays behind.
 """
 
 import json
@@ -65,8 +66,9 @@ def main():
     with open(log, "a") as file:
         file.write(json.dumps({"event": "", "input": text}) + "\n")
     fault = next((fault for key, fault in json.loads(pathlib.Path(faults).read_text()).items() if key in text), None)
-    if fault:
+    if fault and "signal" in fault:
         plant_beside(fault)
+    home = (fault or {}).get("home", home)
     with tempfile.TemporaryFile() as message:
         message.write(text.encode())
         message.seek(0)
