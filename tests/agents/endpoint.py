@@ -34,12 +34,13 @@ class Say:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a host has sent: the tools that it offers, and the results of calls, as texts."""
+    """What a host has sent: the tools that it offers, the results of calls, and what a person or another agent has said."""
 
     path: str
     body: dict
     tools: list
     results: list
+    prompts: str
 
 
 def texts(value):
@@ -277,10 +278,10 @@ class Model:
         """Says what comes next in a conversation. A request without tools is the host's own: a title, a summary."""
         kind = next(it for it in FORMATS if path.endswith(it.suffix) or it is Gemini and ":generateContent" in path)
         tools, results = kind.read(body)
-        self.requests.append(Request(path, body, tools, results))
+        prompts = kind.prompts(body)
+        self.requests.append(Request(path, body, tools, results, prompts))
         if (body.get("text") or {}).get("format", {}).get("type") == "json_schema":
             return kind, self.review, len(results)
-        prompts = kind.prompts(body)
         steps = next((steps for words, steps in self.branches.items() if words in prompts), self.steps)
         step = steps[len(results)] if tools and len(results) < len(steps) else Say()
         named = NAMED_PLAN.findall(raw) or [f"{folder}/plan.md" for folder in NAMED_FOLDER.findall(raw)]

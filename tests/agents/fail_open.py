@@ -17,8 +17,8 @@ import tempfile
 import time
 
 import fail_open_ours
-from endpoint import Model
-from host import VERSIONS, Hook, Shell
+from endpoint import Call, Model
+from host import CACHE, VERSIONS, Delegate, Hook, Shell
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -81,11 +81,22 @@ PLUGIN = {
     "prints something else than JSON": 'console.log("not now"); return "not now"',
 }
 WITHOUT, MISSING, BROKEN = "no hook", "program missing", "file with the hook is broken"
-ROWS = [WITHOUT, *behaviours({}), MISSING, BROKEN]
+SUBAGENT, TYPED = "says no to a call of a subagent", "says no to what is typed into a command that runs"
+ROWS = [WITHOUT, *behaviours({}), MISSING, BROKEN, SUBAGENT, TYPED]
+DELEGATED = "a task for a subagent"
+TYPES = """const shell = await tools.exec_command({cmd: "sh", tty: true, yield_time_ms: 300});
+await tools.write_stdin({session_id: shell.session_id, chars: "touch MARKER\\n", yield_time_ms: 500});"""
 
 
 def marker(row):
     return f"row-{ROWS.index(row)}.ran"
+
+
+def plugin(statements):
+    """The source of a plugin that does something before the command of each row."""
+    lines = [f'if (text.includes("{marker(row)}")) {{ {statement} }}' for row, statement in statements.items()]
+    before = "async (_, output) => { const text = JSON.stringify(output.args); " + " ".join(lines) + " }"
+    return f'export const Hook = async () => ({{ "tool.execute.before": {before} }})\n'
 
 
 class Lane:
@@ -93,23 +104,26 @@ class Lane:
 
     def __init__(self, column, model):
         self.column, self.model = column, model
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-"))
+        # Codex gives no terminal to a command if its home is in a folder for temporary files.
+        (CACHE / "scratch").mkdir(parents=True, exist_ok=True)
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=CACHE / "scratch"))
         self.host = HOSTS[column.word](self.root, model)
         self.log = self.root / "log"
         self.log.touch()
         table = {marker(row): behaviour for row, behaviour in behaviours(column.deny).items()}
+        table |= {marker(row): {"out": column.deny} for row in (SUBAGENT, TYPED)}
         (self.root / "behaviours").write_text(json.dumps(table))
 
     def hook(self, plugin=""):
         command = (sys.executable, "-SE", str(HERE / "probe.py"), str(self.log), str(self.root / "behaviours"))
         return Hook(command, (self.column.event,), timeout=HOST_SECONDS, plugin=plugin)
 
-    def play(self, rows, hook, spoil=False):
+    def play(self, rows, hook, spoil=False, steps=()):
         """The rows in one conversation: what ran, and what did not."""
         self.host.configure(hook, self.host.allowed)
         if spoil:
             self.host.hook_file().write_text("{ broken")
-        self.host.play(*(Shell(f"touch {marker(row)}") for row in rows))
+        self.host.play(*(steps or (Shell(f"touch {marker(row)}") for row in rows)))
         self.model.requests.clear()
         seen = self.log.read_text().count("\n")
         ended = self.host.run()
@@ -130,10 +144,25 @@ class Lane:
         return cells
 
     def of_plugins(self):
+        """One conversation, and one for each row that ends the host."""
+        ends = [row for row, statement in PLUGIN.items() if "process." in statement]
         cells = dict.fromkeys(behaviours({}), NOTHING)
-        for row, statement in PLUGIN.items():
-            source = f'export const Hook = async () => ({{ "tool.execute.before": async () => {{ {statement} }} }})\n'
-            cells.update(self.play([row], self.hook(plugin=source))[0])
+        for rows in [[row for row in PLUGIN if row not in ends], *([row] for row in ends)]:
+            cells |= self.play(rows, self.hook(plugin=plugin(PLUGIN)))[0]
+        return cells
+
+    def of_subagents(self):
+        self.model.branches = {DELEGATED: self.host.calls(Shell(f"touch {marker(SUBAGENT)}"))}
+        says_no = plugin({SUBAGENT: PLUGIN["says no"]})
+        cells, ended, _ = self.play([SUBAGENT], self.hook(plugin=says_no), steps=[Delegate(DELEGATED)])
+        if not any(DELEGATED in request.prompts for request in self.model.requests):
+            raise SystemExit(f"✗ {self.column.title}: there was no subagent\n{ended.out}{ended.err}")
+        return cells
+
+    def typed(self):
+        cells, ended, _ = self.play([TYPED], self.hook(), steps=[Call("exec", TYPES.replace("MARKER", marker(TYPED)))])
+        if "Script completed" not in "".join(self.model.results):
+            raise SystemExit(f"✗ {self.column.title}: nothing was typed: {self.model.results}\n{ended.out}{ended.err}")
         return cells
 
     def run(self):
@@ -144,6 +173,8 @@ class Lane:
         missing = 'import "./missing.js"; export const Hook = async () => ({})\n'
         cells |= self.play([MISSING], dataclasses.replace(self.hook(plugin=missing), command=("/nowhere/hook",)))[0]
         cells |= self.play([BROKEN], self.hook(plugin="{ broken"), spoil=not is_plugin)[0]
+        cells |= self.of_subagents()
+        cells |= self.typed() if self.column.word == "codex" else {TYPED: NOTHING}
         shutil.rmtree(self.root)
         print(f"  {self.column.title}: {time.monotonic() - begun:.1f} s", file=sys.stderr, flush=True)
         return cells
@@ -164,7 +195,7 @@ def page(table, ours):
 
 def ours_before():
     """The lines of the second table as the page has them."""
-    return [line for line in PAGE.read_text().split(fail_open_ours.HEAD)[-1].splitlines() if line.startswith("|")]
+    return [line for line in PAGE.read_text().partition(fail_open_ours.HEAD)[2].splitlines() if line.startswith("|")]
 
 
 PAGE_HEAD = """

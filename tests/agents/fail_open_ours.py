@@ -40,9 +40,10 @@ def cases(desk):
 def asking():
     """The rows in which it would ask first."""
     return [
-        shell(IT_APPROVES, f"{APPROVED}-asks"),
         shell(IT_KILLED + ASKS, "killed-asks.ran", fault=KILLED),
         shell(IT_HANGS + ASKS, "stopped-asks.ran", fault=STOPPED),
+        # The last: OpenCode ends the conversation when nobody can be asked.
+        shell(IT_APPROVES, f"{APPROVED}-asks"),
     ]
 
 
@@ -51,6 +52,9 @@ def column_of(word, desk, rows):
     with Model([]) as model:
         conversation = Conversation(word, desk, model)
         outcomes = conversation.play(rows)
+        called = conversation.log.read_text().count("\n")
+        if called != len(rows):
+            raise SystemExit(f"✗ {HOSTS[word].name}: the hook was called {called} times for {len(rows)} calls\n{conversation.transcript()}")
         outcomes |= conversation.play([shell(MISSING, "missing.ran")], is_missing=True)
         outcomes |= conversation.play(asking(), is_allowed=False)
         shutil.rmtree(conversation.root, ignore_errors=True)
@@ -79,6 +83,7 @@ HEAD = f"""
 
 The same hosts with `countersign hook HOST --mode gate --host-timeout {HOST_SECONDS}`, and a person who answers some of the requests.
 Faults are planted in the running hook: its processes are killed, or stopped for longer than the host waits.
-Where the hook itself is gone, nothing of ours is left to say no, and the host decides alone. So leave no rule in the host that
-allows what Countersign should decide; then the host asks, and a run without a person ends with a no.
+Where the hook itself is gone, nothing of ours is left to say no, and the host decides alone. In Claude Code and Copilot CLI a
+hook's yes is enough, so leave no rule there that allows what Countersign should decide: then the host asks, and a run without
+a person ends with a no. Codex and Gemini CLI need such a rule, and with it they go on without the hook.
 """.strip()

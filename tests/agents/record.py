@@ -111,7 +111,7 @@ def on_screen(word, into, *steps, until, mode=None, agrees=True):
                 if agrees:
                     recorder.host.agree(screen)
                 return False
-            arrived = screen.waits_for(done, 40)
+            arrived = screen.waits_for(done, 90)
             if not arrived:
                 print(screen.text())
             recorder.host.agree(screen)
@@ -168,6 +168,7 @@ def opencode(into):
     headless("opencode", into, Call("notes_keep", {"text": "a note"}), fetch, Call("grep", {"pattern": "one"}), Call("bash", odd))
     headless("opencode", into, Shell("echo hello > out"), allow=False)
     headless("opencode", into, Edit("a.txt", "two", "deux"), allow=False)
+    on_screen("opencode", into, Shell("echo hello > out"), Question("Which colour?", ("red", "green")), until="session.idle")
     headless("opencode", into, Delegate(DELEGATED))
 
 
