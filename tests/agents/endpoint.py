@@ -18,7 +18,8 @@ NAMED_FOLDER = re.compile(r"""/[^\s"'\\`<>]+/plans(?=[/"'\\`\s])""")
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """The model calls a tool of the host. Text instead of an object is for tools that take free text."""
+    """The model calls a tool of the host. Text instead of an object is for tools that take free text; a dot ends the name of
+    the group that a tool of Codex is in."""
 
     tool: str
     arguments: dict | str
@@ -33,12 +34,13 @@ class Say:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a host has sent: the tools that it offers, and the results of calls, as texts."""
+    """What a host has sent: the tools that it offers, the results of calls, and what a person or another agent has said."""
 
     path: str
     body: dict
     tools: list
     results: list
+    prompts: str
 
 
 def texts(value):
@@ -63,6 +65,12 @@ class Anthropic:
         blocks = [block for message in body.get("messages", []) if isinstance(message["content"], list) for block in message["content"]]
         results = [joined(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
         return [tool.get("name") for tool in body.get("tools", [])], results
+
+    @staticmethod
+    def prompts(body):
+        said = [message["content"] for message in body.get("messages", []) if message["role"] == "user"]
+        blocks = [block for content in said if isinstance(content, list) for block in content if block.get("type") == "text"]
+        return joined([content for content in said if isinstance(content, str)] + blocks)
 
     @staticmethod
     def events(step, number, body):
@@ -119,6 +127,11 @@ class Responses:
         return [tool.get("name") or tool.get("type") for tool in [*body.get("tools", []), *nested]], results
 
     @staticmethod
+    def prompts(body):
+        calls = ("_call", "_call_output", "additional_tools")
+        return joined([item for item in body.get("input", []) if not item.get("type", "").endswith(calls)])
+
+    @staticmethod
     def item(step, number):
         call = f"call_{number:02}"
         if isinstance(step, Say):
@@ -126,8 +139,9 @@ class Responses:
             return {"type": "message", "id": f"msg_{number:02}", "role": "assistant", "content": content}
         if isinstance(step.arguments, str):
             return {"type": "custom_tool_call", "id": f"ctc_{number:02}", "call_id": call, "name": step.tool, "input": step.arguments}
-        arguments = json.dumps(step.arguments)
-        return {"type": "function_call", "id": f"fc_{number:02}", "call_id": call, "name": step.tool, "arguments": arguments}
+        group, _, name = step.tool.rpartition(".")
+        item = {"type": "function_call", "id": f"fc_{number:02}", "call_id": call, "name": name, "arguments": json.dumps(step.arguments)}
+        return {**item, "namespace": group} if group else item
 
     @classmethod
     def stream(cls, step, number, _body):
@@ -160,6 +174,11 @@ class Gemini:
         return offered, results
 
     @staticmethod
+    def prompts(body):
+        parts = [part for content in body.get("contents", []) if content.get("role") == "user" for part in content["parts"]]
+        return joined([part["text"] for part in parts if "text" in part])
+
+    @staticmethod
     def whole(step, _number, _body):
         part = {"text": step.text} if isinstance(step, Say) else {"functionCall": {"name": step.tool, "args": step.arguments}}
         return {
@@ -186,6 +205,10 @@ class Chat:
     def read(body):
         results = [joined(message.get("content")) for message in body.get("messages", []) if message.get("role") == "tool"]
         return [tool["function"]["name"] for tool in body.get("tools") or []], results
+
+    @staticmethod
+    def prompts(body):
+        return joined([message.get("content") for message in body.get("messages", []) if message.get("role") == "user"])
 
     @staticmethod
     def message(step, number):
@@ -226,6 +249,8 @@ class Model:
 
     def __init__(self, steps, review=Say("no opinion")):
         self.steps, self.review, self.requests = list(steps), review, []
+        self.branches = {}
+        """The steps of a conversation of its own, by words that a person, or an agent for its subagent, has opened it with."""
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
@@ -253,10 +278,12 @@ class Model:
         """Says what comes next in a conversation. A request without tools is the host's own: a title, a summary."""
         kind = next(it for it in FORMATS if path.endswith(it.suffix) or it is Gemini and ":generateContent" in path)
         tools, results = kind.read(body)
-        self.requests.append(Request(path, body, tools, results))
+        prompts = kind.prompts(body)
+        self.requests.append(Request(path, body, tools, results, prompts))
         if (body.get("text") or {}).get("format", {}).get("type") == "json_schema":
             return kind, self.review, len(results)
-        step = self.steps[len(results)] if tools and len(results) < len(self.steps) else Say()
+        steps = next((steps for words, steps in self.branches.items() if words in prompts), self.steps)
+        step = steps[len(results)] if tools and len(results) < len(steps) else Say()
         named = NAMED_PLAN.findall(raw) or [f"{folder}/plan.md" for folder in NAMED_FOLDER.findall(raw)]
         if isinstance(step, Call) and isinstance(step.arguments, dict) and named:
             step = Call(step.tool, json.loads(json.dumps(step.arguments).replace(PLAN_FILE, named[-1])))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What a host does when a hook says no, fails, or is not there: tests/agents/fail_open.py [--check] [HOST ...]
+"""What a host does when a hook says no, fails, or is not there: tests/agents/fail_open.py [--check] [--bare] [HOST ...]
 
 Each host would run the command by itself, so that only the hook stands in between. Whether it ran is read from the disk.
-Writes the table of docs/agents/fail-open.md; --check compares instead.
+Writes docs/agents/fail-open.md; --check compares instead. The second table is about `countersign`, which has to be on the
+PATH; --bare leaves it as it is.
 """
 
 import concurrent.futures
@@ -15,8 +16,9 @@ import sys
 import tempfile
 import time
 
-from endpoint import Model
-from host import VERSIONS, Hook, Shell
+import fail_open_ours
+from endpoint import Call, Model
+from host import CACHE, VERSIONS, Delegate, Hook, Shell
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -79,11 +81,22 @@ PLUGIN = {
     "prints something else than JSON": 'console.log("not now"); return "not now"',
 }
 WITHOUT, MISSING, BROKEN = "no hook", "program missing", "file with the hook is broken"
-ROWS = [WITHOUT, *behaviours({}), MISSING, BROKEN]
+SUBAGENT, TYPED = "says no to a call of a subagent", "says no to what is typed into a command that runs"
+ROWS = [WITHOUT, *behaviours({}), MISSING, BROKEN, SUBAGENT, TYPED]
+DELEGATED = "a task for a subagent"
+TYPES = """const shell = await tools.exec_command({cmd: "sh", tty: true, yield_time_ms: 300});
+await tools.write_stdin({session_id: shell.session_id, chars: "touch MARKER\\n", yield_time_ms: 500});"""
 
 
 def marker(row):
     return f"row-{ROWS.index(row)}.ran"
+
+
+def plugin(statements):
+    """The source of a plugin that does something before the command of each row."""
+    lines = [f'if (text.includes("{marker(row)}")) {{ {statement} }}' for row, statement in statements.items()]
+    before = "async (_, output) => { const text = JSON.stringify(output.args); " + " ".join(lines) + " }"
+    return f'export const Hook = async () => ({{ "tool.execute.before": {before} }})\n'
 
 
 class Lane:
@@ -91,23 +104,26 @@ class Lane:
 
     def __init__(self, column, model):
         self.column, self.model = column, model
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-"))
+        # Codex gives no terminal to a command if its home is in a folder for temporary files.
+        (CACHE / "scratch").mkdir(parents=True, exist_ok=True)
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=CACHE / "scratch"))
         self.host = HOSTS[column.word](self.root, model)
         self.log = self.root / "log"
         self.log.touch()
         table = {marker(row): behaviour for row, behaviour in behaviours(column.deny).items()}
+        table |= {marker(row): {"out": column.deny} for row in (SUBAGENT, TYPED)}
         (self.root / "behaviours").write_text(json.dumps(table))
 
     def hook(self, plugin=""):
         command = (sys.executable, "-SE", str(HERE / "probe.py"), str(self.log), str(self.root / "behaviours"))
         return Hook(command, (self.column.event,), timeout=HOST_SECONDS, plugin=plugin)
 
-    def play(self, rows, hook, spoil=False):
+    def play(self, rows, hook, spoil=False, steps=()):
         """The rows in one conversation: what ran, and what did not."""
         self.host.configure(hook, self.host.allowed)
         if spoil:
             self.host.hook_file().write_text("{ broken")
-        self.host.play(*(Shell(f"touch {marker(row)}") for row in rows))
+        self.host.play(*(steps or (Shell(f"touch {marker(row)}") for row in rows)))
         self.model.requests.clear()
         seen = self.log.read_text().count("\n")
         ended = self.host.run()
@@ -128,10 +144,25 @@ class Lane:
         return cells
 
     def of_plugins(self):
+        """One conversation, and one for each row that ends the host."""
+        ends = [row for row, statement in PLUGIN.items() if "process." in statement]
         cells = dict.fromkeys(behaviours({}), NOTHING)
-        for row, statement in PLUGIN.items():
-            source = f'export const Hook = async () => ({{ "tool.execute.before": async () => {{ {statement} }} }})\n'
-            cells.update(self.play([row], self.hook(plugin=source))[0])
+        for rows in [[row for row in PLUGIN if row not in ends], *([row] for row in ends)]:
+            cells |= self.play(rows, self.hook(plugin=plugin(PLUGIN)))[0]
+        return cells
+
+    def of_subagents(self):
+        self.model.branches = {DELEGATED: self.host.calls(Shell(f"touch {marker(SUBAGENT)}"))}
+        says_no = plugin({SUBAGENT: PLUGIN["says no"]})
+        cells, ended, _ = self.play([SUBAGENT], self.hook(plugin=says_no), steps=[Delegate(DELEGATED)])
+        if not any(DELEGATED in request.prompts for request in self.model.requests):
+            raise SystemExit(f"✗ {self.column.title}: there was no subagent\n{ended.out}{ended.err}")
+        return cells
+
+    def typed(self):
+        cells, ended, _ = self.play([TYPED], self.hook(), steps=[Call("exec", TYPES.replace("MARKER", marker(TYPED)))])
+        if "Script completed" not in "".join(self.model.results):
+            raise SystemExit(f"✗ {self.column.title}: nothing was typed: {self.model.results}\n{ended.out}{ended.err}")
         return cells
 
     def run(self):
@@ -142,6 +173,8 @@ class Lane:
         missing = 'import "./missing.js"; export const Hook = async () => ({})\n'
         cells |= self.play([MISSING], dataclasses.replace(self.hook(plugin=missing), command=("/nowhere/hook",)))[0]
         cells |= self.play([BROKEN], self.hook(plugin="{ broken"), spoil=not is_plugin)[0]
+        cells |= self.of_subagents()
+        cells |= self.typed() if self.column.word == "codex" else {TYPED: NOTHING}
         shutil.rmtree(self.root)
         print(f"  {self.column.title}: {time.monotonic() - begun:.1f} s", file=sys.stderr, flush=True)
         return cells
@@ -152,12 +185,17 @@ def column_of(column):
         return Lane(column, model).run()
 
 
-def page(table):
+def page(table, ours):
     lines = [PAGE_HEAD.strip().format(seconds=HOST_SECONDS), ""]
     lines += ["| the hook | " + " | ".join(column.title for column in COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     lines += [f"| {row} | " + " | ".join(cells[row] for cells in table) + " |" for row in ROWS]
     versions = ", ".join(f"{HOSTS[word].name} {VERSIONS[word]['version']}" for word in HOSTS)
-    return "\n".join([*lines, "", f"Versions: {versions}.", ""])
+    return "\n".join([*lines, "", fail_open_ours.HEAD, "", *ours, "", f"Versions: {versions}.", ""])
+
+
+def ours_before():
+    """The lines of the second table as the page has them."""
+    return [line for line in PAGE.read_text().partition(fail_open_ours.HEAD)[2].splitlines() if line.startswith("|")]
 
 
 PAGE_HEAD = """
@@ -169,25 +207,34 @@ limit is {seconds} s. OpenCode has plugins instead of programs: there the plugin
 """
 
 
+def bare(columns):
+    """Those that start slowly begin first."""
+    with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count())) as pool:
+        futures = {column.title: pool.submit(column_of, column) for column in reversed(columns)}
+        return [futures[column.title].result() for column in columns]
+
+
 def main():
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
-    columns = [column for column in COLUMNS if not words or column.word in words]
-    with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count())) as pool:
-        table = list(pool.map(column_of, columns))
+    table = bare([column for column in COLUMNS if not words or column.word in words])
+    ours, faults = (ours_before(), []) if "--bare" in sys.argv else fail_open_ours.table(words or list(HOSTS))
+    for fault in faults:
+        print(f"✗ {fault}")
     if words:
         for row in ROWS:
             print(row, *(cells[row] for cells in table), sep=" | ")
-        return 0
-    text = page(table)
+        print(*ours, sep="\n")
+        return 1 if faults else 0
+    text = page(table, ours)
     if "--check" not in sys.argv:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(text)
-        return 0
+        return 1 if faults else 0
     before = PAGE.read_text().splitlines()
     differing = [line for line in text.splitlines() if line not in before]
     for line in differing:
         print(f"✗ {PAGE.name} has not: {line}")
-    return 1 if differing or len(before) != len(text.splitlines()) else 0
+    return 1 if faults or differing or len(before) != len(text.splitlines()) else 0
 
 
 if __name__ == "__main__":

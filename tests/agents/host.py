@@ -56,6 +56,13 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True)
+class Delegate:
+    """A subagent is asked to go on."""
+
+    prompt: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Hook:
     """A command at some events of a host; the name of the event is its last argument if `names_event`."""
 
@@ -83,8 +90,12 @@ class Host:
 
     word = ""
     name = ""
+    gates = ()
+    """The events at which a hook can say no to every call."""
     hooks = ""
     """The file in the home that has the hooks."""
+    plan_begins = ""
+    """What the host says to the model when a plan was approved; nothing where it has no plans."""
     turn_end = "Stop"
     dialogs = {}
     """What the host asks on its screen, and the key for yes."""
@@ -161,7 +172,10 @@ class Host:
         """What an event is about, in one word."""
         tool = given.get("tool_name") or given.get("toolName")
         if tool:
-            return self.purpose(tool, given.get("tool_input") or given.get("toolArgs") or {})
+            word = self.purpose(tool, given.get("tool_input") or given.get("toolArgs") or {})
+            return f"{word}-of-subagent" if "agent_id" in given or "agentId" in given else word
+        if "agent_id" in given or "agentId" in given:
+            return "subagent"
         return given.get("source") or given.get("notification_type") or given.get("reason") or "turn"
 
     def purpose(self, tool, arguments):

@@ -9,11 +9,13 @@ from host import VERSIONS, Host
 
 class Claude(Host):
     word = "claude"
+    plan_begins = "has approved your plan"
+    gates = ("PreToolUse",)
     name = "Claude Code"
     hooks = ".claude/settings.json"
     dialogs = {"manually approve edits": "2", "Do you want to": "1", "Enter to select": "1"}
     tools = {"Bash": "shell", "Write": "write", "Edit": "edit", "Read": "read", "ExitPlanMode": "plan", "AskUserQuestion": "question",
-             "WebFetch": "fetch", "mcp__notes__keep": "mcp"}
+             "WebFetch": "fetch", "mcp__notes__keep": "mcp", "Agent": "delegate"}
     events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd",
               "Stop", "SubagentStop", "Notification", "PreCompact", "ConfigChange", "PermissionDenied", "SubagentStart", "StopFailure", "Elicitation")
 
@@ -62,6 +64,10 @@ class Claude(Host):
     def plan(self, step):
         return [Call("Write", {"file_path": PLAN_FILE, "content": step.text}), Call("ExitPlanMode", {})]
 
+    def delegate(self, step):
+        task = {"description": "go on", "prompt": step.prompt, "subagent_type": "general-purpose", "run_in_background": False}
+        return [Call("Agent", task)]
+
     def question(self, step):
         options = [{"label": choice, "description": choice} for choice in step.choices]
         return [Call("AskUserQuestion", {"questions": [{"question": step.text, "header": "Choice", "options": options, "multiSelect": False}]})]
@@ -69,11 +75,12 @@ class Claude(Host):
 
 class Codex(Host):
     word = "codex"
+    gates = ("PreToolUse",)
     name = "Codex CLI"
     hooks = ".codex/hooks.json"
     dialogs = {"Would you like to": "y"}
     tools = {"Bash": "shell", "apply_patch": "edit", "update_plan": "plan", "request_user_input": "question",
-             "mcp__notes__keep": "mcp"}
+             "mcp__notes__keep": "mcp", "collaborationspawn_agent": "delegate", "collaborationwait_agent": "wait"}
     events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact", "SessionStart", "SessionEnd",
               "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop")
     allowed = ("workspace",)
@@ -86,7 +93,7 @@ class Codex(Host):
 model = "gpt-6-sol"
 model_provider = "scripted"
 approval_policy = "on-request"
-sandbox_mode = "workspace-write"
+sandbox_mode = "{"workspace-write" if allow else "read-only"}"
 check_for_update_on_startup = false
 [model_providers.scripted]
 name = "scripted"
@@ -146,6 +153,10 @@ trust_level = "trusted"
         steps = [{"step": line, "status": "pending"} for line in step.text.splitlines()]
         return [Call("update_plan", {"plan": steps})]
 
+    def delegate(self, step):
+        task = {"task_name": "go_on", "message": step.prompt, "fork_turns": "none"}
+        return [Call("collaboration.spawn_agent", task), Call("collaboration.wait_agent", {"timeout_ms": 10000})]
+
     def question(self, step):
         options = [{"label": choice, "description": choice} for choice in step.choices]
         return [Call("request_user_input", {"questions": [{"id": "q", "header": "Choice", "question": step.text, "options": options}]})]
@@ -153,6 +164,8 @@ trust_level = "trusted"
 
 class Gemini(Host):
     word = "gemini"
+    plan_begins = "Plan approved"
+    gates = ("BeforeTool",)
     name = "Gemini CLI"
     hooks = ".gemini/settings.json"
     turn_end = "AfterAgent"
@@ -160,6 +173,7 @@ class Gemini(Host):
     tools = {
         "run_shell_command": "shell", "write_file": "write", "replace": "edit", "read_file": "read", "enter_plan_mode": "plan-begins",
         "exit_plan_mode": "plan", "ask_user": "question", "grep_search": "search", "web_fetch": "fetch", "mcp_notes_keep": "mcp",
+        "invoke_agent": "delegate",
     }
     events = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent", "SessionStart", "SessionEnd", "PreCompress", "Notification")
     allowed = ("run_shell_command", "write_file", "replace", "read_file")
@@ -181,6 +195,8 @@ class Gemini(Host):
         if server:
             settings["mcpServers"] = {"notes": {"command": server[0], "args": list(server[1:]), "trust": True}}
         self.put(".gemini/settings.json", settings)
+        policy = self.home / ".gemini/policies/allowed.toml"
+        policy.unlink(missing_ok=True)
         if allow:
             names = ", ".join(f'"{name}"' for name in allow)
             rule = f'[[rule]]\ntoolName = [{names}]\ndecision = "allow"\npriority = 100\nallowRedirection = true\n'
@@ -212,6 +228,9 @@ class Gemini(Host):
         return [Call("enter_plan_mode", {"reason": "plan first"}), Call("write_file", {"file_path": PLAN_FILE, "content": step.text}),
                 Call("exit_plan_mode", {"plan_filename": "plan.md"})]
 
+    def delegate(self, step):
+        return [Call("invoke_agent", {"agent_name": "generalist", "prompt": step.prompt})]
+
     def question(self, step):
         options = [{"label": choice, "description": choice} for choice in step.choices]
         return [Call("ask_user", {"questions": [{"question": step.text, "header": "Choice", "type": "choice", "options": options}]})]
@@ -219,12 +238,13 @@ class Gemini(Host):
 
 class Opencode(Host):
     word = "opencode"
+    gates = ()
     name = "OpenCode"
     hooks = ".config/opencode/plugins/hook.js"
     turn_end = "session.idle"
     dialogs = {"Permission required": "Enter", "enter confirm": "Enter", "enter submit": "Enter"}
     tools = {"bash": "shell", "write": "write", "edit": "edit", "read": "read", "question": "question", "plan_exit": "plan",
-             "grep": "search", "webfetch": "fetch", "notes_keep": "mcp"}
+             "grep": "search", "webfetch": "fetch", "notes_keep": "mcp", "task": "delegate"}
     events = ()
     allowed = ("bash", "edit", "read")
 
@@ -279,6 +299,9 @@ class Opencode(Host):
     def read(self, step):
         return [Call("read", {"filePath": str(self.project / step.path)})]
 
+    def delegate(self, step):
+        return [Call("task", {"description": "go on", "prompt": step.prompt, "subagent_type": "general"})]
+
     def question(self, step):
         options = [{"label": choice, "description": choice} for choice in step.choices]
         return [Call("question", {"questions": [{"question": step.text, "header": "Choice", "options": options}]})]
@@ -289,13 +312,15 @@ class Opencode(Host):
 
 class Copilot(Host):
     word = "copilot"
+    plan_begins = "Plan approved"
+    gates = ("preToolUse",)
     name = "Copilot CLI"
     hooks = ".copilot/hooks/countersign.json"
     turn_end = "agentStop"
     dialogs = {"Do you want to": "1", "enter accept": "Enter"}
     tools = {
         "bash": "shell", "create": "write", "edit": "edit", "view": "read", "exit_plan_mode": "plan", "ask_user": "question",
-        "grep": "search", "web_fetch": "fetch", "notes-keep": "mcp", "notes/keep": "mcp",
+        "grep": "search", "web_fetch": "fetch", "notes-keep": "mcp", "notes/keep": "mcp", "task": "delegate",
     }
     events = ("preToolUse", "permissionRequest", "postToolUse", "userPromptSubmitted", "sessionStart", "sessionEnd", "agentStop",
               "subagentStop", "errorOccurred", "notification", "preCompact")
@@ -340,6 +365,9 @@ class Copilot(Host):
 
     def read(self, step):
         return [Call("view", {"path": str(self.project / step.path)})]
+
+    def delegate(self, step):
+        return [Call("task", {"description": "go on", "prompt": step.prompt, "agent_type": "general-purpose", "name": "helper"})]
 
     def question(self, step):
         schema = {"type": "object", "properties": {"choice": {"type": "string", "enum": list(step.choices)}}, "required": ["choice"]}

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from endpoint import PLAN_FILE, Call, Model
-from host import OUTSIDE, Edit, Hook, Plan, Question, Read, Shell, Write
+from host import OUTSIDE, Delegate, Edit, Hook, Plan, Question, Read, Shell, Write
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -22,13 +22,18 @@ RECORDED = HERE / "recorded"
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 OWN_IDS = re.compile(r"\b(ses|per|msg|prt|que|evt)_[0-9A-Za-z]{20,}\b")
 
+DELEGATED = "a task for a subagent"
+
 CHANGING = [
+    (r"\ba[0-9a-f]{16}\b", "a0000000000000001"),
     (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "2026-01-01T00:00:00.000Z"),
     (r"\b20\d\d-\d\d-\d\dT\d\d-\d\d(?:(-)\d\d)?\b", lambda found: "2026-01-01T00-00" + ("-00" if found[1] else "")),
     (r"/sessions/20\d\d/\d\d/\d\d/", "/sessions/2026/01/01/"),
     (r'("(?:timestamp|time|start|end|created|completed|updated)": ?)1\d{12}\b', r"\g<1>1767225600000"),
     (r'("duration_ms": ?)\d+', r"\g<1>1"),
-    (r"PGID: \d+", "PGID: 1"),
+    (r"\b(PG?ID: )\d+", r"\g<1>1"),
+    (r'("totalDurationMs": ?)\d+', r"\g<1>1"),
+    (r'("backgroundTaskId": ?)"[a-z0-9]+"', r'\1"b00000001"'),
     (r"Wall time: [\d.]+ seconds", "Wall time: 0 seconds"),
     (r"/plans/[a-z0-9-]+\.md", "/plans/plan.md"),
     (r'("slug": ?)"[a-z-]+"', r'\1"quiet-river"'),
@@ -86,6 +91,7 @@ def headless(word, into, *steps, options=(), allow=True):
         recorder = Recorder(word, model)
         recorder.configure(recorder.host.allowed if allow else ())
         recorder.host.play(*steps)
+        model.branches = {DELEGATED: recorder.host.calls(Shell("echo hello > out"))}
         ended = recorder.host.run(*options)
         recorder.save(into)
         print(f"  {word}: without a terminal, {ended.seconds:.1f} s, exit code {ended.code}", flush=True)
@@ -105,7 +111,7 @@ def on_screen(word, into, *steps, until, mode=None, agrees=True):
                 if agrees:
                     recorder.host.agree(screen)
                 return False
-            arrived = screen.waits_for(done, 40)
+            arrived = screen.waits_for(done, 90)
             if not arrived:
                 print(screen.text())
             recorder.host.agree(screen)
@@ -124,6 +130,7 @@ def claude(into):
     on_screen("claude", into, Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"), until="Stop")
     on_screen("claude", into, Plan("# Plan\n\n1. Write it.\n"), until="Stop", mode="plan")
     on_screen("claude", into, Question("Which colour?", ("red", "green")), until="Stop")
+    headless("claude", into, Delegate(DELEGATED))
 
 
 def codex(into):
@@ -140,6 +147,7 @@ def codex(into):
     on_screen("codex", into, outside, until="Stop")
     patch = f"*** Begin Patch\n*** Add File: {OUTSIDE}/b.txt\n+new\n*** End Patch\n"
     on_screen("codex", into, Call("apply_patch", patch), until="Stop")
+    headless("codex", into, Delegate(DELEGATED))
 
 
 def gemini(into):
@@ -150,6 +158,7 @@ def gemini(into):
     on_screen("gemini", into, Plan("# Plan\n\n1. Write it.\n"), until="AfterAgent")
     on_screen("gemini", into, Call("web_fetch", {"prompt": "what is at http://127.0.0.1:9/ ?"}), until="AfterAgent")
     on_screen("gemini", into, Question("Which colour?", ("red", "green")), until="AfterAgent")
+    headless("gemini", into, Delegate(DELEGATED))
 
 
 def opencode(into):
@@ -159,6 +168,8 @@ def opencode(into):
     headless("opencode", into, Call("notes_keep", {"text": "a note"}), fetch, Call("grep", {"pattern": "one"}), Call("bash", odd))
     headless("opencode", into, Shell("echo hello > out"), allow=False)
     headless("opencode", into, Edit("a.txt", "two", "deux"), allow=False)
+    on_screen("opencode", into, Shell("echo hello > out"), Question("Which colour?", ("red", "green")), until="session.idle")
+    headless("opencode", into, Delegate(DELEGATED))
 
 
 def copilot(into):
@@ -169,6 +180,7 @@ def copilot(into):
     on_screen("copilot", into, Shell(f"touch {OUTSIDE}/x"), until="agentStop")
     on_screen("copilot", into, Write(PLAN_FILE, "# Plan\n\n1. Write it.\n"), Plan("1. Write it."), until="preToolUse", mode="plan")
     on_screen("copilot", into, Question("Which colour?", ("red", "green")), until="agentStop")
+    headless("copilot", into, Delegate(DELEGATED))
 
 
 def main():
