@@ -7,7 +7,6 @@
 //! | exit codes, messages | [`exit`] |
 //! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
 //! | profiles on this machine | [`home`] |
-//! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
 //! | coding agents, and what they want to do | [`agent`] |
@@ -24,7 +23,6 @@ pub mod exit;
 pub mod moment;
 pub mod output;
 pub mod repository;
-pub mod shell;
 
 pub mod effects;
 pub mod gateway_error;

@@ -49,8 +49,8 @@ pub(super) struct Approve {
 const MAX_GRANT_TIME: Duration = Duration::from_hours(8);
 
 fn pattern(text: &str) -> Result<Pattern, String> {
-    let words =
-        crate::shell::words(text).ok_or("must be words as a shell reads them, with quotes around spaces")?;
+    let words = countersign_client::shell::words(text)
+        .ok_or("must be words as a shell reads them, with quotes around spaces")?;
     Pattern::new(words).map_err(|error| error.to_string())
 }
 
