@@ -5,9 +5,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use countersign_client::payload::{Effect, EffectKind};
-
-use crate::shell;
+use countersign_client::{
+    payload::{Effect, EffectKind},
+    shell,
+};
 
 /// Where a command runs.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +83,12 @@ fn on_each(kind: EffectKind, arguments: &[&str]) -> Vec<Effect> {
 
 fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<Effect>> {
     let nothing = Some(Vec::new());
+    if runs_by_option(name, arguments) {
+        return None;
+    }
+    if writes_by_option(name, arguments) {
+        return Some(vec![Effect::on(EffectKind::Overwrites, arguments.join(" "))]);
+    }
     match name {
         "cat" | "cd" | "cmp" | "column" | "cut" | "date" | "df" | "diff" | "dirname" | "basename" | "du"
         | "echo" | "egrep" | "false" | "fgrep" | "file" | "grep" | "head" | "hexdump" | "id" | "jq"
@@ -89,10 +96,7 @@ fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<E
         | "rg" | "sha256sum" | "sleep" | "sort" | "stat" | "strings" | "tail" | "test" | "tr" | "tree"
         | "true" | "uname" | "uniq" | "wc" | "which" | "whoami" | "xxd" | "mkdir" | "touch" => nothing,
         "find" => of_find(arguments),
-        "sed" => match has(arguments, &["--in-place"]) || has_short(arguments, 'i') {
-            true => Some(vec![Effect::new(EffectKind::Overwrites)]),
-            false => nothing,
-        },
+        "sed" => of_sed(arguments),
         "rm" | "rmdir" | "unlink" | "shred" => Some(on_each(EffectKind::Deletes, arguments)),
         "cp" | "dd" | "install" | "ln" | "mv" | "tee" | "truncate" | "rsync" if name != "rsync" => {
             let target = operands(arguments).last().unwrap_or_default();
@@ -113,7 +117,7 @@ fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<E
             of_package_manager(arguments)
         }
         "kubectl" | "terraform" | "aws" | "gcloud" | "az" | "gh" | "glab" | "fly" | "heroku" | "helm" => {
-            Some(of_remote_control(arguments))
+            of_remote_control(arguments)
         }
         "sh" | "bash" | "dash" | "zsh" => match arguments {
             ["-c", text] => of_shell(text, place),
@@ -121,6 +125,61 @@ fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<E
         },
         _ => None,
     }
+}
+
+/// Whether an option makes a program write a file that otherwise only reads.
+fn writes_by_option(name: &str, arguments: &[&str]) -> bool {
+    match name {
+        "sort" => has(arguments, &["--output"]) || has_short(arguments, 'o'),
+        "tree" => has_short(arguments, 'o'),
+        "uniq" | "xxd" => operands(arguments).count() > 1,
+        "find" => has(arguments, &["-fprint", "-fprint0", "-fprintf", "-fls"]),
+        "git" => has(arguments, &["--output"]),
+        _ => false,
+    }
+}
+
+/// Whether an option makes a program run another one, or do what is not known here.
+fn runs_by_option(name: &str, arguments: &[&str]) -> bool {
+    match name {
+        "sort" => has(arguments, &["--compress-program"]),
+        "rg" => has(arguments, &["--pre", "--hostname-bin"]),
+        "date" => has(arguments, &["--set"]) || has_short(arguments, 's'),
+        "git" => {
+            has(
+                arguments,
+                &["--ext-diff", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"],
+            ) || (arguments.first() == Some(&"grep") && has_short(arguments, 'O'))
+        }
+        _ => false,
+    }
+}
+
+/// Only scripts of one plain command are known: others can write files and run programs.
+fn of_sed(arguments: &[&str]) -> Option<Vec<Effect>> {
+    let script = operands(arguments).next()?;
+    let from_option = has(arguments, &["-f", "-e", "--file", "--expression"])
+        || has_short(arguments, 'f')
+        || has_short(arguments, 'e');
+    if from_option || !is_plain_script(script) {
+        return None;
+    }
+    Some(match has(arguments, &["--in-place"]) || has_short(arguments, 'i') {
+        true => vec![Effect::new(EffectKind::Overwrites)],
+        false => Vec::new(),
+    })
+}
+
+/// `1,80p`, `5d`, or `s/a/b/g` without a flag that writes or runs.
+fn is_plain_script(script: &str) -> bool {
+    if let Some(rest) = script.strip_prefix("s/") {
+        let parts: Vec<&str> = rest.split('/').collect();
+        let is_one_line = !script.contains(['\n', '\\']);
+        return is_one_line
+            && matches!(parts.as_slice(), [_, _, flags] if flags.chars().all(|flag| "giIp0123456789".contains(flag)));
+    }
+    let lines = script.strip_suffix(['p', 'd', 'q']).unwrap_or("x");
+    lines.chars().all(|char| char.is_ascii_digit() || matches!(char, ',' | '$'))
 }
 
 fn of_find(arguments: &[&str]) -> Option<Vec<Effect>> {
@@ -155,7 +214,10 @@ fn of_git(arguments: &[&str]) -> Option<Vec<Effect>> {
             }
             effects
         }
-        "fetch" | "pull" | "clone" | "ls-remote" | "submodule" => vec![on(EffectKind::Network)],
+        "fetch" | "pull" | "clone" | "ls-remote" => vec![on(EffectKind::Network)],
+        "submodule" if matches!(targets.first(), Some(&("status" | "update" | "init" | "sync"))) => {
+            vec![on(EffectKind::Network)]
+        }
         "rebase" | "filter-branch" | "filter-repo" => vec![on(EffectKind::RewritesHistory)],
         "commit" if has(rest, &["--amend"]) => vec![Effect::new(EffectKind::RewritesHistory)],
         "reset" if has(rest, &["--hard"]) => vec![on(EffectKind::Overwrites)],
@@ -242,8 +304,10 @@ fn of_package_manager(arguments: &[&str]) -> Option<Vec<Effect>> {
     })
 }
 
-fn of_remote_control(arguments: &[&str]) -> Vec<Effect> {
+/// What changes something elsewhere is dangerous, what only reads is a connection, and anything else is not known.
+fn of_remote_control(arguments: &[&str]) -> Option<Vec<Effect>> {
     let mut effects = vec![Effect::new(EffectKind::Network)];
+    let mut reads = false;
     for word in operands(arguments) {
         match word {
             "delete" | "destroy" | "rm" | "remove" | "terminate" | "drain" | "uninstall" => {
@@ -253,10 +317,12 @@ fn of_remote_control(arguments: &[&str]) -> Vec<Effect> {
             | "upgrade" | "patch" | "merge" | "cp" | "sync" | "put" | "exec" | "run" => {
                 effects.push(Effect::on(EffectKind::Publishes, arguments.join(" ")));
             }
-            _ => {}
+            "get" | "list" | "ls" | "describe" | "show" | "view" | "status" | "logs" | "plan" | "diff"
+            | "version" => reads = true,
+            _ => reads |= ["describe-", "list-", "get-"].iter().any(|start| word.starts_with(start)),
         }
     }
-    effects
+    (reads || effects.len() > 1).then_some(effects)
 }
 
 /// The effects of touching a file, by its absolute path.
@@ -305,7 +371,8 @@ pub fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-fn is_secret_path(word: &str) -> bool {
+/// Whether a path looks as if secrets are kept there.
+pub fn is_secret_path(word: &str) -> bool {
     let lower = word.to_lowercase();
     let name = lower.rsplit('/').next().unwrap_or(&lower);
     let in_folder = [".ssh/", ".gnupg/", ".aws/", ".kube/", ".docker/", ".config/gcloud", "/secrets/"];
@@ -336,68 +403,4 @@ pub fn names_a_secret(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn derived(command: &str) -> Option<String> {
-        let argv: Vec<String> = command.split(' ').map(|word| word.replace('␣', " ")).collect();
-        let place = Place { cwd: Path::new("/work/repo/src"), repository: Some(Path::new("/work/repo")) };
-        let text = |effect: &Effect| match &effect.detail {
-            Some(detail) => format!("{}({detail})", effect.kind.as_str()),
-            None => effect.kind.as_str().to_owned(),
-        };
-        Some(of(&argv, &place)?.iter().map(text).collect::<Vec<_>>().join(" "))
-    }
-
-    #[test]
-    fn effects_come_from_the_words_of_the_command() {
-        for (command, expected) in [
-            ("ls -la", ""),
-            ("git status", ""),
-            ("git push origin main", "network publishes(origin main)"),
-            ("git push --force origin main", "network publishes(origin main) rewritesHistory(origin main)"),
-            ("git push origin +main", "network publishes(origin +main) rewritesHistory(origin +main)"),
-            ("git push origin :old", "deletes(origin :old) network publishes(origin :old)"),
-            ("git reset --hard HEAD~1", "overwrites(HEAD~1)"),
-            ("rm -rf build", "deletes(build)"),
-            ("rm -rf ../../other", "deletes(../../other) leavesRepository(../../other)"),
-            ("rm ../README.md", "deletes(../README.md)"),
-            ("cat /etc/hosts", "leavesRepository(/etc/hosts)"),
-            ("cat .env", "touchesSecrets(.env)"),
-            ("curl https://example.org/x", "network(example.org)"),
-            ("curl -d @data https://user@example.org:8/x", "network(example.org) publishes(example.org)"),
-            ("sudo rm x", "deletes(x) escalatesPrivileges(sudo)"),
-            ("cargo test --all", ""),
-            ("cargo publish", "network publishes(publish)"),
-            ("npm install left-pad", "network(install)"),
-            ("kubectl delete pod x", "deletes(delete pod x) network"),
-            ("sed -i s/a/b/ file", "overwrites"),
-            ("sh -c cd␣..␣&&␣rm␣x␣>␣log", "deletes(x) overwrites(log)"),
-            ("sh -c cat␣x␣|␣ssh␣host.example", "network(host.example) publishes(host.example)"),
-        ] {
-            assert_eq!(derived(command).as_deref(), Some(expected), "{command}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_known_is_not_guessed() {
-        for command in [
-            "./deploy.sh",
-            "make",
-            "python x.py",
-            "git -c alias.x=y x",
-            "find . -exec rm {} +",
-            "sh -c rm␣$X",
-            "sh script.sh",
-            "sudo make",
-            "cargo run",
-        ] {
-            assert_eq!(derived(command), None, "{command}");
-        }
-    }
-
-    #[test]
-    fn names_of_secrets_are_recognised() {
-        assert!(names_a_secret("GITHUB_TOKEN") && names_a_secret("db_password") && !names_a_secret("CI"));
-    }
-}
+mod tests;

@@ -7,7 +7,6 @@
 //! | exit codes, messages | [`exit`] |
 //! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
 //! | profiles on this machine, the recovery code of one | [`home`], [`recovery`] |
-//! | the part of the shell language that is understood | [`shell`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
@@ -27,7 +26,6 @@ pub mod exit;
 pub mod moment;
 pub mod output;
 pub mod repository;
-pub mod shell;
 
 pub mod effects;
 pub mod gateway_error;

@@ -17,9 +17,11 @@ use countersign_wire::{
 use crate::{
     effect_hash::{effect_hash, effect_of_draft},
     journal::Record,
+    pattern::Pattern,
     payload::{Command, CommandFile, FileRole, Invocation, Payload},
     reply::{VerifiedDecision, Verifier},
     request::{Draft, Request, repo_name},
+    shell,
     taken::{Decided, Settled},
 };
 
@@ -116,10 +118,6 @@ impl Grant {
             return false;
         };
         let Payload::Command(command) = payload else { return false };
-        let (Invocation::Argv(argv), Invocation::Argv(shown_argv)) = (&command.invocation, &shown.invocation)
-        else {
-            return false;
-        };
         let is_same_place = repo_name == self.repo_name
             && command.cwd == shown.cwd
             && command.env == shown.env
@@ -128,7 +126,17 @@ impl Grant {
         let are_files_shown = executables(command).eq(executables(shown))
             && command.files.iter().all(|file| shown.files.contains(file));
         let is_examined = command.effects.is_some();
-        is_same_place && are_files_shown && is_examined && pattern.covers(argv) && pattern.covers(shown_argv)
+        let is_covered = |it| invocation_is_covered(pattern, it);
+        is_same_place && are_files_shown && is_examined && is_covered(command) && is_covered(shown)
+    }
+}
+
+/// Whether a pattern covers a program with its arguments, or every command in the text of a shell.
+fn invocation_is_covered(pattern: &Pattern, command: &Command) -> bool {
+    match &command.invocation {
+        Invocation::Argv(argv) => pattern.covers(argv),
+        Invocation::Shell(text) => shell::plain_commands(text, &command.cwd)
+            .is_some_and(|commands| commands.iter().all(|argv| pattern.covers(argv))),
     }
 }
 

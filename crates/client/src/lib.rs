@@ -13,6 +13,7 @@
 //! | calls to a gateway | [`http`] |
 //! | trading an invitation for an API key | [`join`] |
 //! | a request, built or opened; a decision, signed or verified | [`request`], [`reply`] |
+//! | the part of the shell language that is understood | [`shell`] |
 //! | which commands an approval covers, and for how long | [`pattern`], [`grant`] |
 //! | a decision that was recorded as used, and for what | [`taken`], [`effect_hash`] |
 //! | the two ends | [`enforcer`], [`approver`] |
@@ -44,6 +45,7 @@ pub mod http;
 pub mod join;
 pub mod pattern;
 pub mod request;
+pub mod shell;
 
 pub mod reply;
 

@@ -10,7 +10,8 @@ const ONE: &str = "*";
 /// Stands for all that follows, also nothing. Only at the end.
 const REST: &str = "**";
 
-/// A pattern of a program and its arguments. It never covers the text of a shell.
+/// A pattern of a program and its arguments. It covers the text of a shell if it covers every command in it
+/// ([`crate::shell::plain_commands`]).
 ///
 /// Each word is an argument as it is, or `*` for exactly one argument, or `**` at the end for any number of arguments. The
 /// program is never a star, and a star never covers an argument that begins with `-`: options change what a program does.

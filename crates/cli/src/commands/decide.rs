@@ -50,8 +50,8 @@ pub(super) struct Approve {
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {
-    let words =
-        crate::shell::words(text).ok_or("must be words as a shell reads them, with quotes around spaces")?;
+    let words = countersign_client::shell::words(text)
+        .ok_or("must be words as a shell reads them, with quotes around spaces")?;
     Pattern::new(words).map_err(|error| error.to_string())
 }
 

@@ -14,9 +14,9 @@ use serde_json::json;
 
 use super::{Options, inbox::Desk, vouch};
 use crate::{
-    hearing::apply,
     exit::{Exit, Failure},
     gateway_error::describe,
+    hearing::apply,
     home::{Home, Identity, failed},
     moment,
     output::{object, out, say},

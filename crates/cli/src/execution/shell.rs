@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use countersign_client::payload::{Command, CommandFile, FileRole, Invocation};
+use countersign_client::{
+    payload::{Command, CommandFile, FileRole, Invocation},
+    shell,
+};
 
 use super::{held::Examined, plan::variables, scripts};
-use crate::{effects, repository, shell};
+use crate::{effects, repository};
 
 /// What to show of a text: the scripts that it runs, where they are certain, and what it does, where that is known.
 pub fn examine_shell(text: &str, cwd: &Path) -> Command {

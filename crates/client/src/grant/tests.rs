@@ -149,7 +149,9 @@ fn a_pattern_covers_other_arguments_and_nothing_else() {
     let not_covered: [(&str, Change<'_>); 11] = [
         ("an option", &|it| it.invocation = argv(&["cargo", "test", "--all"])),
         ("another program", &|it| it.invocation = argv(&["npm", "test", "b"])),
-        ("a shell", &|it| it.invocation = Invocation::Shell("cargo test b".to_owned())),
+        ("a shell that is not understood", &|it| {
+            it.invocation = Invocation::Shell("cargo test $X".to_owned());
+        }),
         ("another folder", &|it| it.cwd = "/tmp".to_owned()),
         ("another variable", &|it| it.env[0].value = Some("0".to_owned())),
         ("no variable", &|it| it.env.clear()),
@@ -174,4 +176,51 @@ fn a_pattern_covers_other_arguments_and_nothing_else() {
     let stray = grant(&ends, &shown, &stray).unwrap();
     let other = draft_of(Command { invocation: argv(&["rm", "b"]), ..base }, None);
     assert!(stray.covers(&shown, later(1)) && !stray.covers(&other, later(1)));
+}
+
+#[test]
+fn a_pattern_covers_the_text_of_a_shell_if_it_covers_every_command_in_it() {
+    let ends = Ends::new();
+    let shell = |text: &str| Command {
+        cwd: "/work".to_owned(),
+        invocation: Invocation::Shell(text.to_owned()),
+        ..command(&["x"])
+    };
+    let shown = draft_of(shell("cd /work && cargo test a"), None);
+    let granted = grant(&ends, &shown, &with_pattern(&["cargo", "test", "*"])).unwrap();
+    let covers = |command: Command| granted.covers(&draft_of(command, None), later(1));
+    for text in
+        ["cargo test b", "cargo test b 2>&1", "cargo test b && cargo test c > /dev/null", "cargo 'test' b"]
+    {
+        assert!(covers(shell(text)), "{text}");
+    }
+    assert!(covers(Command { cwd: "/work".to_owned(), ..command(&["cargo", "test", "b"]) }));
+    for text in [
+        "cargo test b; ls",
+        "cargo test b | sh",
+        "cargo test --all",
+        "cargo test $X",
+        "cargo test $(id)",
+        "cargo test b > log",
+        "cargo test b < in",
+        "A=1 cargo test b",
+        "cd /tmp && cargo test b",
+        "cd .. && cargo test b",
+        "cargo test b &",
+        "cargo test b\ncargo publish",
+        "cd /work",
+        " ",
+    ] {
+        assert!(!covers(shell(text)), "{text}");
+    }
+    assert!(!covers(Command { effects: None, ..shell("cargo test b") }), "not examined");
+    let deletes = Some(vec![Effect::new(EffectKind::Deletes)]);
+    assert!(!covers(Command { effects: deletes, ..shell("cargo test b") }), "dangerous");
+    let script = CommandFile::with_content("a.sh", FileRole::Script, "evil");
+    assert!(!covers(Command { files: vec![script], ..shell("cargo test b") }), "a script that was not shown");
+    // A text that is not understood is covered as it was shown and not otherwise.
+    let shown = draft_of(shell("cargo test a $X"), None);
+    let granted = grant(&ends, &shown, &with_pattern(&["cargo", "test", "*"])).unwrap();
+    assert!(granted.covers(&shown, later(1)));
+    assert!(!granted.covers(&draft_of(shell("cargo test b"), None), later(1)));
 }

@@ -119,15 +119,15 @@ impl Command {
         match &self.invocation {
             Invocation::Shell(text) => visible_code(text),
             Invocation::Argv(words) => {
-                let quoted: Vec<String> = words.iter().map(|word| visible_code(&quote(word))).collect();
+                let quoted: Vec<String> = words.iter().map(|word| visible_code(&quoted(word))).collect();
                 quoted.join(" ")
             }
         }
     }
 }
 
-/// A word as a POSIX shell reads it.
-fn quote(word: &str) -> String {
+/// A word so that a POSIX shell reads exactly it.
+pub fn quoted(word: &str) -> String {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./-_".contains(&byte) || !byte.is_ascii();
     match !word.is_empty() && word.bytes().all(is_plain) {

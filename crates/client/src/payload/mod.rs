@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 
 pub use self::{
     checkpoint::{Checkpoint, EarlierExchange},
-    command::{Command, CommandFile, FileRole, Input, Invocation, Variable},
+    command::{Command, CommandFile, FileRole, Input, Invocation, Variable, quoted},
     effect::{Effect, EffectKind},
     patch::{FileStatus, Patch, PatchFile},
     plan::Plan,

@@ -27,6 +27,7 @@ pub struct Redirection {
 /// Words that mean something to the shell itself, so that what follows is not a simple command.
 const SHELL_WORDS: &[&str] = &[
     "!",
+    "-",
     ".",
     "[[",
     "alias",
@@ -45,6 +46,7 @@ const SHELL_WORDS: &[&str] = &[
     "elif",
     "else",
     "enable",
+    "end",
     "esac",
     "eval",
     "exec",
@@ -54,6 +56,7 @@ const SHELL_WORDS: &[&str] = &[
     "fg",
     "fi",
     "for",
+    "foreach",
     "function",
     "getopts",
     "hash",
@@ -64,11 +67,14 @@ const SHELL_WORDS: &[&str] = &[
     "local",
     "logout",
     "mapfile",
+    "nocorrect",
+    "noglob",
     "popd",
     "pushd",
     "read",
     "readarray",
     "readonly",
+    "repeat",
     "return",
     "select",
     "set",
@@ -136,6 +142,26 @@ pub fn commands(text: &str) -> Option<Vec<SimpleCommand>> {
         finish(&mut commands, &mut current)?;
     }
     Some(commands)
+}
+
+/// The commands of a text that does nothing but run them: in the folder where it begins, with the variables that are set
+/// there, and without a file that is read or written by redirection. `None` if it does more, or is not understood.
+///
+/// `cd` to that same folder changes nothing and is left out.
+pub fn plain_commands(text: &str, cwd: &str) -> Option<Vec<Vec<String>>> {
+    let mut plain = Vec::new();
+    for command in commands(text)? {
+        let is_discarded = |redirection: &Redirection| redirection.path == "/dev/null";
+        if !command.assignments.is_empty() || !command.redirections.iter().all(is_discarded) {
+            return None;
+        }
+        match command.words.as_slice() {
+            [word, folder] if word == "cd" && folder == cwd => {}
+            [word, ..] if word == "cd" => return None,
+            _ => plain.push(command.words),
+        }
+    }
+    (!plain.is_empty()).then_some(plain)
 }
 
 fn add_word(command: &mut SimpleCommand, text: String, plain: usize) -> Option<()> {
@@ -230,6 +256,10 @@ fn redirection(direction: char, chars: &mut std::iter::Peekable<std::str::Chars<
 
 /// Reads one word to its end. `first` has been taken already.
 fn word(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> {
+    // Some shells replace =NAME by the path of a program.
+    if first == '=' {
+        return None;
+    }
     let (mut text, mut plain, mut next) = (String::new(), None, Some(first));
     while let Some(char) = next {
         match char {
@@ -256,10 +286,17 @@ fn word(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Op
                 text.push(escaped);
             }
             plain if is_plain(plain) => text.push(plain),
+            // Within a word it is no folder: HEAD~1.
+            '~' if !text.is_empty() && !text.ends_with(['=', ':']) => text.push('~'),
             // The shell would expand these, or give them a meaning.
             _ => return None,
         }
         next = chars.next_if(|char| !matches!(char, ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>'));
+    }
+    let is_number = plain.is_none() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A number before a redirection is a stream.
+    if is_number && matches!(chars.peek(), Some('<' | '>')) {
+        return None;
     }
     let plain = plain.unwrap_or(text.len());
     Some(Token::Word { text, plain })
@@ -286,153 +323,4 @@ fn is_plain(char: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(text: &str) -> Option<Vec<Vec<String>>> {
-        Some(commands(text)?.into_iter().map(|command| command.words).collect())
-    }
-
-    #[test]
-    fn simple_commands_are_split() {
-        let split = |text: &str| {
-            words(text).map(|found| found.iter().map(|it| it.join("␣")).collect::<Vec<_>>().join(" / "))
-        };
-        for (text, expected) in [
-            ("ls", "ls"),
-            ("cargo test --all", "cargo␣test␣--all"),
-            ("a && b || c; d | e", "a / b / c / d / e"),
-            ("a\nb;", "a / b"),
-            ("echo 'a b' \"c d\" e\\ f", "echo␣a b␣c d␣e f"),
-            ("echo \"a\\\"b\"", "echo␣a\"b"),
-            ("A=1 B='x y' make test", "make␣test"),
-            ("cargo test > log.txt 2>&1", "cargo␣test"),
-            ("sort < in >> out", "sort"),
-            ("echo ''", "echo␣"),
-        ] {
-            assert_eq!(split(text).as_deref(), Some(expected), "{text}");
-        }
-        let found = commands("A=1 cargo test 2> log.txt < in").unwrap();
-        assert_eq!(found[0].assignments, [("A".to_owned(), "1".to_owned())]);
-        let redirections: Vec<(bool, &str)> =
-            found[0].redirections.iter().map(|it| (it.writes, it.path.as_str())).collect();
-        assert_eq!(redirections, [(true, "log.txt"), (false, "in")]);
-    }
-
-    #[test]
-    fn what_is_not_certain_is_not_understood() {
-        for text in [
-            "",
-            " ",
-            ";",
-            "&&",
-            "a &&",
-            "a |",
-            "&& a",
-            "a & b",
-            "a &",
-            "echo $HOME",
-            "echo `id`",
-            "echo $(id)",
-            "ls *.rs",
-            "ls a?",
-            "ls [ab]",
-            "echo {a,b}",
-            "ls ~",
-            "cat <<EOF",
-            "cat <(id)",
-            "a > ",
-            "a >| b",
-            "a >& b",
-            "a &> b",
-            "(a)",
-            "{ a; }",
-            "if a; then b; fi",
-            "for x in a; do b; done",
-            "! a",
-            "eval a",
-            "source a",
-            ". a",
-            "exec a",
-            "export A=1",
-            "A=1",
-            "> file",
-            "a # comment",
-            "echo 'a",
-            "echo \"a",
-            "echo \"$A\"",
-            "echo \"`id`\"",
-            "a\\\nb",
-            "\"A\"=1 b",
-            "a |& b",
-            "a >&3",
-            "command rm x",
-            "time rm x",
-            "[[ a ]]",
-            "a;; b",
-            "a || || b",
-            "%1",
-        ] {
-            assert_eq!(commands(text), None, "{text:?}");
-        }
-    }
-
-    /// Where this module understands a text, a real shell must read the same words from it.
-    #[test]
-    fn a_real_shell_reads_the_same_words() {
-        let pieces = [
-            "a", "b-c", "'x y'", "\"q r\"", "\\ z", "1", "=", "A=2", "&&", "||", ";", "|", " ", " ", " ",
-            "\n", "$", "*", "'", "\"", "\\", "#", "~", "é", "2>&1", "!", "%", "^", "@",
-        ];
-        let mut state = 0x2545_f491_4f6c_dd1d_u64;
-        let mut random = |below: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            usize::try_from(state % u64::try_from(below).unwrap()).unwrap()
-        };
-        let mut understood = Vec::new();
-        while understood.len() < 400 {
-            let text: String = (0..=random(9)).map(|_| pieces[random(pieces.len())]).collect();
-            if let Some(found) = words(&text) {
-                understood.push((text, found));
-            }
-        }
-        // Every command word is replaced by a function that prints its words; the shell does the splitting.
-        let quoted = |text: &str| format!("eval '{}'", text.replace('\'', r"'\''"));
-        let texts: Vec<String> = understood.iter().map(|(text, _)| quoted(text)).collect();
-        let script = texts.join("\nprintf '\\036'\n");
-        let names: std::collections::BTreeSet<&String> =
-            understood.iter().flat_map(|(_, found)| found.iter().map(|command| &command[0])).collect();
-        let handler = "command_not_found_handle() { printf '%s\\037' \"$@\"; printf '\\035'; return 0; }\nPATH=/nonexistent\nexec 2>/dev/null\n";
-        assert!(names.iter().all(|name| !SHELL_WORDS.contains(&name.as_str())));
-        let output =
-            std::process::Command::new("bash").arg("-c").arg(format!("{handler}{script}")).output().unwrap();
-        let output = String::from_utf8(output.stdout).unwrap();
-        let mut compared = 0;
-        for (printed, (text, found)) in output.split('\u{1e}').zip(&understood) {
-            // With && and || the shell may run only some of them, and a pipe hides what is not last.
-            let last = found.last().unwrap();
-            let ran: Vec<Vec<&str>> = printed
-                .split('\u{1d}')
-                .filter(|line| !line.is_empty())
-                .map(|line| line.trim_end_matches('\u{1f}').split('\u{1f}').collect())
-                .collect();
-            for command in &ran {
-                assert!(
-                    found.iter().any(|known| known == command || known.iter().all(String::is_empty)),
-                    "{text:?}: {command:?}"
-                );
-            }
-            if !text.contains("||") && !last[0].is_empty() && !last.last().unwrap().is_empty() {
-                assert_eq!(
-                    ran.last().map(|it| it.iter().map(|word| (*word).to_owned()).collect()),
-                    Some(last.clone()),
-                    "{text:?}"
-                );
-                compared += 1;
-            }
-        }
-        assert!(compared > 200, "{compared}");
-    }
-}
+mod tests;
