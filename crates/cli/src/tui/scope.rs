@@ -9,7 +9,7 @@ use countersign_client::{
 };
 use countersign_wire::decision::Scope;
 
-use crate::{review, shell};
+use crate::review;
 
 /// How long an approval of a pattern counts.
 const HOUR: Duration = Duration::from_hours(1);
@@ -60,7 +60,7 @@ impl Offer {
         if effects.iter().any(|effect| effect.kind.is_dangerous()) {
             return Err("what is dangerous always asks".to_owned());
         }
-        let words = shell::words(text).ok_or("these are not plain words")?;
+        let words = countersign_client::shell::words(text).ok_or("these are not plain words")?;
         let pattern = Pattern::new(words).map_err(|error| error.to_string())?;
         match pattern.covers(argv) {
             true => Ok(Self::Hour { pattern, text: text.to_owned(), folder: command.cwd }),
