@@ -17,18 +17,57 @@ struct Process {
 
 /// Whether the host that has started this process runs in a terminal and asks there.
 pub fn is_attended(host: Host) -> bool {
+    host_asks(host, &ancestors())
+}
+
+/// Those who have started this process, the nearest first.
+fn ancestors() -> Vec<Process> {
     let mut found = Vec::new();
     let mut next = parent_id();
     while let Some(process) = (found.len() < MAX_ANCESTORS && next > 1).then(|| read(next)).flatten() {
         next = process.parent;
         found.push(process);
     }
-    host_asks(host, &found)
+    found
+}
+
+/// The processes between this one and the host, such as a shell. A host that stops waiting ends the nearest to it.
+#[derive(Debug)]
+pub struct Between {
+    /// A process and its parent.
+    links: Vec<(u32, u32)>,
+    parent: u32,
+}
+
+impl Between {
+    /// As it is now. Without a host that is known, only the parent is watched.
+    pub fn now(host: Host) -> Self {
+        let (parent, ancestors) = (parent_id(), ancestors());
+        let to_host = ancestors.iter().position(|process| is_host(host, process)).unwrap_or(0);
+        let mut child = parent;
+        let mut links = Vec::new();
+        for process in &ancestors[..to_host] {
+            links.push((child, process.parent));
+            child = process.parent;
+        }
+        Self { links, parent }
+    }
+
+    /// Whether one of them is gone.
+    pub fn is_broken(&self) -> bool {
+        let is_same =
+            |(child, parent): &(u32, u32)| read(*child).is_some_and(|process| process.parent == *parent);
+        parent_id() != self.parent || !self.links.iter().all(is_same)
+    }
+}
+
+fn is_host(host: Host, process: &Process) -> bool {
+    process.arguments.iter().take(3).any(|word| names(host, word))
 }
 
 /// The host is the nearest ancestor with its name.
 fn host_asks(host: Host, ancestors: &[Process]) -> bool {
-    let is_host = |process: &&Process| process.arguments.iter().take(3).any(|word| names(host, word));
+    let is_host = |process: &&Process| is_host(host, process);
     ancestors
         .iter()
         .find(is_host)

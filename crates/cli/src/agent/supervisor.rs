@@ -15,11 +15,11 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, Command},
     signal::unix::{SignalKind, signal},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
-    attended::is_attended,
+    attended::{Between, is_attended},
     engine,
     event::{Kind, Moment},
     host::Host,
@@ -58,7 +58,15 @@ pub struct Start {
     pub profile: Option<String>,
 }
 
-/// How much earlier than the host the worker must be ready; the supervisor takes half of it.
+/// How often it is looked whether the host still waits.
+const LOOK_TIME: Duration = Duration::from_millis(500);
+
+/// When whatever is around the supervisor must end it, so that there is still time to say no.
+pub fn outer_limit(host_timeout: Duration) -> Duration {
+    host_timeout.saturating_sub(margin(host_timeout) / 4)
+}
+
+/// How much earlier than the host the worker must be ready. The supervisor takes half of it, whatever is around it a quarter.
 pub fn margin(host_timeout: Duration) -> Duration {
     (host_timeout / 10).clamp(Duration::from_secs(1), Duration::from_secs(10)).min(host_timeout / 2)
 }
@@ -163,16 +171,33 @@ async fn ask_worker(
     let mut child = worker(start, attended)?.spawn().map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let ended = tokio::select! {
-        ended = converse(&mut child, message) => ended,
-        () = sleep_until(deadline) => Err("Nobody answered in time.".to_owned()),
-        _ = terminate.recv() => Err("The host has stopped waiting.".to_owned()),
-        _ = interrupt.recv() => Err("The host has stopped waiting.".to_owned()),
+    let stopped_waiting = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = host_is_gone(start.host) => {}
+        }
     };
-    if ended.is_err() {
-        stop(&mut child).await;
+    tokio::select! {
+        ended = converse(&mut child, message) => ended,
+        // It is late itself, so it hangs; its request ends with its own deadline.
+        () = sleep_until(deadline) => Err("Nobody answered in time.".to_owned()),
+        () = stopped_waiting => {
+            stop(&mut child).await;
+            Err("The host has stopped waiting.".to_owned())
+        }
     }
-    ended
+}
+
+/// Waits until the host, or what is between it and this process, has ended.
+async fn host_is_gone(host: Host) {
+    let between = Between::now(host);
+    loop {
+        sleep(LOOK_TIME).await;
+        if between.is_broken() {
+            return;
+        }
+    }
 }
 
 /// This program again, as the worker.
