@@ -17,7 +17,7 @@ faults = []
 
 # Left for the field's own words; see docs/glossary.md for what each is called now.
 LEFT = """
-Tellings Listening Told tell told tells Standing standing voided holds judge Verdict Edge edges moving look_to_write
+Tellings Listening Told tell told tells Standing standing voided holds judge Edge edges moving look_to_write
 still_stands refuse_resting_on Lost Chance chance Patrol patrol Confirmed Remembered Lane lane Hold Shares Share grow
 most MOST LONGEST AGAIN Asked Sockets talk TellAgain manners Refusal Looked looked
 """.split()

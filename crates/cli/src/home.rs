@@ -56,9 +56,19 @@ impl Home {
         Ok(Self { profiles: Profiles::of_user().map_err(failed)? })
     }
 
+    /// The folder that has everything in it.
+    pub fn folder(&self) -> &Path {
+        self.profiles.path().parent().unwrap_or(Path::new("."))
+    }
+
     /// Where the gateway of `countersign up` has its files.
     pub fn gateway_folder(&self) -> PathBuf {
-        self.profiles.path().parent().unwrap_or(Path::new(".")).join("gateway")
+        self.folder().join("gateway")
+    }
+
+    /// What agents may do without asking, and what never (docs/rules.md).
+    pub fn rules_file(&self) -> PathBuf {
+        self.folder().join("rules.toml")
     }
 
     /// Whether it is the folder that this user has without saying so.

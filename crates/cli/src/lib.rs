@@ -10,6 +10,7 @@
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
 //! | coding agents, and what they want to do | [`agent`] |
+//! | what happens to a call of an agent before anybody is asked | [`rules`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
@@ -33,6 +34,7 @@ pub mod voucher;
 pub mod agent;
 pub mod execution;
 pub mod home;
+pub mod rules;
 
 pub mod asking;
 pub mod danger;

@@ -15,7 +15,7 @@ use crate::{
 pub struct Call {
     /// The tool as the host names it.
     pub tool: String,
-    /// Where it runs.
+    /// The folder in which it runs, as an absolute path.
     pub cwd: PathBuf,
     /// What it would do.
     pub action: Action,
@@ -26,7 +26,7 @@ pub struct Call {
 pub enum Action {
     /// A shell interprets this text.
     Shell(String),
-    /// Files change.
+    /// Files are written, changed or deleted.
     Edit(Vec<FileChange>),
     /// Files or folders are read; absolute paths. Without any, it reads in the working directory.
     Read(Vec<PathBuf>),
@@ -43,7 +43,7 @@ pub enum Action {
 /// A file before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// The absolute path.
+    /// Where the file is, as an absolute path.
     pub path: PathBuf,
     /// The content now; absent if there is no file.
     pub before: Option<Vec<u8>>,
@@ -54,7 +54,7 @@ pub struct FileChange {
 /// A question with choices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The question itself.
+    /// What the agent wants to know.
     pub text: String,
     /// What may be chosen.
     pub choices: Vec<String>,
@@ -65,12 +65,16 @@ pub struct Question {
 impl Call {
     /// The files that it names, as absolute paths without `.` and `..`.
     pub fn paths(&self) -> Vec<PathBuf> {
-        let paths: Vec<&Path> = match &self.action {
+        self.raw_paths().into_iter().map(|path| effects::normal(&self.cwd.join(path))).collect()
+    }
+
+    /// The files that it names as they were given: what `..` means after a link is still to be seen.
+    pub fn raw_paths(&self) -> Vec<&Path> {
+        match &self.action {
             Action::Edit(files) => files.iter().map(|file| file.path.as_path()).collect(),
             Action::Read(paths) => paths.iter().map(PathBuf::as_path).collect(),
             _ => Vec::new(),
-        };
-        paths.into_iter().map(|path| effects::normal(&self.cwd.join(path))).collect()
+        }
     }
 
     /// What it does, derived from the call itself; `None` if that is not known.

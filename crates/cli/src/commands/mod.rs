@@ -14,6 +14,8 @@ mod listen;
 mod manual;
 mod pair;
 mod prompt;
+mod replay;
+mod rules;
 mod status;
 mod up;
 mod verify;
@@ -93,6 +95,8 @@ enum Command {
     Listen(listen::Listen),
     /// List what may run without asking again, or take it back.
     Grants(grants::Grants),
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     /// Write finished exchanges of this machine into a folder, for `verify`.
     Export(export::Export),
     /// Check a saved exchange offline: what was asked, decided and done.
@@ -125,6 +129,7 @@ impl Cli {
             Command::Ask(ask) => ask.run(options).await,
             Command::Wait(wait) => wait.run(options).await,
             Command::Grants(grants) => grants.run(options).await,
+            Command::Rules(rules) => rules.run(options),
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,
