@@ -371,27 +371,45 @@ pub fn normal(path: &Path) -> PathBuf {
     normal
 }
 
+/// Names of files that usually hold secrets.
+const SECRET_NAMES: &[&str] = &[
+    ".git-credentials",
+    ".htpasswd",
+    ".netrc",
+    ".npmrc",
+    ".pgpass",
+    ".pypirc",
+    ".vault-token",
+    "credentials",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_rsa",
+    "kubeconfig",
+];
+
+/// Ends of such names.
+const SECRET_ENDS: &[&str] =
+    &[".env", ".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".ppk", ".tfstate", ".tfvars"];
+
+/// Folders in which secrets are kept, and files by the end of their path.
+const SECRET_FOLDERS: &[&str] =
+    &[".ssh/", ".gnupg/", ".aws/", ".kube/", ".docker/", ".config/gcloud", "/secrets/", ".git/config"];
+
 /// Whether a path looks as if secrets are kept there.
 pub fn is_secret_path(word: &str) -> bool {
     let lower = word.to_lowercase();
     let name = lower.rsplit('/').next().unwrap_or(&lower);
-    let in_folder = [".ssh/", ".gnupg/", ".aws/", ".kube/", ".docker/", ".config/gcloud", "/secrets/"];
-    name == ".env"
-        || name.starts_with(".env.")
-        || matches!(
-            name,
-            ".netrc"
-                | ".pgpass"
-                | ".npmrc"
-                | ".pypirc"
-                | "credentials"
-                | "id_rsa"
-                | "id_ed25519"
-                | "id_ecdsa"
-                | ".git-credentials"
-        )
-        || [".pem", ".key", ".p12", ".pfx", ".keystore"].iter().any(|end| name.ends_with(end))
-        || in_folder.iter().any(|folder| lower.contains(folder))
+    let is_list = |stem: &str| {
+        let end = name.strip_prefix(stem).unwrap_or_default();
+        matches!(end, ".csv" | ".ini" | ".json" | ".toml" | ".xml" | ".yaml" | ".yml")
+    };
+    name.starts_with(".env")
+        || SECRET_NAMES.contains(&name)
+        || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+        || is_list("credentials")
+        || is_list("secrets")
+        || SECRET_FOLDERS.iter().any(|folder| lower.contains(folder))
 }
 
 /// Whether the value of a variable of this name is better not shown.

@@ -57,8 +57,8 @@ impl Home {
     }
 
     /// The folder that everything is in.
-    pub fn folder(&self) -> PathBuf {
-        self.profiles.path().parent().unwrap_or(Path::new(".")).to_owned()
+    pub fn folder(&self) -> &Path {
+        self.profiles.path().parent().unwrap_or(Path::new("."))
     }
 
     /// The folder of a profile, whether it exists or not.
@@ -78,7 +78,12 @@ impl Home {
 
     /// Where hooks keep what they remember between two events.
     pub fn hooks_folder(&self) -> PathBuf {
-        self.profiles.path().parent().unwrap_or(Path::new(".")).join("hooks")
+        self.folder().join("hooks")
+    }
+
+    /// What agents may do without asking, and what never (docs/rules.md).
+    pub fn rules_file(&self) -> PathBuf {
+        self.folder().join("rules.toml")
     }
 
     /// Whether it is the folder that this user has without saying so.

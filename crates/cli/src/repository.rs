@@ -1,13 +1,23 @@
 //! The repository around a working directory.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+use crate::exit::{Exit, Failure};
+
 /// The root of the repository that a folder belongs to.
 pub fn root_of(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
+}
+
+/// The folder that a person names, else the working directory, as an absolute path.
+pub fn folder(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let failed = |error| Failure::new(Exit::Failed, format!("the working directory can't be found: {error}"));
+    let here = env::current_dir().map_err(failed)?;
+    Ok(named.map_or(here.clone(), |folder| here.join(folder)))
 }
 
 /// What people call the place: the end of the repository's origin, else its folder, else the folder itself.

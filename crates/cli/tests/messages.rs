@@ -119,6 +119,14 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["exec", "--valid-for", "99d", "--", "ls"],
     &["ask"],
     &["completions", "basic"],
+    &["rules", "test"],
+    &["rules", "test", "--", "ls"],
+    &["rules", "test", "--", "countersign", "approve", "abc"],
+    &["rules", "test", "--event", "missing.json"],
+    &["rules", "replay", "missing.jsonl"],
+    &["rules", "init"],
+    &["rules", "init"],
+    &["rules", "show"],
 ];
 
 /// Set up, with nobody paired.
@@ -162,6 +170,10 @@ fn every_message_says_what_to_do_next() {
     all.push_str(&two.message(&["exec", "--", "ls"]));
     fs::write(two.home.path().join("countersign/profiles/one/pins.json"), "{").unwrap();
     all.push_str(&two.message(&["--profile", "one", "exec", "--", "ls"]));
+    for rules in ["[[rule]]\nverdict = \"maybe\"\n", "[[rule]]\nverdict = \"deny\"\ncolour = \"red\"\n"] {
+        fs::write(two.home.path().join("countersign/rules.toml"), rules).unwrap();
+        all.push_str(&two.message(&["rules", "test", "--", "ls"]));
+    }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.txt");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path, &all).unwrap();

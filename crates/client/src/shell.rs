@@ -112,6 +112,10 @@ pub fn words(text: &str) -> Option<Vec<String>> {
 
 /// Splits a text into its commands, in order; `None` if anything in it is not understood.
 pub fn commands(text: &str) -> Option<Vec<SimpleCommand>> {
+    // Some shells drop these, others do not, and nobody sees them.
+    if text.contains(|char: char| char.is_control() && !matches!(char, '\n' | '\t')) {
+        return None;
+    }
     let tokens = tokens(text)?;
     let mut commands = Vec::new();
     let mut current = SimpleCommand::default();

@@ -65,12 +65,16 @@ pub struct Question {
 impl Call {
     /// The files that it names, as absolute paths without `.` and `..`.
     pub fn paths(&self) -> Vec<PathBuf> {
-        let paths: Vec<&Path> = match &self.action {
+        self.raw_paths().into_iter().map(|path| effects::normal(&self.cwd.join(path))).collect()
+    }
+
+    /// The files that it names as they were given: what `..` means after a link is still to be seen.
+    pub fn raw_paths(&self) -> Vec<&Path> {
+        match &self.action {
             Action::Edit(files) => files.iter().map(|file| file.path.as_path()).collect(),
             Action::Read(paths) => paths.iter().map(PathBuf::as_path).collect(),
             _ => Vec::new(),
-        };
-        paths.into_iter().map(|path| effects::normal(&self.cwd.join(path))).collect()
+        }
     }
 
     /// What it does, derived from the call itself; `None` if that is not known.

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | the hosts that are known | [`host`] |
 //! | what an agent wants to do, whatever its host calls it | [`call`], [`event`] |
+//! | the tools of Claude Code and Codex CLI; recorded sessions | [`tools`], [`transcript`] |
 //! | what people review | [`diff`], [`payload`], [`answers`] |
 //! | what a host is answered | [`verdict`], [`hosts`] |
 //! | whether somebody is at the desk | [`attended`], [`desk`] |
@@ -18,6 +19,10 @@
 pub mod host;
 
 pub mod call;
+
+pub mod tools;
+
+pub mod transcript;
 
 pub mod event;
 

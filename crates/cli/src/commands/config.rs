@@ -77,7 +77,7 @@ fn rows(home: &Home, profiles: &[NamedProfile], options: &Options) -> Result<Vec
     let shown = |path: &Path| visible(&path.display().to_string());
     let row = |name: &str, text: String| vec![name.to_owned(), text];
     let why = if home.is_usual() { "the usual place".to_owned() } else { format!("from {HOME_VARIABLE}") };
-    let mut rows = vec![row("home", format!("{} ({why})", shown(&home.folder())))];
+    let mut rows = vec![row("home", format!("{} ({why})", shown(home.folder())))];
     for (name, profile) in profiles {
         let what = match profile {
             Ok(profile) => {

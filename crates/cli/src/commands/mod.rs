@@ -19,6 +19,8 @@ mod pair;
 mod presence;
 mod prompt;
 mod recovery;
+mod replay;
+mod rules;
 mod status;
 mod up;
 mod verify;
@@ -87,6 +89,8 @@ enum Command {
     Mcp(mcp::Mcp),
     Away(presence::Away),
     Here(presence::Here),
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     Export(export::Export),
     Verify(verify::Verify),
     /// Show, export or lock the keys of a profile.
@@ -121,6 +125,7 @@ impl Cli {
             Command::Ask(ask) => ask.run(options).await,
             Command::Wait(wait) => wait.run(options).await,
             Command::Grants(grants) => grants.run(options).await,
+            Command::Rules(rules) => rules.run(options),
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,

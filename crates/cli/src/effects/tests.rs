@@ -83,3 +83,22 @@ fn what_is_not_known_is_not_guessed() {
 fn names_of_secrets_are_recognised() {
     assert!(names_a_secret("GITHUB_TOKEN") && names_a_secret("db_password") && !names_a_secret("CI"));
 }
+
+#[test]
+fn files_that_hold_secrets_are_known_by_their_names() {
+    for path in [
+        ".env",
+        "a/.envrc",
+        ".env.local",
+        "prod.env",
+        "x/id_rsa",
+        "secrets.yml",
+        "a/secrets/x",
+        ".git/config",
+    ] {
+        assert!(is_secret_path(path), "{path}");
+    }
+    for path in ["environment.rs", "src/credentials.rs", "secrets.rs", "keys.md", "monkey", ".gitignore"] {
+        assert!(!is_secret_path(path), "{path}");
+    }
+}

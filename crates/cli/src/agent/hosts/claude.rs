@@ -1,16 +1,14 @@
 //! Claude Code: `PreToolUse` before every call, `PermissionRequest` beside its own prompt, and news of the session.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::{
     Output,
-    input::{self, Unreadable, any, optional, text},
+    input::{self, Unreadable, optional, text},
 };
 use crate::agent::{
-    call::{Action, Call},
     event::{Event, Kind, Moment, News},
+    tools,
     verdict::Verdict,
 };
 
@@ -32,7 +30,8 @@ pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
     };
     let kind = match moment {
         Some(moment) => {
-            let call = call(text(message, "tool_name")?, &message["tool_input"], &input::cwd(message)?);
+            let tool = text(message, "tool_name")?;
+            let call = tools::call_of_claude(tool, &message["tool_input"], &input::cwd(message)?);
             Kind::Call {
                 call,
                 moment,
@@ -55,44 +54,6 @@ fn news(name: &str, message: &Value) -> Option<News> {
         "SessionEnd" => News::SessionEnded,
         _ => return None,
     })
-}
-
-/// What a call of one of its tools does.
-pub(super) fn call(tool: &str, arguments: &Value, cwd: &Path) -> Call {
-    let action = action(tool, arguments, cwd).unwrap_or_else(|| input::other(arguments));
-    Call { tool: tool.to_owned(), cwd: cwd.to_owned(), action }
-}
-
-fn action(tool: &str, arguments: &Value, cwd: &Path) -> Option<Action> {
-    let file = || any(arguments, &["file_path", "notebook_path", "path"]).map(|path| cwd.join(path));
-    Some(match tool {
-        "Bash" => Action::Shell(arguments["command"].as_str()?.to_owned()),
-        "Write" => input::write(&file()?, arguments["content"].as_str()?)?,
-        "Edit" => input::edit(&file()?, [step(arguments)?])?,
-        "MultiEdit" => {
-            let steps: Option<Vec<_>> = arguments["edits"].as_array()?.iter().map(step).collect();
-            input::edit(&file()?, steps?)?
-        }
-        "Read" | "NotebookRead" => Action::Read(vec![file()?]),
-        "Glob" | "Grep" | "LS" => Action::Read(file().into_iter().collect()),
-        "WebFetch" => Action::Network(arguments["url"].as_str()?.to_owned()),
-        "WebSearch" => Action::Network(format!("a web search for: {}", arguments["query"].as_str()?)),
-        "ExitPlanMode" => Action::Plan(plan(arguments)),
-        "AskUserQuestion" => Action::Questions(input::questions(arguments)?),
-        _ => return None,
-    })
-}
-
-fn step(edit: &Value) -> Option<(&str, &str, bool)> {
-    let everywhere = edit["replace_all"].as_bool().unwrap_or(false);
-    Some((edit["old_string"].as_str()?, edit["new_string"].as_str()?, everywhere))
-}
-
-/// The plan itself, or the file that the agent has written it to.
-fn plan(arguments: &Value) -> String {
-    let given = optional(arguments, "plan");
-    let file = || std::fs::read_to_string(arguments["planFilePath"].as_str()?).ok();
-    given.or_else(file).unwrap_or_default()
 }
 
 pub(super) fn write(event: &str, message: &Value, verdict: &Verdict) -> Output {

@@ -12,6 +12,7 @@ use super::{
 use crate::agent::{
     call::{Action, Call},
     event::{Event, Kind, Moment, News},
+    tools,
     verdict::Verdict,
 };
 
@@ -57,7 +58,7 @@ fn call(tool: &str, arguments: &Value, cwd: &Path) -> Call {
             None => input::other(arguments),
         },
         ("request_user_input", _) => {
-            input::questions(arguments).map_or_else(|| input::other(arguments), Action::Questions)
+            tools::questions(arguments).map_or_else(|| input::other(arguments), Action::Questions)
         }
         _ => input::other(arguments),
     };

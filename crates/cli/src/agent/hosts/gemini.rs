@@ -12,6 +12,7 @@ use super::{
 use crate::agent::{
     call::{Action, Call},
     event::{Event, Kind, Moment, News},
+    tools,
     verdict::Verdict,
 };
 
@@ -63,7 +64,7 @@ fn action(tool: &str, arguments: &Value, cwd: &Path, session: Option<&str>) -> O
         "web_fetch" => Action::Network(any(arguments, &["prompt", "url"])?.to_owned()),
         "google_web_search" => Action::Network(format!("a web search for: {}", arguments["query"].as_str()?)),
         "exit_plan_mode" => Action::Plan(plan(arguments, session)),
-        "ask_user" => Action::Questions(input::questions(arguments)?),
+        "ask_user" => Action::Questions(tools::questions(arguments)?),
         _ => return None,
     })
 }

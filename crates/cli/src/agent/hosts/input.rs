@@ -8,7 +8,7 @@ use std::{
 use countersign_wire::hash::Sha256Hex;
 use serde_json::Value;
 
-use crate::agent::call::{Action, FileChange, Question};
+use crate::agent::call::{Action, FileChange};
 
 /// A message that can't be understood. Whatever it asks about must not be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,19 +100,4 @@ pub(super) fn other(arguments: &Value) -> Action {
 pub(super) fn key(message: &Value) -> String {
     let text = format!("{} {}", message["tool_name"], message["tool_input"]);
     Sha256Hex::digest(text.as_bytes()).to_string()
-}
-
-/// Questions as most hosts write them.
-pub(super) fn questions(arguments: &Value) -> Option<Vec<Question>> {
-    let question = |question: &Value| {
-        let choices = question["options"].as_array()?.iter();
-        Some(Question {
-            text: question["question"].as_str()?.to_owned(),
-            choices: choices
-                .map(|choice| choice["label"].as_str().map(str::to_owned))
-                .collect::<Option<_>>()?,
-            is_multiple: question["multiSelect"].as_bool().unwrap_or(false),
-        })
-    };
-    arguments["questions"].as_array()?.iter().map(question).collect()
 }
