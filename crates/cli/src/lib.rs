@@ -11,6 +11,8 @@
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
 //! | coding agents, and what they want to do | [`agent`] |
+//! | the hook in the settings of their hosts; what is not as it should be | [`install`], [`finding`] |
+//! | looking whether everything is as it should be | [`doctor`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
@@ -21,6 +23,7 @@
 
 pub mod exit;
 
+pub mod finding;
 pub mod moment;
 pub mod output;
 pub mod repository;
@@ -38,10 +41,12 @@ pub mod home;
 
 pub mod asking;
 pub mod danger;
+pub mod install;
 pub mod local_gateway;
 pub mod review;
 pub mod source;
 
+pub mod doctor;
 pub mod tui;
 
 pub mod commands;

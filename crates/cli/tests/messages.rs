@@ -112,6 +112,13 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["exec", "--valid-for", "99d", "--", "ls"],
     &["ask"],
     &["completions", "basic"],
+    &["install"],
+    &["install", "emacs"],
+    &["install", "gemini"],
+    &["install", "claude", "--timeout", "5s"],
+    &["install", "opencode", "--managed"],
+    &["uninstall", "claude"],
+    &["doctor"],
 ];
 
 /// Set up, with nobody paired.

@@ -3,11 +3,13 @@
 mod ask;
 mod decide;
 mod devices;
+mod doctor;
 mod exec;
 mod export;
 mod follow;
 mod grants;
 mod inbox;
+mod install;
 mod join;
 mod keys;
 mod listen;
@@ -93,6 +95,12 @@ enum Command {
     Listen(listen::Listen),
     /// List what may run without asking again, or take it back.
     Grants(grants::Grants),
+    /// Put Countersign into the settings of an agent.
+    Install(install::Install),
+    /// Take Countersign out of the settings of an agent.
+    Uninstall(install::Uninstall),
+    /// Check that agents ask, and that somebody can answer.
+    Doctor(doctor::Doctor),
     /// Write finished exchanges of this machine into a folder, for `verify`.
     Export(export::Export),
     /// Check a saved exchange offline: what was asked, decided and done.
@@ -112,6 +120,7 @@ impl Cli {
         let options = &self.options;
         match self.command {
             Command::Exec(exec) => return exec.run(options).await,
+            Command::Doctor(doctor) => return doctor.run(options).await,
             Command::Up(up) => up.run(options).await,
             Command::Down(down) => down.run(options).await,
             Command::Join(join) => join.run(options).await,
@@ -127,6 +136,8 @@ impl Cli {
             Command::Grants(grants) => grants.run(options).await,
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
+            Command::Install(install) => install.run(options),
+            Command::Uninstall(uninstall) => uninstall.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,
             Command::Show(show) => show.run(options).await,
             Command::Approve(approve) => approve.run(options).await,

@@ -1,0 +1,68 @@
+//! `doctor`.
+
+use std::{env, process::ExitCode};
+
+use clap::Args;
+use serde_json::json;
+
+use super::Options;
+use crate::{
+    doctor::{hosts, profiles, report::Report},
+    exit::{Exit, Failure},
+    finding::{Finding, Level},
+    home::Home,
+    install::places::Places,
+    output::{object, say},
+};
+
+/// Check that agents ask, and that somebody can answer.
+///
+/// Looks at the profiles, their gateways, keys and clocks, and at every host in which the hook is installed. For each
+/// thing that is not as it should be it says what, why it matters and what to do. Nothing is changed.
+///
+/// Ends with 0 if there is nothing to put right, and with 87 if there is.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {}
+
+impl Doctor {
+    pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
+        let mut report = Report::default();
+        profiles::check(&Home::of_user()?, options.profile.as_deref(), &mut report).await?;
+        let project = env::current_dir().unwrap_or_default();
+        let facts = hosts::check(&Places::of_user()?, &project, &mut report).await;
+        if options.json {
+            object(&json!({
+                "outcome": if report.has_problems() { Exit::Findings.word() } else { "ok" },
+                "findings": report.findings, "passed": report.passed, "hosts": facts,
+            }))?;
+        } else {
+            show(&report);
+        }
+        Ok(match report.has_problems() {
+            true => ExitCode::from(Exit::Findings.code()),
+            false => ExitCode::SUCCESS,
+        })
+    }
+}
+
+fn show(report: &Report) {
+    for passed in &report.passed {
+        say(&format!("✓ {}: {}", passed.subject, passed.what));
+    }
+    for finding in &report.findings {
+        say(&line(finding));
+    }
+    match report.has_problems() {
+        true => say("There is something to put right."),
+        false => say("Nothing has to be put right."),
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let sign = match finding.level {
+        Level::Problem => '✗',
+        Level::Note => '·',
+    };
+    let Finding { subject, what, why, remedy, .. } = finding;
+    format!("{sign} {subject}: {what}.\n    Why it matters: {why}.\n    What to do: {remedy}.")
+}
