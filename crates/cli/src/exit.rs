@@ -26,6 +26,8 @@ pub enum Exit {
     NotFound,
     /// The user or the operator took the request back.
     TakenBack,
+    /// `doctor` has found something to put right.
+    Findings,
 }
 
 impl Exit {
@@ -39,6 +41,7 @@ impl Exit {
             Self::Changed => 84,
             Self::NotSetUp => 85,
             Self::Failed => 86,
+            Self::Findings => 87,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
             Self::TakenBack => 130,
@@ -58,6 +61,7 @@ impl Exit {
             Self::NotExecutable => "notExecutable",
             Self::NotFound => "notFound",
             Self::TakenBack => "takenBack",
+            Self::Findings => "findings",
         }
     }
 }
@@ -147,6 +151,7 @@ mod tests {
             Exit::NotExecutable,
             Exit::NotFound,
             Exit::TakenBack,
+            Exit::Findings,
         ];
         let codes: std::collections::BTreeSet<u8> = all.iter().map(|exit| exit.code()).collect();
         let words: std::collections::BTreeSet<&str> = all.iter().map(|exit| exit.word()).collect();

@@ -9,6 +9,7 @@
 //! | profiles on this machine, the recovery code of one | [`home`], [`recovery`] |
 //! | what a command does | [`effects`], [`repository`] |
 //! | running exactly what was approved | [`execution`] |
+//! | the hook in the settings of agents' hosts; what is not as it should be | [`install`], [`finding`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | asking, with what the person who waits sees | [`asking`] |
@@ -23,6 +24,7 @@
 
 pub mod exit;
 
+pub mod finding;
 pub mod moment;
 pub mod output;
 pub mod repository;
@@ -41,6 +43,7 @@ pub mod agent;
 pub mod asking;
 pub mod danger;
 pub mod hearing;
+pub mod install;
 pub mod local_gateway;
 pub mod review;
 pub mod rules;

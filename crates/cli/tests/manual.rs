@@ -20,6 +20,7 @@ const INTRODUCTION: &str = "# What can the tool do?
 | 84 | what would run is not what was approved |
 | 85 | not set up: an identity, a pairing or a gateway is missing |
 | 86 | something else failed; nothing was done |
+| 87 | `doctor` has found something to put right |
 | 126, 127 | `exec`: the command can't be started, or does not exist |
 | 130 | taken back |
 | other | `exec`: the code of the command, or 128 and the number of the signal that ended it |

@@ -127,6 +127,13 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["rules", "init"],
     &["rules", "init"],
     &["rules", "show"],
+    &["install"],
+    &["install", "emacs"],
+    &["install", "gemini"],
+    &["install", "claude", "--timeout", "5s"],
+    &["install", "opencode", "--managed"],
+    &["uninstall", "claude"],
+    &["doctor"],
 ];
 
 /// Set up, with nobody paired.

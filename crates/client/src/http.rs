@@ -2,13 +2,13 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
-use countersign_wire::{RawObject, envelope::Envelope, failure::Failure};
+use countersign_wire::{RawObject, envelope::Envelope, failure::Failure, timestamp::Timestamp};
 use reqwest::{
     Method, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
 };
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -213,6 +213,17 @@ impl Http {
         self.send(&Call::get(path)).await.map(drop)
     }
 
+    /// What time it is for the gateway, to the second, as its answers say; `None` if they don't. Asked once, without
+    /// retries.
+    pub async fn date(&self) -> Result<Option<Timestamp>, CallError> {
+        let request = self.client.get(format!("{}/readyz", self.gateway.as_str())).timeout(CALL_TIMEOUT);
+        let response = request.send().await.map_err(|error| CallError::Unreachable {
+            gateway: self.gateway.as_str().to_owned(),
+            reason: reason(&error),
+        })?;
+        Ok(response.headers().get(DATE).and_then(timestamp))
+    }
+
     /// Calls once; who retries uses [`Http::send_until`].
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, CallError> {
         let unreachable = |error: reqwest::Error| CallError::Unreachable {
@@ -355,9 +366,23 @@ fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallError {
     }
 }
 
+/// The time in a `Date` header.
+fn timestamp(header: &HeaderValue) -> Option<Timestamp> {
+    let date = httpdate::parse_http_date(header.to_str().ok()?).ok()?;
+    let since = date.duration_since(UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_unix_micros(i64::try_from(since.as_micros()).ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_date_of_an_answer_is_read() {
+        let read = |text| timestamp(&HeaderValue::from_static(text));
+        assert_eq!(read("Sun, 15 Nov 2026 12:01:03 GMT"), Some("2026-11-15T12:01:03Z".parse().unwrap()));
+        assert_eq!(read("yesterday"), None);
+    }
 
     #[test]
     fn a_credential_is_not_printed() {

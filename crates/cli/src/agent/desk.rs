@@ -3,7 +3,11 @@
 //! A host does not say to a waiting hook that its prompt was answered. But its later events say so: each event of a session
 //! raises the session's counter, and whoever waits sees that it has changed.
 
-use std::{fs, io, path::PathBuf, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use countersign_wire::hash::Sha256Hex;
 use tokio::{process::Command, time::timeout};
@@ -36,6 +40,11 @@ impl Desk {
     /// Keeps everything in this folder, which is made when it is needed.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
+    }
+
+    /// Where everything is kept.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What the person has said; else whether their screen is locked, where that is known.

@@ -11,7 +11,7 @@
 //! | what a host is answered | [`verdict`], [`hosts`] |
 //! | whether somebody is at the desk | [`attended`], [`desk`] |
 //! | how a hook was started, and what a failure means | [`settings`] |
-//! | a run that the doctor has started | [`canary`] |
+//! | a run that the doctor has started, and its last result | [`canary`], [`last_check`] |
 //! | the way from an event to a verdict | [`engine`], `turns`, `news` |
 //! | the process that the host starts | [`supervisor`] |
 //! | the permission tool over MCP | [`mcp`] |
@@ -38,6 +38,7 @@ pub mod hosts;
 
 pub mod attended;
 pub mod desk;
+pub mod last_check;
 pub mod settings;
 
 mod news;

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::{
     desk::Desk,
     event::{Event, News},
+    last_check,
     settings::Settings,
     verdict::Verdict,
 };
@@ -169,7 +170,9 @@ async fn changes(cwd: &Path) -> Option<String> {
 /// Keeps what people say to the agent for the session that it is for, also another one of this machine.
 async fn listen(identity: &Identity, desk: &Desk) -> Result<(), Failure> {
     let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-    let mut listener = enforcer.listen(Vec::new(), ChannelSettings::default());
+    let capabilities = last_check::capabilities(desk.folder());
+    let settings = ChannelSettings { capabilities, ..ChannelSettings::default() };
+    let mut listener = enforcer.listen(Vec::new(), settings);
     loop {
         let event = listener.next(&pins).await.map_err(failed)?;
         let EnforcerEvent::Prompt(prompt) = event else { continue };

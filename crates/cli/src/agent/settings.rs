@@ -1,6 +1,6 @@
 //! How a hook was started, and what a failure means then.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use clap::ValueEnum;
 use countersign_client::profile::Role;
@@ -23,6 +23,22 @@ pub enum Mode {
     Gate,
     /// Only what the host would ask about is asked; deny rules hold for every call.
     Relay,
+}
+
+impl Mode {
+    /// The word for it on a command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gate => "gate",
+            Self::Relay => "relay",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
 }
 
 /// How a hook was started.

@@ -206,13 +206,7 @@ fn worker(start: &Start, attended: bool) -> Result<Command, String> {
     let mut command = Command::new(program);
     command.args(["hook", start.host.word(), "--worker", "--host-timeout"]);
     command.arg(start.host_timeout.as_secs_f64().to_string());
-    command.args([
-        "--mode",
-        match start.mode {
-            Mode::Gate => "gate",
-            Mode::Relay => "relay",
-        },
-    ]);
+    command.args(["--mode", start.mode.word()]);
     if attended {
         command.arg("--attended");
     }

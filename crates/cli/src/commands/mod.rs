@@ -4,12 +4,14 @@ mod ask;
 mod config;
 mod decide;
 mod devices;
+mod doctor;
 mod exec;
 mod export;
 mod follow;
 mod grants;
 mod hook;
 mod inbox;
+mod install;
 mod join;
 mod keys;
 mod listen;
@@ -91,6 +93,9 @@ enum Command {
     Here(presence::Here),
     #[command(subcommand)]
     Rules(rules::RulesCommand),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
+    Doctor(doctor::Doctor),
     Export(export::Export),
     Verify(verify::Verify),
     /// Show, export or lock the keys of a profile.
@@ -110,6 +115,7 @@ impl Cli {
             Command::Mcp(mcp) => mcp.run(options).await,
             Command::Away(_) => presence::Away::run(options),
             Command::Here(_) => presence::Here::run(options),
+            Command::Doctor(doctor) => return doctor.run(options).await,
             Command::Up(up) => up.run(options).await,
             Command::Down(down) => down.run(options).await,
             Command::Join(join) => join.run(options).await,
@@ -128,6 +134,8 @@ impl Cli {
             Command::Rules(rules) => rules.run(options),
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
+            Command::Install(install) => install.run(options),
+            Command::Uninstall(uninstall) => uninstall.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,
             Command::Show(show) => show.run(options).await,
             Command::Approve(approve) => approve.run(options).await,

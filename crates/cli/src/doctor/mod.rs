@@ -1,5 +1,20 @@
-//! Whether what stands between an agent and its actions works.
+//! Looks whether everything is as it should be, and says what to do where it is not.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what was looked at, and what came out | [`report`] |
+//! | profiles, their gateways, keys and clocks | [`profiles`] |
+//! | the hosts in which the hook is installed | [`hosts`], [`versions`] |
+//! | a host that is made to try something harmless | [`canary`], [`model`] |
+//! | what a team sees of the result | [`news`] |
+
+pub mod report;
+pub mod versions;
 
 pub mod model;
 
 pub mod canary;
+pub mod hosts;
+pub mod profiles;
+
+pub mod news;

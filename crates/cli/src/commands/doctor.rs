@@ -1,0 +1,94 @@
+//! `doctor`.
+
+use std::{env, process::ExitCode};
+
+use clap::Args;
+use countersign_client::{
+    clock::{Clock as _, SystemClock},
+    profile::Role,
+};
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::{
+    agent::last_check,
+    doctor::{hosts, news, profiles, report::Report},
+    exit::{Exit, Failure},
+    finding::{Finding, Level},
+    home::{Home, failed},
+    install::places::Places,
+    output::{object, say},
+};
+
+/// Check that agents ask, and that somebody can answer.
+///
+/// Looks at the profiles, their gateways, keys and clocks, and at every host in which the hook is installed. Starts each of
+/// these hosts against a model of its own on this machine, lets it try a harmless command, and sees whether a refusal stops
+/// it. For each thing that is not as it should be it says what, why it matters and what to do. Nothing is changed; the
+/// result is shown to your team with the presence of this machine.
+///
+/// Ends with 0 if there is nothing to put right, and with 87 if there is.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Don't start the hosts.
+    #[arg(long)]
+    no_start: bool,
+}
+
+impl Doctor {
+    pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
+        let mut report = Report::default();
+        profiles::check(&Home::of_user()?, options.profile.as_deref(), &mut report).await?;
+        let project = env::current_dir().unwrap_or_default();
+        let facts = hosts::check(&Places::of_user()?, &project, !self.no_start, &mut report).await;
+        let result = news::result(&report, &facts, SystemClock.now());
+        publish(&result, options).await;
+        if options.json {
+            object(&json!({
+                "outcome": if report.has_problems() { Exit::Findings.word() } else { "ok" },
+                "findings": report.findings, "passed": report.passed, "hosts": facts,
+            }))?;
+        } else {
+            show(&report);
+        }
+        Ok(match report.has_problems() {
+            true => ExitCode::from(Exit::Findings.code()),
+            false => ExitCode::SUCCESS,
+        })
+    }
+}
+
+/// Keeps the result and says it to the gateway, if there is one. It is only news.
+async fn publish(result: &Value, options: &Options) {
+    let said = async {
+        let home = Home::of_user()?;
+        last_check::keep(&home.hooks_folder(), result).map_err(failed)?;
+        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
+        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        news::say(&enforcer, &pins, &home.hooks_folder()).await;
+        Ok::<(), Failure>(())
+    };
+    drop(said.await);
+}
+
+fn show(report: &Report) {
+    for passed in &report.passed {
+        say(&format!("✓ {}: {}", passed.subject, passed.what));
+    }
+    for finding in &report.findings {
+        say(&line(finding));
+    }
+    match report.has_problems() {
+        true => say("There is something to put right."),
+        false => say("Nothing has to be put right."),
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let sign = match finding.level {
+        Level::Problem => '✗',
+        Level::Note => '·',
+    };
+    let Finding { subject, what, why, remedy, .. } = finding;
+    format!("{sign} {subject}: {what}.\n    Why it matters: {why}.\n    What to do: {remedy}.")
+}

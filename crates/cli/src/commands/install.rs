@@ -1,0 +1,197 @@
+//! `install` and `uninstall`.
+
+use std::{path::Path, time::Duration};
+
+use clap::Args;
+use countersign_client::clock::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::{
+    agent::{host::Host, settings::Mode},
+    exit::{Exit, Failure},
+    install::{
+        self,
+        hook_line::HookLine,
+        places::Places,
+        plan::{Plan, Wish},
+        program::{self, Trusted},
+        settings_file::Change,
+    },
+    moment,
+    output::{object, say},
+    terminal::Terminal,
+};
+
+/// The shortest time in which a person can be asked at all.
+const MIN_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The longest time that a host is made to wait.
+const MAX_TIMEOUT: Duration = Duration::from_hours(24);
+
+/// Put Countersign into the settings of an agent.
+///
+/// Shows what would change in which file, asks, keeps a backup, and changes nothing else. `countersign uninstall` gives
+/// back the bytes that were there before.
+///
+/// For example:  countersign install claude
+#[derive(Debug, Args)]
+pub(super) struct Install {
+    /// The program that runs the agent.
+    host: Host,
+    /// When a person is asked. gate: every call needs a rule, a grant or a person. relay: only what the host would ask
+    /// about itself; your rules can still deny any call.
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "relay|gate")]
+    mode: Option<Mode>,
+    /// How long the host waits for an answer, from 1m to 24h. Nobody's answer counts as no.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = moment::duration)]
+    timeout: Duration,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Take Countersign out of the settings of an agent.
+///
+/// What was there before is there again, byte for byte; what was changed meanwhile stays.
+#[derive(Debug, Args)]
+pub(super) struct Uninstall {
+    /// The program that runs the agent.
+    host: Host,
+    #[command(flatten)]
+    how: How,
+}
+
+/// What `install` and `uninstall` have in common.
+#[derive(Debug, Args)]
+struct How {
+    /// For every user of this machine, where only its administrator can change it.
+    #[arg(long)]
+    managed: bool,
+    /// Only show what would change.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Do not ask. Without a terminal it is needed.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Install {
+    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+        if !(MIN_TIMEOUT..=MAX_TIMEOUT).contains(&self.timeout) {
+            return Err(Failure::new(Exit::Usage, "--timeout must be from 1m to 24h"));
+        }
+        let line = HookLine {
+            program: program::current()?,
+            host: self.host,
+            mode: self.mode.unwrap_or(Mode::Relay),
+            host_timeout: self.timeout,
+        };
+        if self.how.managed {
+            check_program(&line.program)?;
+        }
+        let wish = Wish { line, is_managed: self.how.managed };
+        let plan = install::install(&Places::of_user()?, &wish)?;
+        let words = Words {
+            done: format!(
+                "{} asks Countersign from its next session on, in mode {}.",
+                self.host.name(),
+                wish.line.mode
+            ),
+            nothing: format!("It is installed for {} already; nothing changes.", self.host.name()),
+        };
+        carry_out(&plan, self.host, &self.how, options, &words)
+    }
+}
+
+impl Uninstall {
+    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+        let plan = install::uninstall(&Places::of_user()?, self.host, self.how.managed)?;
+        let words = Words {
+            done: format!("{} does not ask Countersign any more.", self.host.name()),
+            nothing: format!("It is not installed for {}; nothing changes.", self.host.name()),
+        };
+        carry_out(&plan, self.host, &self.how, options, &words)
+    }
+}
+
+/// What is said at the end.
+struct Words {
+    done: String,
+    nothing: String,
+}
+
+/// A policy that holds against the agent must not rest on a program that the agent can replace.
+fn check_program(program: &str) -> Result<(), Failure> {
+    let part = program::changeable_by_others(Path::new(program), Trusted::Root).unwrap_or_default();
+    match part {
+        None => Ok(()),
+        Some(part) => Err(Failure::new(
+            Exit::Failed,
+            format!(
+                "for every user, hosts would run {program}, and others than the administrator can change {}; nothing was changed",
+                part.display()
+            ),
+        )
+        .next("install the program as root in /usr/local/bin, and run it from there")),
+    }
+}
+
+fn carry_out(plan: &Plan, host: Host, how: &How, options: &Options, words: &Words) -> Result<(), Failure> {
+    if plan.changes.is_empty() {
+        say(&words.nothing);
+        return report(options, host, how, &[]);
+    }
+    say(plan.difference().trim_end());
+    for note in &plan.notes {
+        say(&format!("Note: {note}"));
+    }
+    if how.dry_run {
+        say("Nothing was changed: this is what would be.");
+        let files: Vec<Value> = plan.changes.iter().map(|change| of_file(change, None)).collect();
+        return report(options, host, how, &files);
+    }
+    if !how.yes {
+        confirm()?;
+    }
+    let now = SystemClock.now();
+    let mut files = Vec::new();
+    for change in &plan.changes {
+        let backup = change.apply(now).map_err(|failure| match files.is_empty() {
+            true => failure,
+            false => failure.detail("the files before it in the list are changed"),
+        })?;
+        if let Some(backup) = &backup {
+            say(&format!("What was there is kept in {}", backup.display()));
+        }
+        files.push(of_file(change, backup.as_deref()));
+    }
+    say(&format!("✓ {}", words.done));
+    report(options, host, how, &files)
+}
+
+fn of_file(change: &Change, backup: Option<&Path>) -> Value {
+    let what = match (change.file.text(), &change.after) {
+        (None, _) => "created",
+        (Some(_), Some(_)) => "changed",
+        (Some(_), None) => "removed",
+    };
+    json!({ "path": change.file.path(), "change": what, "backup": backup })
+}
+
+fn report(options: &Options, host: Host, how: &How, files: &[Value]) -> Result<(), Failure> {
+    match options.json {
+        true => object(&json!({ "host": host.word(), "dryRun": how.dry_run, "files": files })),
+        false => Ok(()),
+    }
+}
+
+fn confirm() -> Result<(), Failure> {
+    let purpose = "whether to change these files is asked in a terminal";
+    let mut terminal = Terminal::open(purpose).map_err(|failure| {
+        failure.next("look at what would change with --dry-run, and say --yes if you agree")
+    })?;
+    match terminal.ask("Change it? [y/N] ")?.to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::new(Exit::TakenBack, "nothing was changed")),
+    }
+}

@@ -1,0 +1,258 @@
+//! Codex CLI: `hooks.json` with the trust that it needs, or `requirements.toml`, checked by what 0.166.0 did.
+//!
+//! Codex runs a hook of a user only if the user has trusted exactly this definition; otherwise it goes on without it, and
+//! `codex exec` says nothing. The trust is the hash of the definition, kept in `config.toml` under the place of the hook.
+
+use std::path::{Path, PathBuf};
+
+use countersign_wire::hash::Sha256Hex;
+use serde_json::Value;
+
+use super::{
+    hook_entries::{Entries, Format},
+    hook_line::HookLine,
+    json_host,
+    json_scan::Problem,
+    json_value::Json,
+    places::Places,
+    plan::{Event, Plan, Purpose, Wish},
+    settings_file::{Change, SettingsFile},
+    toml_text::{self, Section},
+};
+use crate::{
+    agent::{host::Host, settings::Mode},
+    exit::{Exit, Failure},
+};
+
+pub const FORMAT: Format =
+    Format { host: Host::Codex, has_comments: false, is_grouped: true, skeleton: "{}\n" };
+
+const EVENTS: [Event; 7] = [
+    Event::new("PreToolUse", Some("*"), Purpose::Decision),
+    Event::new("PermissionRequest", Some("*"), Purpose::Decision),
+    Event::new("PostToolUse", Some("*"), Purpose::News),
+    Event::new("UserPromptSubmit", None, Purpose::News),
+    Event::new("SessionStart", None, Purpose::News),
+    Event::new("SessionEnd", None, Purpose::End),
+    Event::new("Stop", None, Purpose::News),
+];
+
+/// Around our lines in `requirements.toml`.
+pub const MARKS: [&str; 2] = [
+    "# countersign: begin (`countersign uninstall codex --managed` removes these lines)",
+    "# countersign: end",
+];
+
+/// A hook that Codex has to trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    /// The place of the hook, `FILE:EVENT:GROUP:HANDLER`.
+    pub key: String,
+    /// The hash of its definition.
+    pub hash: String,
+}
+
+pub fn file(places: &Places) -> PathBuf {
+    places.codex.join("hooks.json")
+}
+
+pub fn config_file(places: &Places) -> PathBuf {
+    places.codex.join("config.toml")
+}
+
+pub fn requirements_file(places: &Places) -> PathBuf {
+    places.managed.join("codex/requirements.toml")
+}
+
+pub fn entries(line: &HookLine) -> Entries {
+    EVENTS.map(|event| (event.name, event.group(handler(event, line)))).into()
+}
+
+fn handler(event: Event, line: &HookLine) -> Vec<(&'static str, Json)> {
+    let own = event.line(line);
+    let mut handler = vec![
+        ("type", Json::text("command")),
+        ("command", Json::text(event.text(line))),
+        ("timeout", Json::Number(own.host_timeout.as_secs())),
+    ];
+    let waits = event.name == "PermissionRequest" || line.mode == Mode::Gate;
+    if event.purpose == Purpose::Decision && waits {
+        handler.push(("statusMessage", Json::text("Waiting for an approval")));
+    }
+    handler
+}
+
+/// What has to be trusted of the hooks in a text, which is the content of `file`.
+pub fn trusts(file: &Path, text: &str) -> Result<Vec<Trust>, Problem> {
+    let found = FORMAT.find(text)?;
+    let trust = |found: super::hook_entries::Found| {
+        let event = snake_case(&found.event);
+        let key = format!("{}:{event}:{}:{}", file.display(), found.index, found.handler_index);
+        Trust { key, hash: hash(&event, &found.entry, &found.handler) }
+    };
+    Ok(found.into_iter().map(trust).collect())
+}
+
+/// SHA-256 of the definition as canonical JSON, with keys in order: what Codex computes of it, its defaults written out.
+fn hash(event: &str, group: &Value, handler: &Value) -> String {
+    let member =
+        |of: &Value, key: &str| of.get(key).map(|value| format!(",\"{key}\":{value}")).unwrap_or_default();
+    let identity = format!(
+        "{{\"event_name\":\"{event}\",\"hooks\":[{{\"async\":false{}{}{},\"type\":\"command\"}}]{}}}",
+        member(handler, "command"),
+        member(handler, "statusMessage"),
+        member(handler, "timeout"),
+        member(group, "matcher"),
+    );
+    format!("sha256:{}", Sha256Hex::digest(identity.as_bytes()))
+}
+
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for next in name.chars() {
+        if next.is_ascii_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(next.to_ascii_lowercase());
+    }
+    text
+}
+
+fn header(key: &str) -> String {
+    format!("[hooks.state.{}]", toml_text::quoted(key))
+}
+
+/// Whether `config.toml` trusts a hook, and does not disable it.
+pub fn is_trusted(config: &toml::Table, trust: &Trust) -> bool {
+    let state = config.get("hooks").and_then(|hooks| hooks.get("state")).and_then(|all| all.get(&trust.key));
+    let hash = state.and_then(|state| state.get("trusted_hash")).and_then(toml::Value::as_str);
+    let enabled = state.and_then(|state| state.get("enabled")).and_then(toml::Value::as_bool);
+    hash == Some(&trust.hash) && enabled != Some(false)
+}
+
+pub fn install(places: &Places, wish: &Wish) -> Result<Plan, Failure> {
+    let mut plan = Plan::default();
+    if wish.is_managed {
+        let file = SettingsFile::read(&requirements_file(places))?;
+        let text = file.text().unwrap_or_default();
+        let after = toml_text::put_block(text, MARKS, &block(&wish.line))
+            .map_err(|problem| file.malformed(&problem))?;
+        plan.add(Change { file, after: Some(after), new_mode: wish.new_mode() });
+        return Ok(plan);
+    }
+    let hooks = json_host::put(FORMAT, &file(places), &entries(&wish.line), wish.new_mode())?;
+    let text = hooks.after.clone().unwrap_or_default();
+    let trusts = trusts(&file(places), &text).map_err(|problem| hooks.file.malformed(&problem))?;
+    let sections: Vec<Section> = trusts
+        .iter()
+        .map(|trust| Section {
+            header: header(&trust.key),
+            lines: vec![format!("trusted_hash = {}", toml_text::quoted(&trust.hash))],
+        })
+        .collect();
+    let config = SettingsFile::read(&config_file(places))?;
+    let malformed = |problem| config.malformed(&problem);
+    let after = toml_text::put(config.text().unwrap_or_default(), &sections).map_err(malformed)?;
+    let read = toml_text::parse(&after).map_err(malformed)?;
+    if !trusts.iter().all(|trust| is_trusted(&read, trust)) {
+        let what = format!(
+            "the trust that Codex needs can't be added to {}; nothing was changed",
+            config_file(places).display()
+        );
+        return Err(Failure::new(Exit::Failed, what).next("remove its `hooks.state`, and try again"));
+    }
+    plan.add(hooks);
+    plan.add(Change { file: config, after: Some(after), new_mode: wish.new_mode() });
+    plan.note("By installing you also say that Codex may trust these hooks; it would ask at its next start.");
+    Ok(plan)
+}
+
+pub fn uninstall(places: &Places, is_managed: bool) -> Result<Plan, Failure> {
+    let mut plan = Plan::default();
+    if is_managed {
+        let file = SettingsFile::read(&requirements_file(places))?;
+        if let Some(text) = file.text() {
+            let after = toml_text::take_block(text, MARKS).map_err(|problem| file.malformed(&problem))?;
+            plan.add(emptied(file, after));
+        }
+        return Ok(plan);
+    }
+    let hooks = SettingsFile::read(&file(places))?;
+    let trusts = trusts(&file(places), hooks.text().unwrap_or_default())
+        .map_err(|problem| hooks.malformed(&problem))?;
+    let taken = json_host::take(FORMAT, &file(places))?;
+    let config = SettingsFile::read(&config_file(places))?;
+    if let Some(text) = config.text() {
+        let headers: Vec<String> = trusts.iter().map(|trust| header(&trust.key)).collect();
+        let after = toml_text::take(text, &headers).map_err(|problem| config.malformed(&problem))?;
+        plan.add(emptied(config, after));
+    }
+    plan.add(taken);
+    Ok(plan)
+}
+
+/// A file without anything left in it goes, unless a backup says that it was there before.
+fn emptied(file: SettingsFile, after: String) -> Change {
+    let is_new = after.is_empty() && file.text() != Some("") && file.backups().is_empty();
+    Change { file, after: (!is_new).then_some(after), new_mode: 0o600 }
+}
+
+/// The hooks as Codex reads them from `requirements.toml`, where they need no trust.
+pub fn block(line: &HookLine) -> String {
+    let mut lines = Vec::new();
+    for event in EVENTS {
+        lines.push(format!("[[hooks.{}]]", event.name));
+        lines.extend(event.matcher.map(|matcher| format!("matcher = {}", toml_text::quoted(matcher))));
+        lines.push(format!("[[hooks.{}.hooks]]", event.name));
+        for (key, value) in handler(event, line) {
+            let value = match value {
+                Json::Text(text) => toml_text::quoted(&text),
+                other => other.to_string(),
+            };
+            lines.push(format!("{key} = {value}"));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The hashes are what Codex CLI 0.166.0 answered to `hooks/list` for this file.
+    #[test]
+    fn trust_is_computed_as_codex_computes_it() {
+        let line = |timeout: u64| {
+            format!("/usr/local/bin/countersign hook codex --mode relay --host-timeout {timeout}")
+        };
+        let text = json!({ "hooks": {
+            "PreToolUse": [{ "matcher": "*", "hooks": [{ "type": "command", "command": line(600), "timeout": 600,
+                "statusMessage": "Waiting for approver" }] }],
+            "SessionEnd": [{ "hooks": [{ "type": "command", "command": line(3), "timeout": 3 }] }],
+        }});
+        let expected = [
+            ("pre_tool_use:0:0", "sha256:d3aca44b659e82f63fceb7b465371e8a7e20dca8a979e0076948a6e01a4df9dd"),
+            ("session_end:0:0", "sha256:13a097e374b345d9415af7c7aa17eff03aec6883385a4c0c7a8588dd52b2e91b"),
+        ];
+        let found = trusts(Path::new("/x/hooks.json"), &text.to_string()).unwrap();
+        let expected =
+            expected.map(|(key, hash)| Trust { key: format!("/x/hooks.json:{key}"), hash: hash.to_owned() });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_block_for_administrators_says_what_hooks_json_says() {
+        let line = HookLine {
+            program: "/opt/a \"b\"/countersign".to_owned(),
+            host: Host::Codex,
+            mode: Mode::Gate,
+            host_timeout: std::time::Duration::from_mins(10),
+        };
+        let block: Value = toml_text::parse(&block(&line)).unwrap().try_into().unwrap();
+        let text = FORMAT.put(None, &entries(&line)).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(block, json);
+    }
+}
