@@ -8,6 +8,7 @@ With --captures the screens are written as text (.txt) and with colours (.ansi).
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -332,6 +333,19 @@ def scenario(tmux, work, captures):
     step("without a terminal the list is printed")
     unlock(inbox, "countersign inbox | cat")
     inbox.wait("Nothing waits for you.")
+
+    step("the approver's device proves its own decision")
+    command = ["countersign", "export", "bundles"]
+    subprocess.run(command, cwd=work, env=tmux.env, check=True, capture_output=True, timeout=60)
+    oldest = json.loads(min((work / "bundles").glob("*.json")).read_text())
+    request = oldest["receipt"]["requestId"]
+    unlock(inbox, f'countersign --profile desk show {request} --export mine.json; echo "shown=$?"')
+    inbox.wait("shown=0")
+    mine = json.loads((work / "mine.json").read_text())
+    assert mine["receipt"] == oldest["receipt"] and "artifact" not in mine, mine
+    inbox.line('clear; countersign --profile desk verify mine.json; echo "verified=$?"')
+    inbox.wait("verified=0")
+    inbox.wait("What was asked is not in this bundle")
 
     step("a machine that is revoked meanwhile can't be answered")
     unlock(inbox, "countersign inbox")
