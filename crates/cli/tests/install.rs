@@ -14,11 +14,7 @@ use countersign_cli::{
     agent::{host::Host, settings::Mode},
     exit::Exit,
     install::{
-        hook_line::HookLine,
-        install as install_for,
-        places::Places,
-        plan::Wish,
-        uninstall as uninstall_for,
+        hook_line::HookLine, install as install_for, places::Places, plan::Wish, uninstall as uninstall_for,
     },
 };
 use countersign_client::clock::{Clock as _, SystemClock};
