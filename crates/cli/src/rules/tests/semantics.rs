@@ -437,3 +437,33 @@ fn deciding_takes_no_time_that_anybody_notices() {
     let each = started.elapsed() / 100;
     assert!(each < Duration::from_millis(50), "{each:?}");
 }
+
+/// A host goes on without a hook that takes too long.
+#[test]
+fn hostile_input_takes_no_time_either() {
+    let world = World::new(&rule(&["verdict = \"deny\"", "command = \"git push **\""]), "");
+    let rules = world.load().unwrap();
+    let shell = |text: String| Action::Shell(text);
+    let strings: Vec<String> = (0..100_000).map(|number| format!("/tmp/x{number}")).collect();
+    for (name, action) in [
+        ("names", shell("countersign x ".repeat(50_000))),
+        ("names in a rule", shell("git $x ".repeat(100_000))),
+        ("quotes", shell("'".repeat(500_000))),
+        ("expansions", shell("${".repeat(300_000))),
+        ("backquotes", shell("`".repeat(500_000))),
+        ("long paths", shell(format!("ls {}", "a/".repeat(10_000)))),
+        ("words", shell(format!("ls {}", "w ".repeat(1_900)))),
+        ("programs behind programs", shell(format!("foo {}", "git ".repeat(1_500)))),
+        ("shells in shells", shell("sh -c ".repeat(5_000))),
+        ("folders", shell(format!("cd a;cd b;cd c;cd d;{}", "ls x;".repeat(100)))),
+        ("arguments", Action::Other(json!({ "a": strings }))),
+        ("words without a shell", Action::Other(json!({ "command": strings }))),
+        ("a patch", Action::Other(json!({ "a": "+++ x\n".repeat(100_000) }))),
+    ] {
+        let started = tokio::time::Instant::now();
+        let call = Call { tool: "Tool".to_owned(), cwd: world.root(), action };
+        rules.decide(&call);
+        let taken = started.elapsed();
+        assert!(taken < Duration::from_secs(3), "{name}: {taken:?}");
+    }
+}
