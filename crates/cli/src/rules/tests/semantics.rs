@@ -245,6 +245,10 @@ fn changes_are_allowed_by_path_and_never_in_the_folder_of_git() {
     assert_eq!(world.edits("out/x"), Ask);
     let both = vec![change(&world.root().join("src/main.rs")), change(&world.root().join(".env"))];
     assert_eq!(world.decide("Edit", Action::Edit(both)).verdict, Ask, "each file");
+    let both = [text, rule(&["verdict = \"allow\"", "command = \"cargo test **\""])].concat();
+    let both = World::new(&both, "");
+    assert_eq!(both.shell("cargo test a > src/log"), Allow, "the command by one rule, the file by another");
+    assert_eq!(both.shell("cargo test a > .env"), Ask);
     let by_tool = World::new(&rule(&["verdict = \"allow\"", "tool = \"Bash\""]), "");
     assert_eq!(by_tool.shell("echo x > src/new.rs"), Ask, "a tool alone is no file");
     assert_eq!(by_tool.shell("make"), Ask, "and no command");
@@ -340,6 +344,12 @@ fn a_repository_tightens_and_never_loosens() {
     assert!(ruling.rule.ends_with("repo/.countersign/rules.toml:1"), "{ruling:?}");
     let loose = World::new("", &allow);
     assert!(loose.load().unwrap_err().what.contains("only tighten"));
+    // A link to it is no way around its rules.
+    symlink(world.root().join("src"), world.base().join("link")).unwrap();
+    let cwd = world.base().join("link");
+    let rules = Rules::of_folder(&world.base().join("tool"), None, &cwd).unwrap();
+    let call = Call { tool: "Bash".to_owned(), cwd, action: Action::Shell("cargo test live".to_owned()) };
+    assert_eq!(rules.decide(&call).verdict, Deny);
     // A repository within it is under the same rules.
     let inner = world.root().join("vendor/.git");
     fs::create_dir_all(&inner).unwrap();
