@@ -393,8 +393,17 @@ const SECRET_ENDS: &[&str] =
     &[".env", ".jks", ".kdbx", ".key", ".keystore", ".p12", ".pem", ".pfx", ".ppk", ".tfstate", ".tfvars"];
 
 /// Folders in which secrets are kept, and files by the end of their path.
-const SECRET_FOLDERS: &[&str] =
-    &[".ssh/", ".gnupg/", ".aws/", ".kube/", ".docker/", ".config/gcloud", "/secrets/", ".git/config"];
+const SECRET_FOLDERS: &[&str] = &[
+    ".ssh/",
+    ".gnupg/",
+    ".aws/",
+    ".kube/",
+    ".docker/",
+    ".config/gcloud",
+    "/secrets/",
+    ".git/config",
+    "countersign/profiles/",
+];
 
 /// Whether a path looks as if secrets are kept there.
 pub fn is_secret_path(word: &str) -> bool {

@@ -115,7 +115,8 @@ fn limits(view: &View<'_>, rule: &Rule, part: &Part) -> Result<(), String> {
             return Err(format!("{program} is meant at the root of the repository"));
         }
     }
-    let (effects, _) = view.effects_of(part);
+    // Redirections are covered by rules for files.
+    let (effects, _) = view.effects_of(&Part { redirections: Vec::new(), ..part.clone() });
     dangerous(&effects, rule)?;
     let Some(glob) = &rule.path else { return Ok(()) };
     // The operands that stars stand for must be files that the path covers.

@@ -8,7 +8,7 @@ use super::{
     glob::{Glob, wildcard},
     own,
     site::Target,
-    texts::{Part, base_name, mentions, unquoted, words_after},
+    texts::{MAX_MENTIONS, Part, base_name, mentions, unquoted, words_after},
     view::View,
 };
 
@@ -120,6 +120,7 @@ fn may_mean(pattern: &Pattern, text: &str) -> bool {
         }
         let Some(first) = operands.first() else { return true };
         operands.iter().all(|operand| mentions(text, operand).next().is_some())
+            || mentions(text, &name).nth(MAX_MENTIONS).is_some()
             || found.any(|start| may_be_followed_by(words_after(text, start + name.len()), first))
     })
 }

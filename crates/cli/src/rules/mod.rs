@@ -35,7 +35,8 @@ mod view;
 mod tests;
 
 use std::{
-    env,
+    collections::BTreeSet,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -90,9 +91,12 @@ impl Rules {
     pub fn of_folder(folder: &Path, home: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
         let user = file::read(&folder.join("rules.toml"), Owner::User, home.as_deref())?;
         // A repository in a repository is under the rules of both.
-        let roots = cwd.ancestors().filter(|folder| folder.join(".git").exists());
+        let without_links = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
+        let roots =
+            cwd.ancestors().chain(without_links.ancestors()).filter(|folder| folder.join(".git").exists());
+        let roots: BTreeSet<&Path> = roots.collect();
         let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, home.as_deref());
-        let repositories = roots.map(read).collect::<Result<_, _>>()?;
+        let repositories = roots.into_iter().map(read).collect::<Result<_, _>>()?;
         let has_cd_path = env::var_os("CDPATH").is_some_and(|path| !path.is_empty());
         Ok(Self { user, repositories, protected: Protected::new(folder), home, has_cd_path })
     }

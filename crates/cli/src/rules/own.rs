@@ -1,6 +1,6 @@
 //! Built in: agents do not run the commands of this tool that decide, grant, or change rules, keys and hooks.
 
-use super::texts::{Part, Texts, base_name, mentions, unquoted, words_after};
+use super::texts::{MAX_MENTIONS, Part, Texts, base_name, mentions, unquoted, words_after};
 
 /// Commands that ask or only read. Everything else is refused, also what does not exist yet.
 const FOR_AGENTS: &[&str] = &[
@@ -166,6 +166,9 @@ fn against_unclear(text: &str) -> Option<String> {
             return refused("names countersign-gateway");
         }
         let decides = NOT_FOR_AGENTS.iter().find(|word| mentions(&variant, word).next().is_some());
+        if mentions(&variant, TOOL).nth(MAX_MENTIONS).is_some() {
+            return refused("names countersign very often");
+        }
         for start in mentions(&variant, TOOL) {
             let rest = words_after(&variant, start + TOOL.len());
             let words: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();

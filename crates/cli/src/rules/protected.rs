@@ -112,7 +112,10 @@ impl Protected {
             return Some(reason(&path));
         }
         let is_path = |char: char| char.is_alphanumeric() || "._/~*?[]{}$-+@".contains(char);
-        text.split(|char| !is_path(char)).find_map(|word| settings_in(word, true)).map(|found| reason(&found))
+        let words = text.split(|char| !is_path(char));
+        // No name in the tables is shorter, and each has a dot.
+        let words = words.filter(|word| word.len() >= ".codex".len() && word.contains('.'));
+        words.into_iter().find_map(|word| settings_in(word, true)).map(|found| reason(&found))
     }
 }
 

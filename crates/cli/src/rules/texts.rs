@@ -17,6 +17,9 @@ const MAX_WORDS: usize = 2_000;
 /// How many characters after a name may belong to its command.
 const MAX_REST: usize = 512;
 
+/// A text that is not understood and has a name more often than this is taken to mean it.
+pub(super) const MAX_MENTIONS: usize = 100;
+
 /// How deep a shell in a shell is read.
 const MAX_DEPTH: usize = 8;
 
@@ -159,12 +162,15 @@ pub(super) fn unquoted(text: &str) -> [String; 2] {
     let plain: String =
         text.replace("\\\n", "").chars().filter(|char| !matches!(char, '\'' | '"' | '\\')).collect();
     let mut bare = String::with_capacity(plain.len());
-    let mut rest = plain.as_str();
-    while let Some(start) = rest.find(['$', '`']) {
-        bare.push_str(&rest[..start]);
-        let expansion = &rest[start..];
-        let length = match expansion.as_bytes() {
-            [b'$', b'{', ..] => expansion.find('}').map_or(2, |end| end + 1),
+    let (mut at, mut brace) = (0, plain.find('}'));
+    while let Some(found) = plain[at..].find(['$', '`']) {
+        let start = at + found;
+        bare.push_str(&plain[at..start]);
+        if brace.is_some_and(|brace| brace < start) {
+            brace = plain[start..].find('}').map(|end| start + end);
+        }
+        let length = match &plain.as_bytes()[start..] {
+            [b'$', b'{', ..] => brace.map_or(2, |brace| brace + 1 - start),
             [b'$', b'(', b')', ..] => 3,
             [b'$', b'@' | b'*' | b'!' | b'#' | b'?' | b'0'..=b'9', ..] | [b'`', b'`', ..] => 2,
             [b'$', rest @ ..] => {
@@ -172,9 +178,9 @@ pub(super) fn unquoted(text: &str) -> [String; 2] {
             }
             _ => 1,
         };
-        rest = &expansion[length..];
+        at = start + length;
     }
-    bare.push_str(rest);
+    bare.push_str(&plain[at..]);
     [plain, bare]
 }
 

@@ -93,10 +93,13 @@ impl<'a> View<'a> {
                 let paths = text
                     .lines()
                     .filter_map(|line| PATCH_MARKS.iter().find_map(|mark| line.strip_prefix(mark)));
+                let paths: Vec<&str> = paths.take(MAX_ARGUMENTS + 1).collect();
+                self.is_too_large |= paths.len() > MAX_ARGUMENTS;
                 let targets: Vec<Target> =
-                    paths.filter_map(|path| self.target(Path::new(path.trim()))).collect();
+                    paths.iter().filter_map(|path| self.target(Path::new(path.trim()))).collect();
                 self.targets.extend(targets);
             }
+            Value::Array(list) if is_text && list.len() > MAX_ARGUMENTS => self.is_too_large = true,
             Value::Array(list) if is_text && list.iter().all(Value::is_string) => {
                 let words = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
                 self.texts.add_words(words, &self.site.cwd, has_cd_path);

@@ -245,6 +245,10 @@ fn changes_are_allowed_by_path_and_never_in_the_folder_of_git() {
     assert_eq!(world.edits("out/x"), Ask);
     let both = vec![change(&world.root().join("src/main.rs")), change(&world.root().join(".env"))];
     assert_eq!(world.decide("Edit", Action::Edit(both)).verdict, Ask, "each file");
+    let both = [text, rule(&["verdict = \"allow\"", "command = \"cargo test **\""])].concat();
+    let both = World::new(&both, "");
+    assert_eq!(both.shell("cargo test a > src/log"), Allow, "the command by one rule, the file by another");
+    assert_eq!(both.shell("cargo test a > .env"), Ask);
     let by_tool = World::new(&rule(&["verdict = \"allow\"", "tool = \"Bash\""]), "");
     assert_eq!(by_tool.shell("echo x > src/new.rs"), Ask, "a tool alone is no file");
     assert_eq!(by_tool.shell("make"), Ask, "and no command");
@@ -340,6 +344,12 @@ fn a_repository_tightens_and_never_loosens() {
     assert!(ruling.rule.ends_with("repo/.countersign/rules.toml:1"), "{ruling:?}");
     let loose = World::new("", &allow);
     assert!(loose.load().unwrap_err().what.contains("only tighten"));
+    // A link to it is no way around its rules.
+    symlink(world.root().join("src"), world.base().join("link")).unwrap();
+    let cwd = world.base().join("link");
+    let rules = Rules::of_folder(&world.base().join("tool"), None, &cwd).unwrap();
+    let call = Call { tool: "Bash".to_owned(), cwd, action: Action::Shell("cargo test live".to_owned()) };
+    assert_eq!(rules.decide(&call).verdict, Deny);
     // A repository within it is under the same rules.
     let inner = world.root().join("vendor/.git");
     fs::create_dir_all(&inner).unwrap();
@@ -436,4 +446,34 @@ fn deciding_takes_no_time_that_anybody_notices() {
     }
     let each = started.elapsed() / 100;
     assert!(each < Duration::from_millis(50), "{each:?}");
+}
+
+/// A host goes on without a hook that takes too long.
+#[test]
+fn hostile_input_takes_no_time_either() {
+    let world = World::new(&rule(&["verdict = \"deny\"", "command = \"git push **\""]), "");
+    let rules = world.load().unwrap();
+    let shell = |text: String| Action::Shell(text);
+    let strings: Vec<String> = (0..100_000).map(|number| format!("/tmp/x{number}")).collect();
+    for (name, action) in [
+        ("names", shell("countersign x ".repeat(50_000))),
+        ("names in a rule", shell("git $x ".repeat(100_000))),
+        ("quotes", shell("'".repeat(500_000))),
+        ("expansions", shell("${".repeat(300_000))),
+        ("backquotes", shell("`".repeat(500_000))),
+        ("long paths", shell(format!("ls {}", "a/".repeat(10_000)))),
+        ("words", shell(format!("ls {}", "w ".repeat(1_900)))),
+        ("programs behind programs", shell(format!("foo {}", "git ".repeat(1_500)))),
+        ("shells in shells", shell("sh -c ".repeat(5_000))),
+        ("folders", shell(format!("cd a;cd b;cd c;cd d;{}", "ls x;".repeat(100)))),
+        ("arguments", Action::Other(json!({ "a": strings }))),
+        ("words without a shell", Action::Other(json!({ "command": strings }))),
+        ("a patch", Action::Other(json!({ "a": "+++ x\n".repeat(100_000) }))),
+    ] {
+        let started = tokio::time::Instant::now();
+        let call = Call { tool: "Tool".to_owned(), cwd: world.root(), action };
+        rules.decide(&call);
+        let taken = started.elapsed();
+        assert!(taken < Duration::from_secs(3), "{name}: {taken:?}");
+    }
 }
