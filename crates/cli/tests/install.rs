@@ -386,12 +386,12 @@ fn the_hook_is_this_program_with_the_options_that_were_said() {
     place.ok(&["install", "claude", "--mode", "gate", "--timeout", "5m", "--yes"]);
     let settings: Value = serde_json::from_str(&place.read(".claude/settings.json")).unwrap();
     let handler = &settings["hooks"]["PreToolUse"][0]["hooks"][0];
-    assert_eq!(
-        handler["command"],
-        fs::canonicalize(env!("CARGO_BIN_EXE_countersign")).unwrap().to_str().unwrap()
-    );
-    let expected = serde_json::json!(["hook", "claude", "--mode", "gate", "--host-timeout", "300"]);
-    assert_eq!(handler["args"], expected);
+    let this = fs::canonicalize(env!("CARGO_BIN_EXE_countersign")).unwrap();
+    let expected = format!("{} hook claude --mode gate --host-timeout 300 || {{", this.display());
+    let command = handler["command"].as_str().unwrap();
+    assert!(command.contains(&expected) && command.ends_with("exit 2; }"), "{command}");
+    let news = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert!(news.ends_with("--host-timeout 10"), "a session's end must not be denied: {news}");
     assert_eq!(handler["timeout"], 300);
     assert!(place.refused(&["install", "claude", "--timeout", "30s", "--yes"]).contains("1m to 24h"));
 }

@@ -28,7 +28,7 @@ fn recorded(host: Host, project: &Path) -> Vec<(String, Value)> {
 
 /// What our plugin writes for a message that OpenCode gives to plugins.
 fn from_plugin(name: &str, message: &Value, project: &Path) -> Value {
-    let event = name.rsplit_once('-').unwrap().0;
+    let event = name.split_once('-').unwrap().0;
     let mut ours = match event {
         "tool.execute.before" => {
             let input = &message["input"];
