@@ -54,7 +54,8 @@ def column_of(word, desk, rows):
         outcomes = conversation.play(rows)
         called = conversation.log.read_text().count("\n")
         if called != len(rows):
-            raise SystemExit(f"✗ {HOSTS[word].name}: the hook was called {called} times for {len(rows)} calls\n{conversation.transcript()}")
+            counts = f"the hook was called {called} times for {len(rows)} calls"
+            raise SystemExit(f"✗ {HOSTS[word].name}: {counts}\n{conversation.transcript()}")
         outcomes |= conversation.play([shell(MISSING, "missing.ran")], is_missing=True)
         outcomes |= conversation.play(asking(), is_allowed=False)
         shutil.rmtree(conversation.root, ignore_errors=True)
