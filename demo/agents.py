@@ -12,6 +12,10 @@ from gated import WORKER_KILLED, WORKER_STOPPED, answered, converse, planned, sh
 from hosts import HOSTS  # noqa: E402
 
 
+# What a host calls the mode in which it asks.
+SCREEN_MODES = {"claude": "default", "codex": "default", "gemini": "default", "opencode": "build", "copilot": "interactive"}
+
+
 def conversations(words):
     """Host, cases, and the mode of its screen where it needs one."""
     failing = [
@@ -19,8 +23,11 @@ def conversations(words):
         shell("a command, the hook's worker is killed", "worker-killed", fault=WORKER_KILLED),
         shell("a command, the hook's worker hangs", "worker-stopped", fault=WORKER_STOPPED),
     ]
-    for word in words:
+    # The slowest begin first.
+    for word in reversed(words):
         yield word, [*answered(), *failing], None
+    for word in reversed(words):
+        yield word, answered()[:2], SCREEN_MODES[word]
     rejected, approved = planned()
     if "claude" in words:
         yield "claude", [rejected], "plan"
@@ -41,8 +48,8 @@ def hold(desk, conversation):
     except Exception as error:  # noqa: BLE001: whatever it is, this conversation has not held
         faults = [f"{type(error).__name__}: {error}"]
     seconds = time.monotonic() - begun
-    names = "; ".join(case.name for case in cases)
-    print(f"{'✗' if faults else '✓'} {HOSTS[word].name}: {names} ({seconds:.0f} s)", flush=True)
+    place = " in a terminal" if mode else ""
+    print(f"{'✗' if faults else '✓'} {HOSTS[word].name}{place}: {'; '.join(case.name for case in cases)} ({seconds:.0f} s)", flush=True)
     for fault in faults:
         print(f"    {fault}", flush=True)
     return len(cases), len(faults)

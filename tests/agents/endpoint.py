@@ -8,6 +8,7 @@ import dataclasses
 import http.server
 import json
 import re
+import sys
 import threading
 
 PLAN_FILE = "{{plan file}}"
@@ -244,6 +245,16 @@ class Chat:
 FORMATS = (Anthropic, Responses, Gemini, Chat)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """A host that is stopped takes its connections with it; that is no fault here."""
+
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Model:
     """Plays the steps to whoever asks. What the hosts sent stays readable."""
 
@@ -251,8 +262,7 @@ class Model:
         self.steps, self.review, self.requests = list(steps), review, []
         self.branches = {}
         """The steps of a conversation of its own, by words that a person, or an agent for its subagent, has opened it with."""
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.server.daemon_threads = True
+        self.server = Server(("127.0.0.1", 0), self._handler())
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
 

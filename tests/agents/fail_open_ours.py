@@ -52,9 +52,10 @@ def column_of(word, desk, rows):
     with Model([]) as model:
         conversation = Conversation(word, desk, model)
         outcomes = conversation.play(rows)
-        called = conversation.log.read_text().count("\n")
-        if called != len(rows):
-            raise SystemExit(f"✗ {HOSTS[word].name}: the hook was called {called} times for {len(rows)} calls\n{conversation.transcript()}")
+        seen = conversation.log.read_text()
+        missed = [case.name for case in rows if case.marker not in seen]
+        if missed:
+            raise SystemExit(f"✗ {HOSTS[word].name}: the hook was not called for: {missed}\n{conversation.transcript()}")
         outcomes |= conversation.play([shell(MISSING, "missing.ran")], is_missing=True)
         outcomes |= conversation.play(asking(), is_allowed=False)
         shutil.rmtree(conversation.root, ignore_errors=True)

@@ -17,7 +17,8 @@ class Claude(Host):
     tools = {"Bash": "shell", "Write": "write", "Edit": "edit", "Read": "read", "ExitPlanMode": "plan", "AskUserQuestion": "question",
              "WebFetch": "fetch", "mcp__notes__keep": "mcp", "Agent": "delegate"}
     events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd",
-              "Stop", "SubagentStop", "Notification", "PreCompact", "ConfigChange", "PermissionDenied", "SubagentStart", "StopFailure", "Elicitation")
+              "Stop", "SubagentStop", "Notification", "PreCompact", "ConfigChange", "PermissionDenied", "SubagentStart", "StopFailure",
+              "Elicitation")
 
     def variables(self):
         return {
@@ -70,7 +71,8 @@ class Claude(Host):
 
     def question(self, step):
         options = [{"label": choice, "description": choice} for choice in step.choices]
-        return [Call("AskUserQuestion", {"questions": [{"question": step.text, "header": "Choice", "options": options, "multiSelect": False}]})]
+        question = {"question": step.text, "header": "Choice", "options": options, "multiSelect": False}
+        return [Call("AskUserQuestion", {"questions": [question]})]
 
 
 class Codex(Host):

@@ -80,10 +80,12 @@ class Recorder:
         return any(entry["event"] == event for entry in self.entries())
 
     def save(self, into):
+        """Keeps what was given, and removes everything else."""
         for entry in self.entries():
             given = json.loads(entry["input"])
             name = f"{entry['event']}-{self.host.subject(entry['event'], given)}"
             into.setdefault(name, json.loads(stable(json.dumps(given), self.root)))
+        shutil.rmtree(self.root, ignore_errors=True)
 
 
 def headless(word, into, *steps, options=(), allow=True):
@@ -143,8 +145,8 @@ def codex(into):
     headless("codex", into, Write("b.txt", "new\n"), *patches)
     headless("codex", into, Call("exec", 'await tools.mcp__notes__keep({text: "a note"})'))
     headless("codex", into, Question("Which colour?", ("red", "green")))
-    outside = Call("exec_command", {"cmd": f"touch {OUTSIDE}/x", "sandbox_permissions": "require_escalated", "justification": "the tests need it"})
-    on_screen("codex", into, outside, until="Stop")
+    outside = {"cmd": f"touch {OUTSIDE}/x", "sandbox_permissions": "require_escalated", "justification": "the tests need it"}
+    on_screen("codex", into, Call("exec_command", outside), until="Stop")
     patch = f"*** Begin Patch\n*** Add File: {OUTSIDE}/b.txt\n+new\n*** End Patch\n"
     on_screen("codex", into, Call("apply_patch", patch), until="Stop")
     headless("codex", into, Delegate(DELEGATED))
@@ -153,7 +155,8 @@ def codex(into):
 def gemini(into):
     headless("gemini", into, Shell("echo hello > out"), Read("a.txt"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"))
     odd = {"command": "echo hello > out", "description": "the tests need it", "is_background": True, "dir_path": "."}
-    headless("gemini", into, Call("run_shell_command", odd), Call("grep_search", {"pattern": "one"}), Call("mcp_notes_keep", {"text": "a note"}))
+    note = Call("mcp_notes_keep", {"text": "a note"})
+    headless("gemini", into, Call("run_shell_command", odd), Call("grep_search", {"pattern": "one"}), note)
     on_screen("gemini", into, Shell(f"touch {OUTSIDE}/x"), Edit("a.txt", "two", "deux"), Write("b.txt", "new\n"), until="AfterAgent")
     on_screen("gemini", into, Plan("# Plan\n\n1. Write it.\n"), until="AfterAgent")
     on_screen("gemini", into, Call("web_fetch", {"prompt": "what is at http://127.0.0.1:9/ ?"}), until="AfterAgent")
