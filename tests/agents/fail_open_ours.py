@@ -16,8 +16,8 @@ IT_KILLED, IT_HANGS = "the hook itself is killed", "the hook itself hangs"
 ASKS = "; the host asks before it runs a command, and nobody is there"
 IT_APPROVES = "a person approves" + ASKS
 MISSING = "the program is missing"
-OF_THE_HOST = (IT_KILLED, IT_HANGS, MISSING, IT_APPROVES)
-"""Rows in which the host decides alone: nothing of ours is left to say no, or it takes no yes from a hook."""
+OF_THE_HOST = (IT_APPROVES,)
+"""Rows in which the host decides alone: it takes no yes from a hook."""
 
 
 def cases(desk):
@@ -84,7 +84,8 @@ HEAD = f"""
 
 The same hosts with `countersign hook HOST --mode gate --host-timeout {HOST_SECONDS}`, and a person who answers some of the requests.
 Faults are planted in the running hook: its processes are killed, or stopped for longer than the host waits.
-Where the hook itself is gone, nothing of ours is left to say no, and the host decides alone. In Claude Code and Copilot CLI a
-hook's yes is enough, so leave no rule there that allows what Countersign should decide: then the host asks, and a run without
-a person ends with a no. Codex and Gemini CLI need such a rule, and with it they go on without the hook.
+The line is as `countersign install` writes it: a shell around the hook says no if the program is missing, is killed, or is still
+there shortly before the host's limit. What is left is a shell that is killed or stopped together with the hook: then the host
+decides alone, as in the first table. So leave no rule in Claude Code and Copilot CLI that allows what Countersign should decide:
+there a hook's yes is enough, and without a hook the host asks. Codex and Gemini CLI need such a rule.
 """.strip()

@@ -92,7 +92,7 @@ class Conversation:
         planted = (sys.executable, "-SE", str(HERE / "planted.py"), str(self.root / "faults"), str(self.log), str(self.desk.data), "--")
         command = ("/nowhere/countersign", *own) if is_missing else (*planted, shutil.which("countersign"), *own)
         plugin = PLUGIN.read_text().replace('["countersign"]', json.dumps(command), 1) if word == "opencode" else ""
-        return Hook(command, self.host.gates, timeout=HOST_SECONDS, plugin=plugin)
+        return Hook(command, self.host.gates, timeout=HOST_SECONDS, plugin=plugin, is_guarded=True)
 
     def play(self, cases, is_allowed=True, is_missing=False):
         """What came of each case: whether it happened, and what the model received."""

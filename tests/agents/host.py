@@ -62,6 +62,10 @@ class Delegate:
     prompt: str
 
 
+# As crates/cli/src/install/hook_line.rs writes it. The limit is a quarter of the hook's margin, which is 1 s here.
+GUARDED = "/usr/bin/timeout -s KILL {limit} {line} || {{ echo 'Countersign gave no verdict, so the answer is no.' >&2; exit 2; }}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Hook:
     """A command at some events of a host; the name of the event is its last argument if `names_event`."""
@@ -72,9 +76,12 @@ class Hook:
     names_event: bool = False
     plugin: str = ""
     """The source of a plugin, for a host that has no commands at its events."""
+    is_guarded: bool = False
+    """Whether the line is as `countersign install` writes it: whatever becomes of the program, the answer is no."""
 
     def line(self, event):
-        return shlex.join([*self.command, *([event] if self.names_event else [])])
+        line = shlex.join([*self.command, *([event] if self.names_event else [])])
+        return GUARDED.format(limit=self.timeout - 0.25, line=line) if self.is_guarded else line
 
 
 @dataclasses.dataclass(frozen=True)

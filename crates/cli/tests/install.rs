@@ -397,6 +397,20 @@ fn the_hook_is_this_program_with_the_options_that_were_said() {
 }
 
 #[test]
+fn installing_again_does_not_make_a_gate_into_less() {
+    for host in ["claude", "codex", "gemini", "opencode", "copilot"] {
+        let place = Place::new();
+        place.ok(&["install", host, "--mode", "gate", "--yes"]);
+        let text = place.ok(&["install", host, "--yes"]);
+        assert!(text.contains("already"), "{host}: {text}");
+    }
+    let place = Place::new();
+    place.ok(&["install", "claude", "--mode", "gate", "--yes"]);
+    place.ok(&["install", "claude", "--mode", "relay", "--yes"]);
+    assert!(!place.read(".claude/settings.json").contains("gate"));
+}
+
+#[test]
 fn codex_gets_its_trust_and_loses_it_again() {
     for config in ["", "model = \"x\"", "# mine\n[features]\nhooks = true\n", "a = 1\r\n\r\n[b]\r\nc = 2\r\n"]
     {

@@ -13,6 +13,7 @@ use crate::{
     install::{
         self,
         hook_line::HookLine,
+        inspect::inspect,
         places::Places,
         plan::{Plan, Wish},
         program::{self, Trusted},
@@ -40,7 +41,7 @@ pub(super) struct Install {
     /// The program that runs the agent.
     host: Host,
     /// When a person is asked. gate: every call needs a rule, a grant or a person. relay: only what the host would ask
-    /// about itself; your rules can still deny any call.
+    /// about itself; your rules can still deny any call. Without it: as it is installed already, else relay.
     #[arg(long, value_enum, hide_possible_values = true, value_name = "relay|gate")]
     mode: Option<Mode>,
     /// How long the host waits for an answer, from 1m to 24h. Nobody's answer counts as no.
@@ -80,17 +81,18 @@ impl Install {
         if !(MIN_TIMEOUT..=MAX_TIMEOUT).contains(&self.timeout) {
             return Err(Failure::new(Exit::Usage, "--timeout must be from 1m to 24h"));
         }
+        let places = Places::of_user()?;
         let line = HookLine {
             program: program::current()?,
             host: self.host,
-            mode: self.mode.unwrap_or(Mode::Relay),
+            mode: self.mode.or_else(|| self.installed(&places)).unwrap_or(Mode::Relay),
             host_timeout: self.timeout,
         };
         if self.how.managed {
             check_program(&line.program)?;
         }
         let wish = Wish { line, is_managed: self.how.managed };
-        let plan = install::install(&Places::of_user()?, &wish)?;
+        let plan = install::install(&places, &wish)?;
         let words = Words {
             done: format!(
                 "{} asks Countersign from its next session on, in mode {}.",
@@ -100,6 +102,12 @@ impl Install {
             nothing: format!("It is installed for {} already; nothing changes.", self.host.name()),
         };
         carry_out(&plan, self.host, &self.how, options, &words)
+    }
+
+    /// The mode that is installed. Installing again to repair something must not make a gate into less.
+    fn installed(&self, places: &Places) -> Option<Mode> {
+        let found = inspect(places, self.host, Path::new("."));
+        found.iter().find(|place| place.is_managed == self.how.managed)?.mode()
     }
 }
 
