@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Hosts with the hook as `countersign install` puts it in: tests/agents/installed.py [HOST ...]
+
+`countersign doctor` starts each and sees a refusal stop it. In relay mode the host's own prompt appears for the person in front
+of it, and their answer counts. Hooks that are switched off are found. Ends with 0 only if everything held.
+"""
+
+import concurrent.futures
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from endpoint import Model
+from host import OUTSIDE, Shell
+from hosts import HOSTS
+
+STOPPED = "the hook stopped it"
+UNASKED = "without asking the hook"
+RELAYED = ("claude", "codex", "copilot")
+"""Hosts that can relay, and ask in a terminal about what their own rules do not allow."""
+
+
+class Installed:
+    """A host in a home of its own, with the hook in its settings."""
+
+    def __init__(self, word, model, mode):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="installed-"))
+        self.host = HOSTS[word](self.root, model)
+        self.host.configure(None, ())
+        node = self.host.environment
+        self.host.environment = lambda: {
+            **node(), "PATH": f"{self.host.program().parent}:{node()['PATH']}", "COUNTERSIGN_HOME": str(self.root / "countersign"),
+        }
+        self.tool("install", word, "--mode", mode, "--yes")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def tool(self, *arguments):
+        command = [shutil.which("countersign"), "--json", *arguments]
+        ended = subprocess.run(command, env=self.host.environment(), cwd=self.host.project, capture_output=True, text=True, timeout=120)
+        if not ended.stdout:
+            raise SystemExit(f"✗ {' '.join(arguments)}: {ended.stderr}")
+        return json.loads(ended.stdout)
+
+    def diagnosed(self):
+        """What the doctor says of the host, as one text."""
+        report = self.tool("doctor")
+        return "\n".join(it["what"] for it in [*report["passed"], *report["findings"]] if it["subject"] == self.host.word)
+
+
+def doctored(word):
+    with Model([]) as model, Installed(word, model, "gate") as installed:
+        said = installed.diagnosed()
+        if STOPPED not in said:
+            yield f"{word}: the doctor does not see that a refusal stops it: {said}"
+        if word == "claude":
+            settings = installed.host.hook_file()
+            settings.write_text(json.dumps({**json.loads(settings.read_text()), "disableAllHooks": True}))
+            said = installed.diagnosed()
+            if UNASKED not in said:
+                yield f"{word}: the doctor does not see that hooks are switched off: {said}"
+
+
+def relayed(word):
+    """The host's own prompt appears, and yes at the desk is enough."""
+    with Model([]) as model, Installed(word, model, "relay") as installed:
+        host, file = installed.host, installed.host.outside / "ran"
+        step = Shell(f"touch {OUTSIDE}/ran")
+        host.play(*(host.escalated(step) if word == "codex" else [step]))
+        with host.screen() as screen:
+            asks = screen.waits_for(lambda: any(text in screen.text() for text in host.dialogs), 40)
+            if not asks or file.exists():
+                yield f"{word}: no prompt in relay mode\n{screen.text()}"
+                return
+            host.agree(screen)
+            if not screen.waits_for(file.exists, 20):
+                yield f"{word}: a yes at the desk is not enough\n{screen.text()}"
+
+
+def hold(job):
+    check, word = job
+    begun = time.monotonic()
+    faults = list(check(word))
+    name = "the doctor's canary" if check is doctored else "relay: its own prompt"
+    print(f"{'✗' if faults else '✓'} {HOSTS[word].name}: {name} ({time.monotonic() - begun:.0f} s)", flush=True)
+    for fault in faults:
+        print(f"    {fault}", flush=True)
+    return len(faults)
+
+
+def main():
+    words = sys.argv[1:] or list(HOSTS)
+    jobs = [(doctored, word) for word in words] + [(relayed, word) for word in words if word in RELAYED]
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        return 1 if sum(pool.map(hold, jobs)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
