@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a host does when a hook says no, fails, or is not there: tests/agents/fail_open.py [--check] [--bare] [HOST ...]
+"""What a host does when a hook says no, fails, or is not there: tests/agents/fail_open.py [--check] [--bare | --ours] [HOST ...]
 
 Each host would run the command by itself, so that only the hook stands in between. Whether it ran is read from the disk.
 Writes docs/agents/fail-open.md; --check compares instead. The second table is about `countersign`, which has to be on the
-PATH; --bare leaves it as it is.
+PATH; --bare leaves it as it is, --ours compares it alone.
 """
 
 import concurrent.futures
@@ -216,6 +216,12 @@ def bare(columns):
 
 def main():
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    if "--ours" in sys.argv:
+        ours, faults = fail_open_ours.table(words or list(HOSTS))
+        differing = [line for line in ours if not words and line not in ours_before()]
+        for line in [*faults, *differing]:
+            print(f"✗ {line}")
+        return 1 if faults or differing else 0
     table = bare([column for column in COLUMNS if not words or column.word in words])
     ours, faults = (ours_before(), []) if "--bare" in sys.argv else fail_open_ours.table(words or list(HOSTS))
     for fault in faults:

@@ -16,7 +16,7 @@ from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLUGIN = ROOT / "crates/cli/src/agent/hosts/opencode_plugin.js"
-HOST_SECONDS = 10
+HOST_SECONDS = 15
 """The host's time limit: long enough for a person's answer, short enough to wait for its end."""
 
 WORKER_KILLED = {"signal": "SIGKILL", "target": "worker"}

@@ -62,7 +62,7 @@ class Delegate:
     prompt: str
 
 
-# As crates/cli/src/install/hook_line.rs writes it. The limit is a quarter of the hook's margin, which is 1 s here.
+# As crates/cli/src/install/hook_line.rs writes it, with a quarter of the hook's margin, which is a tenth of the host's limit.
 GUARDED = "/usr/bin/timeout -s KILL {limit} {line} || {{ echo 'Countersign gave no verdict, so the answer is no.' >&2; exit 2; }}"
 
 
@@ -81,7 +81,7 @@ class Hook:
 
     def line(self, event):
         line = shlex.join([*self.command, *([event] if self.names_event else [])])
-        return GUARDED.format(limit=self.timeout - 0.25, line=line) if self.is_guarded else line
+        return GUARDED.format(limit=self.timeout - self.timeout / 40, line=line) if self.is_guarded else line
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-LINGER_SECONDS = 16
+LINGER_SECONDS = 24
 
 
 def worker_of(parent):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the tool costs: start-up beside git and curl, and `exec` under a grant beside `env`, in one run, in turn.
+"""What the tool costs: start-up beside git and curl, `exec` under a grant beside `env`, and a hook beside `true`, in one run, in
+turn.
 
 Usage: tests/tool/cost.py FOLDER_WITH_RELEASE_BINARIES [--rounds 50] [--json]
 
@@ -24,11 +25,11 @@ from terminals import Terminal  # noqa: E402
 PASSPHRASE = "correct horse battery"
 
 
-def milliseconds(argv, environment, folder):
+def milliseconds(argv, environment, folder, stdin):
     """From start to end."""
     program = shutil.which(argv[0], path=environment["PATH"])
-    null = os.open(os.devnull, os.O_RDWR)
-    actions = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in (0, 1, 2)]
+    null, message = os.open(os.devnull, os.O_RDWR), os.open(stdin, os.O_RDONLY)
+    actions = [(os.POSIX_SPAWN_DUP2, message if stream == 0 else null, stream) for stream in (0, 1, 2)]
     before = os.getcwd()
     os.chdir(folder)
     begun = time.perf_counter()
@@ -37,27 +38,29 @@ def milliseconds(argv, environment, folder):
     passed = (time.perf_counter() - begun) * 1000
     os.chdir(before)
     os.close(null)
+    os.close(message)
     if status != 0:
         sys.exit(f"{' '.join(argv)} ended with {os.waitstatus_to_exitcode(status)}")
     return passed
 
 
-def megabytes(argv, environment, folder):
+def megabytes(argv, environment, folder, stdin):
     """The largest resident memory, by GNU time: what Python would be told is its own."""
     command = ["/usr/bin/time", "-f", "%M", *argv]
-    ran = subprocess.run(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    with open(stdin) as message:
+        ran = subprocess.run(command, env=environment, cwd=folder, stdin=message, capture_output=True, text=True, check=True)
     return int(ran.stderr.splitlines()[-1]) / 1024
 
 
-def compare(rows, rounds, environment, folder):
+def compare(rows, rounds, environment, folder, stdin=os.devnull):
     times = {name: [] for name, _ in rows}
     for _ in range(rounds):
         for name, argv in rows:
-            times[name].append(milliseconds(argv, environment, folder))
+            times[name].append(milliseconds(argv, environment, folder, stdin))
     return {
         name: {
             "p50Milliseconds": round(statistics.median(times[name]), 2),
-            "megabytes": round(statistics.median(megabytes(argv, environment, folder) for _ in range(5)), 1),
+            "megabytes": round(statistics.median(megabytes(argv, environment, folder, stdin) for _ in range(5)), 1),
         }
         for name, argv in rows
     }
@@ -77,6 +80,13 @@ def main():
         start = compare(
             [("countersign --version", ["countersign", "--version"]), ("git --version", ["git", "--version"]),
              ("curl --version", ["curl", "--version"])], options.rounds, environment, home)
+        call = pathlib.Path(home) / "call.json"
+        subprocess.run(["git", "init", "-q", home], check=True)
+        call.write_text(json.dumps({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": home, "tool_name": "Bash",
+            "tool_input": {"command": "git status"}}))
+        hook = compare(
+            [("countersign hook claude", ["countersign", "hook", "claude"]), ("true", ["true"])], options.rounds, environment, home, call)
         Terminal(["countersign", "up"], environment, home).answer("New passphrase", PASSPHRASE).answer(
             "Again", PASSPHRASE).ends(0)
         try:
@@ -89,9 +99,9 @@ def main():
         finally:
             subprocess.run(["countersign", "down"], env=environment, capture_output=True, check=True, timeout=60)
     if options.json:
-        print(json.dumps({"startUp": start, "underAGrant": granted}))
+        print(json.dumps({"startUp": start, "underAGrant": granted, "byRule": hook}))
         return
-    for title, found in (("start-up", start), ("under a grant, nobody is asked", granted)):
+    for title, found in (("start-up", start), ("under a grant, nobody is asked", granted), ("a call that a rule allows", hook)):
         print(f"\n{title}\n\n| | p50 | memory |\n|---|---|---|")
         for name, row in found.items():
             print(f"| `{name}` | {row['p50Milliseconds']} ms | {row['megabytes']} MB |")

@@ -170,18 +170,18 @@ async fn its_deadline_is_before_that_of_the_host() {
 #[tokio::test]
 async fn a_worker_that_dies_or_hangs_is_a_denial() {
     let world = World::start().await;
-    for (name, reason) in [("KILL", "without a verdict"), ("SEGV", "without a verdict"), ("STOP", "in time")]
+    for (name, time, reason) in
+        [("KILL", "60", "without a verdict"), ("SEGV", "60", "without a verdict"), ("STOP", "10", "in time")]
     {
-        let began = Instant::now();
-        let child = hook(&world, &["claude", "--host-timeout", "6"], &claude(&world, "touch x"));
+        let child = hook(&world, &["claude", "--host-timeout", time], &claude(&world, "touch x"));
         world.waiting(1).await;
+        let began = Instant::now();
         signal(worker(&child).await, name);
         let output = child.wait_with_output().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(9), "{name} {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10), "{name} {:?}", began.elapsed());
         assert_denied(&output, reason);
-        // What it asked expires with it.
-        sleep(Duration::from_secs(6)).await;
-        nobody_is_asked(&world).await;
+        // The request is still there, and nobody acts on it any more. It is answered so that the next one is alone.
+        world.decide_all(1, approve).await;
     }
 }
 

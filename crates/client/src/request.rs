@@ -116,7 +116,7 @@ impl Request {
             (true, false) => return Err(RequestError::NobodyOf(draft.people.join(", "))),
             (false, _) => {}
         }
-        let request_id: RequestId = match RequestId::new(base64url::encode(&random::bytes::<16>()?)) {
+        let request_id: RequestId = match RequestId::new(random::id()?) {
             Ok(request_id) => request_id,
             Err(_) => unreachable!("22 characters of base64url are an id"),
         };

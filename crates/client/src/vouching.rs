@@ -1,7 +1,7 @@
 //! What a paired device says of others, and how a device that was vouched for presents itself at the gateway.
 
 use countersign_wire::{
-    Error, FromMembers, Members, base64url,
+    Error, FromMembers, Members,
     id::{ApproverId, EnforcerId},
     keys::KeyBundle,
     statement::{Claim, Issue, Statement, StatementError},
@@ -115,7 +115,7 @@ impl Approver {
         enforcer: &EnforcerId,
         claim: Claim,
     ) -> Result<Statement, VouchError> {
-        let id = base64url::encode(&random::bytes::<16>()?);
+        let id = random::id()?;
         let (by, at) = (self.id.as_str(), self.clock.now());
         Ok(keys.sign_statement(Issue { enforcer_id: enforcer.as_str(), id: &id, by, at }, claim)?)
     }

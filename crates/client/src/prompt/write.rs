@@ -114,7 +114,7 @@ impl Prompt {
         if devices.is_empty() {
             return Err(PromptError::NotPaired(enforcer.clone()));
         }
-        let Ok(request_id) = RequestId::new(base64url::encode(&random::bytes::<16>()?)) else {
+        let Ok(request_id) = RequestId::new(random::id()?) else {
             unreachable!("22 characters of base64url are an id")
         };
         let (text, prompt_hash) = plaintext(draft, &request_id, now)?;

@@ -16,7 +16,10 @@ function run(input, cwd, limit, started = () => {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(COMMAND[0], COMMAND.slice(1), { cwd, stdio: ["pipe", "pipe", "ignore"] })
     let text = ""
-    const timer = setTimeout(() => child.kill("SIGTERM"), limit)
+    const timer = setTimeout(() => {
+      child.kill("SIGTERM")
+      setTimeout(() => child.kill("SIGKILL"), 1000).unref()
+    }, limit)
     child.on("error", (error) => {
       clearTimeout(timer)
       reject(new Error(`its hook could not be started: ${error.message}`))
@@ -29,13 +32,15 @@ function run(input, cwd, limit, started = () => {}) {
     })
     child.on("close", (code, signal) => {
       clearTimeout(timer)
-      if (code !== 0) return reject(new Error(`its hook ended with ${signal ?? `code ${code}`}`))
+      const ended = new Error(`its hook ended with ${signal ?? `code ${code}`}`)
       try {
         const answer = JSON.parse(text)
         if (answer === null || typeof answer !== "object" || Array.isArray(answer)) throw new Error()
+        // A hook that fails says no with its reason; nothing else counts then.
+        if (code !== 0 && answer.verdict !== "deny") return reject(ended)
         resolve(answer)
       } catch {
-        reject(new Error("its hook did not answer with a JSON object"))
+        reject(code === 0 ? new Error("its hook did not answer with a JSON object") : ended)
       }
     })
     started(child)
