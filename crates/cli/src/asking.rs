@@ -144,10 +144,31 @@ pub async fn wait(
     request: &Request,
     interruption: &mut Interruption,
 ) -> Result<Taken, Failure> {
+    let seen = first_seen(enforcer, request);
+    wait_and_show(enforcer, pins, request, interruption, seen).await
+}
+
+/// As [`wait`], where nobody watches: the gateway is not asked whether somebody has seen it.
+pub async fn wait_unwatched(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    request: &Request,
+    interruption: &mut Interruption,
+) -> Result<Taken, Failure> {
+    wait_and_show(enforcer, pins, request, interruption, std::future::pending()).await
+}
+
+async fn wait_and_show(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    request: &Request,
+    interruption: &mut Interruption,
+    seen: impl Future<Output = (String, Timestamp)>,
+) -> Result<Taken, Failure> {
     let mut line = StatusLine::default();
     let mut seconds = interval(Duration::from_secs(1));
     let mut grants = GrantWatch::new(enforcer, request).map_err(|error| describe_ask(&error))?;
-    let (answer, seen) = (enforcer.pick_up(&request.request_id, pins), first_seen(enforcer, request));
+    let answer = enforcer.pick_up(&request.request_id, pins);
     tokio::pin!(answer, seen);
     let mut is_seen = false;
     let answer = loop {

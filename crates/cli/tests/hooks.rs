@@ -118,9 +118,15 @@ async fn a_person_decides_and_their_words_reach_the_agent() {
 #[tokio::test]
 async fn two_hundred_at_once_each_get_their_own_verdict() {
     let world = World::start().await;
-    let children: Vec<Child> = (0..200)
-        .map(|number| hook(&world, &["claude"], &claude(&world, &format!("touch file-{number}"))))
-        .collect();
+    let mut children = Vec::new();
+    // All of them wait at once. They start in waves: two cores don't start 400 processes in the time that a submission has.
+    for wave in 0..5 {
+        children.extend(
+            (wave * 40..(wave + 1) * 40)
+                .map(|number| hook(&world, &["claude"], &claude(&world, &format!("touch file-{number}")))),
+        );
+        world.waiting(children.len()).await;
+    }
     let number = |request: &OpenedRequest| -> u32 {
         let digits = request.payload.split("file-").nth(1).unwrap();
         digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
@@ -149,7 +155,7 @@ async fn without_a_gateway_it_is_denied_with_the_reason() {
     world.gateway.kill().unwrap();
     world.gateway.wait().unwrap();
     let output = hook(&world, &["claude"], &claude(&world, "touch x")).wait_with_output().unwrap();
-    assert_denied(&output, "did not answer");
+    assert_denied(&output, "the gateway at");
     fs::remove_dir_all(world.home().join("profiles")).unwrap();
     let output = hook(&world, &["claude"], &claude(&world, "touch x")).wait_with_output().unwrap();
     assert_denied(&output, "countersign up");
@@ -171,7 +177,7 @@ async fn its_deadline_is_before_that_of_the_host() {
 async fn a_worker_that_dies_or_hangs_is_a_denial() {
     let world = World::start().await;
     for (name, time, reason) in
-        [("KILL", "60", "without a verdict"), ("SEGV", "60", "without a verdict"), ("STOP", "10", "in time")]
+        [("KILL", "60", "without a verdict"), ("ABRT", "60", "without a verdict"), ("STOP", "10", "in time")]
     {
         let child = hook(&world, &["claude", "--host-timeout", time], &claude(&world, "touch x"));
         world.waiting(1).await;
@@ -180,8 +186,10 @@ async fn a_worker_that_dies_or_hangs_is_a_denial() {
         let output = child.wait_with_output().unwrap();
         assert!(began.elapsed() < Duration::from_secs(10), "{name} {:?}", began.elapsed());
         assert_denied(&output, reason);
-        // The request is still there, and nobody acts on it any more. It is answered so that the next one is alone.
-        world.decide_all(1, approve).await;
+        if name != "STOP" {
+            // The request is still there, and nobody acts on it any more. It is answered so that the next one is alone.
+            world.decide_all(1, approve).await;
+        }
     }
 }
 
@@ -342,11 +350,11 @@ async fn without_anybody_at_the_desk_a_relay_is_a_gate() {
     set_presence(&world, "away");
     let found = verdict(relayed(&world, "codex", &asks(&world, "codex")));
     assert!(
-        found["verdict"] == "noOpinion" && found["cause"].as_str().unwrap().contains("did not answer"),
+        found["verdict"] == "noOpinion" && found["cause"].as_str().unwrap().contains("The gateway at"),
         "{found}"
     );
     let output = hook(&world, &relay, &claude(&world, "touch x")).wait_with_output().unwrap();
-    assert_denied(&output, "did not answer");
+    assert_denied(&output, "the gateway at");
 }
 
 #[tokio::test]

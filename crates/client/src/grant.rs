@@ -13,6 +13,7 @@ use countersign_wire::{
     id::RequestId,
     timestamp::Timestamp,
 };
+use serde::Deserialize;
 
 use crate::{
     effect_hash::{effect_hash, effect_of_draft},
@@ -71,6 +72,9 @@ impl Grant {
         now: Timestamp,
     ) -> Option<Self> {
         let Settled::Decided(decided) = Settled::read(record).ok()? else { return None };
+        if !says_more_than_once(&decided.decision) {
+            return None;
+        }
         let request = Request::of_artifact(decided.artifact.clone(), String::new()).ok()?;
         let decision = verifier.check(decided.decision.as_bytes(), &request, now).ok()?;
         let is_grant = decision.outcome == DecisionOutcome::Approve && decision.scope != Scope::Once;
@@ -138,6 +142,15 @@ fn invocation_is_covered(pattern: &Pattern, command: &Command) -> bool {
         Invocation::Shell(text) => shell::plain_commands(text, &command.cwd)
             .is_some_and(|commands| commands.iter().all(|argv| pattern.covers(argv))),
     }
+}
+
+/// Whether a decision claims to be for more than one execution. Most are not, and need not be verified to know it.
+fn says_more_than_once(decision: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Claim {
+        scope: Scope,
+    }
+    serde_json::from_str::<Claim>(decision).is_ok_and(|claim| claim.scope != Scope::Once)
 }
 
 fn executables(command: &Command) -> impl Iterator<Item = &CommandFile> {

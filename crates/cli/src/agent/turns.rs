@@ -44,7 +44,7 @@ impl<'a> Turns<'a> {
     pub(super) async fn pick_up(&self, request: Request) -> Result<Taken, Failure> {
         let mut interruption = Interruption::watch()?;
         self.note(&request);
-        asking::wait(self.enforcer, self.pins, &request, &mut interruption).await
+        asking::wait_unwatched(self.enforcer, self.pins, &request, &mut interruption).await
     }
 
     /// Asks these people in their turns; everybody who is paired, if there are none.
@@ -65,7 +65,7 @@ impl<'a> Turns<'a> {
             let mut interruption = Interruption::watch()?;
             let request = asking::submit(self.enforcer, self.pins, &draft, &mut interruption).await?;
             self.note(&request);
-            let answer = asking::wait(self.enforcer, self.pins, &request, &mut interruption);
+            let answer = asking::wait_unwatched(self.enforcer, self.pins, &request, &mut interruption);
             let Some(next) = turns.iter().map(|turn| turn.after).filter(|after| *after > now).min() else {
                 return answer.await;
             };
