@@ -88,4 +88,7 @@ The line is as `countersign install` writes it: a shell around the hook says no 
 there shortly before the host's limit. What is left is a shell that is killed or stopped together with the hook: then the host
 decides alone, as in the first table. So leave no rule in Claude Code and Copilot CLI that allows what Countersign should decide:
 there a hook's yes is enough, and without a hook the host asks. Codex and Gemini CLI need such a rule.
+
+No hook can prevent two rows of the first table: a settings file that is broken, in which the host finds no hook at all (`countersign
+doctor` finds it), and what is typed into a command that runs in Codex, for which no hook is called.
 """.strip()

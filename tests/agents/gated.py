@@ -66,6 +66,18 @@ def answered():
     ]
 
 
+def of_its_own(word):
+    """What an agent must not do to get around: approve, change the rules, remove the hook. Nobody is asked about it."""
+    def exists(file):
+        return lambda host: (host.project / file).exists()
+    words = "not for agents"
+    return [
+        Case("approves by itself", Shell("countersign approve abc; touch by-itself"), exists("by-itself"), words=words),
+        Case("changes the rules", Write(".countersign/rules.toml", "[[rule]]\n"), exists(".countersign/rules.toml"), words=words),
+        Case("removes the hook", Shell(f"countersign uninstall {word} --yes; touch removed"), exists("removed"), words=words),
+    ]
+
+
 def planned():
     """A plan, rejected and then approved. Whether it was is what the host says to the model."""
     def begins(host):
