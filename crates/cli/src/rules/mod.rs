@@ -7,14 +7,14 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | verdicts | [`ruling`] |
-//! | patterns of paths; what lies inside of the repository | [`glob`], [`site`] |
-//! | shell texts in parts | [`texts`] |
-//! | files of rules | [`file`] |
-//! | a call with all that it names | [`view`] |
-//! | what agents may never do | [`own`], [`protected`] |
-//! | what only reads | [`search`], [`git_config`], [`readers`], [`harmless`] |
-//! | which rules are for a call; which allow it | [`matching`], [`covering`] |
+//! | verdicts | `ruling` |
+//! | patterns of paths; what lies inside of the repository | `glob`, `site` |
+//! | shell texts in parts | `texts` |
+//! | files of rules | `file` |
+//! | a call with all that it names | `view` |
+//! | what agents may never do | `own`, `protected` |
+//! | what only reads | `search`, `git_config`, `readers`, `harmless` |
+//! | which rules are for a call; which allow it | `matching`, `covering` |
 
 mod covering;
 mod file;
