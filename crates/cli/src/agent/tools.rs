@@ -182,16 +182,16 @@ mod tests {
 
     #[test]
     fn tools_are_what_they_do() {
-        let cwd = Path::new("/work");
+        let cwd = Path::new("/repo");
         for (tool, input, expected) in [
             ("Bash", json!({"command": "ls", "description": "x"}), Action::Shell("ls".to_owned())),
             ("Read", json!({"file_path": "/a/b"}), Action::Read(vec!["/a/b".into()])),
-            ("Grep", json!({"pattern": "x", "path": "src"}), Action::Read(vec!["/work/src".into()])),
+            ("Grep", json!({"pattern": "x", "path": "src"}), Action::Read(vec!["/repo/src".into()])),
             ("Grep", json!({"pattern": "x"}), Action::Read(vec![])),
             ("LS", json!({"path": "/x"}), Action::Read(vec!["/x".into()])),
-            ("Glob", json!({"pattern": "src/**/*.rs"}), Action::Read(vec!["/work/src".into()])),
+            ("Glob", json!({"pattern": "src/**/*.rs"}), Action::Read(vec!["/repo/src".into()])),
             ("Glob", json!({"pattern": "/etc/*"}), Action::Read(vec!["/etc".into()])),
-            ("Glob", json!({"pattern": "../x"}), Action::Read(vec!["/work/../x".into()])),
+            ("Glob", json!({"pattern": "../x"}), Action::Read(vec!["/repo/../x".into()])),
             ("Glob", json!({"pattern": "*/../../x"}), Action::Other(json!({"pattern": "*/../../x"}))),
             ("WebFetch", json!({"url": "https://x", "prompt": "p"}), Action::Network("https://x".to_owned())),
             ("WebSearch", json!({"query": "q"}), Action::Network("a search for q".to_owned())),
@@ -250,16 +250,16 @@ mod tests {
 
     #[test]
     fn codex_runs_texts() {
-        let cwd = Path::new("/work");
+        let cwd = Path::new("/repo");
         for (tool, input, expected) in [
             ("exec_command", json!({"cmd": "ls", "workdir": "src"}), "ls"),
-            ("shell", json!({"command": ["bash", "-lc", "ls"], "workdir": "/work/src"}), "ls"),
+            ("shell", json!({"command": ["bash", "-lc", "ls"], "workdir": "/repo/src"}), "ls"),
             ("shell_command", json!({"command": "ls", "workdir": "src"}), "ls"),
         ] {
             let call = recorded_call_of_codex(tool, &input, cwd);
             assert_eq!(
                 (call.cwd.to_str().unwrap(), call.action),
-                ("/work/src", Action::Shell(expected.to_owned()))
+                ("/repo/src", Action::Shell(expected.to_owned()))
             );
         }
         let call = recorded_call_of_codex("shell", &json!({"command": ["ls", "-l"]}), cwd);

@@ -6,14 +6,10 @@ use super::{
     hook_entries::{Entries, Format},
     hook_line::HookLine,
     json_host,
-    json_value::Json,
     places::Places,
     plan::{Event, Plan, Purpose, Wish},
 };
-use crate::{
-    agent::{host::Host, settings::Mode},
-    exit::Failure,
-};
+use crate::{agent::host::Host, exit::Failure};
 
 pub const FORMAT: Format =
     Format { host: Host::Claude, has_comments: false, is_grouped: true, skeleton: "{}\n" };
@@ -37,21 +33,7 @@ pub fn file(places: &Places, is_managed: bool) -> PathBuf {
 }
 
 pub fn entries(line: &HookLine) -> Entries {
-    EVENTS.map(|event| (event.name, event.group(handler(event, line)))).into()
-}
-
-fn handler(event: Event, line: &HookLine) -> Vec<(&'static str, Json)> {
-    let own = event.line(line);
-    let mut handler = vec![
-        ("type", Json::text("command")),
-        ("command", Json::text(event.text(line))),
-        ("timeout", Json::Number(own.host_timeout.as_secs())),
-    ];
-    let waits = event.name == "PermissionRequest" || line.mode == Mode::Gate;
-    if event.purpose == Purpose::Decision && waits {
-        handler.push(("statusMessage", Json::text("Waiting for an approval")));
-    }
-    handler
+    EVENTS.map(|event| (event.name, event.group(event.handler(line)))).into()
 }
 
 pub fn install(places: &Places, wish: &Wish) -> Result<Plan, Failure> {

@@ -20,7 +20,7 @@ use super::{
     toml_text::{self, Section},
 };
 use crate::{
-    agent::{host::Host, settings::Mode},
+    agent::host::Host,
     exit::{Exit, Failure},
 };
 
@@ -65,21 +65,7 @@ pub fn requirements_file(places: &Places) -> PathBuf {
 }
 
 pub fn entries(line: &HookLine) -> Entries {
-    EVENTS.map(|event| (event.name, event.group(handler(event, line)))).into()
-}
-
-fn handler(event: Event, line: &HookLine) -> Vec<(&'static str, Json)> {
-    let own = event.line(line);
-    let mut handler = vec![
-        ("type", Json::text("command")),
-        ("command", Json::text(event.text(line))),
-        ("timeout", Json::Number(own.host_timeout.as_secs())),
-    ];
-    let waits = event.name == "PermissionRequest" || line.mode == Mode::Gate;
-    if event.purpose == Purpose::Decision && waits {
-        handler.push(("statusMessage", Json::text("Waiting for an approval")));
-    }
-    handler
+    EVENTS.map(|event| (event.name, event.group(event.handler(line)))).into()
 }
 
 /// What has to be trusted of the hooks in a text, which is the content of `file`.
@@ -204,7 +190,7 @@ pub fn block(line: &HookLine) -> String {
         lines.push(format!("[[hooks.{}]]", event.name));
         lines.extend(event.matcher.map(|matcher| format!("matcher = {}", toml_text::quoted(matcher))));
         lines.push(format!("[[hooks.{}.hooks]]", event.name));
-        for (key, value) in handler(event, line) {
+        for (key, value) in event.handler(line) {
             let value = match value {
                 Json::Text(text) => toml_text::quoted(&text),
                 other => other.to_string(),
@@ -220,6 +206,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::agent::settings::Mode;
 
     /// The hashes are what Codex CLI 0.166.0 answered to `hooks/list` for this file.
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{difference, hook_line::HookLine, json_value::Json, settings_file::Change};
+use crate::agent::settings::Mode;
 
 /// How long a host waits for a hook that only passes news on.
 const NEWS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,6 +67,21 @@ impl Event {
             Purpose::Decision => self.line(line).deciding(),
             Purpose::News | Purpose::End => self.line(line).for_shell(),
         }
+    }
+
+    /// A handler as Claude Code and Codex CLI want it.
+    pub fn handler(self, line: &HookLine) -> Vec<(&'static str, Json)> {
+        let seconds = self.line(line).host_timeout.as_secs();
+        let mut handler = vec![
+            ("type", Json::text("command")),
+            ("command", Json::text(self.text(line))),
+            ("timeout", Json::Number(seconds)),
+        ];
+        let waits = self.name == "PermissionRequest" || line.mode == Mode::Gate;
+        if self.purpose == Purpose::Decision && waits {
+            handler.push(("statusMessage", Json::text("Waiting for an approval")));
+        }
+        handler
     }
 
     /// A handler within its group, as three of the hosts want it.

@@ -4,44 +4,28 @@ use serde_json::{Value, json};
 
 use super::{
     Output,
-    input::{self, Unreadable, optional, text},
+    input::{self, EVERY_CALL, Unreadable, WOULD_ASK, optional, text},
 };
 use crate::agent::{
-    event::{Event, Kind, Moment, News},
+    event::{Event, Kind, News},
     tools,
     verdict::Verdict,
 };
-
-/// The event before every call.
-const EVERY_CALL: &str = "PreToolUse";
-
-/// The event when the host is about to ask.
-const WOULD_ASK: &str = "PermissionRequest";
 
 /// Tools for which an approval counts only with their input repeated.
 const WITH_INPUT: &[&str] = &["ExitPlanMode", "AskUserQuestion"];
 
 pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
-    let name = text(message, "hook_event_name")?;
-    let moment = match name {
-        EVERY_CALL => Some(Moment::EveryCall),
-        WOULD_ASK => Some(Moment::WouldAsk),
-        _ => None,
+    let call = |moment| {
+        let (tool, cwd) = (text(message, "tool_name")?, input::cwd(message)?);
+        Ok(Kind::Call {
+            call: tools::call_of_claude(tool, &message["tool_input"], &cwd),
+            moment,
+            call_id: optional(message, "tool_use_id"),
+            key: Some(input::key(message)),
+        })
     };
-    let kind = match moment {
-        Some(moment) => {
-            let tool = text(message, "tool_name")?;
-            let call = tools::call_of_claude(tool, &message["tool_input"], &input::cwd(message)?);
-            Kind::Call {
-                call,
-                moment,
-                call_id: optional(message, "tool_use_id"),
-                key: Some(input::key(message)),
-            }
-        }
-        None => news(name, message).map_or(Kind::Other, Kind::News),
-    };
-    Ok(Event { name: name.to_owned(), session: optional(message, "session_id"), kind })
+    input::read_named(message, call, |name| news(name, message))
 }
 
 fn news(name: &str, message: &Value) -> Option<News> {

@@ -7,36 +7,21 @@ use serde_json::{Value, json};
 
 use super::{
     Output, apply_patch,
-    input::{self, Unreadable, optional, text},
+    input::{self, EVERY_CALL, Unreadable, WOULD_ASK, optional, text},
 };
 use crate::agent::{
     call::{Action, Call},
-    event::{Event, Kind, Moment, News},
+    event::{Event, Kind, News},
     tools,
     verdict::Verdict,
 };
 
-/// The event before every call.
-const EVERY_CALL: &str = "PreToolUse";
-
-/// The event when the host is about to ask.
-const WOULD_ASK: &str = "PermissionRequest";
-
 pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
-    let name = text(message, "hook_event_name")?;
-    let moment = match name {
-        EVERY_CALL => Some(Moment::EveryCall),
-        WOULD_ASK => Some(Moment::WouldAsk),
-        _ => None,
+    let call = |moment| {
+        let call = call(text(message, "tool_name")?, &message["tool_input"], &input::cwd(message)?);
+        Ok(Kind::Call { call, moment, call_id: None, key: None })
     };
-    let kind = match moment {
-        Some(moment) => {
-            let call = call(text(message, "tool_name")?, &message["tool_input"], &input::cwd(message)?);
-            Kind::Call { call, moment, call_id: None, key: None }
-        }
-        None => news(name, message).map_or(Kind::Other, Kind::News),
-    };
-    Ok(Event { name: name.to_owned(), session: optional(message, "session_id"), kind })
+    input::read_named(message, call, |name| news(name, message))
 }
 
 fn news(name: &str, message: &Value) -> Option<News> {

@@ -8,7 +8,10 @@ use std::{
 use countersign_wire::hash::Sha256Hex;
 use serde_json::Value;
 
-use crate::agent::call::{Action, FileChange};
+use crate::agent::{
+    call::{Action, FileChange},
+    event::{Event, Kind, Moment, News},
+};
 
 /// A message that can't be understood. Whatever it asks about must not be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,27 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the host's message can't be understood: {}", self.0)
     }
+}
+
+/// The event before every call, in the hosts that name their events like Claude Code.
+pub(super) const EVERY_CALL: &str = "PreToolUse";
+
+/// Their event when they are about to ask.
+pub(super) const WOULD_ASK: &str = "PermissionRequest";
+
+/// Reads a message of a host that names its events like Claude Code.
+pub(super) fn read_named(
+    message: &Value,
+    call: impl FnOnce(Moment) -> Result<Kind, Unreadable>,
+    news: impl FnOnce(&str) -> Option<News>,
+) -> Result<Event, Unreadable> {
+    let name = text(message, "hook_event_name")?;
+    let kind = match name {
+        EVERY_CALL => call(Moment::EveryCall)?,
+        WOULD_ASK => call(Moment::WouldAsk)?,
+        _ => news(name).map_or(Kind::Other, Kind::News),
+    };
+    Ok(Event { name: name.to_owned(), session: optional(message, "session_id"), kind })
 }
 
 /// A text that must be there.
