@@ -94,6 +94,10 @@ pub enum Guard {
     Absent(Key),
     /// The record has this version.
     Version(Key, u64),
+    /// The record has this version, or does not exist if it is zero. For a slow record that was only used: it is compared
+    /// without a lock, so that one policy does not make a tenant's commits wait for each other. It holds at a moment of the
+    /// transaction and not until its end, and says nothing of whether the version is durable.
+    Seen(Key, u64),
     /// The store's time, at the commit, is before this.
     Before(Timestamp),
 }
@@ -102,7 +106,7 @@ impl Guard {
     /// The record that the guard is about; `None` for a time.
     pub fn key(&self) -> Option<&Key> {
         match self {
-            Self::Absent(key) | Self::Version(key, _) => Some(key),
+            Self::Absent(key) | Self::Version(key, _) | Self::Seen(key, _) => Some(key),
             Self::Before(_) => None,
         }
     }

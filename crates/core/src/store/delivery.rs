@@ -178,4 +178,7 @@ pub struct DeliveryPage {
     pub deliveries: Vec<Delivery>,
     /// The store's time of the read.
     pub now: Timestamp,
+    /// The newest number that the mailbox had assigned when it was read: what is not in `deliveries` up to there is gone,
+    /// marked or irrelevant, unless the limit cut it off.
+    pub head: u64,
 }

@@ -64,6 +64,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// The store's time, which is the only clock that decides anything.
     async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// Names the history that this handle last wrote to. Another one, after a failover or a restore, may lack what was
+    /// read before: whatever was remembered of the store is forgotten then. Does not ask the store.
+    fn timeline(&self) -> u64;
 }
 
 /// The records that [`Store::load`] read.
@@ -86,7 +90,8 @@ impl Loaded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub key: Key,
-    /// One when it is new, one more with every write.
+    /// Never zero; one more with every write. A record that is made again after it was deleted starts with a version that
+    /// it never had.
     pub version: u64,
     /// Opaque to the store.
     pub content: Bytes,
@@ -110,6 +115,8 @@ pub enum Outcome {
         now: Timestamp,
         /// The numbers of its deliveries, in their order.
         numbers: Vec<u64>,
+        /// The versions of the records that it put, in their order.
+        versions: Vec<u64>,
     },
     /// A guard did not hold, and nothing was written. What the guards met is durable too.
     Conflict {
