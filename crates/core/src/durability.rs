@@ -32,7 +32,7 @@ impl DurabilityCache {
         let versions = exchanges.filter_map(|guard| match guard {
             Guard::Absent(key) => Some((key, 0)),
             Guard::Version(key, version) => Some((key, *version)),
-            Guard::Before(_) => None,
+            Guard::Seen(..) | Guard::Before(_) => None,
         });
         let written = |key: &Key| change.puts.iter().any(|put| put.key == *key);
         versions

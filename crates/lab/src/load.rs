@@ -82,7 +82,7 @@ async fn call(
         let Some(change) = requests.next(workload) else { return Ok((finished, started)) };
         let (request, change) = change?;
         match store.commit(change).await? {
-            Outcome::Committed { .. } => requests.committed(workload, request),
+            Outcome::Committed { versions, .. } => requests.committed(workload, request, &versions),
             Outcome::Conflict { .. } => {
                 return Err(format!("{workload:?} {request}: a guard failed").into());
             }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    Outcome, PayloadId, Record, Store, StoreError,
+    Outcome, PayloadId, Put, Record, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -41,6 +41,8 @@ pub(crate) struct Data {
 #[derive(Debug, Default)]
 struct Tenant {
     records: HashMap<Key, StoredRecord>,
+    /// The highest version that a deleted record had. A new one starts above it.
+    deleted_version: u64,
     payloads: HashMap<PayloadId, Bytes>,
     mailboxes: Mailboxes,
 }
@@ -77,28 +79,32 @@ impl Tenant {
         let all_pass = guards.iter().all(|guard| match guard {
             Guard::Absent(key) => version(key).is_none(),
             Guard::Version(key, expected) => version(key) == Some(*expected),
+            Guard::Seen(key, expected) => version(key).unwrap_or(0) == *expected,
             Guard::Before(end) => now < *end,
         });
         let current = || guards.iter().filter_map(Guard::key).map(|key| self.record(key)).collect();
         (!all_pass).then(current)
     }
 
-    fn write(&mut self, change: Change, now: Timestamp) -> Vec<u64> {
+    /// Returns the numbers of the deliveries and the versions of the puts.
+    fn write(&mut self, change: Change, now: Timestamp) -> (Vec<u64>, Vec<u64>) {
         for key in &change.deletes {
-            self.records.remove(key);
+            let deleted = self.records.remove(key).map_or(0, |stored| stored.version);
+            self.deleted_version = self.deleted_version.max(deleted);
         }
-        for put in change.puts {
-            let stored =
-                self.records.entry(put.key).or_insert(StoredRecord { version: 0, content: Bytes::new() });
-            *stored = StoredRecord { version: stored.version + 1, content: put.content };
-        }
+        let put = |Put { key, content }: Put| {
+            let before = self.records.get(&key).map_or(self.deleted_version, |stored| stored.version);
+            self.records.insert(key, StoredRecord { version: before + 1, content });
+            before + 1
+        };
+        let versions = change.puts.into_iter().map(put).collect();
         self.payloads.extend(change.payloads);
         for id in &change.drop_payloads {
             self.payloads.remove(id);
         }
         self.mailboxes.remove(change.removals);
         self.mailboxes.mark(change.marks);
-        self.mailboxes.deliver(change.deliveries, now)
+        (self.mailboxes.deliver(change.deliveries, now), versions)
     }
 }
 
@@ -125,7 +131,8 @@ impl Store for MemoryStore {
         for (at, key) in std::mem::take(&mut change.due) {
             due.insert((change.tenant.clone(), key), at);
         }
-        Ok(Outcome::Committed { now, numbers: tenant.write(change, now) })
+        let (numbers, versions) = tenant.write(change, now);
+        Ok(Outcome::Committed { now, numbers, versions })
     }
 
     async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
@@ -136,10 +143,10 @@ impl Store for MemoryStore {
 
     async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
         let now = (self.clock)();
-        Ok(DeliveryPage {
-            deliveries: self.in_tenant(tenant, |tenant| tenant.mailboxes.read(&query, now)),
-            now,
-        })
+        let (deliveries, head) = self.in_tenant(tenant, |tenant| {
+            (tenant.mailboxes.read(&query, now), tenant.mailboxes.head(&query.mailbox))
+        });
+        Ok(DeliveryPage { deliveries, now, head })
     }
 
     async fn deliveries_by_subject(
@@ -199,5 +206,9 @@ impl Store for MemoryStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok((self.clock)())
+    }
+
+    fn timeline(&self) -> u64 {
+        0
     }
 }

@@ -54,7 +54,8 @@ pub(crate) struct Requests {
     filling: Bytes,
     began: Timestamp,
     next: AtomicU64,
-    undecided: Mutex<VecDeque<Request>>,
+    /// Each with the version of its record.
+    undecided: Mutex<VecDeque<(Request, u64)>>,
 }
 
 impl Requests {
@@ -76,21 +77,23 @@ impl Requests {
 
     /// The next change of this kind; `None` if there is nothing left to decide.
     pub(crate) fn next(&self, workload: Workload) -> Option<Result<(Request, Change), Rule>> {
-        let request = match workload {
-            Workload::Submit => self.next.fetch_add(1, Ordering::Relaxed),
-            Workload::Decide => self.undecided().pop_front()?,
-        };
-        let change = match workload {
-            Workload::Submit => self.submission(request),
-            Workload::Decide => self.decision(request),
+        let (request, change) = match workload {
+            Workload::Submit => {
+                let request = self.next.fetch_add(1, Ordering::Relaxed);
+                (request, self.submission(request))
+            }
+            Workload::Decide => {
+                let (request, version) = self.undecided().pop_front()?;
+                (request, self.decision(request, version))
+            }
         };
         Some(change.map(|change| (request, change)))
     }
 
-    /// Must be called after every commit, so that the submitted request can be decided.
-    pub(crate) fn committed(&self, workload: Workload, request: Request) {
-        if workload == Workload::Submit {
-            self.undecided().push_back(request);
+    /// Must be called after every commit, with the versions that it returned, so that the submitted request can be decided.
+    pub(crate) fn committed(&self, workload: Workload, request: Request, versions: &[u64]) {
+        if let (Workload::Submit, Some(version)) = (workload, versions.first()) {
+            self.undecided().push_back((request, *version));
         }
     }
 
@@ -99,7 +102,7 @@ impl Requests {
         self.undecided().len() as u64
     }
 
-    fn undecided(&self) -> MutexGuard<'_, VecDeque<Request>> {
+    fn undecided(&self) -> MutexGuard<'_, VecDeque<(Request, u64)>> {
         self.undecided.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,12 +127,12 @@ impl Requests {
         Ok(change)
     }
 
-    fn decision(&self, request: Request) -> Result<Change, Rule> {
+    fn decision(&self, request: Request, version: u64) -> Result<Change, Rule> {
         let key = key(request);
         let payload = payload(request, 3);
         let forgotten_at = self.after(FORGOTTEN_AFTER, request);
         let mut change = Change::new(self.tenant.clone());
-        change.guards.push(Guard::Version(key.clone(), 1));
+        change.guards.push(Guard::Version(key.clone(), version));
         change.guards.push(Guard::Before(self.after(EXPIRES_AFTER, request)));
         change.puts.push(Put { key: key.clone(), content: self.filled(RECORD_BYTES, !request) });
         change.payloads.push((payload, self.filled(DECIDED_PAYLOAD_BYTES, !request)));
@@ -198,9 +201,10 @@ mod tests {
         assert!(requests.next(Workload::Decide).is_none());
         let (request, submission) = requests.next(Workload::Submit).unwrap().unwrap();
         assert!(requests.next(Workload::Decide).is_none(), "not before it is committed");
-        requests.committed(Workload::Submit, request);
+        requests.committed(Workload::Submit, request, &[7]);
         let (_, decision) = requests.next(Workload::Decide).unwrap().unwrap();
         assert_eq!(decision.puts[0].key, submission.puts[0].key);
+        assert_eq!(decision.guards[0], Guard::Version(submission.puts[0].key.clone(), 7));
         assert_ne!(decision.payloads[0].0, submission.payloads[0].0);
         assert!(requests.next(Workload::Decide).is_none());
     }

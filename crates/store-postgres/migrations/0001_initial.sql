@@ -15,6 +15,10 @@ CREATE TABLE record (
     PRIMARY KEY (tenant, kind, id)
 ) WITH (fillfactor = 80);
 
+-- A new record starts with a version above all that an earlier one of the same key had: a number of this sequence, shifted
+-- by 16 bits. It advances too when a version grows into the next number.
+CREATE SEQUENCE record_incarnation;
+
 -- Written once, read by id. The content is ciphertext or signed text, which does not compress.
 CREATE TABLE payload (
     id      bytea PRIMARY KEY,

@@ -6,7 +6,7 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio_postgres::{Statement, types::ToSql};
 
 use crate::{
-    plan::{IfMissing, MarkKey, NEW, NamedRecords, RecordKey, RemovalBySubject, Writes},
+    plan::{INCARNATION_SHIFT, IfMissing, MarkKey, NamedRecords, RecordKey, RemovalBySubject, Writes},
     rows::{payload_id_bytes, payload_id_column, to_i64},
     statements::Statements,
 };
@@ -28,6 +28,9 @@ pub(crate) fn batch<'s>(
     let mut batch = Batch(Vec::new());
     batch.add(&statements.update_records, &writes.changed_records, record_columns);
     batch.add(&statements.delete_records, &writes.deleted_records, key_columns);
+    if writes.used_incarnations > 0 {
+        batch.0.push((&statements.use_incarnations, vec![Box::new(to_i64(writes.used_incarnations))]));
+    }
     batch.add(&statements.insert_payloads, &writes.payloads, payload_columns);
     batch.add(&statements.confirm_payloads, &writes.confirmed_payloads, |ids| {
         vec![Box::new(payload_id_column(ids))]
@@ -74,25 +77,20 @@ fn key_columns(keys: &[RecordKey]) -> Columns {
     key_ref_columns(&keys)
 }
 
-/// The keys alone, in lock order.
-pub(crate) fn named_columns(named: &NamedRecords) -> Columns {
-    let keys: Vec<&RecordKey> = named.keys().collect();
-    key_ref_columns(&keys)
-}
-
 /// The keys in lock order, each with what to insert if there is no such record.
 pub(crate) fn reserved_columns(named: &NamedRecords) -> Columns {
-    let mut columns = named_columns(named);
-    let draft = |if_missing: &IfMissing| match if_missing {
-        IfMissing::Ignore | IfMissing::Reserve => (0, Vec::new()),
-        IfMissing::Draft(content) => (to_i64(NEW), content.to_vec()),
-    };
-    columns.push(column(named.values(), |if_missing| draft(if_missing).0));
-    columns.push(column(named.values(), |if_missing| draft(if_missing).1));
+    let keys: Vec<&RecordKey> = named.keys().collect();
+    let mut columns = key_ref_columns(&keys);
+    columns.push(column(named.values(), |if_missing| match if_missing {
+        IfMissing::Ignore | IfMissing::Reserve => Vec::new(),
+        IfMissing::Draft(content) => content.to_vec(),
+    }));
+    columns.push(Box::new(INCARNATION_SHIFT.cast_signed()));
     columns
 }
 
-fn key_ref_columns(keys: &[&RecordKey]) -> Columns {
+/// The keys alone.
+pub(crate) fn key_ref_columns(keys: &[&RecordKey]) -> Columns {
     vec![
         column(keys, |(tenant, _)| tenant.to_string()),
         column(keys, |(_, key)| key.kind.number()),

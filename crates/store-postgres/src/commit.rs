@@ -1,6 +1,6 @@
 //! The two round trips of a transaction. The statements of each are pipelined: sent together, answered together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use countersign_core::store::{PayloadId, StoreError, error_chain};
 use countersign_wire::timestamp::Timestamp;
@@ -9,7 +9,10 @@ use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
 use crate::{
     columns::{self, Columns},
-    plan::{Begun, IfMissing, LockedRecords, MailboxName, NamedRecords, ReservedRecords, Writes},
+    plan::{
+        Begun, FoundRecords, IfMissing, MailboxName, NamedRecords, RecordKey, Reserved, ReservedRecords,
+        Writes,
+    },
     rows::{count, get, payload_id, payload_id_column, record, record_key, timestamp},
     statements::Statements,
 };
@@ -34,11 +37,13 @@ impl From<StoreError> for BeginError {
     }
 }
 
-/// The first round trip: begins a transaction, locks or reserves the records that the batch names, and reads the clock.
+/// The first round trip: begins a transaction, locks or reserves the records that the batch names, reads those that it has
+/// `seen`, and the clock.
 pub(crate) async fn begin(
     client: &Client,
     statements: &Statements,
     named: &NamedRecords,
+    seen: &BTreeSet<RecordKey>,
     pending_payloads: &[PayloadId],
 ) -> Result<Begun, BeginError> {
     let any_to_reserve = named.values().any(|if_missing| *if_missing != IfMissing::Ignore);
@@ -48,9 +53,23 @@ pub(crate) async fn begin(
             false => Ok(Vec::new()),
         }
     };
+    let named_keys: Vec<&RecordKey> = named.keys().collect();
+    let lock_records = async {
+        match any_to_reserve {
+            true => Ok(Vec::new()),
+            false => query(client, &statements.lock_records, &columns::key_ref_columns(&named_keys)).await,
+        }
+    };
+    // What is locked is locked by now. What is only seen is read in the same statement.
+    let mut to_read: Vec<&RecordKey> = seen.iter().collect();
+    if any_to_reserve {
+        to_read.extend(&named_keys);
+    }
     let read_records = async {
-        let statement = if any_to_reserve { &statements.read_records } else { &statements.lock_records };
-        query(client, statement, &columns::named_columns(named)).await
+        match to_read.is_empty() {
+            true => Ok(Vec::new()),
+            false => query(client, &statements.read_records, &columns::key_ref_columns(&to_read)).await,
+        }
     };
     let payload_ids = payload_id_column(pending_payloads);
     let lock_payloads = async {
@@ -59,10 +78,11 @@ pub(crate) async fn begin(
             false => client.query(&statements.lock_pending_payloads, &[&payload_ids]).await,
         }
     };
-    let (begun, inserted, records, payloads, now) = tokio::join!(
+    let (begun, inserted, locked, read, payloads, now) = tokio::join!(
         biased;
         client.batch_execute("BEGIN"),
         reserve_records,
+        lock_records,
         read_records,
         lock_payloads,
         client.query_one(&statements.now, &[]),
@@ -75,20 +95,20 @@ pub(crate) async fn begin(
             Some(IfMissing::Draft(content)) => Some(content.clone()),
             Some(IfMissing::Ignore | IfMissing::Reserve) | None => None,
         };
-        reserved.insert(key, draft);
+        reserved.insert(key, Reserved { version: count(&row, "version")?, draft });
     }
-    let mut locked = LockedRecords::new();
-    for row in records? {
+    let mut found = FoundRecords::new();
+    for row in locked?.into_iter().chain(read?) {
         let key = record_key(&row)?;
         if !reserved.contains_key(&key) {
-            locked.insert(key, record(&row).map(|record| (record.version, record.content)));
+            found.insert(key, record(&row).map(|record| (record.version, record.content)));
         }
     }
     let mut swept: HashSet<PayloadId> = pending_payloads.iter().copied().collect();
     for row in payloads? {
         swept.remove(&payload_id(get(&row, "id")?)?);
     }
-    Ok(Begun { locked, reserved, swept, now: timestamp(&now?, "now")? })
+    Ok(Begun { found, reserved, swept, now: timestamp(&now?, "now")? })
 }
 
 async fn query(client: &Client, statement: &Statement, columns: &Columns) -> Result<Vec<Row>, Error> {

@@ -8,11 +8,12 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use countersign_wire::hash::Sha256Hex;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, RecyclingMethod};
 use rustls::{
     ClientConfig, RootCertStore,
@@ -36,6 +37,9 @@ use crate::{error::OpenError, options::Options};
 /// Set when the server warned that a commit may not have reached its standby.
 pub(crate) type InDoubt = Arc<AtomicBool>;
 
+/// Names the history that the newest connection belongs to; the same number on every node.
+pub(crate) type Timeline = Arc<AtomicU64>;
+
 /// Every statement finds its rows by key. A plan that was cached while a table was empty would scan the whole table
 /// later (measured: a tenth of the rate until the first ANALYZE), so scans and joins without an index are disabled.
 /// The server gives a plan that needs one anyway a very high cost and would JIT-compile it on every execution
@@ -51,6 +55,14 @@ pub(crate) const PLANNER_SETTINGS: &str = "-c enable_hashjoin=off -c enable_merg
 const SESSION_TIMEOUTS: &str =
     "-c idle_in_transaction_session_timeout=15s -c tcp_user_timeout=15s -c tcp_keepalives_idle=30";
 
+/// The cluster and its timeline: another one after every promotion and every restore. NULL on a standby, which nobody can
+/// write to. Everybody may call these functions.
+const HISTORY: &str = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN \
+    (SELECT system_identifier FROM pg_control_system()) || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) END";
+/// Where a service forbids them: every start of the server counts as another history, which costs what was remembered.
+const START_TIME: &str =
+    "SELECT CASE WHEN NOT pg_is_in_recovery() THEN extract(epoch FROM pg_postmaster_start_time())::text END";
+
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: Config,
@@ -58,6 +70,8 @@ pub(crate) struct Connector {
     /// Drives all connections, whoever asks for the first use of one: a caller on a busy thread must not end up with
     /// a connection that others need too.
     runtime: Handle,
+    /// Of the newest connection to a server that can be written to; zero before the first.
+    timeline: Timeline,
 }
 
 impl Connector {
@@ -75,7 +89,12 @@ impl Connector {
             .options(format!("{given} -c statement_timeout={timeout} {PLANNER_SETTINGS} {SESSION_TIMEOUTS}"));
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        Ok(Self { config, tls, runtime: Handle::current() })
+        Ok(Self { config, tls, runtime: Handle::current(), timeline: Arc::default() })
+    }
+
+    /// Of all connections that this and its clones make.
+    pub(crate) fn timeline(&self) -> Timeline {
+        Arc::clone(&self.timeline)
     }
 
     pub(crate) async fn connect(&self) -> Result<(Client, InDoubt), Error> {
@@ -92,10 +111,15 @@ impl Connector {
 
     /// Connects, and starts the task that drives the connection.
     async fn start(&self, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error> {
-        match self.tls.clone() {
-            Some(tls) => self.start_with(tls, in_doubt).await,
-            None => self.start_with(NoTls, in_doubt).await,
+        let (client, driver) = match self.tls.clone() {
+            Some(tls) => self.start_with(tls, in_doubt).await?,
+            None => self.start_with(NoTls, in_doubt).await?,
+        };
+        // Before the connection reads anything: what it reads must not be taken for the history before.
+        if let Some(history) = history(&client).await? {
+            self.timeline.store(timeline_of(&history), Ordering::Release);
         }
+        Ok((client, driver))
     }
 
     async fn start_with<T>(&self, tls: T, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error>
@@ -158,6 +182,21 @@ fn other_machine(config: &Config) -> Option<usize> {
 
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
+}
+
+/// Names the history of the server; `None` on a standby.
+async fn history(client: &Client) -> Result<Option<String>, Error> {
+    match client.query_one(HISTORY, &[]).await {
+        Err(error) if error.as_db_error().is_some() => client.query_one(START_TIME, &[]).await?.try_get(0),
+        row => row?.try_get(0),
+    }
+}
+
+/// Never zero, which is what no connection has.
+fn timeline_of(history: &str) -> u64 {
+    let digest = Sha256Hex::digest(history.as_bytes());
+    let first = digest.as_bytes().first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes));
+    first.max(1)
 }
 
 /// Rejects a server on which an acknowledged commit can be lost.

@@ -25,7 +25,7 @@ fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("upsert_due", statements::UPSERT_DUE, and(&["ARRAY[1,1]::bigint[]"])),
         ("delete_due", statements::DELETE_DUE, and(&[])),
         ("lock", statements::LOCK_RECORDS, and(&[])),
-        ("reserve", statements::RESERVE_RECORDS, and(&["ARRAY[1,1]::bigint[]", "ARRAY['x','x']::bytea[]"])),
+        ("reserve", statements::RESERVE_RECORDS, and(&["ARRAY['x','x']::bytea[]", "16"])),
         ("read", statements::READ_RECORDS, and(&[])),
         (
             "update_records",

@@ -1,7 +1,7 @@
 //! Decides what a batch writes: checks the guards in order, each change seeing what those before it write.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     ops::Range,
 };
 
@@ -13,8 +13,8 @@ use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::queue::Job;
 
-/// The version of a new record.
-pub(crate) const NEW: u64 = 1;
+/// A new record starts with a number of the sequence `record_incarnation` above this many bits, in which its writes count.
+pub(crate) const INCARNATION_SHIFT: u32 = 16;
 
 /// A record of any tenant.
 pub(crate) type RecordKey = (TenantId, Key);
@@ -41,17 +41,26 @@ pub(crate) enum IfMissing {
     Draft(Bytes),
 }
 
-/// The existing records that a batch names: version and content, locked. A record that can't be decoded fails the changes
-/// that name it.
-pub(crate) type LockedRecords = HashMap<RecordKey, Result<(u64, Bytes), StoreError>>;
+/// The existing records that a batch names: version and content. They are locked, except those of [`seen_records`]. A record
+/// that can't be decoded fails the changes that name it; for [`Guard::Seen`] it is another one than was seen.
+pub(crate) type FoundRecords = HashMap<RecordKey, Result<(u64, Bytes), StoreError>>;
 
-/// The records that the first round trip has inserted, with what it has inserted; `None` for an empty row.
-pub(crate) type ReservedRecords = BTreeMap<RecordKey, Option<Bytes>>;
+/// The records that the first round trip has inserted.
+pub(crate) type ReservedRecords = BTreeMap<RecordKey, Reserved>;
+
+/// A row that exists for this transaction alone, until it is written.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    /// The version of the first write. No earlier record of this key had it.
+    pub(crate) version: u64,
+    /// What was inserted; `None` for an empty row.
+    pub(crate) draft: Option<Bytes>,
+}
 
 /// What the first round trip found.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    pub(crate) locked: LockedRecords,
+    pub(crate) found: FoundRecords,
     pub(crate) reserved: ReservedRecords,
     /// Pending payloads that the sweeper has deleted: the changes that need them fail.
     pub(crate) swept: HashSet<PayloadId>,
@@ -68,8 +77,12 @@ pub(crate) struct Plan {
 
 #[derive(Debug)]
 pub(crate) enum PlannedOutcome {
-    /// With the positions of its deliveries in [`Writes::deliveries`].
-    Committed(Range<usize>),
+    Committed {
+        /// The positions of its deliveries in [`Writes::deliveries`].
+        deliveries: Range<usize>,
+        /// Of what it puts, in the order of the puts.
+        versions: Vec<u64>,
+    },
     Conflict(Vec<Option<Record>>),
     Failed(StoreError),
 }
@@ -90,6 +103,9 @@ pub(crate) struct Writes {
     pub(crate) changed_records: Vec<(RecordKey, u64, Bytes)>,
     /// Existing records, and reserved ones that nobody writes.
     pub(crate) deleted_records: Vec<RecordKey>,
+    /// How many versions have grown into the next incarnation. The sequence advances as often, so that it stays ahead of all
+    /// versions, and no later record of the same key starts with one of them.
+    pub(crate) used_incarnations: u64,
     pub(crate) payloads: Vec<(TenantId, PayloadId, Bytes)>,
     /// Pending payloads that become visible.
     pub(crate) confirmed_payloads: Vec<PayloadId>,
@@ -126,7 +142,8 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
             match guard {
                 Guard::Absent(key) => name(key, IfMissing::Reserve),
                 Guard::Version(key, _) => name(key, IfMissing::Ignore),
-                Guard::Before(_) => {}
+                // Compared without a lock.
+                Guard::Seen(..) | Guard::Before(_) => {}
             }
         }
         for Put { key, content } in &change.puts {
@@ -148,6 +165,18 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
     named
 }
 
+/// The records that only [`Guard::Seen`] names, each once however many changes of the batch have seen it. They are read when
+/// the locks are granted, so that a batch that has waited sees what was committed meanwhile.
+pub(crate) fn seen_records(jobs: &[Job], named: &NamedRecords) -> BTreeSet<RecordKey> {
+    let seen = jobs.iter().flat_map(|Job { change, .. }| {
+        change.guards.iter().filter_map(|guard| match guard {
+            Guard::Seen(key, _) => Some((change.tenant.clone(), key.clone())),
+            Guard::Absent(_) | Guard::Version(..) | Guard::Before(_) => None,
+        })
+    });
+    seen.filter(|key| !named.contains_key(key)).collect()
+}
+
 /// Splits off the first job that can't share a transaction with those before it, and all jobs after it. Statements
 /// run table by table, deletions first, so a removal would not see what an earlier change of the batch inserts.
 pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
@@ -163,9 +192,9 @@ pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
 
 /// Plans `jobs` against what the first round trip found.
 pub(crate) fn plan(jobs: &[Job], begun: Begun) -> Plan {
-    let Begun { locked, reserved, swept, now } = begun;
+    let Begun { found, reserved, swept, now } = begun;
     let mut plan = Plan::default();
-    let mut overlay = BatchOverlay { locked: &locked, changed: BTreeMap::new() };
+    let mut overlay = BatchOverlay { found: &found, reserved: &reserved, changed: BTreeMap::new() };
     for Job { change, pending_payloads, .. } in jobs {
         let outcome = if pending_payloads.iter().any(|id| swept.contains(id)) {
             PlannedOutcome::Failed(StoreError::unavailable(
@@ -175,88 +204,133 @@ pub(crate) fn plan(jobs: &[Job], begun: Begun) -> Plan {
             PlannedOutcome::Failed(error)
         } else if change.guards.iter().all(|guard| overlay.is_satisfied(&change.tenant, guard, now)) {
             let first = plan.writes.deliveries.len();
-            overlay.apply(change);
+            let versions = overlay.apply(change);
             plan.writes.confirmed_payloads.extend(pending_payloads);
             plan.writes.collect(change);
-            PlannedOutcome::Committed(first..plan.writes.deliveries.len())
+            PlannedOutcome::Committed { deliveries: first..plan.writes.deliveries.len(), versions }
         } else {
             let keys = change.guards.iter().filter_map(Guard::key);
             PlannedOutcome::Conflict(keys.map(|key| overlay.record(&change.tenant, key)).collect())
         };
         plan.outcomes.push(outcome);
     }
-    overlay.into_writes(reserved, &mut plan.writes);
+    overlay.into_writes(&mut plan.writes);
     plan
 }
 
-/// The locked records with what the batch has written so far.
+/// The records that were found, with what the batch has written so far.
 struct BatchOverlay<'r> {
-    locked: &'r LockedRecords,
+    found: &'r FoundRecords,
+    reserved: &'r ReservedRecords,
+    changed: BTreeMap<RecordKey, ChangedRecord>,
+}
+
+struct ChangedRecord {
+    /// The newest one, also of a deleted record: if the batch makes it again, it goes on from there.
+    version: u64,
     /// `None` where the batch deletes the record.
-    changed: BTreeMap<RecordKey, Option<(u64, Bytes)>>,
+    content: Option<Bytes>,
 }
 
 impl BatchOverlay<'_> {
-    fn get(&self, tenant: &TenantId, key: &Key) -> Option<&(u64, Bytes)> {
+    fn get(&self, tenant: &TenantId, key: &Key) -> Option<(u64, &Bytes)> {
         let key = (tenant.clone(), key.clone());
         match self.changed.get(&key) {
-            Some(changed) => changed.as_ref(),
-            None => self.locked.get(&key)?.as_ref().ok(),
+            Some(changed) => Some((changed.version, changed.content.as_ref()?)),
+            None => {
+                let (version, content) = self.found.get(&key)?.as_ref().ok()?;
+                Some((*version, content))
+            }
         }
     }
 
     fn undecodable(&self, change: &Change) -> Option<StoreError> {
-        let guarded = change.guards.iter().filter_map(Guard::key);
+        let guarded = change.guards.iter().filter_map(|guard| match guard {
+            Guard::Absent(key) | Guard::Version(key, _) => Some(key),
+            Guard::Seen(..) | Guard::Before(_) => None,
+        });
         let mut named = guarded.chain(change.puts.iter().map(|put| &put.key)).chain(&change.deletes);
-        named.find_map(|key| self.locked.get(&(change.tenant.clone(), key.clone()))?.as_ref().err().cloned())
+        named.find_map(|key| self.found.get(&(change.tenant.clone(), key.clone()))?.as_ref().err().cloned())
     }
 
     fn is_satisfied(&self, tenant: &TenantId, guard: &Guard, now: Timestamp) -> bool {
         match guard {
             Guard::Absent(key) => self.get(tenant, key).is_none(),
             Guard::Version(key, version) => {
-                self.get(tenant, key).is_some_and(|(current, _)| current == version)
+                self.get(tenant, key).is_some_and(|(current, _)| current == *version)
             }
+            Guard::Seen(key, version) => match self.get(tenant, key) {
+                Some((current, _)) => current == *version,
+                // One that can't be decoded is there.
+                None => {
+                    *version == 0 && self.found.get(&(tenant.clone(), key.clone())).is_none_or(Result::is_ok)
+                }
+            },
             Guard::Before(deadline) => now < *deadline,
         }
     }
 
     fn record(&self, tenant: &TenantId, key: &Key) -> Option<Record> {
         let (version, content) = self.get(tenant, key)?;
-        Some(Record { key: key.clone(), version: *version, content: content.clone() })
+        Some(Record { key: key.clone(), version, content: content.clone() })
     }
 
-    fn apply(&mut self, change: &Change) {
+    /// Returns the versions of what it puts.
+    fn apply(&mut self, change: &Change) -> Vec<u64> {
         for key in &change.deletes {
-            self.changed.insert((change.tenant.clone(), key.clone()), None);
-        }
-        for Put { key, content } in &change.puts {
-            let version = self.get(&change.tenant, key).map_or(NEW, |(version, _)| version + 1);
-            self.changed.insert((change.tenant.clone(), key.clone()), Some((version, content.clone())));
-        }
-    }
-
-    fn into_writes(mut self, reserved: ReservedRecords, writes: &mut Writes) {
-        for (key, draft) in reserved {
-            match self.changed.remove(&key).flatten() {
-                Some((NEW, content)) if draft.as_ref() == Some(&content) => {}
-                Some((version, content)) => writes.changed_records.push((key, version, content)),
-                None => writes.deleted_records.push(key),
+            let key = (change.tenant.clone(), key.clone());
+            if let Some(version) = self.newest_version(&key) {
+                self.changed.insert(key, ChangedRecord { version, content: None });
             }
         }
-        for (key, record) in self.changed {
-            let exists = self.locked.contains_key(&key);
-            debug_assert!(exists || record.is_none(), "a record that is written is locked or reserved");
-            match record {
-                Some((version, content)) => writes.changed_records.push((key, version, content)),
-                None if exists => writes.deleted_records.push(key),
-                None => {}
+        let put = |Put { key, content }: &Put| {
+            let key = (change.tenant.clone(), key.clone());
+            let reserved = self.reserved.get(&key).map(|reserved| reserved.version);
+            let version = self.newest_version(&key).map(|newest| newest + 1).or(reserved);
+            debug_assert!(version.is_some(), "a record that is written is locked or reserved");
+            let version = version.unwrap_or_default();
+            self.changed.insert(key, ChangedRecord { version, content: Some(content.clone()) });
+            version
+        };
+        change.puts.iter().map(put).collect()
+    }
+
+    /// Of a record that exists, or that the batch has deleted.
+    fn newest_version(&self, key: &RecordKey) -> Option<u64> {
+        match self.changed.get(key) {
+            Some(changed) => Some(changed.version),
+            None => self.found.get(key)?.as_ref().ok().map(|(version, _)| *version),
+        }
+    }
+
+    fn into_writes(mut self, writes: &mut Writes) {
+        for (key, Reserved { version, draft }) in self.reserved {
+            match self.changed.remove(key) {
+                Some(changed)
+                    if draft.is_some() && changed.content == *draft && changed.version == *version => {}
+                Some(changed) => writes.change_record(key.clone(), *version, changed),
+                None => writes.deleted_records.push(key.clone()),
+            }
+        }
+        for (key, changed) in self.changed {
+            if let Some(Ok((version, _))) = self.found.get(&key) {
+                writes.change_record(key, *version, changed);
             }
         }
     }
 }
 
 impl Writes {
+    /// `before` is the version in the table.
+    fn change_record(&mut self, key: RecordKey, before: u64, changed: ChangedRecord) {
+        let ChangedRecord { version, content } = changed;
+        self.used_incarnations += (version >> INCARNATION_SHIFT) - (before >> INCARNATION_SHIFT);
+        match content {
+            Some(content) => self.changed_records.push((key, version, content)),
+            None => self.deleted_records.push(key),
+        }
+    }
+
     /// Adds everything of a change except its records.
     fn collect(&mut self, change: &Change) {
         let tenant = || change.tenant.clone();

@@ -32,8 +32,10 @@ const PEEK: &str =
 pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenant = $1 AND id = ANY($2) \
     AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";
 /// The clock is read once and not for every row; as in [`LOAD`], it has a row of its own if there are none. The mark of
-/// each row is looked up by its key: with a plain `NOT EXISTS` PostgreSQL hashes the marks of all readers.
-pub(crate) const DELIVERIES: &str = "SELECT c.now, d.* FROM (SELECT gateway_now() AS now) c LEFT JOIN LATERAL ( \
+/// each row is looked up by its key: with a plain `NOT EXISTS` PostgreSQL hashes the marks of all readers. The head is of the
+/// same snapshot.
+pub(crate) const DELIVERIES: &str = "SELECT c.now, c.head, d.* FROM (SELECT gateway_now() AS now, \
+        COALESCE((SELECT counter FROM mailbox WHERE tenant = $1 AND name = $2), 0) AS head) c LEFT JOIN LATERAL ( \
     SELECT d.* FROM delivery d \
     LEFT JOIN LATERAL (SELECT CASE WHEN $6 THEN m.hidden ELSE m.acknowledged END AS marked FROM mark m \
         WHERE m.tenant = d.tenant AND m.mailbox = d.mailbox AND m.number = d.number AND m.reader = $5::text \
@@ -58,6 +60,19 @@ pub(crate) async fn peek(client: &Client, tenant: &TenantId, key: &Key) -> Resul
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &key.kind.number(), &key.id];
     let row = client.query_opt(PEEK, &params).await?;
     Ok(row.as_ref().map(record).transpose()?)
+}
+
+/// The first row of a statement that returns the clock with each row, and in a row of its own if there are none.
+fn clock_row(rows: &[Row]) -> Result<&Row, StoreError> {
+    rows.first().ok_or_else(|| StoreError::corrupt("the clock returned no row"))
+}
+
+/// The clock's own row has NULL in the bigint column `not_null`.
+fn drop_clock_row(rows: &mut Vec<Row>, not_null: &str) {
+    let is_null = |row: &Row| get::<Option<i64>>(row, not_null).is_ok_and(|value| value.is_none());
+    if rows.first().is_some_and(is_null) {
+        rows.clear();
+    }
 }
 
 #[derive(Debug)]
@@ -85,20 +100,13 @@ impl Reads {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Vec<Row>, Timestamp), StoreError> {
         let mut rows = self.query(sql, params).await?;
-        let first = rows.first().ok_or_else(|| StoreError::corrupt("the clock returned no row"))?;
-        let now = timestamp(first, "now")?;
-        if get::<Option<i64>>(first, not_null).is_ok_and(|value| value.is_none()) {
-            rows.clear();
-        }
+        let now = timestamp(clock_row(&rows)?, "now")?;
+        drop_clock_row(&mut rows, not_null);
         Ok((rows, now))
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
-        let rows = self.query(NOW, &[]).await?;
-        rows.first().map_or_else(
-            || Err(StoreError::corrupt("the clock returned no row")),
-            |row| timestamp(row, "now"),
-        )
+        timestamp(clock_row(&self.query(NOW, &[]).await?)?, "now")
     }
 
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
@@ -137,8 +145,11 @@ impl Reads {
         let (mailbox, after, limit) = (mailbox.to_string(), to_i64(after), i64::from(limit));
         let params: [&(dyn ToSql + Sync); 7] =
             [&tenant.as_str(), &mailbox, &after, &only_relevant, &reader, &hidden, &limit];
-        let (rows, now) = self.query_and_now(DELIVERIES, "number", &params).await?;
-        Ok(DeliveryPage { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now })
+        let mut rows = self.query(DELIVERIES, &params).await?;
+        let first = clock_row(&rows)?;
+        let (now, head) = (timestamp(first, "now")?, count(first, "head")?);
+        drop_clock_row(&mut rows, "number");
+        Ok(DeliveryPage { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now, head })
     }
 
     pub(crate) async fn deliveries_by_subject(

@@ -11,14 +11,21 @@ pub(crate) const LOCK_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version,
 /// Inserts the records that do not exist and locks the others, in one pass in the order of the keys, so that
 /// transactions can't deadlock. Where another transaction inserts the same record it waits for that one's end. Returns
 /// what it inserted; [`READ_RECORDS`] reads the rest.
+///
+/// The sequence stays ahead of all versions (see [`USE_INCARNATIONS`]), so that a record never gets a version that an earlier
+/// one of the same key had. It has no cache: a session that takes numbers in advance would use them late.
 pub(crate) const RESERVE_RECORDS: &str = "INSERT INTO record (tenant, kind, id, version, content) \
-    SELECT * FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \
+    SELECT k.tenant, k.kind, k.id, nextval('record_incarnation') << $5::integer, k.content \
+    FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, content) \
     ON CONFLICT (tenant, kind, id) DO UPDATE SET version = record.version WHERE false \
-    RETURNING tenant, kind, id";
+    RETURNING tenant, kind, id, version";
 /// A statement of its own after [`RESERVE_RECORDS`]: only a later snapshot shows what that one has waited for.
 pub(crate) const READ_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version, r.content \
     FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) CROSS JOIN LATERAL \
     (SELECT * FROM record r WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id LIMIT 1) r";
+/// Advances the sequence once for each version that has grown into the next incarnation. Returns nothing.
+const USE_INCARNATIONS: &str =
+    "SELECT 1 FROM generate_series(1, $1::bigint) WHERE nextval('record_incarnation') < 0";
 const NOW: &str = "SELECT gateway_now() AS now";
 const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
 pub(crate) const UPDATE_RECORDS: &str = "UPDATE record r SET version = k.version, content = k.content \
@@ -92,6 +99,7 @@ pub(crate) struct Statements {
     pub(crate) lock_records: Statement,
     pub(crate) reserve_records: Statement,
     pub(crate) read_records: Statement,
+    pub(crate) use_incarnations: Statement,
     pub(crate) now: Statement,
     pub(crate) lock_pending_payloads: Statement,
     pub(crate) update_records: Statement,
@@ -115,6 +123,7 @@ impl Statements {
             lock_records: client.prepare(LOCK_RECORDS).await?,
             reserve_records: client.prepare(RESERVE_RECORDS).await?,
             read_records: client.prepare(READ_RECORDS).await?,
+            use_incarnations: client.prepare(USE_INCARNATIONS).await?,
             now: client.prepare(NOW).await?,
             lock_pending_payloads: client.prepare(LOCK_PENDING_PAYLOADS).await?,
             update_records: client.prepare(UPDATE_RECORDS).await?,

@@ -2,7 +2,7 @@
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use deadpool_postgres::{Pool, Runtime};
 
 use crate::{
     claims,
-    connect::{Connector, check_durability},
+    connect::{Connector, Timeline, check_durability},
     error::OpenError,
     large_payloads::LargePayloadWriter,
     migrations,
@@ -33,6 +33,7 @@ pub struct PostgresStore {
     queues: Vec<Arc<Queue>>,
     large_payloads: LargePayloadWriter,
     reads: Reads,
+    timeline: Timeline,
 }
 
 impl PostgresStore {
@@ -69,7 +70,12 @@ impl PostgresStore {
         for queue in &queues {
             tokio::spawn(writer::run(connector.clone(), Arc::clone(queue)));
         }
-        Ok(Self { queues, large_payloads: LargePayloadWriter::new(pool.clone()), reads: Reads::new(pool) })
+        Ok(Self {
+            queues,
+            large_payloads: LargePayloadWriter::new(pool.clone()),
+            reads: Reads::new(pool),
+            timeline: connector.timeline(),
+        })
     }
 
     /// One exchange always meets the same writer, so that transactions of this handle do not compete for it.
@@ -81,13 +87,15 @@ impl PostgresStore {
     }
 }
 
-/// The record that decides which writer gets a change: the one with the lowest kind that it guards or writes. Kinds are
+/// The record that decides which writer gets a change: the one with the lowest kind that it guards or writes; what it has
+/// only seen does not count, because one policy would send all changes of a tenant to one writer. Kinds are
 /// numbered so that what a change is about comes first (an exchange, a prompt, a session, a pairing), and what is only
 /// written beside it (an idempotency key) comes later: two submissions of one exchange with different idempotency keys
 /// meet the same writer. A change without records has what its deliveries and marks are about; `None` if it has
 /// none.
 fn main_record(change: &Change) -> Option<&Key> {
-    let guarded = change.guards.iter().filter_map(Guard::key);
+    let guarded = change.guards.iter().filter(|guard| !matches!(guard, Guard::Seen(..)));
+    let guarded = guarded.filter_map(Guard::key);
     let written = change.puts.iter().map(|put| &put.key).chain(&change.deletes);
     let named = change.deliveries.iter().map(|delivery| &delivery.subject);
     let named = named.chain(change.marks.iter().map(|mark| &mark.subject));
@@ -158,6 +166,10 @@ impl Store for PostgresStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.reads.now().await
     }
+
+    fn timeline(&self) -> u64 {
+        self.timeline.load(Ordering::Acquire)
+    }
 }
 
 #[cfg(test)]
@@ -180,7 +192,9 @@ mod tests {
             let guards = vec![Guard::Absent(idempotency.clone()), Guard::Absent(exchange.clone())];
             change(guards, vec![put(&idempotency), put(&exchange)])
         };
-        let confirm = change(vec![Guard::Version(exchange.clone(), 1)], Vec::new());
+        // An exchange has the lowest kind, but the id comes first.
+        let seen = Guard::Seen(Key::new(Kind::Exchange, "a"), 1);
+        let confirm = change(vec![seen, Guard::Version(exchange.clone(), 1)], Vec::new());
         let unguarded = change(Vec::new(), vec![put(&exchange)]);
         let purge = Change { deletes: vec![exchange.clone()], ..change(Vec::new(), Vec::new()) };
         for change in [submit("a"), submit("b"), confirm, unguarded, purge] {

@@ -114,9 +114,10 @@ impl Writer {
         session.in_doubt.store(false, Ordering::Relaxed);
         let (client, statements) = (&session.client, &session.statements);
         let named = plan::named_records(jobs);
+        let seen = plan::seen_records(jobs, &named);
         let pending_payloads: Vec<PayloadId> =
             jobs.iter().flat_map(|job| job.pending_payloads.iter().copied()).collect();
-        let begun = match commit::begin(client, statements, &named, &pending_payloads).await {
+        let begun = match commit::begin(client, statements, &named, &seen, &pending_payloads).await {
             Ok(begun) => begun,
             Err(error) => {
                 self.roll_back(session).await;
@@ -184,12 +185,12 @@ fn outcomes(plan: Plan, counters: &Counters, now: Timestamp) -> Vec<Result<Outco
         (newest + position).checked_sub(*in_batch)
     };
     // It is committed, but a caller that can't be told its numbers must not take it for success.
-    let committed = |deliveries: Range<usize>| match deliveries.map(number).collect() {
-        Some(numbers) => Ok(Outcome::Committed { now, numbers }),
+    let committed = |deliveries: Range<usize>, versions| match deliveries.map(number).collect() {
+        Some(numbers) => Ok(Outcome::Committed { now, numbers, versions }),
         None => Err(StoreError::OutcomeUnknown),
     };
     let outcome = |planned| match planned {
-        PlannedOutcome::Committed(deliveries) => committed(deliveries),
+        PlannedOutcome::Committed { deliveries, versions } => committed(deliveries, versions),
         PlannedOutcome::Conflict(current) => Ok(Outcome::Conflict { current, now }),
         PlannedOutcome::Failed(error) => Err(error),
     };

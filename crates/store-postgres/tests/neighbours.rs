@@ -99,7 +99,7 @@ async fn the_neighbours_of_a_lost_race_are_committed_together_in_the_first_attem
     let row = observer.query_one(by_transaction, &[]).await.unwrap();
     let (records, transactions): (i64, i64) = (row.get(0), row.get(1));
     assert_eq!((records, transactions), (40, 1), "all neighbours in one transaction");
-    let left = "SELECT count(*) FROM record WHERE version = 0 OR (id = 'contested' AND kind = 10)";
+    let left = "SELECT count(*) FROM record WHERE content = '' OR (id = 'contested' AND kind = 10)";
     assert_eq!(observer.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0, "nothing of the loser");
 }
 
@@ -133,23 +133,33 @@ async fn a_new_record_of_a_batch_is_what_its_first_satisfied_change_writes() {
         store.commit(change(vec![absent("ours")], &[("ours", "first")], &[])),
         store.commit(change(vec![absent("ours")], &[("ours", "second")], &[])),
         store.commit(change(Vec::new(), &[("ours", "third")], &[])),
-        store.commit(change(vec![version("ours", 2)], &[("beside", "yes")], &["ours"])),
-        store.commit(change(vec![absent("ours"), version("beside", 1)], &[("ours", "again")], &["never"])),
+        store.commit(change(Vec::new(), &[("beside", "yes")], &["ours"])),
+        store.commit(change(vec![absent("ours"), absent("never")], &[("ours", "again")], &["never"])),
         store.commit(change(vec![absent("draft")], &[("draft", "as it is")], &[])),
     ])
     .await;
     let committed: Vec<bool> =
         outcomes.iter().map(|outcome| matches!(outcome, Ok(Outcome::Committed { .. }))).collect();
     assert_eq!(committed, [false, false, true, true, false, true, true, true, true]);
+    let versions = |at: usize| match &outcomes[at] {
+        Ok(Outcome::Committed { versions, .. }) => versions.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = versions(3)[0];
     let Ok(Outcome::Conflict { current, .. }) = &outcomes[4] else { panic!("{:?}", outcomes[4]) };
-    assert_eq!(current[..], [Some(Record { key: key("ours"), version: 1, content: "first".into() })]);
+    assert_eq!(current[..], [Some(Record { key: key("ours"), version: first, content: "first".into() })]);
+    assert_eq!(versions(5), [first + 1]);
+    assert_eq!(versions(7), [first + 2], "one that it did not have before it was deleted");
 
     let client = connect(&server).await;
     let rows = client.query("SELECT id, version, content FROM record ORDER BY id", &[]).await.unwrap();
     let found: Vec<(String, i64, Vec<u8>)> =
         rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
-    let expected = [("beside", "yes"), ("draft", "as it is"), ("ours", "again")];
-    assert_eq!(found, expected.map(|(id, content)| (id.to_owned(), 1, content.as_bytes().to_vec())));
+    let expected = [("beside", "yes", 6), ("draft", "as it is", 8), ("ours", "again", 7)];
+    let expected = expected.map(|(id, content, at)| {
+        (id.to_owned(), i64::try_from(versions(at)[0]).unwrap(), content.as_bytes().to_vec())
+    });
+    assert_eq!(found, expected);
 }
 
 /// A mark on a delivery, in a transaction that then waits for the counter of another mailbox.

@@ -12,6 +12,13 @@ CREATE TABLE record (
     PRIMARY KEY (tenant, kind, id)
 ) STRICT, WITHOUT ROWID;
 
+-- The highest version that a deleted record had. A new record starts above it, so that it never has a version that an earlier
+-- one of the same key had. One row.
+CREATE TABLE deleted_version (
+    highest INTEGER NOT NULL
+) STRICT;
+INSERT INTO deleted_version VALUES (0);
+
 -- Written once, read by id. With a rowid: without one, large rows would leave few keys on a page of the tree.
 CREATE TABLE payload (
     id      BLOB NOT NULL PRIMARY KEY,

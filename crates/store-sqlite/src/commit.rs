@@ -1,8 +1,8 @@
 //! Writes one change, within a transaction that the caller ends.
 
-use countersign_core::store::{Change, Guard, Outcome, Record};
-use countersign_wire::timestamp::Timestamp;
-use rusqlite::{Connection, Result, params};
+use countersign_core::store::{Change, Guard, Key, Outcome, Put, Record};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Result, params};
 
 use crate::{mailboxes, reads, rows};
 
@@ -11,14 +11,14 @@ pub(crate) fn commit(conn: &Connection, change: &Change, now: Timestamp) -> Resu
     if let Some(current) = conflict(conn, change, now)? {
         return Ok(Outcome::Conflict { current, now });
     }
-    write_records(conn, change)?;
+    let versions = write_records(conn, change)?;
     write_payloads(conn, change)?;
     mailboxes::remove(conn, &change.tenant, &change.removals)?;
     mailboxes::mark(conn, &change.tenant, &change.marks)?;
     let numbers = mailboxes::deliver(conn, &change.tenant, &change.deliveries, now)?;
     write_due(conn, change)?;
     write_audit(conn, change, now)?;
-    Ok(Outcome::Committed { now, numbers })
+    Ok(Outcome::Committed { now, numbers, versions })
 }
 
 /// The records that the guards name, if one of the guards is not satisfied.
@@ -33,6 +33,7 @@ fn conflict(conn: &Connection, change: &Change, now: Timestamp) -> Result<Option
         all_satisfied &= match guard {
             Guard::Absent(_) => record.is_none(),
             Guard::Version(_, version) => record.as_ref().is_some_and(|record| record.version == *version),
+            Guard::Seen(_, version) => record.as_ref().map_or(0, |record| record.version) == *version,
             Guard::Before(end) => now < *end,
         };
         if guard.key().is_some() {
@@ -42,18 +43,31 @@ fn conflict(conn: &Connection, change: &Change, now: Timestamp) -> Result<Option
     Ok(if all_satisfied { None } else { Some(current) })
 }
 
-fn write_records(conn: &Connection, change: &Change) -> Result<()> {
-    let tenant = change.tenant.as_str();
-    for key in &change.deletes {
-        conn.prepare_cached("DELETE FROM record WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
-            .execute(params![tenant, key.kind.number(), key.id])?;
-    }
-    for put in &change.puts {
+/// Returns the versions of the puts, in their order.
+fn write_records(conn: &Connection, change: &Change) -> Result<Vec<u64>> {
+    change.deletes.iter().try_for_each(|key| delete_record(conn, &change.tenant, key))?;
+    let put = |Put { key, content }: &Put| {
         conn.prepare_cached(
-            "INSERT INTO record (tenant, kind, id, version, content) VALUES (?1, ?2, ?3, 1, ?4)
-             ON CONFLICT DO UPDATE SET version = version + 1, content = excluded.content",
+            "INSERT INTO record (tenant, kind, id, version, content)
+             VALUES (?1, ?2, ?3, (SELECT highest + 1 FROM deleted_version), ?4)
+             ON CONFLICT DO UPDATE SET version = version + 1, content = excluded.content RETURNING version",
         )?
-        .execute(params![tenant, put.key.kind.number(), put.key.id, put.content.as_ref()])?;
+        .query_row(
+            params![change.tenant.as_str(), key.kind.number(), key.id, content.as_ref()],
+            rows::version,
+        )
+    };
+    change.puts.iter().map(put).collect()
+}
+
+fn delete_record(conn: &Connection, tenant: &TenantId, key: &Key) -> Result<()> {
+    let deleted: Option<i64> = conn
+        .prepare_cached("DELETE FROM record WHERE tenant = ?1 AND kind = ?2 AND id = ?3 RETURNING version")?
+        .query_row(params![tenant.as_str(), key.kind.number(), key.id], |row| row.get(0))
+        .optional()?;
+    if let Some(version) = deleted {
+        conn.prepare_cached("UPDATE deleted_version SET highest = ?1 WHERE highest < ?1")?
+            .execute(params![version])?;
     }
     Ok(())
 }

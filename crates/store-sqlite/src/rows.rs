@@ -53,6 +53,11 @@ pub(crate) fn due(row: &Row<'_>) -> rusqlite::Result<Due> {
     Ok(Due { at: timestamp(row, 0)?, tenant: parsed(row, 1, "is not a tenant id")?, key: key(row, 2)? })
 }
 
+/// Expects the column `version`.
+pub(crate) fn version(row: &Row<'_>) -> rusqlite::Result<u64> {
+    count(row, 0)
+}
+
 /// Expects the column `counter`.
 pub(crate) fn counter(row: &Row<'_>) -> rusqlite::Result<u64> {
     count(row, 0)

@@ -89,7 +89,9 @@ impl Store for SqliteStore {
         let (tenant, clock) = (tenant.clone(), self.clock.clone());
         let list = move |conn: &_| {
             let now = clock.now();
-            Ok(DeliveryPage { deliveries: reads::deliveries(conn, &tenant, &query, now)?, now })
+            let deliveries = reads::deliveries(conn, &tenant, &query, now)?;
+            let head = reads::head(conn, &MailboxKey { tenant, mailbox: query.mailbox })?;
+            Ok(DeliveryPage { deliveries, now, head })
         };
         self.readers.read(list).await
     }
@@ -131,5 +133,10 @@ impl Store for SqliteStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.clock.now())
+    }
+
+    /// A file has one history. One that is restored from a copy is opened again, and nobody remembers anything of it.
+    fn timeline(&self) -> u64 {
+        0
     }
 }

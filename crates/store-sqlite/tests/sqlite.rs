@@ -273,8 +273,8 @@ async fn stores_of_the_same_file_count_each_change_once() {
     for store in stores.iter().cycle().take(8) {
         let store = store.clone();
         commits.spawn(async move {
-            let mut committed = 0;
-            while committed < 10 {
+            let mut committed = Vec::new();
+            while committed.len() < 10 {
                 let version = store.load(&tenant(), &[key("a")]).await.unwrap().records[0]
                     .as_ref()
                     .map_or(0, |record| record.version);
@@ -282,17 +282,18 @@ async fn stores_of_the_same_file_count_each_change_once() {
                     if version == 0 { Guard::Absent(key("a")) } else { Guard::Version(key("a"), version) };
                 let mut change = put("a");
                 change.guards.push(guard);
-                if let Outcome::Committed { .. } = store.commit(change).await.unwrap() {
-                    committed += 1;
+                if let Outcome::Committed { versions, .. } = store.commit(change).await.unwrap() {
+                    committed.extend(versions);
                 }
             }
+            committed
         });
     }
-    while let Some(done) = commits.join_next().await {
-        done.unwrap();
-    }
+    let mut versions = commits.join_all().await.concat();
+    versions.sort_unstable();
+    assert!(versions.iter().copied().eq(versions[0]..versions[0] + 80), "{versions:?}");
     let record = stores[0].load(&tenant(), &[key("a")]).await.unwrap().records.remove(0).unwrap();
-    assert_eq!(record.version, 80);
+    assert_eq!(record.version, versions[79]);
 }
 
 /// Every node claims for all tenants, and an older program may not know a kind of a newer one.

@@ -143,4 +143,8 @@ impl Store for RecordingStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.counted().now().await
     }
+
+    fn timeline(&self) -> u64 {
+        self.inner.timeline()
+    }
 }

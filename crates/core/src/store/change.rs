@@ -27,7 +27,7 @@ pub struct Change {
     pub tenant: TenantId,
     /// Checked first; if one does not hold, nothing is written.
     pub guards: Vec<Guard>,
-    /// Records to write. Their version becomes one more than it was, or one.
+    /// Records to write. Their version becomes one more than it was; a new record gets one that it never had.
     pub puts: Vec<Put>,
     /// Records to delete. One that does not exist is no error.
     pub deletes: Vec<Key>,

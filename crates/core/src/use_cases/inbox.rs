@@ -125,7 +125,7 @@ impl Gateway {
                 unless_marked: None,
                 only_relevant: false,
             };
-            let DeliveryPage { deliveries, now } = self.store.deliveries(tenant, query).await?;
+            let DeliveryPage { deliveries, now, .. } = self.store.deliveries(tenant, query).await?;
             let found = deliveries.iter().filter(|delivery| delivery.until <= now).map(|delivery| Due {
                 tenant: tenant.clone(),
                 at: delivery.until,

@@ -45,7 +45,7 @@ impl LatencyBench<'_> {
         let commit = |workload| -> Result<(), Failure> {
             let (request, change) = requests.next(workload).ok_or("nothing to decide")??;
             match self.runtime.block_on(store.commit(change))? {
-                Outcome::Committed { .. } => requests.committed(workload, request),
+                Outcome::Committed { versions, .. } => requests.committed(workload, request, &versions),
                 Outcome::Conflict { .. } => return Err("a guard failed".into()),
             }
             Ok(())

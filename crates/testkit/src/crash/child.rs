@@ -71,8 +71,8 @@ fn next_line(output: &mut impl BufRead) -> Option<String> {
 /// `None` for output of the test harness.
 fn parse(line: &str) -> Option<Acked> {
     let mut numbers = line.strip_prefix("acked ")?.split_whitespace().map(str::parse);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(id)), Some(Ok(number))) => Some(Acked { id, number }),
+    match (numbers.next(), numbers.next(), numbers.next()) {
+        (Some(Ok(id)), Some(Ok(number)), Some(Ok(version))) => Some(Acked { id, number, version }),
         _ => panic!("not an acknowledgement: {line:?}"),
     }
 }

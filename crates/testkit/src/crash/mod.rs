@@ -44,6 +44,8 @@ pub struct Acked {
     pub id: u64,
     /// The number that the store returned for its only delivery.
     pub number: u64,
+    /// The version that the store returned for its only record.
+    pub version: u64,
 }
 
 /// The result that the store returned for a change.
@@ -148,8 +150,9 @@ pub async fn write_until_errors(
             loop {
                 let id = next_id.fetch_add(1, Ordering::Relaxed);
                 match store.commit(change(id)).await {
-                    Ok(Outcome::Committed { numbers, .. }) => {
-                        report(CommitReport::Acked(Acked { id, number: numbers[0] }));
+                    Ok(Outcome::Committed { numbers, versions, .. }) => {
+                        let acked = Acked { id, number: numbers[0], version: versions[0] };
+                        report(CommitReport::Acked(acked));
                     }
                     Err(StoreError::OutcomeUnknown) => return report(CommitReport::Unknown(id)),
                     Err(StoreError::Overloaded | StoreError::Unavailable(_)) => {
@@ -170,7 +173,9 @@ pub async fn write(store: &dyn Store, ids: Range<u64>) -> Vec<Acked> {
     let mut acked = Vec::new();
     for id in ids {
         match store.commit(change(id)).await {
-            Ok(Outcome::Committed { numbers, .. }) => acked.push(Acked { id, number: numbers[0] }),
+            Ok(Outcome::Committed { numbers, versions, .. }) => {
+                acked.push(Acked { id, number: numbers[0], version: versions[0] });
+            }
             other => panic!("change {id} is new and valid, but: {other:?}"),
         }
     }
@@ -188,9 +193,9 @@ pub async fn write_until_killed(store: Arc<dyn Store>, from: u64) {
     io::stdout().write_all(b"\n").expect("the test reads our output");
     let print = |report: CommitReport| match report {
         // Standard output is line-buffered: this is one write, complete when it returns.
-        CommitReport::Acked(Acked { id, number }) => {
+        CommitReport::Acked(Acked { id, number, version }) => {
             io::stdout()
-                .write_all(format!("acked {id} {number}\n").as_bytes())
+                .write_all(format!("acked {id} {number} {version}\n").as_bytes())
                 .expect("the test reads our output");
         }
         other => panic!("the store runs, but returned: {other:?}"),

@@ -37,13 +37,20 @@ fn committed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Committed { .. })
 }
 
+fn versions(outcome: &Outcome) -> Vec<u64> {
+    match outcome {
+        Outcome::Committed { versions, .. } => versions.clone(),
+        Outcome::Conflict { .. } => panic!("should have been committed: {outcome:?}"),
+    }
+}
+
 async fn changes_that_arrive_together_are_all_committed(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     let key_of = |at| exchange(&format!("key {at}"));
     let changes = (0..TOGETHER).map(|at| change().if_absent(&key_of(at)).put(&key_of(at), at.to_string()));
     assert!(commit_together(&store, changes).await.iter().all(committed));
     for at in 0..TOGETHER {
-        assert_eq!(load(&store, &key_of(at)).await, Some(record(&key_of(at), 1, at.to_string())));
+        assert_eq!(content(&store, &key_of(at)).await, Some(at.to_string().into()));
     }
 }
 
@@ -82,7 +89,8 @@ async fn of_many_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHa
     let outcomes = commit_together(&store, changes).await;
     let won: Vec<_> = (0..outcomes.len()).filter(|at| committed(&outcomes[*at])).collect();
     assert_eq!(won.len(), 1);
-    let winner = record(&ours, 1, won[0].to_string());
+    let Outcome::Committed { versions, .. } = &outcomes[won[0]] else { panic!() };
+    let winner = record(&ours, versions[0], won[0].to_string());
     for outcome in outcomes.iter().filter(|outcome| !committed(outcome)) {
         assert_eq!(*outcome, Outcome::Conflict { current: vec![Some(winner.clone())], now: start() });
     }
@@ -92,8 +100,12 @@ async fn of_many_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHa
 async fn puts_that_arrive_together_count_every_version(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     let changes = (0..TOGETHER).map(|_| change().put(&ours, "x"));
-    assert!(commit_together(&store, changes).await.iter().all(committed));
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, TOGETHER, "x")));
+    let outcomes = commit_together(&store, changes).await;
+    let mut written: Vec<u64> = outcomes.iter().flat_map(versions).collect();
+    written.sort_unstable();
+    assert!(written.iter().copied().eq(written[0]..written[0] + TOGETHER), "{written:?}");
+    let newest = written[0] + TOGETHER - 1;
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, newest, "x")));
 }
 
 /// All tasks increment one record and retry with the version that a conflict returns: no increment may be lost.
@@ -106,13 +118,11 @@ async fn changes_that_arrive_together_see_each_others_writes(harness: Box<dyn St
             let mut version = None;
             loop {
                 let next = match &version {
-                    None => change().if_absent(&ours).put(&ours, "1"),
-                    Some(version) => {
-                        change().if_version(&ours, *version).put(&ours, (version + 1).to_string())
-                    }
+                    None => change().if_absent(&ours).put(&ours, "x"),
+                    Some(version) => change().if_version(&ours, *version).put(&ours, "x"),
                 };
                 match store.commit(next).await.unwrap() {
-                    Outcome::Committed { .. } => return version.unwrap_or(0) + 1,
+                    Outcome::Committed { versions, .. } => return versions[0],
                     Outcome::Conflict { current, .. } => version = Some(current[0].as_ref().unwrap().version),
                 }
             }
@@ -120,8 +130,8 @@ async fn changes_that_arrive_together_see_each_others_writes(harness: Box<dyn St
     }
     let mut written = counters.join_all().await;
     written.sort_unstable();
-    assert_eq!(written, (1..=16).collect::<Vec<_>>());
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 16, "16")));
+    assert_eq!(written, (written[0]..written[0] + 16).collect::<Vec<_>>());
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, written[15], "x")));
 }
 
 async fn deliveries_that_arrive_together_are_numbered_without_gaps(harness: Box<dyn StoreHarness>) {
@@ -144,7 +154,8 @@ async fn deliveries_that_arrive_together_are_numbered_without_gaps(harness: Box<
             found.iter().map(|found| found.msg_id.to_string()).eq([format!("{at} a"), format!("{at} b")])
         );
         let numbers = found.iter().map(|found| found.number).collect();
-        assert_eq!(*outcome, Outcome::Committed { now: start(), numbers }, "the numbers in the mailbox");
+        let expected = Outcome::Committed { now: start(), numbers, versions: Vec::new() };
+        assert_eq!(*outcome, expected, "the numbers in the mailbox");
     }
 }
 
@@ -168,16 +179,17 @@ async fn tenants_that_arrive_together_are_isolated(harness: Box<dyn StoreHarness
             .put(&ours, at.to_string())
             .deliver(delivery(&ann, "m", &ours))
     });
-    for outcome in commit_together(&store, changes).await {
-        assert_eq!(outcome, Outcome::Committed { now: start(), numbers: vec![1] });
-    }
-    for at in 0..TOGETHER {
-        assert_eq!(load_in(&store, &tenant_of(at), &ours).await, Some(record(&ours, 1, at.to_string())));
+    for (at, outcome) in (0..).zip(commit_together(&store, changes).await) {
+        let found = load_in(&store, &tenant_of(at), &ours).await.unwrap();
+        assert_eq!(found.content, at.to_string());
+        let versions = vec![found.version];
+        assert_eq!(outcome, Outcome::Committed { now: start(), numbers: vec![1], versions });
     }
 }
 
 async fn a_cancelled_commit_is_all_or_nothing(harness: Box<dyn StoreHarness>) {
     let (store, other) = (harness.store(), harness.second_handle().await);
+    let mut next = 0;
     for round in 0..50 {
         let (ours, mailbox) = (exchange(&format!("round {round}")), inbox(&format!("round {round}")));
         let written = change().put(&ours, "x").deliver(delivery(&mailbox, "m", &ours));
@@ -188,7 +200,9 @@ async fn a_cancelled_commit_is_all_or_nothing(harness: Box<dyn StoreHarness>) {
         } else if head(&other, &mailbox).await == 1 {
             assert!(load(&other, &ours).await.is_some());
         }
-        commit_ok(&store, change().put(&exchange("next"), "x")).await;
+        let version = put_ok(&store, change().put(&exchange("next"), "x")).await;
+        assert!(round == 0 || version == next + 1, "{version} after {next}");
+        next = version;
     }
-    assert_eq!(load(&other, &exchange("next")).await.unwrap().version, 50);
+    assert_eq!(load(&other, &exchange("next")).await.unwrap().version, next);
 }

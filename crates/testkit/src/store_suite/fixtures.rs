@@ -124,6 +124,11 @@ pub(super) trait ChangeBuilder: Sized {
         self
     }
 
+    fn if_seen(mut self, key: &Key, version: u64) -> Self {
+        self.change().guards.push(Guard::Seen(key.clone(), version));
+        self
+    }
+
     fn if_before(mut self, time: Timestamp) -> Self {
         self.change().guards.push(Guard::Before(time));
         self
@@ -186,14 +191,30 @@ impl ChangeBuilder for Change {
 /// Expects a commit; returns its time and the numbers of its deliveries.
 pub(super) async fn commit_ok(store: &Handle, change: Change) -> (Timestamp, Vec<u64>) {
     match store.commit(change).await.expect("the store answers") {
-        Outcome::Committed { now, numbers } => (now, numbers),
-        Outcome::Conflict { current, now } => {
-            // Without the contents, which may be megabytes.
-            let records: Vec<_> =
-                current.iter().flatten().map(|record| (&record.key, record.version)).collect();
-            panic!("should have been committed at {now}, but conflicts with {records:?}")
-        }
+        Outcome::Committed { now, numbers, .. } => (now, numbers),
+        Outcome::Conflict { current, now } => panic_for_conflict(&current, now),
     }
+}
+
+/// Expects a commit; returns the versions of what it put.
+pub(super) async fn puts_ok(store: &Handle, change: Change) -> Vec<u64> {
+    match store.commit(change).await.expect("the store answers") {
+        Outcome::Committed { versions, .. } => versions,
+        Outcome::Conflict { current, now } => panic_for_conflict(&current, now),
+    }
+}
+
+/// Expects a commit; returns the version of the only record that it put.
+pub(super) async fn put_ok(store: &Handle, change: Change) -> u64 {
+    let versions = puts_ok(store, change).await;
+    assert_eq!(versions.len(), 1, "one version for one put");
+    versions[0]
+}
+
+fn panic_for_conflict(current: &[Option<Record>], now: Timestamp) -> ! {
+    // Without the contents, which may be megabytes.
+    let records: Vec<_> = current.iter().flatten().map(|record| (&record.key, record.version)).collect();
+    panic!("should have been committed at {now}, but conflicts with {records:?}")
 }
 
 /// Expects a conflict; returns the current records of the keyed guards and the store's time.
@@ -210,6 +231,10 @@ pub(super) fn record(key: &Key, version: u64, content: impl Into<Bytes>) -> Reco
 
 pub(super) async fn load(store: &Handle, key: &Key) -> Option<Record> {
     load_in(store, &tenant(), key).await
+}
+
+pub(super) async fn content(store: &Handle, key: &Key) -> Option<Bytes> {
+    load(store, key).await.map(|record| record.content)
 }
 
 pub(super) async fn load_in(store: &Handle, tenant: &TenantId, key: &Key) -> Option<Record> {

@@ -29,18 +29,20 @@ async fn what_one_handle_committed_the_other_sees(harness: Box<dyn StoreHarness>
     for round in 1..=20 {
         let ours = exchange(&format!("round {round}"));
         let (writer, reader) = if round % 2 == 0 { (&store, &other) } else { (&other, &store) };
-        commit_ok(writer, change().put(&ours, "x").deliver(delivery(&ann, "m", &ours))).await;
-        assert_eq!(load(reader, &ours).await, Some(record(&ours, 1, "x")));
+        let version = put_ok(writer, change().put(&ours, "x").deliver(delivery(&ann, "m", &ours))).await;
+        assert_eq!(load(reader, &ours).await, Some(record(&ours, version, "x")));
         assert_eq!(head(reader, &ann).await, round);
     }
 }
 
 async fn a_guard_sees_what_the_other_handle_committed(harness: Box<dyn StoreHarness>) {
     let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
-    commit_ok(&store, change().if_absent(&ours).put(&ours, "1")).await;
-    commit_ok(&other, change().if_version(&ours, 1).put(&ours, "2")).await;
-    let (current, _) = commit_conflict(&store, change().if_version(&ours, 1).put(&ours, "3")).await;
-    assert_eq!(current, [Some(record(&ours, 2, "2"))]);
+    let first = put_ok(&store, change().if_absent(&ours).put(&ours, "1")).await;
+    commit_ok(&other, change().if_version(&ours, first).put(&ours, "2")).await;
+    for guard in [change().if_version(&ours, first), change().if_seen(&ours, first)] {
+        let (current, _) = commit_conflict(&store, guard.put(&ours, "3")).await;
+        assert_eq!(current, [Some(record(&ours, first + 1, "2"))]);
+    }
 }
 
 /// Commits both at once, one through each handle. Returns the index of the committed one and the records that the
@@ -57,8 +59,8 @@ async fn race(handles: [&Handle; 2], changes: [Change; 2]) -> (usize, Vec<Option
 
 async fn of_two_changes_of_one_version_exactly_one_is_committed(harness: Box<dyn StoreHarness>) {
     let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
-    commit_ok(&store, change().put(&ours, "start")).await;
-    for version in 1..=ROUNDS as u64 {
+    let first = put_ok(&store, change().put(&ours, "start")).await;
+    for version in first..first + ROUNDS as u64 {
         let contents = [format!("one, {version}"), format!("other, {version}")];
         let changes = contents.clone().map(|content| change().if_version(&ours, version).put(&ours, content));
         let (winner, current) = race([&store, &other], changes).await;
@@ -76,9 +78,9 @@ async fn of_two_first_submits_exactly_one_is_committed(harness: Box<dyn StoreHar
             change().if_absent(&ours).put(&ours, content).deliver(delivery(&ann, "m", &ours))
         };
         let (winner, current) = race([&store, &other], [submit("one"), submit("other")]).await;
-        let won = Some(record(&ours, 1, ["one", "other"][winner]));
-        assert_eq!(current, std::slice::from_ref(&won), "the conflict returns the winner's record");
-        assert_eq!(load(&other, &ours).await, won);
+        let won = load(&other, &ours).await;
+        assert_eq!(won.as_ref().unwrap().content, ["one", "other"][winner]);
+        assert_eq!(current, [won], "the conflict returns the winner's record");
     }
     assert_eq!(numbers(&store, all_of(&ann)).await, (1..=ROUNDS as u64).collect::<Vec<_>>());
 }
@@ -106,7 +108,7 @@ async fn batches_that_insert_the_same_records_leave_their_neighbours_alone(harne
                 Outcome::Committed { .. } => {}
                 Outcome::Conflict { current, .. } => {
                     assert!(shared, "a neighbour conflicts with nobody");
-                    assert_eq!(current, [None, Some(record(&exchange(&format!("{round} {at}")), 1, "x"))]);
+                    assert_eq!(current, [None, load(&handles[0], &exchange(&format!("{round} {at}"))).await]);
                 }
             }
         }
@@ -121,11 +123,11 @@ async fn of_a_change_and_a_deletion_exactly_one_is_committed(harness: Box<dyn St
     let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let ours = exchange(&format!("round {round}"));
-        commit_ok(&store, change().put(&ours, "1")).await;
-        let changes =
-            [change().if_version(&ours, 1).put(&ours, "2"), change().if_version(&ours, 1).delete(&ours)];
+        let first = put_ok(&store, change().put(&ours, "1")).await;
+        let guard = || change().if_version(&ours, first);
+        let changes = [guard().put(&ours, "2"), guard().delete(&ours)];
         let (winner, current) = race([&store, &other], changes).await;
-        let won = (winner == 0).then(|| record(&ours, 2, "2"));
+        let won = (winner == 0).then(|| record(&ours, first + 1, "2"));
         assert_eq!(current, std::slice::from_ref(&won), "the conflict returns what the winner left");
         assert_eq!(load(&store, &ours).await, won);
     }
@@ -148,10 +150,11 @@ async fn version_guards_that_cross_do_not_both_pass(harness: Box<dyn StoreHarnes
     let (store, other) = (harness.store(), harness.second_handle().await);
     for round in 0..ROUNDS {
         let (a, b) = (exchange(&format!("a {round}")), exchange(&format!("b {round}")));
-        commit_ok(&store, change().put(&a, "1").put(&b, "1")).await;
-        let changes = [change().if_version(&b, 1).put(&a, "2"), change().if_version(&a, 1).put(&b, "2")];
+        let first = puts_ok(&store, change().put(&a, "1").put(&b, "1")).await;
+        let changes =
+            [change().if_version(&b, first[1]).put(&a, "2"), change().if_version(&a, first[0]).put(&b, "2")];
         let (winner, current) = race([&store, &other], changes).await;
-        assert_eq!(current, [Some(record([&a, &b][winner], 2, "2"))]);
+        assert_eq!(current, [Some(record([&a, &b][winner], first[winner] + 1, "2"))]);
     }
 }
 

@@ -75,7 +75,7 @@ async fn a_mark_on_what_is_not_there_is_dropped(harness: Box<dyn StoreHarness>) 
     let marks = change().mark(&Mailbox::Shared, 1, "ann", Hidden).mark(&inbox("bob"), 1, "ann", Hidden);
     commit_ok(&store, marks.mark(&Mailbox::Shared, 3, "ann", Hidden).put(&ours, "x")).await;
     assert_eq!(numbers(&store, unmarked(&Mailbox::Shared, "ann", Hidden)).await, [2]);
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "x")));
+    assert_eq!(content(&store, &ours).await, Some("x".into()));
 }
 
 async fn a_mark_ahead_of_its_delivery_is_dropped(harness: Box<dyn StoreHarness>) {

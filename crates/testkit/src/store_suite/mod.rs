@@ -21,6 +21,7 @@ mod removals;
 mod reopening;
 mod run;
 mod scan;
+mod seen;
 mod tenants;
 
 use std::{future::Future, pin::Pin, sync::Arc};
@@ -90,6 +91,7 @@ use cases;
 pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("records", records::CASES),
     ("guards", guards::CASES),
+    ("seen", seen::CASES),
     ("payloads", payloads::CASES),
     ("numbering", numbering::CASES),
     ("paging", paging::CASES),

@@ -1,6 +1,9 @@
 //! Reading a mailbox page by page, while others write to it.
 
-use countersign_core::store::{DeliveryQuery, NewDelivery};
+use std::sync::Arc;
+
+use countersign_core::store::{DeliveryQuery, MarkKind, NewDelivery};
+use tokio::task::JoinSet;
 
 use super::{StoreHarness, cases, fixtures::*, start};
 
@@ -11,6 +14,8 @@ cases![
     a_page_of_an_empty_mailbox_is_empty,
     a_limit_counts_only_what_the_page_shows,
     a_page_has_the_time,
+    a_page_has_the_head_of_its_mailbox_whatever_it_shows,
+    a_page_and_its_head_are_of_the_same_moment,
     irrelevant_deliveries_are_left_out_on_request,
     a_delivery_is_irrelevant_from_its_until_time_on,
     a_walk_by_ones_sees_once_what_stays,
@@ -90,6 +95,53 @@ async fn needed_until_10_20_30(store: &Handle) {
         let new = NewDelivery { until: later(seconds), ..delivery(&ann, "m", &ours) };
         commit_ok(store, change().deliver(new)).await;
     }
+}
+
+async fn head_of(store: &Handle, query: DeliveryQuery) -> (Vec<u64>, u64) {
+    let page = store.deliveries(&tenant(), query).await.unwrap();
+    (page.deliveries.iter().map(|delivery| delivery.number).collect(), page.head)
+}
+
+async fn a_page_has_the_head_of_its_mailbox_whatever_it_shows(harness: Box<dyn StoreHarness>) {
+    let (store, ours, ann) = (harness.store(), exchange("ours"), inbox("ann"));
+    assert_eq!(head_of(&store, page(0, 10)).await, (vec![], 0), "never delivered to");
+    fill(&store, 5).await;
+    commit_ok(&store, change().deliver(delivery(&inbox("bob"), "m", &ours))).await;
+    assert_eq!(head_of(&store, page(0, 10)).await, (vec![1, 2, 3, 4, 5], 5));
+    assert_eq!(head_of(&store, page(0, 2)).await, (vec![1, 2], 5), "the limit cuts it off");
+    assert_eq!(head_of(&store, page(0, 0)).await, (vec![], 5));
+    assert_eq!(head_of(&store, page(5, 10)).await, (vec![], 5), "nothing new");
+    assert_eq!(head_of(&store, page(u64::MAX, 10)).await, (vec![], 5));
+    commit_ok(&store, change().remove(one(&ann, 5)).mark(&ann, 4, "ann", MarkKind::Acknowledged)).await;
+    let acknowledged = unmarked(&ann, "ann", MarkKind::Acknowledged);
+    assert_eq!(head_of(&store, acknowledged.clone()).await, (vec![1, 2, 3], 5), "removed or marked");
+    assert_eq!(head_of(&store, DeliveryQuery { after: 3, ..acknowledged }).await, (vec![], 5));
+    harness.set_now(later(86_400)).await;
+    let relevant = DeliveryQuery { only_relevant: true, ..page(0, 10) };
+    assert_eq!(head_of(&store, relevant).await, (vec![], 5), "irrelevant");
+    commit_ok(&store, change().remove(by_subject(&ours, &[]))).await;
+    assert_eq!(head_of(&store, page(0, 10)).await, (vec![], 5), "all are gone");
+}
+
+/// Nothing is removed, so a page that is not cut off ends at its head, whoever delivers meanwhile.
+async fn a_page_and_its_head_are_of_the_same_moment(harness: Box<dyn StoreHarness>) {
+    let handles = [harness.store(), harness.second_handle().await];
+    let mut writers = JoinSet::new();
+    for store in &handles {
+        let store = Arc::clone(store);
+        writers.spawn(async move {
+            for _ in 0..100 {
+                commit_ok(&store, change().deliver(delivery(&inbox("ann"), "m", &exchange("ours")))).await;
+            }
+        });
+    }
+    let mut newest = 0;
+    while newest < 200 {
+        let (found, head) = head_of(&handles[0], page(newest, 1_000)).await;
+        assert_eq!(found.last().copied().unwrap_or(newest), head);
+        newest = head;
+    }
+    writers.join_all().await;
 }
 
 async fn irrelevant_deliveries_are_left_out_on_request(harness: Box<dyn StoreHarness>) {

@@ -5,14 +5,17 @@ use countersign_core::store::{AuditRow, Kind, PayloadId};
 use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
-    a_new_record_has_version_one,
+    a_new_record_has_the_version_that_its_commit_returns,
     every_put_adds_exactly_one_to_the_version,
     a_put_replaces_the_content,
     puts_of_one_change_count_versions_by_themselves,
     a_put_without_guard_overwrites_what_is_there,
     a_deleted_record_is_gone,
     deleting_what_is_not_there_is_no_error,
-    a_record_recreated_after_its_deletion_has_version_one,
+    a_record_made_again_after_its_deletion_starts_with_a_new_version,
+    a_record_that_one_change_deletes_and_puts_starts_with_a_new_version,
+    versions_never_repeat_whoever_deletes_and_makes_again,
+    versions_come_in_the_order_of_the_puts,
     deleting_a_record_leaves_its_deliveries,
     records_of_the_same_id_and_another_kind_are_distinct,
     every_kind_can_be_stored,
@@ -24,17 +27,20 @@ cases![
     a_change_of_everything_commits_all_of_it,
 ];
 
-async fn a_new_record_has_version_one(harness: Box<dyn StoreHarness>) {
+async fn a_new_record_has_the_version_that_its_commit_returns(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     assert_eq!(load(&store, &ours).await, None);
-    commit_ok(&store, change().put(&ours, "new")).await;
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "new")));
+    let version = put_ok(&store, change().put(&ours, "new")).await;
+    assert_ne!(version, 0);
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, version, "new")));
 }
 
 async fn every_put_adds_exactly_one_to_the_version(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
-    for version in 1..=20 {
-        commit_ok(&store, change().put(&ours, format!("content {version}"))).await;
+    let first = put_ok(&store, change().put(&ours, "first")).await;
+    for version in first + 1..first + 20 {
+        let written = put_ok(&store, change().put(&ours, format!("content {version}"))).await;
+        assert_eq!(written, version);
         let expected = record(&ours, version, format!("content {version}"));
         assert_eq!(load(&store, &ours).await, Some(expected));
     }
@@ -42,48 +48,102 @@ async fn every_put_adds_exactly_one_to_the_version(harness: Box<dyn StoreHarness
 
 async fn a_put_replaces_the_content(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
-    commit_ok(&store, change().put(&ours, "a long content to begin with")).await;
+    let version = put_ok(&store, change().put(&ours, "a long content to begin with")).await;
     commit_ok(&store, change().put(&ours, "short")).await;
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 2, "short")));
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, version + 1, "short")));
 }
 
 async fn puts_of_one_change_count_versions_by_themselves(harness: Box<dyn StoreHarness>) {
     let (store, old, new) = (harness.store(), exchange("old"), exchange("new"));
-    commit_ok(&store, change().put(&old, "1")).await;
+    let first = put_ok(&store, change().put(&old, "1")).await;
     commit_ok(&store, change().put(&old, "2")).await;
-    commit_ok(&store, change().put(&old, "3").put(&new, "1")).await;
-    assert_eq!(load(&store, &old).await, Some(record(&old, 3, "3")));
-    assert_eq!(load(&store, &new).await, Some(record(&new, 1, "1")));
+    let versions = puts_ok(&store, change().put(&old, "3").put(&new, "1")).await;
+    assert_eq!(versions[0], first + 2);
+    assert_eq!(load(&store, &old).await, Some(record(&old, versions[0], "3")));
+    assert_eq!(load(&store, &new).await, Some(record(&new, versions[1], "1")));
 }
 
 async fn a_put_without_guard_overwrites_what_is_there(harness: Box<dyn StoreHarness>) {
     let (store, other, ours) = (harness.store(), harness.second_handle().await, exchange("ours"));
-    commit_ok(&store, change().put(&ours, "from one")).await;
-    commit_ok(&other, change().put(&ours, "from the other")).await;
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 2, "from the other")));
+    let version = put_ok(&store, change().put(&ours, "from one")).await;
+    assert_eq!(put_ok(&other, change().put(&ours, "from the other")).await, version + 1);
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, version + 1, "from the other")));
 }
 
 async fn a_deleted_record_is_gone(harness: Box<dyn StoreHarness>) {
     let (store, ours, neighbour) = (harness.store(), exchange("ours"), exchange("ours too"));
-    commit_ok(&store, change().put(&ours, "x").put(&neighbour, "y")).await;
+    let versions = puts_ok(&store, change().put(&ours, "x").put(&neighbour, "y")).await;
     commit_ok(&store, change().delete(&ours)).await;
     assert_eq!(load(&store, &ours).await, None);
-    assert_eq!(load(&store, &neighbour).await, Some(record(&neighbour, 1, "y")));
+    assert_eq!(load(&store, &neighbour).await, Some(record(&neighbour, versions[1], "y")));
 }
 
 async fn deleting_what_is_not_there_is_no_error(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
     commit_ok(&store, change().delete(&exchange("never there")).put(&ours, "x")).await;
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "x")));
+    assert_eq!(content(&store, &ours).await, Some("x".into()));
 }
 
-async fn a_record_recreated_after_its_deletion_has_version_one(harness: Box<dyn StoreHarness>) {
+async fn a_record_made_again_after_its_deletion_starts_with_a_new_version(harness: Box<dyn StoreHarness>) {
     let (store, ours) = (harness.store(), exchange("ours"));
-    commit_ok(&store, change().put(&ours, "1")).await;
-    commit_ok(&store, change().put(&ours, "2")).await;
-    commit_ok(&store, change().delete(&ours)).await;
-    commit_ok(&store, change().put(&ours, "new")).await;
-    assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, "new")));
+    let mut had = Vec::new();
+    for again in 0..10 {
+        // Each time with more writes, so that counting from the deletions alone would repeat a version.
+        for write in 0..=again {
+            had.push(put_ok(&store, change().put(&ours, write.to_string())).await);
+        }
+        commit_ok(&store, change().delete(&ours)).await;
+    }
+    assert_distinct(had);
+}
+
+async fn a_record_that_one_change_deletes_and_puts_starts_with_a_new_version(harness: Box<dyn StoreHarness>) {
+    let (store, ours) = (harness.store(), exchange("ours"));
+    let mut had = Vec::new();
+    for _ in 0..5 {
+        had.push(put_ok(&store, change().put(&ours, "x")).await);
+        had.push(put_ok(&store, change().delete(&ours).put(&ours, "again")).await);
+    }
+    assert_eq!(load(&store, &ours).await, Some(record(&ours, had[9], "again")));
+    assert_distinct(had);
+}
+
+fn assert_distinct(mut versions: Vec<u64>) {
+    let count = versions.len();
+    versions.sort_unstable();
+    versions.dedup();
+    assert_eq!(versions.len(), count, "{versions:?}");
+}
+
+async fn versions_never_repeat_whoever_deletes_and_makes_again(mut harness: Box<dyn StoreHarness>) {
+    let ours = exchange("ours");
+    let mut had = Vec::new();
+    for _ in 0..3 {
+        let handles = [harness.store(), harness.second_handle().await];
+        for round in 0..10 {
+            let (one, other) = (&handles[round % 2], &handles[(round / 2) % 2]);
+            // Other records are made meanwhile.
+            commit_ok(other, change().put(&exchange(&format!("{round}")), "x")).await;
+            had.push(put_ok(one, change().if_absent(&ours).put(&ours, "x")).await);
+            had.push(put_ok(other, change().put(&ours, "y")).await);
+            commit_ok(other, change().delete(&ours)).await;
+        }
+        drop(handles);
+        harness.reopen().await;
+    }
+    assert_distinct(had);
+}
+
+async fn versions_come_in_the_order_of_the_puts(harness: Box<dyn StoreHarness>) {
+    let store = harness.store();
+    let keys = ["m", "z", "a", "q"].map(exchange);
+    commit_ok(&store, change().put(&keys[1], "x")).await;
+    let all = keys.iter().fold(change(), |all, key| all.put(key, key.id.clone()));
+    let versions = puts_ok(&store, all.delete(&exchange("none"))).await;
+    assert_eq!(versions.len(), keys.len());
+    for (key, version) in keys.iter().zip(versions) {
+        assert_eq!(load(&store, key).await, Some(record(key, version, key.id.clone())));
+    }
 }
 
 async fn deleting_a_record_leaves_its_deliveries(harness: Box<dyn StoreHarness>) {
@@ -100,7 +160,7 @@ async fn records_of_the_same_id_and_another_kind_are_distinct(harness: Box<dyn S
     commit_ok(&store, change().put(&exchange, "an exchange")).await;
     commit_ok(&store, change().if_absent(&prompt).put(&prompt, "a prompt")).await;
     commit_ok(&store, change().delete(&exchange)).await;
-    assert_eq!(load(&store, &prompt).await, Some(record(&prompt, 1, "a prompt")));
+    assert_eq!(content(&store, &prompt).await, Some("a prompt".into()));
 }
 
 async fn every_kind_can_be_stored(harness: Box<dyn StoreHarness>) {
@@ -110,26 +170,27 @@ async fn every_kind_can_be_stored(harness: Box<dyn StoreHarness>) {
     }
     for kind in Kind::ALL {
         let ours = key(*kind, "x");
-        assert_eq!(load(&store, &ours).await, Some(record(&ours, 1, format!("{kind:?}"))));
+        assert_eq!(content(&store, &ours).await, Some(format!("{kind:?}").into()));
     }
 }
 
 async fn load_keeps_the_order_of_its_keys(harness: Box<dyn StoreHarness>) {
     let store = harness.store();
     let (a, b, c) = (exchange("a"), exchange("b"), key(Kind::Session, "a"));
-    commit_ok(&store, change().put(&a, "A").put(&b, "B").put(&c, "C")).await;
+    let versions = puts_ok(&store, change().put(&a, "A").put(&b, "B").put(&c, "C")).await;
     let keys = [c.clone(), exchange("unknown"), b.clone(), a.clone()];
     let loaded = store.load(&tenant(), &keys).await.unwrap();
-    let expected = [Some(record(&c, 1, "C")), None, Some(record(&b, 1, "B")), Some(record(&a, 1, "A"))];
-    assert_eq!(loaded.records, expected);
+    let [is_a, is_b, is_c] = [(&a, "A", 0), (&b, "B", 1), (&c, "C", 2)]
+        .map(|(key, content, at)| Some(record(key, versions[at], content)));
+    assert_eq!(loaded.records, [is_c, None, is_b, is_a]);
 }
 
 async fn load_of_a_key_twice_finds_it_twice(harness: Box<dyn StoreHarness>) {
     let (store, a, unknown) = (harness.store(), exchange("a"), exchange("unknown"));
-    commit_ok(&store, change().put(&a, "A")).await;
+    let version = put_ok(&store, change().put(&a, "A")).await;
     let keys = [a.clone(), unknown.clone(), a.clone(), unknown];
     let loaded = store.load(&tenant(), &keys).await.unwrap();
-    assert_eq!(loaded.records, [Some(record(&a, 1, "A")), None, Some(record(&a, 1, "A")), None]);
+    assert_eq!(loaded.records, [Some(record(&a, version, "A")), None, Some(record(&a, version, "A")), None]);
 }
 
 async fn load_of_no_keys_returns_no_records_and_the_time(harness: Box<dyn StoreHarness>) {
@@ -146,8 +207,8 @@ async fn load_of_many_keys_finds_each(harness: Box<dyn StoreHarness>) {
     let loaded = store.load(&tenant(), &keys).await.unwrap();
     assert_eq!(loaded.records.len(), keys.len());
     for (at, (key, found)) in keys.iter().zip(loaded.records).enumerate() {
-        let expected = (at % 2 == 0).then(|| record(key, 1, key.id.clone()));
-        assert_eq!(found, expected, "{key:?}");
+        let expected = (at % 2 == 0).then(|| key.id.clone().into());
+        assert_eq!(found.map(|found| found.content), expected, "{key:?}");
     }
 }
 
@@ -160,9 +221,9 @@ async fn a_change_of_everything_commits_all_of_it(harness: Box<dyn StoreHarness>
     let (old, new) = (exchange("old"), exchange("new"));
     let (old_body, new_body) = (PayloadId(1), PayloadId(2));
     let before = change().put(&old, "old").add_payload(old_body, "old body").due_at(start(), &old);
-    commit_ok(&store, before.deliver(delivery(&ann, "old", &old))).await;
+    let version = put_ok(&store, before.deliver(delivery(&ann, "old", &old))).await;
 
-    let mut everything = change().if_version(&old, 1).if_absent(&new).if_before(later(1));
+    let mut everything = change().if_version(&old, version).if_absent(&new).if_before(later(1));
     everything =
         everything.put(&new, "new").delete(&old).add_payload(new_body, "new body").drop_payload(old_body);
     everything = everything.remove(one(&ann, 1)).deliver(delivery(&ann, "new", &new));
@@ -171,7 +232,7 @@ async fn a_change_of_everything_commits_all_of_it(harness: Box<dyn StoreHarness>
     assert_eq!(commit_ok(&store, everything).await, (start(), vec![2]));
 
     assert_eq!(load(&store, &old).await, None);
-    assert_eq!(load(&store, &new).await, Some(record(&new, 1, "new")));
+    assert_eq!(content(&store, &new).await, Some("new".into()));
     assert_eq!(payload(&store, old_body).await, None);
     assert_eq!(payload(&store, new_body).await, Some("new body".into()));
     assert_eq!(numbers(&store, all_of(&ann)).await, [2]);
