@@ -16,31 +16,6 @@ use crate::{
     store::{Delivery, Kind, PayloadId, Record, StoreError, Stored as _},
 };
 
-/// One message to a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// The same each time it is sent.
-    pub msg_id: MsgId,
-    pub msg_type: MsgType,
-    /// The exchange, prompt or session.
-    pub request_id: RequestId,
-    /// The store's time of what the message is about.
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    /// Who caused it; named as the sender beside the gateway.
-    pub from: Party,
-    /// Byte for byte as it was submitted, where a client submitted one.
-    pub body: Bytes,
-    pub trace: Option<Bytes>,
-}
-
-/// One of the two sides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Party {
-    Enforcer(EnforcerId),
-    Approver(ApproverId),
-}
-
 impl Gateway {
     /// The message of a delivery; `None` if what it is about no longer exists.
     pub async fn message(&self, tenant: &TenantId, delivery: &Delivery) -> Result<Option<Message>, Error> {

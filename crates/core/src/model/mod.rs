@@ -6,6 +6,7 @@ pub mod derived_key;
 pub mod exchange;
 pub mod idempotency;
 pub mod invitation;
+pub mod message;
 pub mod pairing;
 pub mod pairs;
 pub mod policy;

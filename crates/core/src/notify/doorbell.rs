@@ -1,15 +1,25 @@
-//! The port that rings.
+//! The port between nodes: announces commits after they are durable.
 
-use super::{listener::Listener, ring::Ring};
+use std::sync::Arc;
 
-/// Rings after commits, and lets others listen.
+use super::announcement::Announcement;
+use crate::model::channels::NodeId;
+
+/// Connects nodes. It may lose, repeat or reorder what it carries; whoever misses something finds it with the change
+/// poller.
 pub trait Doorbell: Send + Sync + 'static {
-    /// Wakes all listeners to any of these, on this node and on others. Never blocks, never fails.
-    fn ring(&self, rings: &[Ring]);
+    /// Connects a node: `receiver` gets what other nodes announce, until the announcer is dropped.
+    fn attach(&self, node: &NodeId, receiver: Arc<dyn Receiver>) -> Box<dyn Announcer>;
+}
 
-    /// Listens to these, at most eight, from now on. Listen first, then read: a commit between the two rings.
-    fn listen(&self, rings: Vec<Ring>) -> Listener;
+/// One node's way to all others.
+pub trait Announcer: Send + Sync + 'static {
+    /// Announces to all other nodes. Never blocks, never fails.
+    fn announce(&self, announcement: Announcement);
+}
 
-    /// Everything that somebody on this node listens to.
-    fn listened_to(&self) -> Vec<Ring>;
+/// Receives what other nodes announce.
+pub trait Receiver: Send + Sync + 'static {
+    /// Takes what another node announced. Does not block.
+    fn receive(&self, announcement: Announcement);
 }

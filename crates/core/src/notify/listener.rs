@@ -26,9 +26,26 @@ struct Registration {
     bit: u8,
 }
 
-type Registrations = HashMap<Ring, Vec<Registration>>;
+/// Who listens to one ring.
+#[derive(Debug, Default)]
+struct Listened {
+    registrations: Vec<Registration>,
+    /// The highest number that it rang with since somebody listens.
+    highest: u64,
+}
 
-/// All listeners of this process. Clones share them.
+type Registrations = HashMap<Ring, Listened>;
+
+impl Listened {
+    fn wake(&self) {
+        for registration in &self.registrations {
+            registration.flags.rung.fetch_or(registration.bit, Ordering::AcqRel);
+            registration.flags.wake.notify_one();
+        }
+    }
+}
+
+/// All listeners of one node. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Listeners {
     registrations: Arc<Mutex<Registrations>>,
@@ -40,13 +57,47 @@ impl Listeners {
         self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the listeners to any of these.
-    pub fn wake(&self, rings: &[Ring]) {
-        let registrations = self.registrations();
-        for registration in rings.iter().filter_map(|ring| registrations.get(ring)).flatten() {
-            registration.flags.rung.fetch_or(registration.bit, Ordering::AcqRel);
-            registration.flags.wake.notify_one();
+    /// Wakes the listeners to any of these. The number is that of the newest delivery or the version of the record, zero
+    /// where there is none.
+    pub fn wake(&self, rings: &[(Ring, u64)]) {
+        let mut registrations = self.registrations();
+        for (ring, number) in rings {
+            let Some(listened) = registrations.get_mut(ring) else { continue };
+            listened.highest = listened.highest.max(*number);
+            listened.wake();
         }
+    }
+
+    /// As [`Listeners::wake`], but not where a mailbox already rang with this number or a higher one: what comes from
+    /// another node may come twice.
+    pub fn wake_once(&self, rings: &[(Ring, u64)]) {
+        let mut registrations = self.registrations();
+        for (ring, number) in rings {
+            let Some(listened) = registrations.get_mut(ring) else { continue };
+            let known = matches!(ring, Ring::Mailbox(_)) && *number != 0 && *number <= listened.highest;
+            if !known {
+                listened.highest = listened.highest.max(*number);
+                listened.wake();
+            }
+        }
+    }
+
+    /// Wakes everybody, and starts counting anew: the store's history is another one.
+    pub fn wake_all(&self) {
+        for listened in self.registrations().values_mut() {
+            listened.highest = 0;
+            listened.wake();
+        }
+    }
+
+    /// Whether anybody listens to this.
+    pub fn has(&self, ring: &Ring) -> bool {
+        self.registrations().contains_key(ring)
+    }
+
+    /// The highest number that this rang with since somebody listens; zero if it did not.
+    pub fn highest(&self, ring: &Ring) -> u64 {
+        self.registrations().get(ring).map_or(0, |listened| listened.highest)
     }
 
     /// Registers a listener to these, at most eight.
@@ -56,7 +107,7 @@ impl Listeners {
         let mut registrations = self.registrations();
         for (index, ring) in rings.iter().enumerate() {
             let registration = Registration { flags: Arc::clone(&flags), bit: 1 << index };
-            registrations.entry(ring.clone()).or_default().push(registration);
+            registrations.entry(ring.clone()).or_default().registrations.push(registration);
         }
         drop(registrations);
         Listener { flags, rings: rings.into(), listeners: self.clone() }
@@ -103,9 +154,9 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let mut registrations = self.listeners.registrations();
         for ring in &self.rings {
-            if let Some(registered) = registrations.get_mut(ring) {
-                registered.retain(|registration| !Arc::ptr_eq(&registration.flags, &self.flags));
-                if registered.is_empty() {
+            if let Some(listened) = registrations.get_mut(ring) {
+                listened.registrations.retain(|registration| !Arc::ptr_eq(&registration.flags, &self.flags));
+                if listened.registrations.is_empty() {
                     registrations.remove(ring);
                 }
             }

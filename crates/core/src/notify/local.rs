@@ -1,27 +1,74 @@
 //! The doorbell within one process.
 
-use super::{
-    doorbell::Doorbell,
-    listener::{Listener, Listeners},
-    ring::Ring,
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
 };
 
-/// Rings within this process only. Other nodes find the commit with their change poller.
-#[derive(Debug, Clone, Default)]
-pub struct LocalDoorbell {
-    listeners: Listeners,
+use super::{
+    announcement::Announcement,
+    doorbell::{Announcer, Doorbell, Receiver},
+};
+use crate::model::channels::NodeId;
+
+/// Connects the nodes of this process; as a rule there is one. Clones connect the same nodes. Nodes of other processes
+/// find a commit with their change poller.
+#[derive(Clone, Default)]
+pub struct LocalDoorbell(Arc<Nodes>);
+
+#[derive(Default)]
+struct Nodes {
+    attached: Mutex<Vec<Attached>>,
+    last: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Attached {
+    number: u64,
+    node: NodeId,
+    receiver: Arc<dyn Receiver>,
+}
+
+impl Nodes {
+    fn attached(&self) -> MutexGuard<'_, Vec<Attached>> {
+        // Nothing panics while holding the lock.
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for LocalDoorbell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalDoorbell").field("nodes", &self.0.attached().len()).finish()
+    }
 }
 
 impl Doorbell for LocalDoorbell {
-    fn ring(&self, rings: &[Ring]) {
-        self.listeners.wake(rings);
+    fn attach(&self, node: &NodeId, receiver: Arc<dyn Receiver>) -> Box<dyn Announcer> {
+        let number = self.0.last.fetch_add(1, Ordering::Relaxed);
+        self.0.attached().push(Attached { number, node: node.clone(), receiver });
+        Box::new(LocalAnnouncer { nodes: Arc::clone(&self.0), number })
     }
+}
 
-    fn listen(&self, rings: Vec<Ring>) -> Listener {
-        self.listeners.add(rings)
+struct LocalAnnouncer {
+    nodes: Arc<Nodes>,
+    number: u64,
+}
+
+impl Announcer for LocalAnnouncer {
+    fn announce(&self, announcement: Announcement) {
+        let others: Vec<Attached> =
+            self.nodes.attached().iter().filter(|other| other.number != self.number).cloned().collect();
+        for Attached { node, receiver, .. } in others {
+            let mut announcement = announcement.clone();
+            announcement.hand_overs.retain(|(to, _)| *to == node);
+            receiver.receive(announcement);
+        }
     }
+}
 
-    fn listened_to(&self) -> Vec<Ring> {
-        self.listeners.rings()
+impl Drop for LocalAnnouncer {
+    fn drop(&mut self) {
+        self.nodes.attached().retain(|attached| attached.number != self.number);
     }
 }

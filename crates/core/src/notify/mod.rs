@@ -1,12 +1,14 @@
-//! How others are woken after a commit: "read this again", never what there is to read. A lost ring costs time, not
-//! data.
+//! How others learn of a commit: "read this again", and to one node the delivery itself. What is lost costs a read or
+//! some seconds, never data.
 
+mod announcement;
 mod doorbell;
 mod listener;
 mod local;
 mod ring;
 
-pub use doorbell::Doorbell;
+pub use announcement::{Announcement, HandOver};
+pub use doorbell::{Announcer, Doorbell, Receiver};
 pub use listener::{Listener, Listeners, Rung};
 pub use local::LocalDoorbell;
 pub use ring::Ring;
