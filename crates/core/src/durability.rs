@@ -9,7 +9,10 @@ use std::{
 
 use countersign_wire::id::TenantId;
 
-use crate::store::{Change, Guard, Key, Kind};
+use crate::{
+    committed::Committed,
+    store::{Key, Kind},
+};
 
 /// The cache holds at least this many versions, and twice as many at most.
 const MIN_CACHED_VERSIONS: usize = 10_000;
@@ -26,21 +29,14 @@ impl DurabilityCache {
         self.hasher.hash_one((tenant, key, version))
     }
 
-    /// The versions that are durable once `change` is committed: what it writes, and what its guards met.
-    pub(crate) fn confirmed_by(&self, change: &Change) -> Vec<u64> {
-        let exchanges = change.guards.iter().filter(|guard| guard.key().is_some_and(is_exchange));
-        let versions = exchanges.filter_map(|guard| match guard {
-            Guard::Absent(key) => Some((key, 0)),
-            Guard::Version(key, version) => Some((key, *version)),
-            Guard::Seen(..) | Guard::Before(_) => None,
-        });
-        let written = |key: &Key| change.puts.iter().any(|put| put.key == *key);
-        versions
-            .map(|(key, version)| self.hash(&change.tenant, key, version + u64::from(written(key))))
-            .collect()
-    }
-
-    pub(crate) fn insert(&self, hashes: Vec<u64>) {
+    /// Remembers the versions of exchanges that a commit has written, or that its guards met.
+    pub(crate) fn confirm(&self, committed: &Committed) {
+        let exchanges = committed.durable().filter(|(key, _)| key.kind == Kind::Exchange);
+        let hashes: Vec<u64> =
+            exchanges.map(|(key, version)| self.hash(committed.tenant(), key, version)).collect();
+        if hashes.is_empty() {
+            return;
+        }
         let mut sets = self.newer_and_older.lock().unwrap_or_else(PoisonError::into_inner);
         let (newer, older) = &mut *sets;
         if newer.len() >= MIN_CACHED_VERSIONS {
@@ -49,13 +45,14 @@ impl DurabilityCache {
         newer.extend(hashes);
     }
 
+    /// Forgets all: the store's history is another one.
+    pub(crate) fn clear(&self) {
+        *self.newer_and_older.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+    }
+
     pub(crate) fn contains(&self, tenant: &TenantId, key: &Key, version: u64) -> bool {
         let hash = self.hash(tenant, key, version);
         let sets = self.newer_and_older.lock().unwrap_or_else(PoisonError::into_inner);
         sets.0.contains(&hash) || sets.1.contains(&hash)
     }
-}
-
-fn is_exchange(key: &Key) -> bool {
-    key.kind == Kind::Exchange
 }

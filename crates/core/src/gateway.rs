@@ -5,11 +5,13 @@ use std::{ops::Deref, sync::Arc};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::{
+    cache::NodeCache,
+    committed::{Committed, Written},
     durability::DurabilityCache,
     error::Error,
-    load::Load,
-    model::{exchange::Exchange, viewer::Viewer},
-    notify::{Doorbell, Ring},
+    load::{Load, ReadFrom, Reading},
+    model::{channels::NodeId, exchange::Exchange, viewer::Viewer},
+    notify::{Announcer, Doorbell, Listener, Ring},
     random::RandomSource,
     retention::Retention,
     store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, StoreError, Stored, Versioned},
@@ -23,9 +25,12 @@ pub struct Gateway(Arc<Ports>);
 /// What every use case needs.
 pub struct Ports {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) random: Arc<dyn RandomSource>,
     pub(crate) retention: Retention,
+    pub(crate) cache: Arc<NodeCache>,
+    /// This run of this process.
+    node: NodeId,
+    pub(crate) announcer: Box<dyn Announcer>,
     durable: DurabilityCache,
 }
 
@@ -88,11 +93,36 @@ impl<T> Evaluation<T> {
 impl Gateway {
     pub fn new(
         store: Arc<dyn Store>,
-        doorbell: Arc<dyn Doorbell>,
+        doorbell: &dyn Doorbell,
         random: Arc<dyn RandomSource>,
         retention: Retention,
     ) -> Self {
-        Self(Arc::new(Ports { store, doorbell, random, retention, durable: DurabilityCache::default() }))
+        let node = NodeId(random.secret()[..32].to_owned());
+        let cache = Arc::new(NodeCache::new(store.timeline()));
+        let announcer = doorbell.attach(&node, Arc::clone(&cache) as _);
+        let durable = DurabilityCache::default();
+        Self(Arc::new(Ports { store, random, retention, cache, node, announcer, durable }))
+    }
+
+    /// Names this run of this node among all others.
+    pub fn node(&self) -> &NodeId {
+        &self.node
+    }
+
+    /// Listens to these, at most eight, from now on. Listen first, then read: a commit between the two rings.
+    pub fn listen(&self, rings: Vec<Ring>) -> Listener {
+        self.cache.listeners.add(rings)
+    }
+
+    /// Everything that somebody on this node listens to.
+    pub fn listened_to(&self) -> Vec<Ring> {
+        self.cache.listeners.rings()
+    }
+
+    /// Wakes those on this node who listen to any of these, with the number of the newest delivery or the version of the
+    /// record.
+    pub fn wake(&self, rings: &[(Ring, u64)]) {
+        self.cache.listeners.wake(rings);
     }
 
     /// The store, for reads that need no rules.
@@ -106,7 +136,11 @@ impl Gateway {
         tenant: &TenantId,
         load: &L,
     ) -> Result<(L::Loaded, Timestamp), Error> {
-        Ok(load.load(&*self.store, tenant).await?)
+        Ok(load.load(&self.reading(ReadFrom::Store), tenant).await?)
+    }
+
+    pub(crate) fn reading(&self, from: ReadFrom) -> Reading<'_> {
+        Reading::new(&*self.store, &self.cache.known, from)
     }
 
     /// All records of one type, with their ids, in the order of these.
@@ -134,10 +168,29 @@ impl Gateway {
         load: &L,
         evaluate: impl Fn(L::Loaded, Timestamp) -> Result<Evaluation<T>, Error>,
     ) -> Result<T, Error> {
-        for _ in 0..MAX_ATTEMPTS {
-            let (loaded, now) = self.load(tenant, load).await?;
-            match evaluate(loaded, now)? {
-                Evaluation::Answer { change, ring, answer } => {
+        self.update_from(ReadFrom::Store, tenant, load, evaluate).await
+    }
+
+    /// As [`Gateway::update`]. The first attempt may rest on what this node remembers. It is final only if it is accepted
+    /// and its guards hold: whatever would be rejected, left alone or written for another reason is read first.
+    pub(crate) async fn update_from<L: Load, T>(
+        &self,
+        from: ReadFrom,
+        tenant: &TenantId,
+        load: &L,
+        evaluate: impl Fn(L::Loaded, Timestamp) -> Result<Evaluation<T>, Error>,
+    ) -> Result<T, Error> {
+        for attempt in 0..MAX_ATTEMPTS {
+            let reading = self.reading(if attempt == 0 { from } else { ReadFrom::Store });
+            let (loaded, now) = load.load(&reading, tenant).await?;
+            let evaluation = evaluate(loaded, now);
+            let is_accepted = matches!(evaluation, Ok(Evaluation::Answer { answer: Ok(_), .. }));
+            if reading.used_memory() && !is_accepted {
+                continue;
+            }
+            match evaluation? {
+                Evaluation::Answer { mut change, ring, answer } => {
+                    reading.guard(&mut change);
                     if self.commit(change, ring).await? == Commit::Done {
                         return answer;
                     }
@@ -153,6 +206,7 @@ impl Gateway {
     /// whose time is up is written as expired before `evaluate` sees it.
     pub(crate) async fn update_exchange<X, L, T>(
         &self,
+        from: ReadFrom,
         exchange: ExchangeRef<'_>,
         viewer: Viewer<'_>,
         load: &L,
@@ -161,7 +215,7 @@ impl Gateway {
     where
         L: Load<Loaded = (Option<Versioned<Exchange>>, X)>,
     {
-        self.update(exchange.tenant, load, |(known, loaded), now| {
+        self.update_from(from, exchange.tenant, load, |(known, loaded), now| {
             let known = known.filter(|known| viewer.sees(&known.value));
             match &known {
                 Some(known) if known.value.is_overdue(now) => {
@@ -203,18 +257,30 @@ impl Gateway {
     }
 
     async fn commit_here(&self, change: Change, ring: Option<Ring>) -> Result<Commit, Error> {
-        let tenant = change.tenant.clone();
-        let mut rings: Vec<Ring> =
-            change.deliveries.iter().map(|delivery| mailbox_ring(&tenant, &delivery.mailbox)).collect();
-        rings.extend(ring);
-        let confirmed = self.durable.confirmed_by(&change);
+        let written = Written::of(&change);
         match self.store.commit(change).await? {
-            Outcome::Committed { .. } => {
-                self.durable.insert(confirmed);
-                self.doorbell.ring(&rings);
+            Outcome::Committed { now, numbers, versions } => {
+                self.follow_timeline();
+                let committed = Committed { written, now, numbers, versions };
+                self.durable.confirm(&committed);
+                committed.remember(&self.cache);
+                self.announce(&committed, ring);
                 Ok(Commit::Done)
             }
-            Outcome::Conflict { .. } => Ok(Commit::Conflict),
+            Outcome::Conflict { .. } => {
+                written.forget_guarded(&self.cache);
+                Ok(Commit::Conflict)
+            }
+        }
+    }
+
+    /// Forgets everything that was remembered if the store's history is another one.
+    pub(crate) fn follow_timeline(&self) {
+        if self.cache.follow(self.store.timeline()) {
+            self.durable.clear();
+            tracing::warn!(
+                "the store has another history, after a failover or a restore; everything is read again"
+            );
         }
     }
 

@@ -8,7 +8,9 @@
 //! | each stored type with its pure rules; the exchange state machine | [`model`] |
 //! | how others are woken: the second port | [`notify`] |
 //! | what each transition of an exchange writes; what a pair changes | `transitions`, `couple` |
-//! | load, evaluate, commit with retry; what is known to be durable | [`gateway`], `load`, `durability` |
+//! | what a node remembers, so that nothing is read twice; what is known to be durable | [`cache`], `durability` |
+//! | load, evaluate, commit with retry | [`gateway`], `load` |
+//! | what is handed over and rung after a commit | `announce`, `committed`, `compose` |
 //! | expiry, tombstones, deletion | `lifecycle` |
 //! | what a client can ask for | [`use_cases`], one file each |
 //! | what is sent to clients | [`delivery`] |
@@ -27,12 +29,17 @@ pub mod error;
 pub mod random;
 pub mod retention;
 
+pub mod cache;
+
 mod audit;
+mod committed;
+mod compose;
 mod couple;
 mod durability;
 mod load;
 mod transitions;
 
+mod announce;
 pub mod gateway;
 
 mod lifecycle;

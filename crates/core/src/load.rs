@@ -1,10 +1,136 @@
 //! Typed loads: what a use case reads before it evaluates, as types and not as positions in a list.
 
-use std::marker::PhantomData;
+use std::{
+    marker::PhantomData,
+    sync::{Mutex, PoisonError},
+};
 
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
-use crate::store::{Key, Record, Store, StoreError, Stored, Versioned};
+use crate::{
+    cache::{KnownRecords, is_kept, is_slow},
+    store::{Change, Guard, Key, Kind, Record, Store, StoreError, Stored, Versioned},
+};
+
+/// Where records are taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadFrom {
+    /// All of them are read.
+    Store,
+    /// Those that this node knows are taken as they are, and those of these kinds that it does not know are taken to be
+    /// absent. What is decided on such records must be guarded.
+    Memory { new: &'static [Kind] },
+}
+
+/// Reads the records of one evaluation, and remembers which of them it used.
+pub(crate) struct Reading<'a> {
+    pub(crate) store: &'a dyn Store,
+    known: &'a KnownRecords,
+    from: ReadFrom,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    /// Slow records with their versions, zero for those that do not exist.
+    slow: Vec<(Key, u64)>,
+    /// Whether anything came from memory: a record, an assumed absence or the time.
+    memory: bool,
+}
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(store: &'a dyn Store, known: &'a KnownRecords, from: ReadFrom) -> Self {
+        Self { store, known, from, used: Mutex::default() }
+    }
+
+    /// The records behind `keys`, in their order, and the store's time.
+    pub(crate) async fn records(
+        &self,
+        tenant: &TenantId,
+        keys: &[Key],
+    ) -> Result<(Vec<Option<Record>>, Timestamp), StoreError> {
+        let remembered: Vec<Option<Option<Record>>> =
+            keys.iter().map(|key| self.remembered(tenant, key)).collect();
+        let missing: Vec<Key> = keys
+            .iter()
+            .zip(&remembered)
+            .filter(|(_, remembered)| remembered.is_none())
+            .map(|(key, _)| key.clone())
+            .collect();
+        let from_memory = missing.len() < keys.len();
+        let (read, now) = self.read(tenant, &missing).await?;
+        let mut read = read.into_iter();
+        let records: Vec<Option<Record>> =
+            remembered.into_iter().map(|known| known.unwrap_or_else(|| read.next().flatten())).collect();
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.memory |= from_memory;
+        for (key, record) in keys.iter().zip(&records).filter(|(key, _)| is_slow(key.kind)) {
+            used.slow.push((key.clone(), record.as_ref().map_or(0, |record| record.version)));
+        }
+        Ok((records, now))
+    }
+
+    fn remembered(&self, tenant: &TenantId, key: &Key) -> Option<Option<Record>> {
+        let ReadFrom::Memory { new } = self.from else { return None };
+        let known = is_kept(key.kind).then(|| self.known.get(tenant, key, None)).flatten();
+        match known {
+            Some(known) => Some(known.record),
+            None => new.contains(&key.kind).then_some(None),
+        }
+    }
+
+    /// As [`Reading::records`] for records that no change rests on: all of them are read, and none is guarded.
+    pub(crate) async fn beside(
+        &self,
+        tenant: &TenantId,
+        keys: &[Key],
+    ) -> Result<(Vec<Option<Record>>, Timestamp), StoreError> {
+        self.read(tenant, keys).await
+    }
+
+    /// Reads what is missing; the time alone, which this node may know, if nothing is.
+    async fn read(
+        &self,
+        tenant: &TenantId,
+        keys: &[Key],
+    ) -> Result<(Vec<Option<Record>>, Timestamp), StoreError> {
+        if keys.is_empty() {
+            let known = match self.from {
+                ReadFrom::Memory { .. } => self.store.estimated_now(),
+                ReadFrom::Store => None,
+            };
+            return match known {
+                Some(now) => {
+                    self.used.lock().unwrap_or_else(PoisonError::into_inner).memory = true;
+                    Ok((Vec::new(), now))
+                }
+                None => Ok((Vec::new(), self.store.now().await?)),
+            };
+        }
+        let loaded = self.store.load(tenant, keys).await?;
+        for (key, record) in keys.iter().zip(&loaded.records).filter(|(key, _)| is_slow(key.kind)) {
+            self.known.insert(tenant, key, record.clone());
+        }
+        Ok((loaded.records, loaded.now))
+    }
+
+    /// Whether anything came from memory.
+    pub(crate) fn used_memory(&self) -> bool {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).memory
+    }
+
+    /// Adds guards for the slow records that were used, unless `change` guards or writes them itself.
+    pub(crate) fn guard(&self, change: &mut Change) {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, version) in &used.slow {
+            let is_guarded = change.guards.iter().any(|guard| guard.key() == Some(key));
+            let is_written = change.puts.iter().any(|put| put.key == *key) || change.deletes.contains(key);
+            if !is_guarded && !is_written {
+                change.guards.push(Guard::Seen(key.clone(), *version));
+            }
+        }
+    }
+}
 
 /// What a use case reads, in one or more store reads, each time it evaluates.
 pub(crate) trait Load: Sync {
@@ -13,7 +139,7 @@ pub(crate) trait Load: Sync {
     /// Reads all of it; the time is the store's.
     fn load(
         &self,
-        store: &dyn Store,
+        reading: &Reading<'_>,
         tenant: &TenantId,
     ) -> impl Future<Output = Result<(Self::Loaded, Timestamp), StoreError>> + Send;
 }
@@ -33,16 +159,13 @@ impl<R: Records> Load for R {
 
     async fn load(
         &self,
-        store: &dyn Store,
+        reading: &Reading<'_>,
         tenant: &TenantId,
     ) -> Result<(Self::Loaded, Timestamp), StoreError> {
         let mut keys = Vec::new();
         self.keys(&mut keys);
-        if keys.is_empty() {
-            return Ok((self.read(&mut Vec::new().into_iter())?, store.now().await?));
-        }
-        let loaded = store.load(tenant, &keys).await?;
-        Ok((self.read(&mut loaded.records.into_iter())?, loaded.now))
+        let (records, now) = reading.records(tenant, &keys).await?;
+        Ok((self.read(&mut records.into_iter())?, now))
     }
 }
 

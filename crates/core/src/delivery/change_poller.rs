@@ -51,10 +51,11 @@ impl Gateway {
     /// One round: rings for everything that has changed since the last one, and for what is new to it. Returns how many.
     /// What can't be read is left to the next round and stops nothing else; the first error is returned at the end.
     pub async fn poll_changes(&self, poller: &mut ChangePoller) -> Result<usize, Error> {
+        self.follow_timeline();
         poller.round += 1;
         let mut mailboxes: Vec<MailboxKey> = Vec::new();
         let mut records: HashMap<TenantId, Vec<Key>> = HashMap::new();
-        for ring in self.doorbell.listened_to() {
+        for ring in self.listened_to() {
             match ring {
                 Ring::Mailbox(mailbox) => mailboxes.push(mailbox),
                 Ring::Record(tenant, key) => records.entry(tenant).or_default().push(key),
@@ -97,10 +98,15 @@ impl Gateway {
         poller: &mut ChangePoller,
         rings: impl Iterator<Item = (Ring, u64)>,
     ) -> usize {
-        let changed: Vec<Ring> =
-            rings.filter(|(ring, number)| poller.has_changed(ring, *number)).map(|(ring, _)| ring).collect();
+        let changed: Vec<(Ring, u64)> =
+            rings.filter(|(ring, number)| poller.has_changed(ring, *number)).collect();
         for group in changed.chunks(WAKE_BATCH) {
-            self.doorbell.ring(group);
+            for (ring, version) in group {
+                if let Ring::Record(tenant, key) = ring {
+                    self.cache.known.changed(tenant, key, *version);
+                }
+            }
+            self.wake(group);
             tokio::time::sleep(WAKE_PAUSE).await;
         }
         changed.len()

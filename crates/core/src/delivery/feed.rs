@@ -3,10 +3,11 @@
 use countersign_wire::id::{ApproverId, EnforcerId, TenantId};
 
 use crate::{
+    cache::HandedOver,
     error::Error,
     gateway::{Gateway, mailbox_ring},
     notify::{Listener, Ring},
-    store::{Delivery, DeliveryQuery, Mailbox, MailboxKey, MarkKind},
+    store::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, MarkKind},
 };
 
 /// Who reads, and which mailboxes.
@@ -55,24 +56,36 @@ pub struct Feed {
     reader: Reader,
     sources: Box<[Source]>,
     listener: Listener,
+    /// The history of the store that the positions are from.
+    timeline: u64,
 }
 
 /// One of the mailboxes that a feed merges.
 #[derive(Debug)]
 struct Source {
     mailbox: Mailbox,
-    /// The last number that was read.
+    /// Everything up to this number was read.
     after: u64,
     /// Whether there may be something to read.
     rung: bool,
+    /// Whether `after` was the end of the mailbox once. Before that, what is handed over may have been answered already.
+    at_head: bool,
 }
 
 /// A delivery and the mailbox that it came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FeedItem {
     /// The index of its mailbox in [`Feed::positions`].
     pub source: usize,
     pub delivery: Delivery,
+    /// Its message, where the commit handed it over.
+    pub handed_over: HandedOver,
+}
+
+impl FeedItem {
+    fn read(source: usize, delivery: Delivery) -> Self {
+        Self { source, delivery, handed_over: HandedOver::default() }
+    }
 }
 
 impl Gateway {
@@ -84,12 +97,13 @@ impl Gateway {
             .mailboxes()
             .into_iter()
             .zip(positions)
-            .map(|(mailbox, after)| Source { mailbox, after, rung: true })
+            .map(|(mailbox, after)| Source { mailbox, after, rung: true, at_head: false })
             .collect();
         // Listen before reading: a commit between the two would be missed.
         let rings: Vec<Ring> = sources.iter().map(|source| mailbox_ring(tenant, &source.mailbox)).collect();
-        let listener = self.doorbell.listen(rings);
-        Feed { gateway: self.clone(), tenant: tenant.clone(), reader: reader.clone(), sources, listener }
+        let listener = self.listen(rings);
+        let (gateway, tenant, reader) = (self.clone(), tenant.clone(), reader.clone());
+        Feed { timeline: self.cache.timeline(), gateway, tenant, reader, sources, listener }
     }
 }
 
@@ -105,22 +119,62 @@ impl Feed {
         }
     }
 
-    /// The items that can be read now. Cancel-safe.
+    /// The items that can be had now: those that were handed over, or else those that can be read. Cancel-safe.
     pub async fn unread(&mut self) -> Result<Vec<FeedItem>, Error> {
+        let handed_over = self.handed_over();
+        match handed_over.is_empty() && self.has_more() {
+            true => self.read_unread().await,
+            false => Ok(handed_over),
+        }
+    }
+
+    /// The items that come next and were handed over by their commits. Reads nothing.
+    pub fn handed_over(&mut self) -> Vec<FeedItem> {
+        self.follow_timeline();
+        let cache = &self.gateway.cache;
+        let mut items = Vec::new();
+        for (index, source) in self.sources.iter_mut().enumerate().filter(|(_, it)| it.rung && it.at_head) {
+            let mailbox = MailboxKey { tenant: self.tenant.clone(), mailbox: source.mailbox.clone() };
+            let before = source.after;
+            while let Some((delivery, handed_over)) = cache.hand_overs.next(&mailbox, source.after) {
+                source.after = delivery.number;
+                items.push(FeedItem { source: index, delivery, handed_over });
+            }
+            // What rang with a higher number was not handed over, and is read next.
+            source.rung =
+                source.after == before || source.after < cache.listeners.highest(&Ring::Mailbox(mailbox));
+        }
+        items
+    }
+
+    async fn read_unread(&mut self) -> Result<Vec<FeedItem>, Error> {
         let mut items = Vec::new();
         let mut read = Vec::new();
         for (index, from) in self.sources.iter().enumerate().filter(|(_, from)| from.rung) {
-            let unread = self.read(index, from.after, CHUNK).await?;
-            read.push((index, unread.last().map(|last| last.number), unread.len() == CHUNK as usize));
-            items.extend(unread.into_iter().map(|delivery| FeedItem { source: index, delivery }));
+            let page = self.read(index, from.after, CHUNK).await?;
+            let has_more = page.deliveries.len() == CHUNK as usize;
+            let last = page.deliveries.last().map_or(from.after, |last| last.number);
+            // What is not in a complete page up to the head is gone, and never comes.
+            let after = if has_more { last } else { last.max(page.head) };
+            read.push((index, after, has_more));
+            items.extend(page.deliveries.into_iter().map(|delivery| FeedItem::read(index, delivery)));
         }
         // No await from here on: either all of it is returned, or nothing has changed.
-        for (index, last, more) in read {
+        for (index, after, has_more) in read {
             let source = &mut self.sources[index];
-            source.after = last.unwrap_or(source.after);
-            source.rung = more;
+            (source.after, source.rung, source.at_head) = (after, has_more, !has_more);
         }
         Ok(items)
+    }
+
+    /// Starts from the beginning if the store's history is another one: its numbers may mean other deliveries.
+    fn follow_timeline(&mut self) {
+        let timeline = self.gateway.cache.timeline();
+        if std::mem::replace(&mut self.timeline, timeline) != timeline {
+            for source in &mut self.sources {
+                (source.after, source.rung, source.at_head) = (0, true, false);
+            }
+        }
     }
 
     /// Returns when there may be something to read. Reads nothing.
@@ -138,19 +192,19 @@ impl Feed {
 
     /// Reads one delivery again. `None` if it was acknowledged or is no longer relevant.
     pub async fn reload(&self, source: usize, number: u64) -> Result<Option<FeedItem>, Error> {
-        let found = self.read(source, number - 1, 1).await?.into_iter().next();
+        let found = self.read(source, number - 1, 1).await?.deliveries.into_iter().next();
         let found = found.filter(|delivery| delivery.number == number);
-        Ok(found.map(|delivery| FeedItem { source, delivery }))
+        Ok(found.map(|delivery| FeedItem::read(source, delivery)))
     }
 
     /// Reads the deliveries after this number again, one chunk of those that are unacknowledged and still relevant. The
     /// position of the feed does not change.
     pub async fn read_again(&self, source: usize, after: u64) -> Result<Vec<FeedItem>, Error> {
-        let found = self.read(source, after, CHUNK).await?;
-        Ok(found.into_iter().map(|delivery| FeedItem { source, delivery }).collect())
+        let found = self.read(source, after, CHUNK).await?.deliveries;
+        Ok(found.into_iter().map(|delivery| FeedItem::read(source, delivery)).collect())
     }
 
-    /// The last number that was read, by mailbox.
+    /// Up to which number everything was read, by mailbox.
     pub fn positions(&self) -> Vec<u64> {
         self.sources.iter().map(|source| source.after).collect()
     }
@@ -166,7 +220,7 @@ impl Feed {
         Ok(self.sources.iter().zip(heads).any(|(source, head)| source.after > head))
     }
 
-    async fn read(&self, source: usize, after: u64, limit: u32) -> Result<Vec<Delivery>, Error> {
+    async fn read(&self, source: usize, after: u64, limit: u32) -> Result<DeliveryPage, Error> {
         let query = DeliveryQuery {
             mailbox: self.sources[source].mailbox.clone(),
             after,
@@ -174,6 +228,6 @@ impl Feed {
             unless_marked: self.reader.unless_marked(),
             only_relevant: true,
         };
-        Ok(self.gateway.store.deliveries(&self.tenant, query).await?.deliveries)
+        Ok(self.gateway.store.deliveries(&self.tenant, query).await?)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign_wire::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Kind, Stored};
@@ -25,4 +26,11 @@ pub(crate) const POLICY_ID: &str = "policy";
 
 impl Stored for Policy {
     const KIND: Kind = Kind::Policy;
+}
+
+impl Policy {
+    /// When a request that expires at this time may be submitted at the earliest; `None` if at any time.
+    pub(crate) fn earliest_submission(&self, expires_at: Timestamp) -> Option<Timestamp> {
+        self.max_life.map(|max_life| expires_at.minus(max_life))
+    }
 }

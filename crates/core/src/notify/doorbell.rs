@@ -16,6 +16,11 @@ pub trait Doorbell: Send + Sync + 'static {
 pub trait Announcer: Send + Sync + 'static {
     /// Announces to all other nodes. Never blocks, never fails.
     fn announce(&self, announcement: Announcement);
+
+    /// Whether there may be others. If not, nothing is announced.
+    fn has_others(&self) -> bool {
+        true
+    }
 }
 
 /// Receives what other nodes announce.

@@ -65,6 +65,10 @@ impl Announcer for LocalAnnouncer {
             receiver.receive(announcement);
         }
     }
+
+    fn has_others(&self) -> bool {
+        self.nodes.attached().len() > 1
+    }
 }
 
 impl Drop for LocalAnnouncer {

@@ -100,6 +100,8 @@ pub enum Guard {
     Seen(Key, u64),
     /// The store's time, at the commit, is before this.
     Before(Timestamp),
+    /// The store's time, at the commit, is this or later.
+    NotBefore(Timestamp),
 }
 
 impl Guard {
@@ -107,7 +109,7 @@ impl Guard {
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Absent(key) | Self::Version(key, _) | Self::Seen(key, _) => Some(key),
-            Self::Before(_) => None,
+            Self::Before(_) | Self::NotBefore(_) => None,
         }
     }
 }

@@ -65,6 +65,10 @@ pub trait Store: Send + Sync + 'static {
     /// The store's time, which is the only clock that decides anything.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
+    /// The store's time as far as this handle knows it without asking: the last that the store reported, plus what has
+    /// passed since by a monotonic clock. `None` if the store has not reported any for some seconds.
+    fn estimated_now(&self) -> Option<Timestamp>;
+
     /// Names the history that this handle last wrote to. Another one, after a failover or a restore, may lack what was
     /// read before: whatever was remembered of the store is forgotten then. Does not ask the store.
     fn timeline(&self) -> u64;

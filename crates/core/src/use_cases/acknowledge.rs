@@ -11,7 +11,7 @@ use crate::{
     audit::Actor,
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::{Load, record_of},
+    load::{Load, ReadFrom, Reading, record_of},
     model::{
         exchange::{
             Command, Exchange, MAX_NAMED_APPROVERS, Seen, State, Transition, TransitionError,
@@ -22,9 +22,7 @@ use crate::{
         session::Session,
         viewer::Viewer,
     },
-    store::{
-        Change, Delivery, Guard, Mailbox, Mark, MarkKind, Removal, Store, StoreError, Stored as _, Versioned,
-    },
+    store::{Change, Delivery, Guard, Mailbox, Mark, MarkKind, Removal, StoreError, Stored as _, Versioned},
     transitions::{ExchangeRef, transition_change},
 };
 
@@ -49,7 +47,7 @@ impl Gateway {
         let msg_id = ack.msg_id.as_ref();
         let exchange = ExchangeRef::new(tenant, request_id);
         let load = Acknowledgeable { exchange, by };
-        self.update_exchange(exchange, by.viewer(), &load, |known, loaded, now| {
+        self.update_exchange(ReadFrom::Store, exchange, by.viewer(), &load, |known, loaded, now| {
             if known.is_none() && !loaded.concerns(by) {
                 return Err(TransitionError::NotFound.into());
             }
@@ -168,7 +166,7 @@ impl Load for Acknowledgeable<'_> {
 
     async fn load(
         &self,
-        store: &dyn Store,
+        reading: &Reading<'_>,
         tenant: &TenantId,
     ) -> Result<(Self::Loaded, Timestamp), StoreError> {
         let request_id = self.exchange.request_id;
@@ -182,9 +180,9 @@ impl Load for Acknowledgeable<'_> {
             record_of::<Session>(request_id),
             approver,
         );
-        let ((known, prompt, session, paired), now) = records.load(store, tenant).await?;
+        let ((known, prompt, session, paired), now) = records.load(reading, tenant).await?;
         let deliveries = match known.is_some() || prompt.is_some() || session.is_some() {
-            true => store.deliveries_by_subject(tenant, request_id.as_str()).await?,
+            true => reading.store.deliveries_by_subject(tenant, request_id.as_str()).await?,
             false => Vec::new(),
         };
         Ok(((known, LoadedSubjects { prompt, session, paired, deliveries }), now))

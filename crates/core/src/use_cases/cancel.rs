@@ -9,6 +9,7 @@ use crate::{
     audit::Actor,
     error::Error,
     gateway::{Evaluation, Gateway},
+    load::ReadFrom,
     model::{
         exchange::{Command, Exchange, State, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
@@ -21,7 +22,7 @@ impl Gateway {
     pub async fn cancel(&self, tenant: &TenantId, request_id: &RequestId) -> Result<Accepted, Error> {
         let exchange = ExchangeRef::new(tenant, request_id);
         let load = (exchange.record(), ());
-        self.update_exchange(exchange, Viewer::Operator, &load, |known, (), now| {
+        self.update_exchange(ReadFrom::Store, exchange, Viewer::Operator, &load, |known, (), now| {
             let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
             let accepted = Accepted {
                 request_id: request_id.clone(),

@@ -9,14 +9,15 @@ use countersign_wire::{
 };
 
 use crate::{
+    cache::MAX_KNOWN_AGE,
     error::Error,
     gateway::{Evaluation, Gateway, mailbox_ring},
-    load::{Load, record_of},
+    load::{Load, ReadFrom, Reading, record_of},
     model::{
         channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
         presence::Presence,
     },
-    store::{Change, Guard, Key, Mailbox, Store, StoreError, Stored as _, Versioned},
+    store::{Change, Guard, Key, Mailbox, StoreError, Stored as _, Versioned},
 };
 
 /// The tenant of what nodes share, such as their leases. No credential can have this name: API keys refuse the underscore.
@@ -40,7 +41,11 @@ impl Gateway {
         let key = Lease::key(&node.0);
         change.puts.push(Lease { until }.put(key.clone())?);
         change.due.push((until.plus(LEASE), key));
-        self.commit(change, None).await.map(drop)
+        self.commit(change, None).await?;
+        if node == self.node() {
+            self.cache.lease_renewed();
+        }
+        Ok(())
     }
 
     /// Opens a channel, which is the newest from then on.
@@ -94,19 +99,50 @@ impl Gateway {
         number: ChannelNumber,
     ) -> Result<Option<ChannelRouting>, Error> {
         let (loaded, _) = self.load(tenant, &ChannelsAndLeases { enforcer, node }).await?;
-        let channels = loaded.channels();
-        if channels.open.iter().all(|channel| channel.number != number) {
-            return Ok(None);
+        Ok(routing(&loaded.channels(), number, |node| loaded.live.contains(node)))
+    }
+
+    /// As [`Gateway::channel_routing`] from memory. `None` if this node does not know it well enough: the channels were
+    /// read too long ago, a lease seems to have run out, or this node's own is not renewed.
+    pub fn known_routing(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        number: ChannelNumber,
+    ) -> Option<ChannelRouting> {
+        if !self.cache.is_lease_recent() {
+            return None;
         }
-        let newest =
-            |is_decision| channels.newest(is_decision, |node| loaded.live.contains(node)) == Some(number);
-        Ok(Some(ChannelRouting { decisions: newest(true), other: newest(false) }))
+        let known = |tenant: &TenantId, key: &Key| self.cache.known.get(tenant, key, Some(MAX_KNOWN_AGE));
+        let channels = known(tenant, &Channels::key(enforcer))?;
+        let channels = Channels::read(channels.record.as_ref()).ok()??.value;
+        let others = channels.open.iter().map(|channel| &channel.node).filter(|node| *node != self.node());
+        let nodes = nodes_tenant().ok()?;
+        for other in others {
+            let lease = known(&nodes, &Lease::key(&other.0))?;
+            let lease = Lease::read(lease.record.as_ref()).ok()??.value;
+            if self.store.estimated_now()? >= lease.until {
+                return None;
+            }
+        }
+        routing(&channels, number, |_| true)
     }
 
     /// Those of the nodes whose lease has not run out.
     pub(super) async fn live_nodes(&self, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, Error> {
-        Ok(live_nodes(&*self.store, nodes).await?)
+        Ok(live_nodes(&self.reading(ReadFrom::Store), nodes).await?)
     }
+}
+
+/// `None` if there is no such channel.
+fn routing(
+    channels: &Channels,
+    number: ChannelNumber,
+    is_live: impl Fn(&NodeId) -> bool,
+) -> Option<ChannelRouting> {
+    channels.open.iter().find(|channel| channel.number == number)?;
+    let newest = |is_decision| channels.newest(is_decision, &is_live) == Some(number);
+    Some(ChannelRouting { decisions: newest(true), other: newest(false) })
 }
 
 fn put_channels(
@@ -145,28 +181,28 @@ impl Load for ChannelsAndLeases<'_> {
 
     async fn load(
         &self,
-        store: &dyn Store,
+        reading: &Reading<'_>,
         tenant: &TenantId,
     ) -> Result<(LoadedChannels, Timestamp), StoreError> {
-        let (known, now) = record_of::<Channels>(self.enforcer).load(store, tenant).await?;
+        let (known, now) = record_of::<Channels>(self.enforcer).load(reading, tenant).await?;
         let open: &[Channel] = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
         let others =
             open.iter().map(|channel| &channel.node).filter(|other| *other != self.node).cloned().collect();
-        let mut live = live_nodes(store, others).await?;
+        let mut live = live_nodes(reading, others).await?;
         live.insert(self.node.clone());
         Ok((LoadedChannels { known, live }, now))
     }
 }
 
-async fn live_nodes(store: &dyn Store, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, StoreError> {
+async fn live_nodes(reading: &Reading<'_>, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, StoreError> {
     if nodes.is_empty() {
         return Ok(nodes);
     }
     let keys: Vec<Key> = nodes.iter().map(|node| Lease::key(&node.0)).collect();
-    let loaded = store.load(&nodes_tenant()?, &keys).await?;
+    let (leases, now) = reading.beside(&nodes_tenant()?, &keys).await?;
     let mut live = BTreeSet::new();
-    for (node, record) in nodes.into_iter().zip(&loaded.records) {
-        if Lease::read(record.as_ref())?.is_some_and(|lease| loaded.now < lease.value.until) {
+    for (node, record) in nodes.into_iter().zip(&leases) {
+        if Lease::read(record.as_ref())?.is_some_and(|lease| now < lease.value.until) {
             live.insert(node);
         }
     }

@@ -110,7 +110,7 @@ impl Gateway {
 
     /// Listens to changes of the key of this id. Listen before you check whether it is active.
     pub fn listen_to_key(&self, tenant: &TenantId, key_id: &str) -> Listener {
-        self.doorbell.listen(vec![Ring::Record(tenant.clone(), Credential::key(key_id))])
+        self.listen(vec![Ring::Record(tenant.clone(), Credential::key(key_id))])
     }
 
     /// All keys of the tenant, with their ids.

@@ -18,7 +18,7 @@ use crate::{
     audit::Actor,
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::record_of,
+    load::{ReadFrom, record_of},
     model::{
         exchange::{Command, Decided, Exchange, State, TransitionResult, evaluate},
         idempotency::IdempotencyKey,
@@ -26,9 +26,12 @@ use crate::{
         policy::{POLICY_ID, Policy},
         viewer::Viewer,
     },
-    store::{Change, Mailbox, NewDelivery, Versioned},
+    store::{Change, Kind, Mailbox, NewDelivery, Versioned},
     transitions::{ExchangeRef, before_expiry, new_delivery, remove_from_inboxes, transition_change},
 };
+
+/// A decision is the first as a rule. Its exchange is read where another node took it in.
+const NEW_DECISION: ReadFrom = ReadFrom::Memory { new: &[Kind::Idempotency] };
 
 /// What an approver submits.
 #[derive(Debug, Clone)]
@@ -59,42 +62,50 @@ impl Gateway {
         let others =
             (record_of::<Policy>(POLICY_ID), record_of::<PairedApprover>(approver), idempotency.record());
         let load = (exchange.record(), others);
-        self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, others, now| {
-            let (policy, paired, used) = others;
-            let command = |signature_valid| Command::Decide {
-                digest,
-                artifact_hash: decision.artifact_hash,
-                expires_at: decision.expires_at,
-                signature_valid,
-            };
-            let evaluated = |valid| evaluate(known.map(|known| &known.value), command(valid), now);
-            // The signature is verified last, and only if everything else would be accepted: it costs the most.
-            let result = match evaluated(true) {
-                TransitionResult::Apply(_) => evaluated(is_signature_valid(decision, policy, paired, now)?),
-                other => other,
-            };
-            match (result, known) {
-                (TransitionResult::Rejected(error), Some(known)) => {
-                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
-                }
-                (TransitionResult::Rejected(error), None) => Err(error.into()),
-                (TransitionResult::Apply(_), Some(known)) => {
-                    let mut change = Change::new(tenant.clone());
-                    if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
-                        return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+        self.update_exchange(
+            NEW_DECISION,
+            exchange,
+            Viewer::Approver(approver),
+            &load,
+            |known, others, now| {
+                let (policy, paired, used) = others;
+                let command = |signature_valid| Command::Decide {
+                    digest,
+                    artifact_hash: decision.artifact_hash,
+                    expires_at: decision.expires_at,
+                    signature_valid,
+                };
+                let evaluated = |valid| evaluate(known.map(|known| &known.value), command(valid), now);
+                // The signature is verified last, and only if everything else would be accepted: it costs the most.
+                let result = match evaluated(true) {
+                    TransitionResult::Apply(_) => {
+                        evaluated(is_signature_valid(decision, policy, paired, now)?)
                     }
-                    self.add_decision(&mut change, &submission, known, digest, now)?;
-                    let answer = Submitted { accepted: accepted.clone(), replayed: false };
-                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
+                    other => other,
+                };
+                match (result, known) {
+                    (TransitionResult::Rejected(error), Some(known)) => {
+                        Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
+                    }
+                    (TransitionResult::Rejected(error), None) => Err(error.into()),
+                    (TransitionResult::Apply(_), Some(known)) => {
+                        let mut change = Change::new(tenant.clone());
+                        if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                            return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+                        }
+                        self.add_decision(&mut change, &submission, known, digest, now)?;
+                        let answer = Submitted { accepted: accepted.clone(), replayed: false };
+                        Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
+                    }
+                    (_, Some(known)) => {
+                        let answer = Submitted { accepted: accepted.clone(), replayed: true };
+                        Ok(Evaluation::commit(exchange.unchanged(known), answer))
+                    }
+                    // Without an exchange a decision is always rejected.
+                    (_, None) => Err(Failure::Internal.into()),
                 }
-                (_, Some(known)) => {
-                    let answer = Submitted { accepted: accepted.clone(), replayed: true };
-                    Ok(Evaluation::commit(exchange.unchanged(known), answer))
-                }
-                // Without an exchange a decision is always rejected.
-                (_, None) => Err(Failure::Internal.into()),
-            }
-        })
+            },
+        )
         .await
     }
 

@@ -10,7 +10,7 @@ use crate::{
     audit::{self, Actor},
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::Load,
+    load::{Load, ReadFrom, Reading},
     model::{
         exchange::{Command, Exchange, MAX_NAMED_APPROVERS, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
@@ -29,26 +29,32 @@ impl Gateway {
     ) -> Result<(), Error> {
         let exchange = ExchangeRef::new(tenant, request_id);
         let load = ExchangeAndMarks { exchange, approver };
-        self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, marks, now| {
-            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
-            let mut change = exchange.unchanged(known);
-            if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Hide, now) {
-                return Ok(Evaluation::reject_if_unchanged(change, error));
-            }
-            if marks.is_empty() || known.value.hidden_by.contains(approver) {
-                return Ok(Evaluation::reject_if_unchanged(change, TransitionError::NotFound));
-            }
-            change.marks = marks;
-            // The record remembers it too, for the list of expired requests and for pushes.
-            if known.value.hidden_by.len() < MAX_NAMED_APPROVERS {
-                let mut next = known.value.clone();
-                next.hidden_by.push(approver.clone());
-                change.puts.push(next.put(exchange.key())?);
-            }
-            let actor = Actor::Approver(approver.as_str());
-            change.audit.push(audit::action(exchange.key(), actor, "inbox.hidden")?);
-            Ok(Evaluation::commit(change, ()))
-        })
+        self.update_exchange(
+            ReadFrom::Store,
+            exchange,
+            Viewer::Approver(approver),
+            &load,
+            |known, marks, now| {
+                let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+                let mut change = exchange.unchanged(known);
+                if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Hide, now) {
+                    return Ok(Evaluation::reject_if_unchanged(change, error));
+                }
+                if marks.is_empty() || known.value.hidden_by.contains(approver) {
+                    return Ok(Evaluation::reject_if_unchanged(change, TransitionError::NotFound));
+                }
+                change.marks = marks;
+                // The record remembers it too, for the list of expired requests and for pushes.
+                if known.value.hidden_by.len() < MAX_NAMED_APPROVERS {
+                    let mut next = known.value.clone();
+                    next.hidden_by.push(approver.clone());
+                    change.puts.push(next.put(exchange.key())?);
+                }
+                let actor = Actor::Approver(approver.as_str());
+                change.audit.push(audit::action(exchange.key(), actor, "inbox.hidden")?);
+                Ok(Evaluation::commit(change, ()))
+            },
+        )
         .await
     }
 }
@@ -64,12 +70,12 @@ impl Load for ExchangeAndMarks<'_> {
 
     async fn load(
         &self,
-        store: &dyn Store,
+        reading: &Reading<'_>,
         tenant: &TenantId,
     ) -> Result<(Self::Loaded, Timestamp), StoreError> {
-        let (known, now) = self.exchange.record().load(store, tenant).await?;
+        let (known, now) = self.exchange.record().load(reading, tenant).await?;
         let marks = match &known {
-            Some(_) => self.marks(store, tenant).await?,
+            Some(_) => self.marks(reading.store, tenant).await?,
             None => Vec::new(),
         };
         Ok(((known, marks), now))

@@ -14,6 +14,7 @@ use crate::{
     audit::{self, Actor},
     error::Error,
     gateway::{Evaluation, Gateway},
+    load::ReadFrom,
     model::{
         exchange::{Command, Exchange, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
@@ -37,20 +38,27 @@ impl Gateway {
         let exchange = ExchangeRef::new(tenant, request_id);
         let text = Bytes::from(serde_json::to_vec(body).map_err(StoreError::corrupt)?);
         let load = (exchange.record(), ());
-        self.update_exchange(exchange, Viewer::Approver(approver), &load, |known, (), now| {
-            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
-            if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Refresh, now) {
-                return Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error));
-            }
-            // One that the enforcer has not acknowledged, and that is still delivered, says the same.
-            let is_outstanding = known.value.refresh.is_some()
-                && known.value.refreshed_at.is_some_and(|last| now < last.plus(LIFE));
-            if is_outstanding {
-                return Ok(Evaluation::commit(exchange.unchanged(known), ()));
-            }
-            let actor = Actor::Approver(approver.as_str());
-            Ok(Evaluation::commit(self.refresh_change(&exchange, actor, known, text.clone(), now)?, ()))
-        })
+        self.update_exchange(
+            ReadFrom::Store,
+            exchange,
+            Viewer::Approver(approver),
+            &load,
+            |known, (), now| {
+                let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+                if let TransitionResult::Rejected(error) = evaluate(Some(&known.value), Command::Refresh, now)
+                {
+                    return Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error));
+                }
+                // One that the enforcer has not acknowledged, and that is still delivered, says the same.
+                let is_outstanding = known.value.refresh.is_some()
+                    && known.value.refreshed_at.is_some_and(|last| now < last.plus(LIFE));
+                if is_outstanding {
+                    return Ok(Evaluation::commit(exchange.unchanged(known), ()));
+                }
+                let actor = Actor::Approver(approver.as_str());
+                Ok(Evaluation::commit(self.refresh_change(&exchange, actor, known, text.clone(), now)?, ()))
+            },
+        )
         .await
     }
 

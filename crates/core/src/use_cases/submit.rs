@@ -19,7 +19,7 @@ use crate::{
     audit::Actor,
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::record_of,
+    load::{ReadFrom, record_of},
     model::{
         exchange::{Command, Exchange, State, TransitionResult, evaluate},
         idempotency::IdempotencyKey,
@@ -27,9 +27,12 @@ use crate::{
         policy::{POLICY_ID, Policy},
         viewer::Viewer,
     },
-    store::{Change, Mailbox, NewDelivery, Versioned},
+    store::{Change, Guard, Kind, Mailbox, NewDelivery, Versioned},
     transitions::{ExchangeRef, before_expiry, new_delivery, transition_change},
 };
+
+/// A submission is new as a rule: nothing is read then, and the guards of its commit find out if it is not.
+const NEW_SUBMISSION: ReadFrom = ReadFrom::Memory { new: &[Kind::Exchange, Kind::Idempotency] };
 
 /// What an enforcer submits.
 #[derive(Debug, Clone)]
@@ -78,7 +81,7 @@ impl Gateway {
         );
         let load = (exchange.record(), others);
         // A free id must be distinguished from another enforcer's, so every exchange is visible here.
-        self.update_exchange(exchange, Viewer::Operator, &load, |known, others, now| {
+        self.update_exchange(NEW_SUBMISSION, exchange, Viewer::Operator, &load, |known, others, now| {
             let (policy, paired, route, used) = others;
             let command = Command::Submit { enforcer: &submission.enforcer, artifact_hash: hash, expires_at };
             match (evaluate(known.map(|known| &known.value), command, now), known) {
@@ -102,6 +105,7 @@ impl Gateway {
                     }
                     let mailboxes = mailboxes(&submission, route, paired)?;
                     self.add_submission(&mut change, &submission, expires_at, mailboxes, now)?;
+                    change.guards.extend(policy.earliest_submission(expires_at).map(Guard::NotBefore));
                     let answer = Submitted { accepted: accepted.clone(), replayed: false };
                     Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
                 }
@@ -208,7 +212,7 @@ fn check_policy(
     if policy.require_sealed && matches!(*submission.body, ArtifactSubmit::Open(_)) {
         return Err(Error::Policy("requireSealed"));
     }
-    if policy.max_life.is_some_and(|max_life| expires_at > now.plus(max_life)) {
+    if policy.earliest_submission(expires_at).is_some_and(|earliest| now < earliest) {
         return Err(Error::Policy("maxLifeSeconds"));
     }
     Ok(())

@@ -55,7 +55,7 @@ impl Gateway {
         let deadline = started + timeout;
         let exchange = ExchangeRef::new(tenant, request_id);
         // Listen before reading: a decision between the two would be missed.
-        let listener = self.doorbell.listen(vec![exchange.ring()]);
+        let listener = self.listen(vec![exchange.ring()]);
         loop {
             // Boxed, like what follows: an idle wait does not carry the memory for it.
             let (known, store_now) = Box::pin(self.read_exchange(exchange, viewer)).await?;

@@ -12,6 +12,7 @@ use crate::{
     audit::Actor,
     error::Error,
     gateway::{Evaluation, Gateway},
+    load::ReadFrom,
     model::{
         exchange::{Command, Exchange, State, TransitionError, TransitionResult, evaluate},
         viewer::Viewer,
@@ -30,25 +31,31 @@ impl Gateway {
     ) -> Result<Accepted, Error> {
         let exchange = ExchangeRef::new(tenant, request_id);
         let load = (exchange.record(), ());
-        self.update_exchange(exchange, Viewer::Enforcer(enforcer), &load, |known, (), now| {
-            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
-            match evaluate(Some(&known.value), Command::Withdraw, now) {
-                TransitionResult::Apply(_) => {
-                    let accepted = Accepted {
-                        request_id: request_id.clone(),
-                        state: WireState::Withdrawn,
-                        artifact_hash: Some(known.value.artifact_hash),
-                    };
-                    let change = self.withdraw_change(&exchange, enforcer, known, now)?;
-                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), accepted))
+        self.update_exchange(
+            ReadFrom::Store,
+            exchange,
+            Viewer::Enforcer(enforcer),
+            &load,
+            |known, (), now| {
+                let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+                match evaluate(Some(&known.value), Command::Withdraw, now) {
+                    TransitionResult::Apply(_) => {
+                        let accepted = Accepted {
+                            request_id: request_id.clone(),
+                            state: WireState::Withdrawn,
+                            artifact_hash: Some(known.value.artifact_hash),
+                        };
+                        let change = self.withdraw_change(&exchange, enforcer, known, now)?;
+                        Ok(Evaluation::commit_and_ring(change, exchange.ring(), accepted))
+                    }
+                    TransitionResult::Rejected(error) => {
+                        Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
+                    }
+                    // Withdrawing either applies or is rejected.
+                    _ => Err(Failure::Internal.into()),
                 }
-                TransitionResult::Rejected(error) => {
-                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
-                }
-                // Withdrawing either applies or is rejected.
-                _ => Err(Failure::Internal.into()),
-            }
-        })
+            },
+        )
         .await
     }
 

@@ -1,0 +1,91 @@
+//! What this node remembers, so that nothing is read twice: known records, deliveries that were handed over, who
+//! listens. All of it may be dropped at any time.
+
+mod hand_overs;
+mod known;
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+pub(crate) use hand_overs::HandOvers;
+pub use hand_overs::HandedOver;
+pub(crate) use known::{KnownRecords, is_kept, is_slow};
+
+use crate::notify::{Announcement, Listeners, Receiver, Ring};
+
+/// Where nothing is committed that would guard it, a known record is at most this old.
+pub(crate) const MAX_KNOWN_AGE: Duration = Duration::from_secs(5);
+
+/// A node whose lease was renewed longer ago reads whose turn it is: others may soon count it as dead.
+const MAX_RENEWAL_AGE: Duration = Duration::from_secs(10);
+
+/// What one node remembers.
+#[derive(Debug, Default)]
+pub(crate) struct NodeCache {
+    pub(crate) listeners: Listeners,
+    pub(crate) known: KnownRecords,
+    pub(crate) hand_overs: HandOvers,
+    /// The history of the store that all of it is from.
+    timeline: AtomicU64,
+    /// When the lease of this node was last renewed.
+    renewed: Mutex<Option<Instant>>,
+}
+
+impl NodeCache {
+    pub(crate) fn new(timeline: u64) -> Self {
+        Self { timeline: AtomicU64::new(timeline), ..Self::default() }
+    }
+
+    pub(crate) fn timeline(&self) -> u64 {
+        self.timeline.load(Ordering::Acquire)
+    }
+
+    /// Forgets everything if the store's history is another one, and wakes everybody to read again. Returns whether it
+    /// was.
+    pub(crate) fn follow(&self, timeline: u64) -> bool {
+        if self.timeline.swap(timeline, Ordering::AcqRel) == timeline {
+            return false;
+        }
+        self.known.clear();
+        self.hand_overs.clear();
+        self.listeners.wake_all();
+        true
+    }
+
+    pub(crate) fn lease_renewed(&self) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether other nodes certainly count this one as alive.
+    pub(crate) fn is_lease_recent(&self) -> bool {
+        let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.is_some_and(|renewed| renewed.elapsed() <= MAX_RENEWAL_AGE)
+    }
+}
+
+impl Receiver for NodeCache {
+    fn receive(&self, announcement: Announcement) {
+        let Announcement { timeline, mut rings, hand_overs } = announcement;
+        for (ring, version) in &rings {
+            if let Ring::Record(tenant, key) = ring {
+                self.known.changed(tenant, key, *version);
+            }
+        }
+        for (_, hand_over) in hand_overs {
+            let ring = Ring::Mailbox(hand_over.mailbox.clone());
+            if timeline == self.timeline() && self.listeners.has(&ring) {
+                let number = hand_over.delivery.number;
+                self.hand_overs.insert(hand_over);
+                rings.push((ring, number));
+            }
+        }
+        self.listeners.wake_once(&rings);
+    }
+}
