@@ -109,6 +109,11 @@ impl Gateway {
         &self.node
     }
 
+    /// Names the history of the store that this node works with ([`Store::timeline`]).
+    pub fn timeline(&self) -> u64 {
+        self.cache.timeline()
+    }
+
     /// Listens to these, at most eight, from now on. Listen first, then read: a commit between the two rings.
     pub fn listen(&self, rings: Vec<Ring>) -> Listener {
         self.cache.listeners.add(rings)

@@ -99,8 +99,8 @@ fn can_write(folder: &Path) -> anyhow::Result<()> {
 /// A gateway on the configured store, without a server around it.
 pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
     let store = store(config).await?;
-    let doorbell = Arc::new(LocalDoorbell::default());
-    Ok(Gateway::new(store, doorbell, Arc::new(SystemRandom), config.retention()))
+    let doorbell = LocalDoorbell::default();
+    Ok(Gateway::new(store, &doorbell, Arc::new(SystemRandom), config.retention()))
 }
 
 /// The secrets below the data folder. The first start makes them; later ones, of any node, must have the same.
@@ -158,8 +158,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = Config { data: folder.path().to_owned(), ..Config::default() };
         let store = RecordingStore::new(store(&config).await.unwrap());
-        let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), config.retention());
+        let doorbell = LocalDoorbell::default();
+        let gateway = Gateway::new(store.clone(), &doorbell, Arc::new(SystemRandom), config.retention());
         store.set_loads_fail(true);
         assert!(secrets(&config, &gateway).await.unwrap_err().to_string().contains("can't be compared"));
         assert!(!folder.path().join("secret").exists(), "nothing is made before the store has answered");

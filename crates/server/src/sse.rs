@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
-use countersign_core::{delivery::feed::FeedItem, random::RandomSource, store::Delivery};
+use countersign_core::{delivery::feed::FeedItem, random::RandomSource};
 use tokio::time::interval_at;
 
 use crate::{
@@ -88,11 +88,8 @@ impl SseStream {
     }
 
     /// The event as it is written; nothing else of the message is kept. The outer `None`: store unavailable.
-    async fn text(&self, delivery: &Delivery) -> Option<Option<Vec<u8>>> {
-        let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
-        let fetched = self.app.gateway.message(&self.subscriber.tenant, delivery).await;
-        drop(permit);
-        let message = match fetched {
+    async fn text(&self, item: &FeedItem) -> Option<Option<Vec<u8>>> {
+        let message = match self.subscription.message(item).await {
             Ok(message) => message,
             Err(error) => {
                 tracing::warn!(%error, "an SSE stream ended; its client will reconnect");
@@ -107,15 +104,15 @@ impl SseStream {
                 return Some(None);
             }
         };
-        let id = EventId { subscriber: &self.subscriber }.write(&self.app.secret, &self.positions);
+        let id = EventId { subscriber: &self.subscriber, timeline: self.app.gateway.timeline() }
+            .write(&self.app.secret, &self.positions);
         Some(Some(event(&id, message.msg_type.as_str(), &envelope)))
     }
 
     async fn send(&mut self, socket: &mut Socket, item: FeedItem) -> Option<()> {
         // The body is fetched now and not before: a slow client holds one message in memory, never a queue.
-        let FeedItem { source, delivery } = item;
-        self.positions[source] = delivery.number;
-        match self.text(&delivery).await? {
+        self.positions[item.source] = item.delivery.number;
+        match self.text(&item).await? {
             Some(text) => socket.write(&text).await.ok(),
             None => Some(()),
         }
@@ -139,6 +136,8 @@ fn event(id: &str, name: &str, data: &[u8]) -> Vec<u8> {
 /// The `id` of an event: the positions of the client once it has the event, signed for this subscriber.
 pub(crate) struct EventId<'a> {
     pub(crate) subscriber: &'a Subscriber,
+    /// The history of the store that the positions are from: in another they mean other deliveries.
+    pub(crate) timeline: u64,
 }
 
 impl EventId<'_> {
@@ -160,7 +159,9 @@ impl EventId<'_> {
 
     fn mac(&self, secret: &Secret, numbers: &str) -> String {
         let who = format!("{:?}", self.subscriber.party);
-        let parts = [self.subscriber.tenant.as_str().as_bytes(), who.as_bytes(), numbers.as_bytes()];
+        let timeline = self.timeline.to_be_bytes();
+        let tenant = self.subscriber.tenant.as_str().as_bytes();
+        let parts: [&[u8]; 4] = [tenant, who.as_bytes(), &timeline, numbers.as_bytes()];
         secret.mac("event id", &parts).to_string()[..24].to_owned()
     }
 }
@@ -190,17 +191,22 @@ mod tests {
             transport: Transport::Sse,
         };
         let ada = subscriber("acme", Party::Approver("ada".parse().unwrap()));
-        let id = EventId { subscriber: &ada }.write(&secret, &[3, 9]);
-        assert_eq!(EventId { subscriber: &ada }.read(&secret, &id), Some(vec![3, 9]));
+        let id = EventId { subscriber: &ada, timeline: 1 }.write(&secret, &[3, 9]);
+        assert_eq!(EventId { subscriber: &ada, timeline: 1 }.read(&secret, &id), Some(vec![3, 9]));
         for other in [
             subscriber("other", Party::Approver("ada".parse().unwrap())),
             subscriber("acme", Party::Approver("bob".parse().unwrap())),
             subscriber("acme", Party::Enforcer("ada".parse().unwrap())),
         ] {
-            assert_eq!(EventId { subscriber: &other }.read(&secret, &id), None);
+            assert_eq!(EventId { subscriber: &other, timeline: 1 }.read(&secret, &id), None);
         }
+        assert_eq!(
+            EventId { subscriber: &ada, timeline: 2 }.read(&secret, &id),
+            None,
+            "numbers mean others there"
+        );
         for forged in ["", "3-9", "4-9.", &id.replacen('3', "4", 1), "x.y"] {
-            assert_eq!(EventId { subscriber: &ada }.read(&secret, forged), None);
+            assert_eq!(EventId { subscriber: &ada, timeline: 1 }.read(&secret, forged), None);
         }
     }
 }

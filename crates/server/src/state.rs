@@ -21,7 +21,6 @@ use countersign_wire::{
 use tokio::time::Instant;
 
 use crate::{
-    ids::new_msg_id,
     joins::Joins,
     key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
@@ -160,7 +159,7 @@ impl AppState {
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
             drain: Drain::default(),
             lease: LeaseStatus::default(),
-            node: NodeId(new_msg_id().to_string()),
+            node: gateway.node().clone(),
             gateway,
             gateway_id,
             secret: secrets.shared,

@@ -29,8 +29,8 @@ impl TestNode {
         let folder = tempfile::tempdir().unwrap();
         let inner = Arc::new(SqliteStore::open(folder.path().join("db"), Options::default()).unwrap());
         let store = RecordingStore::new(inner.clone());
-        let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+        let doorbell = LocalDoorbell::default();
+        let gateway = Gateway::new(store.clone(), &doorbell, Arc::new(SystemRandom), Retention::default());
         let id = "gw".parse().unwrap();
         let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
         Self { app, store, inner, tenant: "acme".parse().unwrap(), _folder: folder }

@@ -147,7 +147,8 @@ impl Feed {
         items
     }
 
-    async fn read_unread(&mut self) -> Result<Vec<FeedItem>, Error> {
+    /// The items that can be read now, whatever was handed over. Cancel-safe.
+    pub async fn read_unread(&mut self) -> Result<Vec<FeedItem>, Error> {
         let mut items = Vec::new();
         let mut read = Vec::new();
         for (index, from) in self.sources.iter().enumerate().filter(|(_, from)| from.rung) {

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use countersign_wire::{id::TenantId, msg_type::MsgType};
 
-use super::feed::FeedItem;
 pub use crate::model::message::{Message, Party};
 use crate::{
     compose::parts,
@@ -13,14 +12,6 @@ use crate::{
 };
 
 impl Gateway {
-    /// The message of an item: as it was handed over, or else read.
-    pub async fn message_of(&self, tenant: &TenantId, item: &FeedItem) -> Result<Option<Message>, Error> {
-        match item.handed_over.message() {
-            Some(message) => Ok(Some(message)),
-            None => self.message(tenant, &item.delivery).await,
-        }
-    }
-
     /// The message of a delivery; `None` if what it is about no longer exists.
     pub async fn message(&self, tenant: &TenantId, delivery: &Delivery) -> Result<Option<Message>, Error> {
         // Both at once: neither depends on the other.

@@ -17,7 +17,7 @@ use axum::{
 use countersign_core::{
     Gateway,
     model::credential::Role,
-    notify::{Doorbell as _, LocalDoorbell, Ring},
+    notify::{LocalDoorbell, Ring},
     random::RandomSource,
     retention::Retention,
     store::{Change, Key, Kind, Mailbox, MailboxKey, NewDelivery, Outcome, PayloadId, Removal},
@@ -44,9 +44,8 @@ pub(crate) fn run() -> Result<(), Failure> {
 async fn serve(data: PathBuf) -> Result<(), Failure> {
     let config = Config { data, rates: RateLimits::off(), ..Config::default() };
     let store = MemoryStore::new(Arc::default(), now);
-    let doorbell = Arc::new(LocalDoorbell::default());
-    let bell: Arc<LocalDoorbell> = Arc::clone(&doorbell);
-    let gateway = Gateway::new(Arc::new(store), bell, Arc::new(SystemRandom), Retention::default());
+    let doorbell = LocalDoorbell::default();
+    let gateway = Gateway::new(Arc::new(store), &doorbell, Arc::new(SystemRandom), Retention::default());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let tenant: TenantId = TENANT.parse()?;
     let secrets = assemble::secrets(&config, &gateway).await?;
@@ -63,7 +62,7 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
     let app = assemble::app(&config, gateway.clone(), secrets.clone())?;
     writeln!(io::stdout(), "{}", serde_json::to_string(&started)?)?;
     let drain = app.drain().clone();
-    let publishing = Publishing { gateway, doorbell, tenant, recent: Arc::default() };
+    let publishing = Publishing { gateway, tenant, recent: Arc::default() };
     let mut service = assemble::service(app);
     service.router = service.router.route("/lab/publish/{channel}", post(publish).with_state(publishing));
     listener::serve(listener, service, drain).await;
@@ -74,7 +73,6 @@ async fn serve(data: PathBuf) -> Result<(), Failure> {
 #[derive(Clone)]
 struct Publishing {
     gateway: Gateway,
-    doorbell: Arc<LocalDoorbell>,
     tenant: TenantId,
     /// The last messages of each channel. Nobody acknowledges here, so new messages replace the oldest ones, as in
     /// Nchan, which keeps the same number.
@@ -124,8 +122,10 @@ async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: B
     let Ok(Outcome::Committed { numbers, .. }) = to.gateway.store().commit(change).await else {
         return StatusCode::SERVICE_UNAVAILABLE;
     };
-    to.recent().entry(channel).or_default().extend(numbers.into_iter().map(|number| (number, payload)));
-    to.doorbell.ring(&[Ring::Mailbox(MailboxKey { tenant: to.tenant, mailbox })]);
+    let number = numbers.last().copied().unwrap_or_default();
+    to.recent().entry(channel).or_default().push_back((number, payload));
+    let mailbox = MailboxKey { tenant: to.tenant.clone(), mailbox };
+    to.gateway.wake(&[(Ring::Mailbox(mailbox), number)]);
     StatusCode::ACCEPTED
 }
 

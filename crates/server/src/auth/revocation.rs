@@ -194,8 +194,8 @@ mod tests {
     impl TestNode {
         /// Another node on the same store: its rings don't reach this one, and its reads never fail.
         fn other_node(&self) -> Gateway {
-            let doorbell = Arc::new(LocalDoorbell::default());
-            Gateway::new(self.inner.clone(), doorbell, Arc::new(SystemRandom), Retention::default())
+            let doorbell = LocalDoorbell::default();
+            Gateway::new(self.inner.clone(), &doorbell, Arc::new(SystemRandom), Retention::default())
         }
 
         async fn create_key(&self, tenant: &TenantId) -> NewKey {

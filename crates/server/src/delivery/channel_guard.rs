@@ -37,6 +37,11 @@ impl ChannelGuard {
         opening.await.unwrap_or_else(|_| Err(Failure::Internal.into()))
     }
 
+    /// Which messages this channel has to send, if this node knows.
+    pub(super) fn known_routing(&self) -> Option<ChannelRouting> {
+        self.app.gateway.known_routing(&self.tenant, &self.enforcer, self.number)
+    }
+
     /// Which messages this channel has to send; `None` if the store has dropped it.
     pub(super) async fn routing(&self) -> Result<Option<ChannelRouting>, Error> {
         let gateway = &self.app.gateway;

@@ -6,7 +6,7 @@ use countersign_core::{
     Error,
     delivery::{
         feed::{Feed, FeedItem},
-        message::Party,
+        message::{Message, Party},
     },
     model::channels::HEARTBEAT,
     use_cases::channels::ChannelRouting,
@@ -73,11 +73,15 @@ impl Subscription {
             // With much deferred, the rest stays in the mailbox.
             let may_read = self.deferred.len() < MAX_DEFERRED;
             if may_read {
-                let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
-                // Boxed, like what follows: an idle channel does not carry the memory for it.
-                let unread = Box::pin(self.feed.unread()).await?.into_iter();
-                drop(permit);
-                self.read.extend(unread.filter(|item| self.subscriber.carries(&item.delivery.msg_type)));
+                let mut unread = self.feed.handed_over();
+                if unread.is_empty() && self.feed.has_more() {
+                    let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
+                    // Boxed, like what follows: an idle channel does not carry the memory for it.
+                    unread = Box::pin(self.feed.read_unread()).await?;
+                    drop(permit);
+                }
+                let carried = unread.into_iter();
+                self.read.extend(carried.filter(|item| self.subscriber.carries(&item.delivery.msg_type)));
             }
             let routed_here = Box::pin(self.route()).await?;
             if !routed_here.is_empty() {
@@ -101,13 +105,13 @@ impl Subscription {
         if self.read.is_empty() && self.deferred.is_empty() {
             return Ok(Vec::new());
         }
-        // Reads of a push, like those of its mailbox.
-        let _permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
-        let routing = channel.routing().await?.ok_or(SubscriptionEnded::ChannelDropped)?;
+        let routing = self.routing(channel).await?;
         while let Some(first) = self.deferred.values().find(|item| is_routed_here(routing, item)) {
             let (source, after) = (first.source, first.delivery.number - 1);
+            let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
             // One read for many; one that was acknowledged meanwhile is gone.
             let reloaded = self.feed.read_again(source, after).await?;
+            drop(permit);
             let taken = self.take_deferred(routing, source, after, reloaded);
             if !taken.is_empty() {
                 return Ok(taken);
@@ -121,6 +125,24 @@ impl Subscription {
             }
         }
         Ok(routed_here)
+    }
+
+    /// Which messages are this channel's to send: from memory, or else read, with a permit like the reads of its mailbox.
+    async fn routing(&self, channel: &ChannelGuard) -> Result<ChannelRouting, SubscriptionEnded> {
+        if let Some(known) = channel.known_routing() {
+            return Ok(known);
+        }
+        let _permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
+        channel.routing().await?.ok_or(SubscriptionEnded::ChannelDropped)
+    }
+
+    /// The message of an item; `None` if what it is about no longer exists.
+    pub(crate) async fn message(&self, item: &FeedItem) -> Result<Option<Message>, Error> {
+        if let Some(message) = item.handed_over.message() {
+            return Ok(Some(message));
+        }
+        let _permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
+        self.app.gateway.message(&self.subscriber.tenant, &item.delivery).await
     }
 
     /// Takes what was read again out of the deferred items, and what is gone. No await: all of it happens or nothing.
@@ -154,13 +176,12 @@ impl Subscription {
         source: usize,
         number: u64,
     ) -> Result<Option<FeedItem>, SubscriptionEnded> {
-        let _permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
-        let Some(item) = self.feed.reload(source, number).await? else { return Ok(None) };
+        let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
+        let reloaded = self.feed.reload(source, number).await?;
+        drop(permit);
+        let Some(item) = reloaded else { return Ok(None) };
         let routed_here = match &self.channel {
-            Some(channel) => {
-                let routing = channel.routing().await?.ok_or(SubscriptionEnded::ChannelDropped)?;
-                is_routed_here(routing, &item)
-            }
+            Some(channel) => is_routed_here(self.routing(channel).await?, &item),
             None => true,
         };
         if routed_here {
@@ -222,14 +243,10 @@ mod tests {
             let clock = ManualClock::new(minutes(0));
             let options = Options { clock: Clock::Manual(clock.clone()), ..Options::default() };
             let store = Arc::new(SqliteStore::open(folder.path().join("db"), options).unwrap());
-            let doorbell = Arc::new(LocalDoorbell::default());
+            let doorbell = LocalDoorbell::default();
             let app = || {
-                let gateway = Gateway::new(
-                    store.clone(),
-                    doorbell.clone(),
-                    Arc::new(SystemRandom),
-                    Retention::default(),
-                );
+                let gateway =
+                    Gateway::new(store.clone(), &doorbell, Arc::new(SystemRandom), Retention::default());
                 AppState::new(gateway, "gw".parse().unwrap(), Secrets::random(), Settings::default()).unwrap()
             };
             let apps = [app(), app()];

@@ -65,7 +65,9 @@ async fn stream(
     let revocation = watch(&app, &subscriber, &principal).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // An id that is not ours means that the client knows nothing: it gets everything.
-    let positions = last.and_then(|id| EventId { subscriber: &subscriber }.read(&app.secret, id));
+    let positions = last.and_then(|id| {
+        EventId { subscriber: &subscriber, timeline: app.gateway.timeline() }.read(&app.secret, id)
+    });
     let subscription = Subscription::open(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
     let positions = subscription.positions();
     let stream = Box::new(SseStream { app, revocation, subscriber, subscription, http_id, positions });

@@ -160,10 +160,7 @@ impl WsConnection {
         session: &mut WsSession,
         now: Duration,
     ) -> Result<(), CloseReason> {
-        let permit = self.app.push_reads.acquire(&self.subscriber.tenant).await;
-        let fetched = self.app.gateway.message(&self.subscriber.tenant, &item.delivery).await;
-        drop(permit);
-        let message = fetched.map_err(SubscriptionEnded::Store)?;
+        let message = self.subscription.message(item).await.map_err(SubscriptionEnded::Store)?;
         let place = (item.source, item.delivery.number);
         let Some(message) = message else {
             session.done_with(place);

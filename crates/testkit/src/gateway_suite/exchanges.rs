@@ -2,11 +2,7 @@
 
 use std::{future::Future as _, time::Duration};
 
-use countersign_core::{
-    Gateway,
-    delivery::change_poller::ChangePoller,
-    notify::{Doorbell as _, LocalDoorbell},
-};
+use countersign_core::{Gateway, delivery::change_poller::ChangePoller, notify::LocalDoorbell};
 use countersign_core::{
     model::viewer::Viewer,
     use_cases::{acknowledge::Acknowledger, wait::WaitOutcome},
@@ -248,12 +244,12 @@ async fn a_wait_is_answered_by_the_decision(harness: Box<dyn StoreHarness>) {
             .wait(&tenant, Viewer::Enforcer(&robot()), &"r".parse().unwrap(), Duration::from_secs(30))
             .await
     });
-    while world.doorbell.listened_to().is_empty() {
+    while world.gateway.listened_to().is_empty() {
         tokio::task::yield_now().await;
     }
     world.decide("ada", "r", "n").await.unwrap();
     assert!(matches!(waiting.await.unwrap().unwrap(), WaitOutcome::Decided { .. }));
-    assert!(world.doorbell.listened_to().is_empty(), "a finished wait has no listeners");
+    assert!(world.gateway.listened_to().is_empty(), "a finished wait has no listeners");
 }
 
 async fn the_change_poller_makes_up_for_a_missed_ring(harness: Box<dyn StoreHarness>) {
@@ -272,7 +268,7 @@ async fn the_change_poller_makes_up_for_a_missed_ring(harness: Box<dyn StoreHarn
     let reading = tokio::spawn(async move {
         gateway.feed(&tenant, &countersign_core::delivery::feed::Reader::Enforcer(robot()), &[]).next().await
     });
-    while elsewhere.listened_to().len() < 2 {
+    while node.listened_to().len() < 2 {
         tokio::task::yield_now().await;
     }
     let mut poller = ChangePoller::default();
@@ -400,7 +396,7 @@ async fn a_caller_that_goes_away_does_not_take_the_ring_with_it(harness: Box<dyn
         let exchange =
             countersign_core::store::Key::new(countersign_core::store::Kind::Exchange, &request.id);
         let ring = countersign_core::notify::Ring::Record(world.tenant.clone(), exchange);
-        let listener = world.doorbell.listen(vec![ring]);
+        let listener = world.gateway.listen(vec![ring]);
         let ada = approver("ada");
         let decision = decision(&request.id, &request.id.to_string(), "n", None);
         let finished = {

@@ -57,7 +57,7 @@ impl RandomSource for Seeded {
 
 /// A gateway over `store` that shares its doorbell with others of the same test.
 pub fn gateway(store: Arc<dyn Store>, doorbell: &LocalDoorbell, seed: u64) -> Gateway {
-    Gateway::new(store, Arc::new(doorbell.clone()), Seeded::new(seed), Retention::default())
+    Gateway::new(store, doorbell, Seeded::new(seed), Retention::default())
 }
 
 /// One tenant on one gateway.
