@@ -114,3 +114,86 @@ impl State {
 fn size(hand_over: &HandOver) -> usize {
     size_of::<HandOver>() + hand_over.message.size()
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use countersign_wire::{msg_type::MsgType, timestamp::Timestamp};
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::{
+        model::message::Party,
+        store::{Key, Kind, Mailbox},
+    };
+
+    fn mailbox() -> MailboxKey {
+        MailboxKey { tenant: "acme".parse().unwrap(), mailbox: Mailbox::Shared }
+    }
+
+    fn hand_over(number: u64, bytes: usize) -> Arc<HandOver> {
+        let (at, until) = (Timestamp::from_unix_micros(0), Timestamp::from_unix_micros(1));
+        let msg_id: countersign_wire::id::MsgId = format!("m-{number}").parse().unwrap();
+        let delivery = Delivery {
+            number,
+            msg_id: msg_id.clone(),
+            msg_type: MsgType::ApprovalRequest,
+            subject: Key::new(Kind::Exchange, number),
+            payload: None,
+            at,
+            until,
+        };
+        let message = Message {
+            msg_id,
+            msg_type: MsgType::ApprovalRequest,
+            request_id: "r".parse().unwrap(),
+            created_at: at,
+            expires_at: None,
+            from: Party::Enforcer("robot".parse().unwrap()),
+            body: Bytes::from(vec![0; bytes]),
+            trace: None,
+        };
+        Arc::new(HandOver { mailbox: mailbox(), delivery, message })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_next_number_is_taken_and_by_everybody_who_waits_for_it() {
+        let kept = HandOvers::default();
+        assert!(kept.insert(hand_over(5, 1)) && kept.insert(hand_over(6, 1)));
+        assert!(!kept.insert(hand_over(6, 1)) && !kept.insert(hand_over(4, 1)), "repeated, and late");
+        assert!(kept.next(&mailbox(), 3).is_none() && kept.next(&mailbox(), 6).is_none());
+        for _ in 0..2 {
+            let (delivery, handed_over) = kept.next(&mailbox(), 4).unwrap();
+            assert_eq!(delivery.number, 5);
+            assert!(handed_over.message().is_some());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_older_than_two_seconds_is_not_sent() {
+        let kept = HandOvers::default();
+        kept.insert(hand_over(1, 1));
+        let (_, taken) = kept.next(&mailbox(), 0).unwrap();
+        advance(Duration::from_millis(1_999)).await;
+        assert!(kept.next(&mailbox(), 0).is_some() && taken.message().is_some());
+        advance(Duration::from_millis(1)).await;
+        assert!(kept.next(&mailbox(), 0).is_none() && taken.message().is_none());
+        kept.insert(hand_over(2, 1));
+        assert_eq!(kept.state().by_age.len(), 1, "it is dropped when the next one comes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_is_bounded_also_where_a_slow_reader_has_taken_much() {
+        let kept = HandOvers::default();
+        let mut taken = Vec::new();
+        for number in 1..=100 {
+            assert!(kept.insert(hand_over(number, 1 << 20)));
+            taken.extend(kept.next(&mailbox(), number - 1).map(|(_, handed_over)| handed_over));
+            assert!(kept.state().bytes <= MAX_BYTES);
+        }
+        let in_memory = taken.iter().filter(|taken| taken.message().is_some()).count();
+        assert!(in_memory < 32, "{in_memory} messages of 1 MB");
+        assert!(taken[99].message().is_some(), "the newest stay");
+        assert!(!kept.insert(hand_over(101, MAX_BYTES)), "too large for all of it");
+    }
+}

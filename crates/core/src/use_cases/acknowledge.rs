@@ -2,7 +2,7 @@
 
 use countersign_wire::{
     ack::MessageAck,
-    id::{ApproverId, EnforcerId, RequestId, TenantId},
+    id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
     msg_type::MsgType,
     timestamp::Timestamp,
 };
@@ -10,7 +10,7 @@ use countersign_wire::{
 use crate::{
     audit::Actor,
     error::Error,
-    gateway::{Evaluation, Gateway},
+    gateway::{Commit, Evaluation, Gateway},
     load::{Load, ReadFrom, Reading, record_of},
     model::{
         exchange::{
@@ -46,6 +46,9 @@ impl Gateway {
     ) -> Result<(), Error> {
         let msg_id = ack.msg_id.as_ref();
         let exchange = ExchangeRef::new(tenant, request_id);
+        if self.acknowledge_known(exchange, by, msg_id).await? {
+            return Ok(());
+        }
         let load = Acknowledgeable { exchange, by };
         self.update_exchange(ReadFrom::Store, exchange, by.viewer(), &load, |known, loaded, now| {
             if known.is_none() && !loaded.concerns(by) {
@@ -80,6 +83,31 @@ impl Gateway {
             Ok(Evaluation::commit_and_ring(change, exchange.ring(), ()))
         })
         .await
+    }
+
+    /// The common way: the enforcer acknowledges a decision of an exchange that this node knows. Reads nothing. Returns
+    /// false if it is anything else, or has changed meanwhile.
+    async fn acknowledge_known(
+        &self,
+        exchange: ExchangeRef<'_>,
+        by: Acknowledger<'_>,
+        msg_id: Option<&MsgId>,
+    ) -> Result<bool, Error> {
+        let Some(now) = self.store.estimated_now() else { return Ok(false) };
+        let key = exchange.key();
+        let Some(known) = self.cache.known.get(exchange.tenant, &key, None) else { return Ok(false) };
+        let Some(known) = Exchange::read(known.record.as_ref())? else { return Ok(false) };
+        let names_decision = matches!((&known.value.state, msg_id), (State::Decided(decided), Some(msg_id))
+            if decided.msg_id == *msg_id);
+        if !names_decision || !by.viewer().sees(&known.value) {
+            return Ok(false);
+        }
+        let mut change = self.deliver_change(&exchange, by, &known, false, now)?;
+        if change.puts.is_empty() {
+            return Ok(false);
+        }
+        change.removals.extend(msg_id.cloned().map(|msg_id| Removal::ByMessage { subject: key, msg_id }));
+        Ok(self.commit(change, None).await? == Commit::Done)
     }
 
     /// Decided → delivered, where the owning enforcer acknowledges the decision; else an empty change.

@@ -3,6 +3,7 @@
 mod audit;
 mod credentials;
 mod exchanges;
+mod hot_path;
 mod inboxes;
 mod invitations;
 pub mod model;
@@ -32,6 +33,7 @@ use cases;
 /// Every case on a gateway, by subject.
 pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("exchanges", exchanges::CASES),
+    ("hot_path", hot_path::CASES),
     ("inboxes", inboxes::CASES),
     ("pairing", pairing::CASES),
     ("paired", paired::CASES),
