@@ -81,6 +81,7 @@ impl Tenant {
             Guard::Version(key, expected) => version(key) == Some(*expected),
             Guard::Seen(key, expected) => version(key).unwrap_or(0) == *expected,
             Guard::Before(end) => now < *end,
+            Guard::NotBefore(earliest) => now >= *earliest,
         });
         let current = || guards.iter().filter_map(Guard::key).map(|key| self.record(key)).collect();
         (!all_pass).then(current)
@@ -206,6 +207,10 @@ impl Store for MemoryStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok((self.clock)())
+    }
+
+    fn estimated_now(&self) -> Option<Timestamp> {
+        Some((self.clock)())
     }
 
     fn timeline(&self) -> u64 {

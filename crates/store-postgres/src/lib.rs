@@ -5,6 +5,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | what can be configured; why opening fails | `options`, `error` |
+//! | the server's time without asking | `clock` |
 //! | connections, and the check that the server's commits are durable | `connect` |
 //! | the schema | `migrations/`, applied by `migrations` |
 //! | conversion between the port's types and rows | `rows` |
@@ -23,6 +24,7 @@
 //! Connect in session mode only: prepared statements and the migration lock do not work with a pooler that assigns
 //! sessions per transaction.
 
+mod clock;
 mod error;
 mod options;
 

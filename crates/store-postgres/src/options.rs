@@ -19,6 +19,8 @@ pub struct Options {
     pub queued_changes: usize,
     /// Connections for reads and for large payloads.
     pub readers: usize,
+    /// How long the server's time is estimated after it was last reported. Zero where the time is set, in tests.
+    pub max_clock_age: Duration,
     /// When the server cancels a statement. It does not interrupt a commit.
     pub statement_timeout: Duration,
 }
@@ -34,6 +36,8 @@ impl Options {
             batching: true,
             queued_changes: 4096,
             readers: 6,
+            // A node's lease is renewed more often, which reports the time.
+            max_clock_age: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(10),
         }
     }

@@ -143,7 +143,7 @@ pub(crate) fn named_records(jobs: &[Job]) -> NamedRecords {
                 Guard::Absent(key) => name(key, IfMissing::Reserve),
                 Guard::Version(key, _) => name(key, IfMissing::Ignore),
                 // Compared without a lock.
-                Guard::Seen(..) | Guard::Before(_) => {}
+                Guard::Seen(..) | Guard::Before(_) | Guard::NotBefore(_) => {}
             }
         }
         for Put { key, content } in &change.puts {
@@ -171,7 +171,7 @@ pub(crate) fn seen_records(jobs: &[Job], named: &NamedRecords) -> BTreeSet<Recor
     let seen = jobs.iter().flat_map(|Job { change, .. }| {
         change.guards.iter().filter_map(|guard| match guard {
             Guard::Seen(key, _) => Some((change.tenant.clone(), key.clone())),
-            Guard::Absent(_) | Guard::Version(..) | Guard::Before(_) => None,
+            Guard::Absent(_) | Guard::Version(..) | Guard::Before(_) | Guard::NotBefore(_) => None,
         })
     });
     seen.filter(|key| !named.contains_key(key)).collect()
@@ -247,7 +247,7 @@ impl BatchOverlay<'_> {
     fn undecodable(&self, change: &Change) -> Option<StoreError> {
         let guarded = change.guards.iter().filter_map(|guard| match guard {
             Guard::Absent(key) | Guard::Version(key, _) => Some(key),
-            Guard::Seen(..) | Guard::Before(_) => None,
+            Guard::Seen(..) | Guard::Before(_) | Guard::NotBefore(_) => None,
         });
         let mut named = guarded.chain(change.puts.iter().map(|put| &put.key)).chain(&change.deletes);
         named.find_map(|key| self.found.get(&(change.tenant.clone(), key.clone()))?.as_ref().err().cloned())
@@ -267,6 +267,7 @@ impl BatchOverlay<'_> {
                 }
             },
             Guard::Before(deadline) => now < *deadline,
+            Guard::NotBefore(earliest) => now >= *earliest,
         }
     }
 

@@ -17,6 +17,7 @@ use deadpool_postgres::{Pool, Runtime};
 
 use crate::{
     claims,
+    clock::Clock,
     connect::{Connector, Timeline, check_durability},
     error::OpenError,
     large_payloads::LargePayloadWriter,
@@ -33,6 +34,7 @@ pub struct PostgresStore {
     queues: Vec<Arc<Queue>>,
     large_payloads: LargePayloadWriter,
     reads: Reads,
+    clock: Clock,
     timeline: Timeline,
 }
 
@@ -74,6 +76,7 @@ impl PostgresStore {
             queues,
             large_payloads: LargePayloadWriter::new(pool.clone()),
             reads: Reads::new(pool),
+            clock: Clock::new(options.max_clock_age),
             timeline: connector.timeline(),
         })
     }
@@ -111,12 +114,17 @@ impl Drop for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
-        self.reads.load(tenant, keys).await
+        let loaded = self.reads.load(tenant, keys).await?;
+        self.clock.reported(loaded.now);
+        Ok(loaded)
     }
 
     async fn commit(&self, mut change: Change) -> Result<Outcome, StoreError> {
         let pending_payloads = self.large_payloads.write_pending(&mut change).await?;
         let outcome = self.queue_for(&change).submit(change, pending_payloads.clone()).await;
+        if let Ok(Outcome::Committed { now, .. } | Outcome::Conflict { now, .. }) = &outcome {
+            self.clock.reported(*now);
+        }
         match outcome {
             // Payloads that may have been committed must stay.
             Ok(Outcome::Committed { .. }) | Err(StoreError::OutcomeUnknown) => {}
@@ -164,7 +172,13 @@ impl Store for PostgresStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.reads.now().await
+        let now = self.reads.now().await?;
+        self.clock.reported(now);
+        Ok(now)
+    }
+
+    fn estimated_now(&self) -> Option<Timestamp> {
+        self.clock.estimate()
     }
 
     fn timeline(&self) -> u64 {

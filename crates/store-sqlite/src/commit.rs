@@ -35,6 +35,7 @@ fn conflict(conn: &Connection, change: &Change, now: Timestamp) -> Result<Option
             Guard::Version(_, version) => record.as_ref().is_some_and(|record| record.version == *version),
             Guard::Seen(_, version) => record.as_ref().map_or(0, |record| record.version) == *version,
             Guard::Before(end) => now < *end,
+            Guard::NotBefore(earliest) => now >= *earliest,
         };
         if guard.key().is_some() {
             current.push(record);

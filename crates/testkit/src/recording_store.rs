@@ -22,6 +22,9 @@ pub struct RecordingStore {
     unreadable: Mutex<Option<TenantId>>,
     scans_left: AtomicU64,
     calls: AtomicU64,
+    commits: AtomicU64,
+    estimated_now: Mutex<Option<Timestamp>>,
+    timeline: Mutex<Option<u64>>,
 }
 
 impl RecordingStore {
@@ -34,6 +37,9 @@ impl RecordingStore {
             unreadable: Mutex::default(),
             scans_left: AtomicU64::new(u64::MAX),
             calls: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
+            estimated_now: Mutex::default(),
+            timeline: Mutex::default(),
         })
     }
 
@@ -67,6 +73,21 @@ impl RecordingStore {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// How often the store was called for reads, that of its time included.
+    pub fn reads(&self) -> u64 {
+        self.calls() - self.commits.load(Ordering::Relaxed)
+    }
+
+    /// The time that the store seems to know without being asked; `None` for what it really knows.
+    pub fn set_estimated_now(&self, now: Option<Timestamp>) {
+        *self.estimated_now.lock().unwrap() = now;
+    }
+
+    /// The history that the store seems to have from now on.
+    pub fn set_timeline(&self, timeline: u64) {
+        *self.timeline.lock().unwrap() = Some(timeline);
+    }
+
     fn counted(&self) -> &dyn Store {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.inner.as_ref()
@@ -89,6 +110,7 @@ impl Store for RecordingStore {
             return Ok(Outcome::Conflict { current: Vec::new(), now });
         }
         let copy = change.clone();
+        self.commits.fetch_add(1, Ordering::Relaxed);
         let outcome = self.counted().commit(change).await;
         if matches!(outcome, Ok(Outcome::Committed { .. })) {
             self.committed.lock().unwrap().push(copy);
@@ -144,7 +166,11 @@ impl Store for RecordingStore {
         self.counted().now().await
     }
 
+    fn estimated_now(&self) -> Option<Timestamp> {
+        self.estimated_now.lock().unwrap().or_else(|| self.inner.estimated_now())
+    }
+
     fn timeline(&self) -> u64 {
-        self.inner.timeline()
+        self.timeline.lock().unwrap().unwrap_or_else(|| self.inner.timeline())
     }
 }
