@@ -50,7 +50,8 @@ impl Gateway {
     fn probable_node(&self, tenant: &TenantId, new: &NewDelivery) -> Option<NodeId> {
         let Mailbox::Enforcer(enforcer) = &new.mailbox else { return None };
         let known = self.cache.known.get(tenant, &Channels::key(enforcer), None);
-        if known.as_ref().is_none_or(|known| known.at.elapsed() > MAX_KNOWN_AGE) {
+        let is_old = known.as_ref().is_none_or(|known| known.at.elapsed() > MAX_KNOWN_AGE);
+        if is_old && self.cache.may_learn() {
             self.learn_channels(tenant.clone(), enforcer.clone());
         }
         let channels = Channels::read(known?.record.as_ref()).ok()??.value;

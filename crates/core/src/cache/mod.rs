@@ -26,6 +26,9 @@ pub(crate) const MAX_KNOWN_AGE: Duration = Duration::from_secs(5);
 /// A node whose lease was renewed longer ago reads whose turn it is: others may soon count it as dead.
 const MAX_RENEWAL_AGE: Duration = Duration::from_secs(10);
 
+/// What is read only to hand over better next time is read this far apart at least.
+const LEARN_INTERVAL: Duration = Duration::from_millis(10);
+
 /// What one node remembers.
 #[derive(Debug, Default)]
 pub(crate) struct NodeCache {
@@ -36,6 +39,8 @@ pub(crate) struct NodeCache {
     timeline: AtomicU64,
     /// When the lease of this node was last renewed.
     renewed: Mutex<Option<Instant>>,
+    /// When something was last read only to hand over better next time.
+    learned: Mutex<Option<Instant>>,
 }
 
 impl NodeCache {
@@ -57,6 +62,16 @@ impl NodeCache {
         self.hand_overs.clear();
         self.listeners.wake_all();
         true
+    }
+
+    /// Whether it is time to read something only to hand over better next time.
+    pub(crate) fn may_learn(&self) -> bool {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let may_learn = learned.is_none_or(|learned| learned.elapsed() >= LEARN_INTERVAL);
+        if may_learn {
+            *learned = Some(Instant::now());
+        }
+        may_learn
     }
 
     pub(crate) fn lease_renewed(&self) {

@@ -32,9 +32,14 @@ super::cases! {
 
 /// A gateway that counts its reads, and knows the time without asking.
 fn counting(world: &World, seed: u64) -> (Gateway, Arc<RecordingStore>) {
+    counting_beside(world, &LocalDoorbell::default(), seed)
+}
+
+/// As [`counting`], connected to others.
+fn counting_beside(world: &World, doorbell: &LocalDoorbell, seed: u64) -> (Gateway, Arc<RecordingStore>) {
     let store = RecordingStore::new(world.harness.store());
     store.set_estimated_now(Some(minutes(0)));
-    (gateway(store.clone(), &world.doorbell, seed), store)
+    (gateway(store.clone(), doorbell, seed), store)
 }
 
 async fn submitted(gateway: &Gateway, world: &World, id: &str) {
@@ -144,7 +149,8 @@ async fn an_acknowledged_decision_reads_nothing_where_it_was_taken_in(harness: B
 
 async fn a_decision_is_handed_over_to_the_node_of_the_newest_channel(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
-    let ((node, _), (other, elsewhere)) = (counting(&world, 5), counting(&world, 6));
+    let beside = |seed: u64| counting_beside(&world, &world.doorbell, seed);
+    let ((node, _), (other, elsewhere)) = (beside(5), beside(6));
     other.renew_lease(other.node()).await.unwrap();
     let enforcer = robot();
     let transport = Transport::Websocket;
@@ -256,7 +262,7 @@ async fn a_time_that_was_estimated_decides_nothing(harness: Box<dyn StoreHarness
     let id = "late".parse().unwrap();
     let late = decision(&id, "late", "n", None);
     let refused = decide(&node, &world.tenant, &approver("ada"), &id, &late).await;
-    assert_eq!(status_of(&refused, 200), 410);
+    assert_eq!(status_of(&refused, 200), 409);
     let refused = submit(&node, &world.tenant, &request("too late")).await;
     assert_eq!(status_of(&refused, 202), 410);
     // The longest life counts from the store's time.
