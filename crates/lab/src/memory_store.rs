@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    Outcome, PayloadId, Record, Store, StoreError,
+    Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -150,9 +150,9 @@ impl Store for MemoryStore {
         Ok(self.in_tenant(tenant, |tenant| tenant.mailboxes.by_subject(subject)))
     }
 
-    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         let head = |of: &MailboxKey| self.in_tenant(&of.tenant, |tenant| tenant.mailboxes.head(&of.mailbox));
-        Ok(mailboxes.iter().map(head).collect())
+        Ok(mailboxes.iter().map(head).map(Some).collect())
     }
 
     async fn scan(
@@ -199,5 +199,13 @@ impl Store for MemoryStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok((self.clock)())
+    }
+
+    fn shard_count(&self) -> u16 {
+        1
+    }
+
+    fn shard_of(&self, _tenant: &TenantId) -> Shard {
+        Shard(0)
     }
 }
