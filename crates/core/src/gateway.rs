@@ -14,7 +14,7 @@ use crate::{
     notify::{Announcer, Doorbell, Listener, Ring},
     random::RandomSource,
     retention::Retention,
-    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, StoreError, Stored, Versioned},
+    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Shard, Store, StoreError, Stored, Versioned},
     transitions::{self, ExchangeRef},
 };
 
@@ -133,6 +133,11 @@ impl Gateway {
     /// The store, for reads that need no rules.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The databases that the tenants are spread over.
+    pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        (0..self.store.shard_count()).map(Shard)
     }
 
     /// Reads what `load` names, and the store's time.

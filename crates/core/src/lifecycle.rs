@@ -27,7 +27,9 @@ use crate::{
         session::{RecordedEvent, Session},
     },
     notify::Ring,
-    store::{Change, Due, Guard, Key, Kind, PayloadId, Record, Removal, StoreError, Stored as _, Versioned},
+    store::{
+        Change, Due, Guard, Key, Kind, Loaded, PayloadId, Record, Removal, StoreError, Stored as _, Versioned,
+    },
     transitions::{self, ExchangeRef, next_due_at},
 };
 
@@ -46,6 +48,15 @@ pub(crate) struct NotProcessed {
     pub(crate) error: Error,
 }
 
+/// What is due, with its record.
+struct LoadedDue {
+    due: Due,
+    /// `None` if there is no such record.
+    record: Option<Record>,
+    /// The time of the read, by the clock of the tenant's shard.
+    now: Timestamp,
+}
+
 impl NotProcessed {
     fn one(due: Due, error: Error) -> Self {
         Self { tenant: due.tenant, records: vec![due.key], error }
@@ -55,7 +66,7 @@ impl NotProcessed {
 impl Gateway {
     /// Does what is due for all of these: one read for each tenant, then many commits at once, so that the store commits
     /// them together. What fails, or the whole read of a tenant, does not stop the others.
-    pub(crate) async fn process_all_due(&self, all: Vec<Due>, now: Timestamp) -> Vec<NotProcessed> {
+    pub(crate) async fn process_all_due(&self, all: Vec<Due>) -> Vec<NotProcessed> {
         let mut by_tenant: BTreeMap<TenantId, Vec<Due>> = BTreeMap::new();
         for due in all {
             by_tenant.entry(due.tenant.clone()).or_default().push(due);
@@ -71,7 +82,7 @@ impl Gateway {
                 Err(error) => failed.push(error),
             }
         }
-        let process = |(due, record): (Due, Option<Record>)| {
+        let process = |LoadedDue { due, record, now }| {
             let gateway = self.clone();
             async move {
                 let result = gateway.process_loaded(&due, record.as_ref(), now).await;
@@ -83,14 +94,13 @@ impl Gateway {
     }
 
     /// The records behind what is due of one tenant.
-    async fn load_due(
-        &self,
-        tenant: TenantId,
-        due: Vec<Due>,
-    ) -> Result<Vec<(Due, Option<Record>)>, NotProcessed> {
+    async fn load_due(&self, tenant: TenantId, due: Vec<Due>) -> Result<Vec<LoadedDue>, NotProcessed> {
         let records: Vec<Key> = due.iter().map(|due| due.key.clone()).collect();
         match self.store.load(&tenant, &records).await {
-            Ok(loaded) => Ok(due.into_iter().zip(loaded.records).collect()),
+            Ok(Loaded { records, now }) => {
+                let loaded = due.into_iter().zip(records);
+                Ok(loaded.map(|(due, record)| LoadedDue { due, record, now }).collect())
+            }
             Err(error) => Err(NotProcessed { tenant, records, error: error.into() }),
         }
     }
@@ -98,7 +108,7 @@ impl Gateway {
     async fn process_loaded(&self, due: &Due, record: Option<&Record>, now: Timestamp) -> Result<(), Error> {
         if due.key.kind == Kind::Presence {
             // Whether it goes depends on the enforcer's channels too.
-            return self.process_due(due, now).await;
+            return self.process_due(due).await;
         }
         if due.key.kind == Kind::Pairs {
             // What ends with a pair is in other records too.
@@ -107,14 +117,14 @@ impl Gateway {
         let (change, ring) = self.due_step(due, record, false, now)?;
         match self.commit(change, ring).await? {
             Commit::Done => Ok(()),
-            Commit::Conflict => self.process_due(due, now).await,
+            Commit::Conflict => self.process_due(due).await,
         }
     }
 
-    /// Does what is due for one record at `now`.
-    pub(crate) async fn process_due(&self, due: &Due, now: Timestamp) -> Result<(), Error> {
+    /// Does what is due for one record, if it still is.
+    async fn process_due(&self, due: &Due) -> Result<(), Error> {
         let is_online = due.key.kind == Kind::Presence && self.has_live_channel(due).await?;
-        self.update(&due.tenant, &RawRecord(due.key.clone()), |record, _| {
+        self.update(&due.tenant, &RawRecord(due.key.clone()), |record, now| {
             let (change, ring) = self.due_step(due, record.as_ref(), is_online, now)?;
             Ok(Evaluation::Answer { change, ring, answer: Ok(()) })
         })

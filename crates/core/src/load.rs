@@ -96,7 +96,7 @@ impl<'a> Reading<'a> {
     ) -> Result<(Vec<Option<Record>>, Timestamp), StoreError> {
         if keys.is_empty() {
             let known = match self.from {
-                ReadFrom::Memory { .. } => self.store.estimated_now(),
+                ReadFrom::Memory { .. } => self.store.estimated_now(tenant),
                 ReadFrom::Store => None,
             };
             return match known {

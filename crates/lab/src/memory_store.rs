@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    Outcome, PayloadId, Put, Record, Store, StoreError,
+    Outcome, PayloadId, Put, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -158,9 +158,9 @@ impl Store for MemoryStore {
         Ok(self.in_tenant(tenant, |tenant| tenant.mailboxes.by_subject(subject)))
     }
 
-    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         let head = |of: &MailboxKey| self.in_tenant(&of.tenant, |tenant| tenant.mailboxes.head(&of.mailbox));
-        Ok(mailboxes.iter().map(head).collect())
+        Ok(mailboxes.iter().map(head).map(Some).collect())
     }
 
     async fn scan(
@@ -209,11 +209,19 @@ impl Store for MemoryStore {
         Ok((self.clock)())
     }
 
-    fn estimated_now(&self) -> Option<Timestamp> {
+    fn estimated_now(&self, _tenant: &TenantId) -> Option<Timestamp> {
         Some((self.clock)())
     }
 
     fn timeline(&self) -> u64 {
         0
+    }
+
+    fn shard_count(&self) -> u16 {
+        1
+    }
+
+    fn shard_of(&self, _tenant: &TenantId) -> Shard {
+        Shard(0)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use countersign_core::{Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT};
+use countersign_core::{
+    Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT, store::Shard,
+};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::state::AppState;
@@ -27,8 +29,11 @@ const EVICTION_INTERVAL: Duration = Duration::from_mins(1);
 pub(crate) fn start(app: &Arc<AppState>) {
     tokio::spawn(sweep(app.gateway.clone()));
     // Another node or `keys revoke` may write to the same store, and their rings do not reach this process.
-    tokio::spawn(poll_changes(app.gateway.clone()));
-    tokio::spawn(renew_lease(Arc::clone(app)));
+    // A task for each shard: one that does not answer delays nothing of the others.
+    for shard in app.gateway.shards() {
+        tokio::spawn(poll_changes(app.gateway.clone(), shard));
+        tokio::spawn(renew_lease(Arc::clone(app), shard));
+    }
     tokio::spawn(evict_idle(Arc::clone(app)));
 }
 
@@ -38,22 +43,23 @@ fn ticks(period: Duration) -> Interval {
     ticks
 }
 
-/// Renews this node's lease for as long as the process runs. `/readyz` answers with the last result.
-async fn renew_lease(app: Arc<AppState>) {
+/// Renews this node's lease on a shard for as long as the process runs. `/readyz` answers with the last results.
+async fn renew_lease(app: Arc<AppState>, shard: Shard) {
+    let Some(lease) = app.leases.on(shard) else { return };
     let mut ticks = ticks(HEARTBEAT);
     loop {
         ticks.tick().await;
-        let renewal = timeout(RENEWAL_TIMEOUT, app.gateway.renew_lease(&app.node)).await;
+        let renewal = timeout(RENEWAL_TIMEOUT, app.gateway.renew_lease_on(shard, &app.node)).await;
         let error = match renewal {
             Ok(Ok(())) => {
-                app.lease.renewed();
+                lease.renewed();
                 continue;
             }
             Ok(Err(error)) => error.to_string(),
             Err(late) => late.to_string(),
         };
-        app.lease.failed();
-        tracing::warn!(error, "this node's lease was not renewed; it will be retried");
+        lease.failed();
+        tracing::warn!(error, shard = shard.0, "this node's lease was not renewed; it will be retried");
     }
 }
 
@@ -67,13 +73,13 @@ async fn sweep(gateway: Gateway) {
     }
 }
 
-async fn poll_changes(gateway: Gateway) {
+async fn poll_changes(gateway: Gateway, shard: Shard) {
     let mut ticks = ticks(POLL_INTERVAL);
-    let mut poller = ChangePoller::default();
+    let mut poller = ChangePoller::of(shard);
     loop {
         ticks.tick().await;
         while let Err(error) = gateway.poll_changes(&mut poller).await {
-            tracing::warn!(%error, "the store was not polled for changes; it will be retried");
+            tracing::warn!(%error, shard = shard.0, "the store was not polled for changes; it will be retried");
             sleep(POLL_RETRY_DELAY).await;
         }
     }
@@ -84,5 +90,57 @@ async fn evict_idle(app: Arc<AppState>) {
     loop {
         ticks.tick().await;
         app.rates.evict_idle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::to_bytes, extract::State};
+    use countersign_core::{notify::LocalDoorbell, retention::Retention};
+    use countersign_store_sqlite::{Options, SqliteStore};
+    use countersign_testkit::sharded::{Fault, ShardedStore};
+
+    use super::*;
+    use crate::{random::SystemRandom, routes::meta, secrets::Secrets, state::Settings};
+
+    /// What `/readyz` answers; `None` for 503.
+    async fn readiness(app: &Arc<AppState>) -> Option<String> {
+        let answer = meta::ready(State(Arc::clone(app))).await.ok()?;
+        let body = to_bytes(answer.into_body(), 1_000).await.unwrap();
+        Some(String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn becomes(app: &Arc<AppState>, expected: Option<&str>) {
+        let becomes = async {
+            loop {
+                let ready = readiness(app).await;
+                if ready.as_ref().map(|ready| expected.is_some_and(|it| ready.contains(it)))
+                    == expected.map(|_| true)
+                {
+                    return;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(RENEWAL_TIMEOUT + HEARTBEAT * 2, becomes).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_shard_that_does_not_answer_keeps_no_lease_of_another_from_being_renewed() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| SqliteStore::open(folder.path().join(name), Options::default()).unwrap();
+        let store = ShardedStore::new(vec![Arc::new(open("one")), Arc::new(open("other"))]);
+        store.set_fault(Shard(1), Some(Fault::Hangs));
+        let doorbell = Arc::new(LocalDoorbell::default());
+        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+        let id = "gw".parse().unwrap();
+        let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
+        start(&app);
+        becomes(&app, Some("degraded")).await;
+        store.set_fault(Shard(0), Some(Fault::Fails));
+        becomes(&app, None).await;
+        store.set_fault(Shard(0), None);
+        store.set_fault(Shard(1), None);
+        becomes(&app, Some("ready")).await;
     }
 }

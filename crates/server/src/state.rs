@@ -13,6 +13,7 @@ use countersign_core::{
         channels::{LEASE, NodeId},
         pairing::CodeKey,
     },
+    store::Shard,
 };
 use countersign_wire::{
     id::{GatewayId, TenantId},
@@ -80,11 +81,38 @@ pub struct AppState {
     /// Permits for checks of credentials of held connections. Their own, so that none waits behind pushes.
     pub(crate) revocation_reads: FairSemaphore,
     pub(crate) drain: Drain,
-    pub(crate) lease: LeaseStatus,
+    /// This node's lease on each shard of the store.
+    pub(crate) leases: Leases,
 }
 
-/// When this node's lease in the store was last renewed, which shows that the store takes writes. `None` before the
-/// first time and after an attempt that failed.
+/// This node's lease on each shard. A shard that takes no writes must not make its node useless to the tenants of the
+/// others.
+#[derive(Debug)]
+pub(crate) struct Leases(Box<[LeaseStatus]>);
+
+impl Leases {
+    fn of_shards(count: u16) -> Self {
+        Self((0..count).map(|_| LeaseStatus::default()).collect())
+    }
+
+    /// `None` if the store has no such shard.
+    pub(crate) fn on(&self, shard: Shard) -> Option<&LeaseStatus> {
+        self.0.get(usize::from(shard.0))
+    }
+
+    /// Whether some shard takes writes.
+    pub(crate) fn any_current(&self) -> bool {
+        self.0.iter().any(LeaseStatus::is_current)
+    }
+
+    /// Whether all shards take writes.
+    pub(crate) fn all_current(&self) -> bool {
+        self.0.iter().all(LeaseStatus::is_current)
+    }
+}
+
+/// When this node's lease on a shard was last renewed, which shows that it takes writes. `None` before the first time
+/// and after an attempt that failed.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseStatus(Mutex<Option<Instant>>);
 
@@ -158,7 +186,7 @@ impl AppState {
             push_reads: FairSemaphore::new(MAX_PUSH_READS),
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
             drain: Drain::default(),
-            lease: LeaseStatus::default(),
+            leases: Leases::of_shards(gateway.store().shard_count()),
             node: gateway.node().clone(),
             gateway,
             gateway_id,

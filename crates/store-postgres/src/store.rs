@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    Outcome, PayloadId, Record, Store, StoreError,
+    Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use deadpool_postgres::{Pool, Runtime};
@@ -149,8 +149,8 @@ impl Store for PostgresStore {
         self.reads.deliveries_by_subject(tenant, subject).await
     }
 
-    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
-        self.reads.heads(mailboxes).await
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
+        Ok(self.reads.heads(mailboxes).await?.into_iter().map(Some).collect())
     }
 
     async fn scan(
@@ -177,12 +177,20 @@ impl Store for PostgresStore {
         Ok(now)
     }
 
-    fn estimated_now(&self) -> Option<Timestamp> {
+    fn estimated_now(&self, _tenant: &TenantId) -> Option<Timestamp> {
         self.clock.estimate()
     }
 
     fn timeline(&self) -> u64 {
         self.timeline.load(Ordering::Acquire)
+    }
+
+    fn shard_count(&self) -> u16 {
+        1
+    }
+
+    fn shard_of(&self, _tenant: &TenantId) -> Shard {
+        Shard(0)
     }
 }
 

@@ -75,5 +75,7 @@ impl StoreHarness for PostgresHarness {
 }
 
 fn main() -> ExitCode {
-    store_suite::run(|| Box::pin(async { Box::new(PostgresHarness::new().await) as Box<dyn StoreHarness> }))
+    store_suite::run_also_sharded(|| {
+        Box::pin(async { Box::new(PostgresHarness::new().await) as Box<dyn StoreHarness> })
+    })
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
-    PayloadId, Record, Store, StoreError,
+    PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -105,9 +105,10 @@ impl Store for SqliteStore {
         self.readers.read(move |conn| reads::deliveries_by_subject(conn, &tenant, &subject)).await
     }
 
-    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         let mailboxes = mailboxes.to_vec();
-        let read = move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox)).collect();
+        let read =
+            move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox).map(Some)).collect();
         self.readers.read(read).await
     }
 
@@ -136,12 +137,20 @@ impl Store for SqliteStore {
     }
 
     /// Its clock is this machine's, so nothing is estimated.
-    fn estimated_now(&self) -> Option<Timestamp> {
+    fn estimated_now(&self, _tenant: &TenantId) -> Option<Timestamp> {
         Some(self.clock.now())
     }
 
     /// A file has one history. One that is restored from a copy is opened again, and nobody remembers anything of it.
     fn timeline(&self) -> u64 {
         0
+    }
+
+    fn shard_count(&self) -> u16 {
+        1
+    }
+
+    fn shard_of(&self, _tenant: &TenantId) -> Shard {
+        Shard(0)
     }
 }

@@ -59,5 +59,7 @@ impl StoreHarness for SqliteHarness {
 }
 
 fn main() -> ExitCode {
-    store_suite::run(|| Box::pin(async { Box::new(SqliteHarness::new()) as Box<dyn StoreHarness> }))
+    store_suite::run_also_sharded(|| {
+        Box::pin(async { Box::new(SqliteHarness::new()) as Box<dyn StoreHarness> })
+    })
 }

@@ -12,4 +12,5 @@ pub mod crash;
 pub mod gateway_suite;
 pub mod postgres;
 pub mod recording_store;
+pub mod sharded;
 pub mod store_suite;

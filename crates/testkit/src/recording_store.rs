@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
-    PayloadId, Record, Store, StoreError,
+    PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -134,7 +134,7 @@ impl Store for RecordingStore {
         self.counted().deliveries_by_subject(tenant, subject).await
     }
 
-    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         self.counted().heads(mailboxes).await
     }
 
@@ -166,11 +166,19 @@ impl Store for RecordingStore {
         self.counted().now().await
     }
 
-    fn estimated_now(&self) -> Option<Timestamp> {
-        self.estimated_now.lock().unwrap().or_else(|| self.inner.estimated_now())
+    fn estimated_now(&self, tenant: &TenantId) -> Option<Timestamp> {
+        self.estimated_now.lock().unwrap().or_else(|| self.inner.estimated_now(tenant))
     }
 
     fn timeline(&self) -> u64 {
         self.timeline.lock().unwrap().unwrap_or_else(|| self.inner.timeline())
+    }
+
+    fn shard_count(&self) -> u16 {
+        self.inner.shard_count()
+    }
+
+    fn shard_of(&self, tenant: &TenantId) -> Shard {
+        self.inner.shard_of(tenant)
     }
 }

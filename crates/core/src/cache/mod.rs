@@ -5,6 +5,7 @@ mod hand_overs;
 mod known;
 
 use std::{
+    collections::HashMap,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -18,7 +19,10 @@ pub(crate) use hand_overs::HandOvers;
 pub use hand_overs::HandedOver;
 pub(crate) use known::{KnownRecords, is_kept, is_slow};
 
-use crate::notify::{Announcement, Listeners, Receiver, Ring};
+use crate::{
+    notify::{Announcement, Listeners, Receiver, Ring},
+    store::Shard,
+};
 
 /// Where nothing is committed that would guard it, a known record is at most this old.
 pub(crate) const MAX_KNOWN_AGE: Duration = Duration::from_secs(5);
@@ -37,8 +41,8 @@ pub(crate) struct NodeCache {
     pub(crate) hand_overs: HandOvers,
     /// The history of the store that all of it is from.
     timeline: AtomicU64,
-    /// When the lease of this node was last renewed.
-    renewed: Mutex<Option<Instant>>,
+    /// When the lease of this node was last renewed, by shard.
+    renewed: Mutex<HashMap<Shard, Instant>>,
     /// When something was last read only to hand over better next time.
     learned: Mutex<Option<Instant>>,
 }
@@ -74,14 +78,14 @@ impl NodeCache {
         may_learn
     }
 
-    pub(crate) fn lease_renewed(&self) {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    pub(crate) fn lease_renewed(&self, shard: Shard) {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner).insert(shard, Instant::now());
     }
 
-    /// Whether other nodes certainly count this one as alive.
-    pub(crate) fn is_lease_recent(&self) -> bool {
-        let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        renewed.is_some_and(|renewed| renewed.elapsed() <= MAX_RENEWAL_AGE)
+    /// Whether other nodes certainly count this one as alive, for the tenants of this shard.
+    pub(crate) fn is_lease_recent(&self, shard: Shard) -> bool {
+        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.get(&shard).is_some_and(|renewed| renewed.elapsed() <= MAX_RENEWAL_AGE)
     }
 }
 

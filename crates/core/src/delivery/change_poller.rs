@@ -13,7 +13,7 @@ use crate::{
     error::Error,
     gateway::Gateway,
     notify::Ring,
-    store::{Key, MailboxKey},
+    store::{Key, Loaded, MailboxKey, Shard, StoreError},
 };
 
 /// Mailboxes or records that one read compares.
@@ -26,6 +26,8 @@ const WAKE_PAUSE: Duration = Duration::from_millis(1);
 /// What the last round saw, by the hash of the ring: there may be many, and the map lives as long as the process.
 #[derive(Debug, Default)]
 pub struct ChangePoller {
+    /// The only shard that is polled; `None` for all of them.
+    shard: Option<Shard>,
     hasher: RandomState,
     seen: HashMap<u64, Seen>,
     round: u64,
@@ -38,12 +40,24 @@ struct Seen {
 }
 
 impl ChangePoller {
+    /// Polls one shard, so that others don't wait for it while it does not answer.
+    pub fn of(shard: Shard) -> Self {
+        Self { shard: Some(shard), ..Self::default() }
+    }
+
     /// Whether this has changed since the last round, or is new: then it may have changed between its listener's first
     /// read and now.
     fn has_changed(&mut self, ring: &Ring, number: u64) -> bool {
         let seen = Seen { number, round: self.round };
         let known = self.seen.insert(self.hasher.hash_one(ring), seen);
         known.is_none_or(|known| known.number != number)
+    }
+
+    /// Keeps what was seen of something that could not be read: its next number is compared with the last that was.
+    fn was_not_read(&mut self, ring: &Ring) {
+        if let Some(seen) = self.seen.get_mut(&self.hasher.hash_one(ring)) {
+            seen.round = self.round;
+        }
     }
 }
 
@@ -56,6 +70,13 @@ impl Gateway {
         let mut mailboxes: Vec<MailboxKey> = Vec::new();
         let mut records: HashMap<TenantId, Vec<Key>> = HashMap::new();
         for ring in self.listened_to() {
+            let tenant = match &ring {
+                Ring::Mailbox(mailbox) => &mailbox.tenant,
+                Ring::Record(tenant, _) => tenant,
+            };
+            if poller.shard.is_some_and(|shard| self.store.shard_of(tenant) != shard) {
+                continue;
+            }
             match ring {
                 Ring::Mailbox(mailbox) => mailboxes.push(mailbox),
                 Ring::Record(tenant, key) => records.entry(tenant).or_default().push(key),
@@ -64,42 +85,52 @@ impl Gateway {
         let mut changed = 0;
         let mut failed = None;
         for chunk in mailboxes.chunks(CHUNK) {
-            match self.store.heads(chunk).await {
-                Ok(heads) => {
-                    let rings = chunk.iter().cloned().map(Ring::Mailbox).zip(heads);
-                    changed += self.ring_for_changed(poller, rings).await;
-                }
-                Err(error) => failed = failed.or(Some(error)),
+            let rings = chunk.iter().cloned().map(Ring::Mailbox);
+            let heads = self.store.heads(chunk).await.unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                vec![None; chunk.len()]
+            });
+            if heads.contains(&None) {
+                failed.get_or_insert_with(|| {
+                    StoreError::unavailable("the heads of some mailboxes are not known")
+                });
             }
+            changed += self.ring_for_changed(poller, rings.zip(heads)).await;
         }
         for (tenant, keys) in records {
             for chunk in keys.chunks(CHUNK) {
-                match self.store.load(&tenant, chunk).await {
-                    Ok(loaded) => {
-                        let versions = loaded.records.iter().map(|it| it.as_ref().map_or(0, |it| it.version));
-                        let rings = chunk.iter().map(|key| Ring::Record(tenant.clone(), key.clone()));
-                        changed += self.ring_for_changed(poller, rings.zip(versions)).await;
+                let rings = chunk.iter().map(|key| Ring::Record(tenant.clone(), key.clone()));
+                let versions = match self.store.load(&tenant, chunk).await {
+                    Ok(Loaded { records, .. }) => {
+                        records.iter().map(|it| Some(it.as_ref().map_or(0, |it| it.version))).collect()
                     }
-                    Err(error) => failed = failed.or(Some(error)),
-                }
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        vec![None; chunk.len()]
+                    }
+                };
+                changed += self.ring_for_changed(poller, rings.zip(versions)).await;
             }
-        }
-        if let Some(error) = failed {
-            // Nothing is forgotten: what was not read this time is compared with the last number that was.
-            return Err(error.into());
         }
         let round = poller.round;
         poller.seen.retain(|_, seen| seen.round == round);
-        Ok(changed)
+        failed.map_or(Ok(changed), |error| Err(error.into()))
     }
 
+    /// Rings for those whose number is another one than in the last round that knew it; `None` where it was not read.
     async fn ring_for_changed(
         &self,
         poller: &mut ChangePoller,
-        rings: impl Iterator<Item = (Ring, u64)>,
+        rings: impl Iterator<Item = (Ring, Option<u64>)>,
     ) -> usize {
-        let changed: Vec<(Ring, u64)> =
-            rings.filter(|(ring, number)| poller.has_changed(ring, *number)).collect();
+        let mut changed: Vec<(Ring, u64)> = Vec::new();
+        for (ring, number) in rings {
+            match number {
+                Some(number) if poller.has_changed(&ring, number) => changed.push((ring, number)),
+                Some(_) => {}
+                None => poller.was_not_read(&ring),
+            }
+        }
         for group in changed.chunks(WAKE_BATCH) {
             for (ring, version) in group {
                 if let Ring::Record(tenant, key) = ring {

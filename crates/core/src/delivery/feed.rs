@@ -7,7 +7,7 @@ use crate::{
     error::Error,
     gateway::{Gateway, mailbox_ring},
     notify::{Listener, Ring},
-    store::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, MarkKind},
+    store::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, MarkKind, StoreError},
 };
 
 /// Who reads, and which mailboxes.
@@ -210,7 +210,8 @@ impl Feed {
         self.sources.iter().map(|source| source.after).collect()
     }
 
-    /// Whether a position is beyond the end of its mailbox: then it was another store's.
+    /// Whether a position is beyond the end of its mailbox: then it was another store's. An error where an end is not
+    /// known: a position that is believed wrongly would skip what is read later.
     pub async fn is_ahead(&self) -> Result<bool, Error> {
         let mailboxes: Vec<MailboxKey> = self
             .sources
@@ -218,7 +219,9 @@ impl Feed {
             .map(|source| MailboxKey { tenant: self.tenant.clone(), mailbox: source.mailbox.clone() })
             .collect();
         let heads = self.gateway.store.heads(&mailboxes).await?;
-        Ok(self.sources.iter().zip(heads).any(|(source, head)| source.after > head))
+        let known: Option<Vec<u64>> = heads.into_iter().collect();
+        let known = known.ok_or_else(|| StoreError::unavailable("the end of a mailbox is not known"))?;
+        Ok(self.sources.iter().zip(known).any(|(source, head)| source.after > head))
     }
 
     async fn read(&self, source: usize, after: u64, limit: u32) -> Result<DeliveryPage, Error> {

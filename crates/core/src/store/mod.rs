@@ -9,6 +9,7 @@ mod delivery;
 mod error;
 mod key;
 mod port;
+mod shard;
 mod stored;
 
 pub mod migrations;
@@ -18,4 +19,5 @@ pub use delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, M
 pub use error::{Cause, StoreError, error_chain};
 pub use key::{Key, Kind, PayloadId};
 pub use port::{CLAIM, Due, Loaded, Outcome, Record, Store};
+pub use shard::Shard;
 pub(crate) use stored::{Stored, Versioned};

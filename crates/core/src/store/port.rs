@@ -11,6 +11,7 @@ use super::{
     delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey},
     error::StoreError,
     key::{Key, Kind, PayloadId},
+    shard::Shard,
 };
 
 /// How long something that is due belongs to whoever has claimed it. A claim only saves work: the guards of a change
@@ -40,8 +41,9 @@ pub trait Store: Send + Sync + 'static {
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError>;
 
-    /// The newest number of each mailbox, in their order; zero where there has been no delivery.
-    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError>;
+    /// The newest number of each mailbox, in their order; zero where there has been no delivery, and `None` where the
+    /// database of a mailbox did not answer. Fails only if nothing was read.
+    async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError>;
 
     /// Records of one kind in the order of their ids, after the id `after`.
     async fn scan(
@@ -56,22 +58,32 @@ pub trait Store: Send + Sync + 'static {
     /// with much that is due gets what the others leave of the limit.
     ///
     /// A claim makes it due again [`CLAIM`] later, so that nobody else claims it until then, and it comes back if whoever
-    /// claimed it fails. It need not survive a crash. A store of several databases returns what it could claim.
+    /// claimed it fails. It need not survive a crash. A store of several databases returns what it could claim in
+    /// time, and the earliest of their times; it fails only if none of them answered.
     async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError>;
 
-    /// Removes payloads older than `before` that no record was ever committed for; says how many.
+    /// Removes payloads older than `before` that no record was ever committed for; says how many. A store of several
+    /// databases removes what it can, and fails only if none of them answered.
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 
-    /// The store's time, which is the only clock that decides anything.
+    /// The store's time, which is the only clock that decides anything. Of several databases the earliest that answers;
+    /// what is about one tenant rests on the time that comes with its records.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// The store's time as far as this handle knows it without asking: the last that the store reported, plus what has
-    /// passed since by a monotonic clock. `None` if the store has not reported any for some seconds.
-    fn estimated_now(&self) -> Option<Timestamp>;
+    /// The store's time for this tenant as far as this handle knows it without asking: the last that the store reported,
+    /// plus what has passed since by a monotonic clock. `None` if the store has not reported any for some seconds.
+    fn estimated_now(&self, tenant: &TenantId) -> Option<Timestamp>;
 
     /// Names the history that this handle last wrote to. Another one, after a failover or a restore, may lack what was
-    /// read before: whatever was remembered of the store is forgotten then. Does not ask the store.
+    /// read before: whatever was remembered of the store is forgotten then. Does not ask the store. Of several databases
+    /// it is one number that changes with each of theirs.
     fn timeline(&self) -> u64;
+
+    /// How many databases the tenants are spread over, numbered from zero; at least one.
+    fn shard_count(&self) -> u16;
+
+    /// The database with everything of this tenant. See [`Shard::of_nodes_tenant`] for those whose shard is in their name.
+    fn shard_of(&self, tenant: &TenantId) -> Shard;
 }
 
 /// The records that [`Store::load`] read.

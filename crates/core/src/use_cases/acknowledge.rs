@@ -93,7 +93,7 @@ impl Gateway {
         by: Acknowledger<'_>,
         msg_id: Option<&MsgId>,
     ) -> Result<bool, Error> {
-        let Some(now) = self.store.estimated_now() else { return Ok(false) };
+        let Some(now) = self.store.estimated_now(exchange.tenant) else { return Ok(false) };
         let key = exchange.key();
         let Some(known) = self.cache.known.get(exchange.tenant, &key, None) else { return Ok(false) };
         let Some(known) = Exchange::read(known.record.as_ref())? else { return Ok(false) };

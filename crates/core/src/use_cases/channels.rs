@@ -1,12 +1,13 @@
 //! Enforcers' channels open and close, and ask which messages are theirs to send.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, slice};
 
 use countersign_wire::{
     id::{EnforcerId, TenantId},
     presence::Transport,
     timestamp::Timestamp,
 };
+use tokio::task::JoinSet;
 
 use crate::{
     cache::MAX_KNOWN_AGE,
@@ -17,13 +18,8 @@ use crate::{
         channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
         presence::Presence,
     },
-    store::{Change, Guard, Key, Mailbox, StoreError, Stored as _, Versioned},
+    store::{Change, Guard, Key, Mailbox, Shard, StoreError, Stored as _, Versioned},
 };
-
-/// The tenant of what nodes share, such as their leases. No credential can have this name: API keys refuse the underscore.
-pub(super) fn nodes_tenant() -> Result<TenantId, StoreError> {
-    TenantId::new("_nodes").map_err(|rule| StoreError::corrupt(rule.to_string()))
-}
 
 /// Which messages a channel has to send: those for which it is the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +30,28 @@ pub struct ChannelRouting {
 }
 
 impl Gateway {
-    /// Renews the lease of a node: it counts as alive for [`LEASE`] more.
+    /// Renews the lease of a node on every shard at once. If one of them does not answer, the others are renewed all the
+    /// same, and its error is returned.
     pub async fn renew_lease(&self, node: &NodeId) -> Result<(), Error> {
-        let until = self.store.now().await?.plus(LEASE);
-        let mut change = Change::new(nodes_tenant()?);
-        let key = Lease::key(&node.0);
+        let mut renewals = JoinSet::new();
+        for shard in self.shards() {
+            let (gateway, node) = (self.clone(), node.clone());
+            renewals.spawn(async move { gateway.renew_lease_on(shard, &node).await });
+        }
+        renewals.join_all().await.into_iter().collect()
+    }
+
+    /// Renews the lease of a node on one shard: for the tenants there it counts as alive for [`LEASE`] more, by the clock
+    /// of that shard.
+    pub async fn renew_lease_on(&self, shard: Shard, node: &NodeId) -> Result<(), Error> {
+        let (tenant, key) = (shard.nodes_tenant()?, Lease::key(&node.0));
+        let until = self.store.load(&tenant, slice::from_ref(&key)).await?.now.plus(LEASE);
+        let mut change = Change::new(tenant);
         change.puts.push(Lease { until }.put(key.clone())?);
         change.due.push((until.plus(LEASE), key));
         self.commit(change, None).await?;
         if node == self.node() {
-            self.cache.lease_renewed();
+            self.cache.lease_renewed(shard);
         }
         Ok(())
     }
@@ -110,27 +118,32 @@ impl Gateway {
         enforcer: &EnforcerId,
         number: ChannelNumber,
     ) -> Option<ChannelRouting> {
-        if !self.cache.is_lease_recent() {
+        let shard = self.store.shard_of(tenant);
+        if !self.cache.is_lease_recent(shard) {
             return None;
         }
         let known = |tenant: &TenantId, key: &Key| self.cache.known.get(tenant, key, Some(MAX_KNOWN_AGE));
         let channels = known(tenant, &Channels::key(enforcer))?;
         let channels = Channels::read(channels.record.as_ref()).ok()??.value;
         let others = channels.open.iter().map(|channel| &channel.node).filter(|node| *node != self.node());
-        let nodes = nodes_tenant().ok()?;
+        let nodes = shard.nodes_tenant().ok()?;
         for other in others {
             let lease = known(&nodes, &Lease::key(&other.0))?;
             let lease = Lease::read(lease.record.as_ref()).ok()??.value;
-            if self.store.estimated_now()? >= lease.until {
+            if self.store.estimated_now(tenant)? >= lease.until {
                 return None;
             }
         }
         routing(&channels, number, |_| true)
     }
 
-    /// Those of the nodes whose lease has not run out.
-    pub(super) async fn live_nodes(&self, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, Error> {
-        Ok(live_nodes(&self.reading(ReadFrom::Store), nodes).await?)
+    /// Those of the nodes whose lease has not run out on the shard of this tenant.
+    pub(super) async fn live_nodes(
+        &self,
+        tenant: &TenantId,
+        nodes: BTreeSet<NodeId>,
+    ) -> Result<BTreeSet<NodeId>, Error> {
+        Ok(live_nodes(&self.reading(ReadFrom::Store), tenant, nodes).await?)
     }
 }
 
@@ -188,18 +201,23 @@ impl Load for ChannelsAndLeases<'_> {
         let open: &[Channel] = known.as_ref().map(|known| known.value.open.as_slice()).unwrap_or_default();
         let others =
             open.iter().map(|channel| &channel.node).filter(|other| *other != self.node).cloned().collect();
-        let mut live = live_nodes(reading, others).await?;
+        let mut live = live_nodes(reading, tenant, others).await?;
         live.insert(self.node.clone());
         Ok((LoadedChannels { known, live }, now))
     }
 }
 
-async fn live_nodes(reading: &Reading<'_>, nodes: BTreeSet<NodeId>) -> Result<BTreeSet<NodeId>, StoreError> {
+async fn live_nodes(
+    reading: &Reading<'_>,
+    tenant: &TenantId,
+    nodes: BTreeSet<NodeId>,
+) -> Result<BTreeSet<NodeId>, StoreError> {
     if nodes.is_empty() {
         return Ok(nodes);
     }
     let keys: Vec<Key> = nodes.iter().map(|node| Lease::key(&node.0)).collect();
-    let (leases, now) = reading.beside(&nodes_tenant()?, &keys).await?;
+    let nodes_tenant = reading.store.shard_of(tenant).nodes_tenant()?;
+    let (leases, now) = reading.beside(&nodes_tenant, &keys).await?;
     let mut live = BTreeSet::new();
     for (node, record) in nodes.into_iter().zip(&leases) {
         if Lease::read(record.as_ref())?.is_some_and(|lease| now < lease.value.until) {

@@ -101,11 +101,10 @@ impl Gateway {
     /// have waited longest, and the rest is left to the sweeper. What the list shows has expired in any case.
     pub async fn expire_overdue(&self, tenant: &TenantId, approver: &ApproverId) -> Result<(), Error> {
         let mut overdue = Vec::new();
-        let mut now = Timestamp::MIN;
         for mailbox in [Mailbox::Approver(approver.clone()), Mailbox::Shared] {
-            now = self.find_overdue(tenant, mailbox, &mut overdue).await?;
+            self.find_overdue(tenant, mailbox, &mut overdue).await?;
         }
-        let failed = self.process_all_due(overdue, now).await;
+        let failed = self.process_all_due(overdue).await;
         failed.into_iter().next().map_or(Ok(()), |failed| Err(failed.error))
     }
 
@@ -115,7 +114,7 @@ impl Gateway {
         tenant: &TenantId,
         mailbox: Mailbox,
         overdue: &mut Vec<Due>,
-    ) -> Result<Timestamp, Error> {
+    ) -> Result<(), Error> {
         let (mut after, mut pages) = (0, 0);
         loop {
             let query = DeliveryQuery {
@@ -136,7 +135,7 @@ impl Gateway {
             let is_enough = overdue.len() == MAX_EXPIRED || pages == MAX_PAGES;
             match deliveries.last() {
                 Some(last) if !is_enough && deliveries.len() == PAGE as usize => after = last.number,
-                _ => return Ok(now),
+                _ => return Ok(()),
             }
         }
     }

@@ -122,7 +122,7 @@ impl Gateway {
             open.push(Channels::read(record.as_ref())?.map(|known| known.value.open).unwrap_or_default());
         }
         let nodes = open.iter().flatten().map(|channel| channel.node.clone()).collect();
-        let live = self.live_nodes(nodes).await?;
+        let live = self.live_nodes(tenant, nodes).await?;
         let newest = |open: &Vec<Channel>| {
             open.iter().rev().find(|channel| live.contains(&channel.node)).map(|channel| channel.transport)
         };

@@ -2,19 +2,18 @@
 
 use countersign_wire::id::TenantId;
 
-use super::channels::nodes_tenant;
 use crate::{
     audit::{self, Actor},
     error::Error,
     gateway::{Evaluation, Gateway},
     load::record_at,
     model::secret_checks::SecretChecks,
-    store::{Change, Guard, Key, StoreError, Stored as _},
+    store::{Change, Guard, Key, Shard, StoreError, Stored as _},
 };
 
-/// Where the check values are, for readers without a gateway.
+/// Where the check values are, for readers without a gateway. They are on one shard, whose answer a start waits for.
 pub fn location() -> Result<(TenantId, Key), StoreError> {
-    Ok((nodes_tenant()?, SecretChecks::key("nodes")))
+    Ok((Shard(0).nodes_tenant()?, SecretChecks::key("nodes")))
 }
 
 impl Gateway {

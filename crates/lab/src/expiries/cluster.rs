@@ -144,7 +144,7 @@ impl Cluster {
 
     /// Every expired exchange is listed once, and numbers have no gaps.
     pub(super) async fn check_each_expired_once(&self) -> Result<(), Failure> {
-        let listed: u64 = self.stores[0].heads(&self.expired).await?.iter().sum();
+        let listed: u64 = self.stores[0].heads(&self.expired).await?.iter().flatten().sum();
         let by_clock = r#"SELECT count(*) FROM audit WHERE position('"to":"expired"'::bytea IN event) > 0"#;
         let audited = self.clock.query_one(by_clock, &[]).await?.get::<_, i64>(0);
         if (listed, u64::try_from(audited)?) != (self.submitted, self.submitted) {

@@ -23,13 +23,15 @@ pub(crate) async fn alive() -> Result<Response, ApiError> {
     response::json(StatusCode::OK, Health { status: "ok" })
 }
 
-/// Requests can be served: the store accepts writes, and the gateway is not shutting down. Anybody may ask, so it costs
-/// the store nothing: it is known from the renewal of the node's lease.
+/// Requests can be served: the store accepts writes, and the gateway is not shutting down. Where the store is spread over
+/// several databases and some of them don't, it is `degraded`: other tenants are served, and all nodes are in the same
+/// position. Anybody may ask, so it costs the store nothing: it is known from the renewals of the node's leases.
 pub(crate) async fn ready(State(app): State<SharedState>) -> Result<Response, ApiError> {
-    match app.lease.is_current() && !app.drain.has_begun() {
-        true => response::json(StatusCode::OK, Health { status: "ready" }),
-        false => Err(Failure::Unavailable.into()),
+    if app.drain.has_begun() || !app.leases.any_current() {
+        return Err(Failure::Unavailable.into());
     }
+    let status = if app.leases.all_current() { "ready" } else { "degraded" };
+    response::json(StatusCode::OK, Health { status })
 }
 
 pub(crate) async fn openapi() -> Response {
@@ -39,6 +41,8 @@ pub(crate) async fn openapi() -> Response {
 
 #[cfg(test)]
 mod tests {
+    use countersign_core::store::Shard;
+
     use super::*;
     use crate::test_node::TestNode;
 
@@ -48,7 +52,7 @@ mod tests {
         let (app, store) = (node.app.clone(), node.store.clone());
         assert!(ready(State(app.clone())).await.is_err(), "nothing is known of the store yet");
         app.gateway.renew_lease(&app.node).await.unwrap();
-        app.lease.renewed();
+        app.leases.on(Shard(0)).unwrap().renewed();
         let before = store.calls();
         assert!(before > 0, "calls are counted");
         for _ in 0..1_000 {

@@ -121,7 +121,7 @@ impl StoredChanges {
         }
         let key = MailboxKey { tenant: tenant(), mailbox: mailbox.clone() };
         let heads = store.heads(&[key]).await.expect("a head");
-        assert_eq!(heads, [self.heads[at]], "the head of {mailbox} is its highest number");
+        assert_eq!(heads, [Some(self.heads[at])], "the head of {mailbox} is its highest number");
     }
 
     /// Counts the changes that are there; panics if one is incomplete or contradicts its report.

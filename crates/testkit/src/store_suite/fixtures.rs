@@ -263,7 +263,7 @@ pub(super) async fn numbers(store: &Handle, query: DeliveryQuery) -> Vec<u64> {
 
 pub(super) async fn head(store: &Handle, mailbox: &Mailbox) -> u64 {
     let heads = store.heads(&[MailboxKey { tenant: tenant(), mailbox: mailbox.clone() }]).await;
-    heads.expect("the store answers")[0]
+    heads.expect("the store answers")[0].expect("its database answers")
 }
 
 /// Claims what is due in all tenants; without the tenant ids.

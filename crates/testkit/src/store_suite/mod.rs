@@ -1,6 +1,7 @@
 //! What every store must do, as one table of cases.
 //!
-//! A store's `tests/conformance.rs` implements [`StoreHarness`] and calls [`run()`]; it needs nothing else.
+//! A store's `tests/conformance.rs` implements [`StoreHarness`] and calls [`run()`], or [`run_also_sharded`]; it needs
+//! nothing else.
 
 // Clippy does not report them in test builds.
 #![cfg_attr(not(test), expect(clippy::wildcard_imports, reason = "every case uses the fixtures"))]
@@ -30,7 +31,7 @@ use async_trait::async_trait;
 use countersign_core::store::Store;
 use countersign_wire::timestamp::Timestamp;
 
-pub use run::run;
+pub use run::{run, run_also_sharded};
 
 /// The time of a new [`StoreHarness`]'s clock.
 pub const START: &str = "2026-11-15T12:00:00Z";

@@ -6,7 +6,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime, time::timeout};
 
 use super::{Case, MakeHarness, SUBJECTS};
-use crate::gateway_suite;
+use crate::{
+    gateway_suite,
+    sharded::{self, ShardedHarness},
+};
 
 /// The timeout of a case. `SUITE_PATIENCE` overrides it, in seconds, for long runs by hand.
 fn case_timeout() -> Duration {
@@ -20,25 +23,43 @@ fn case_timeout() -> Duration {
 /// in its manifest the test has `harness = false`.
 #[must_use]
 pub fn run(make: MakeHarness) -> ExitCode {
-    let subjects = SUBJECTS.iter().chain(gateway_suite::SUBJECTS);
-    let trials = subjects.flat_map(|(subject, cases)| {
-        cases
-            .iter()
-            .map(move |case| Trial::test(format!("{subject}::{}", case.name), move || run_case(make, case)))
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), on_one(make).collect()).exit_code()
 }
 
-fn run_case(make: MakeHarness, case: &Case) -> Result<(), Failed> {
-    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let finished = runtime.block_on(async {
-        timeout(case_timeout(), async {
-            let harness = make().await;
-            (case.run)(harness).await;
+/// As [`run`]; once more on two databases behind one store, and then with one of them failing.
+#[must_use]
+pub fn run_also_sharded(make: MakeHarness) -> ExitCode {
+    let on_two = all_cases().map(move |(name, case)| {
+        trial(format!("sharded::{name}"), move || async move {
+            (case.run)(Box::new(ShardedHarness::new(make).await)).await;
         })
-        .await
     });
-    // Otherwise a thread that hangs with the case would block the report of the timeout.
-    runtime.shutdown_background();
-    finished.map_err(|_| Failed::from(format!("timed out after {} s", case_timeout().as_secs())))
+    let partial = sharded::CASES.iter().map(move |case| {
+        trial(format!("shards::{}", case.name), move || async move {
+            (case.run)(ShardedHarness::new(make).await).await;
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), on_one(make).chain(on_two).chain(partial).collect())
+        .exit_code()
+}
+
+fn on_one(make: MakeHarness) -> impl Iterator<Item = Trial> {
+    all_cases().map(move |(name, case)| trial(name, move || async move { (case.run)(make().await).await }))
+}
+
+fn all_cases() -> impl Iterator<Item = (String, &'static Case)> {
+    let subjects = SUBJECTS.iter().chain(gateway_suite::SUBJECTS);
+    subjects.flat_map(|(subject, cases)| {
+        cases.iter().map(move |case| (format!("{subject}::{}", case.name), case))
+    })
+}
+
+fn trial<F: Future<Output = ()>>(name: String, case: impl FnOnce() -> F + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let finished = runtime.block_on(async { timeout(case_timeout(), case()).await });
+        // Otherwise a thread that hangs with the case would block the report of the timeout.
+        runtime.shutdown_background();
+        finished.map_err(|_| Failed::from(format!("timed out after {} s", case_timeout().as_secs())))
+    })
 }
