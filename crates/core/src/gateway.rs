@@ -8,11 +8,14 @@ use crate::{
     durability::DurabilityCache,
     error::Error,
     load::Load,
+    metrics::Metrics,
     model::{exchange::Exchange, viewer::Viewer},
     notify::{Doorbell, Ring},
     random::RandomSource,
     retention::Retention,
-    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Store, StoreError, Stored, Versioned},
+    store::{
+        Change, Guard, Key, Mailbox, MailboxKey, MeteredStore, Outcome, Store, StoreError, Stored, Versioned,
+    },
     transitions::{self, ExchangeRef},
 };
 
@@ -26,6 +29,7 @@ pub struct Ports {
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) random: Arc<dyn RandomSource>,
     pub(crate) retention: Retention,
+    pub(crate) metrics: Metrics,
     durable: DurabilityCache,
 }
 
@@ -92,7 +96,25 @@ impl Gateway {
         random: Arc<dyn RandomSource>,
         retention: Retention,
     ) -> Self {
-        Self(Arc::new(Ports { store, doorbell, random, retention, durable: DurabilityCache::default() }))
+        Self::with_metrics(store, doorbell, random, retention, Metrics::default())
+    }
+
+    /// As [`Gateway::new`], with counts that others share: the store for its writers, the doorbell for its rings.
+    pub fn with_metrics(
+        store: Arc<dyn Store>,
+        doorbell: Arc<dyn Doorbell>,
+        random: Arc<dyn RandomSource>,
+        retention: Retention,
+        metrics: Metrics,
+    ) -> Self {
+        let store = Arc::new(MeteredStore::new(store, metrics.store.clone()));
+        let durable = DurabilityCache::default();
+        Self(Arc::new(Ports { store, doorbell, random, retention, metrics, durable }))
+    }
+
+    /// What this gateway has counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The store, for reads that need no rules.

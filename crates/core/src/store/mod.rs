@@ -8,6 +8,7 @@ mod change;
 mod delivery;
 mod error;
 mod key;
+mod metered;
 mod port;
 mod stored;
 
@@ -17,5 +18,6 @@ pub use change::{AuditRow, Change, Guard, Mark, Put, Removal};
 pub use delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, MarkKind, NewDelivery};
 pub use error::{Cause, StoreError, error_chain};
 pub use key::{Key, Kind, PayloadId};
+pub use metered::MeteredStore;
 pub use port::{CLAIM, Due, Loaded, Outcome, Record, Store};
 pub(crate) use stored::{Stored, Versioned};
