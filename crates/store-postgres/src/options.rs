@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use countersign_core::metrics::WriterMetrics;
+
 #[derive(Debug, Clone)]
 pub struct Options {
     /// A libpq connection string. Several hosts with `target_session_attrs=read-write` find the primary.
@@ -21,6 +23,8 @@ pub struct Options {
     pub readers: usize,
     /// When the server cancels a statement. It does not interrupt a commit.
     pub statement_timeout: Duration,
+    /// Where the writers count what they do.
+    pub metrics: WriterMetrics,
 }
 
 impl Options {
@@ -35,6 +39,7 @@ impl Options {
             queued_changes: 4096,
             readers: 6,
             statement_timeout: Duration::from_secs(10),
+            metrics: WriterMetrics::default(),
         }
     }
 }
