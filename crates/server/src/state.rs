@@ -3,7 +3,7 @@
 use std::{
     io,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,10 +21,12 @@ use countersign_wire::{
 use tokio::time::Instant;
 
 use crate::{
+    error::ApiError,
     ids::new_msg_id,
     joins::Joins,
     key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
+    metrics::ServerMetrics,
     presence::PresenceRecorder,
     secrets::{Secret, Secrets},
     shutdown::Drain,
@@ -82,29 +84,49 @@ pub struct AppState {
     pub(crate) revocation_reads: FairSemaphore,
     pub(crate) drain: Drain,
     pub(crate) lease: LeaseStatus,
+    pub(crate) metrics: ServerMetrics,
 }
 
-/// When this node's lease in the store was last renewed, which shows that the store takes writes. `None` before the
-/// first time and after an attempt that failed.
-#[derive(Debug, Default)]
-pub(crate) struct LeaseStatus(Mutex<Option<Instant>>);
+/// This node's lease in the store, whose renewal shows that the store takes writes. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct LeaseStatus(Arc<Mutex<LeaseTimes>>);
+
+#[derive(Debug)]
+struct LeaseTimes {
+    /// `None` before the first renewal and after an attempt that failed.
+    current: Option<Instant>,
+    /// The last renewal; before the first one, the start.
+    last: Instant,
+}
+
+impl Default for LeaseStatus {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(LeaseTimes { current: None, last: Instant::now() })))
+    }
+}
 
 impl LeaseStatus {
     pub(crate) fn renewed(&self) {
-        self.set(Some(Instant::now()));
+        let now = Instant::now();
+        *self.times() = LeaseTimes { current: Some(now), last: now };
     }
 
     pub(crate) fn failed(&self) {
-        self.set(None);
+        self.times().current = None;
     }
 
-    fn set(&self, renewed: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+    fn times(&self) -> MutexGuard<'_, LeaseTimes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time since the last renewal, or since the start before the first one.
+    pub(crate) fn age(&self) -> Duration {
+        self.times().last.elapsed()
     }
 
     /// False if the last attempt failed, or none has ended for as long as a lease lasts.
     pub(crate) fn is_current(&self) -> bool {
-        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = self.times().current;
         renewed.is_some_and(|renewed| renewed.elapsed() < LEASE)
     }
 }
@@ -160,6 +182,7 @@ impl AppState {
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
             drain: Drain::default(),
             lease: LeaseStatus::default(),
+            metrics: ServerMetrics::default(),
             node: NodeId(new_msg_id().to_string()),
             gateway,
             gateway_id,
@@ -169,6 +192,13 @@ impl AppState {
             trusted_proxies: settings.trusted_proxies,
             public_url: settings.public_url,
         }))
+    }
+
+    /// Counts an error that is one of limits.
+    pub(crate) fn count_rejection(&self, error: &ApiError) {
+        if let Some(rejection) = error.rejection() {
+            self.metrics.rejected.at(rejection).inc();
+        }
     }
 
     /// The drain of this process.
@@ -198,5 +228,7 @@ mod tests {
         assert!(lease.is_current());
         lease.failed();
         assert!(!lease.is_current());
+        advance(Duration::from_secs(3)).await;
+        assert_eq!(lease.age(), Duration::from_secs(3), "a failure does not make it younger");
     }
 }

@@ -5,13 +5,9 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use countersign_wire::failure::Failure;
 use serde::Serialize;
 
-use crate::{error::ApiError, rest::response, state::SharedState};
-
-/// The whole interface, as OpenAPI.
-pub(crate) const OPENAPI: &str = include_str!("../../openapi.json");
+use crate::{error::ApiError, metrics::Rejection, openapi::OPENAPI, rest::response, state::SharedState};
 
 #[derive(Serialize)]
 struct Health {
@@ -28,7 +24,7 @@ pub(crate) async fn alive() -> Result<Response, ApiError> {
 pub(crate) async fn ready(State(app): State<SharedState>) -> Result<Response, ApiError> {
     match app.lease.is_current() && !app.drain.has_begun() {
         true => response::json(StatusCode::OK, Health { status: "ready" }),
-        false => Err(Failure::Unavailable.into()),
+        false => Err(ApiError::unavailable(Rejection::NotReady)),
     }
 }
 
