@@ -10,11 +10,15 @@ use crate::{
     durability::DurabilityCache,
     error::Error,
     load::{Load, ReadFrom, Reading},
+    metrics::Metrics,
     model::{channels::NodeId, exchange::Exchange, viewer::Viewer},
     notify::{Announcer, Doorbell, Listener, Ring},
     random::RandomSource,
     retention::Retention,
-    store::{Change, Guard, Key, Mailbox, MailboxKey, Outcome, Shard, Store, StoreError, Stored, Versioned},
+    store::{
+        Change, Guard, Key, Mailbox, MailboxKey, MeteredStore, Outcome, Shard, Store, StoreError, Stored,
+        Versioned,
+    },
     transitions::{self, ExchangeRef},
 };
 
@@ -31,6 +35,7 @@ pub struct Ports {
     /// This run of this process.
     node: NodeId,
     pub(crate) announcer: Box<dyn Announcer>,
+    pub(crate) metrics: Metrics,
     durable: DurabilityCache,
 }
 
@@ -97,11 +102,28 @@ impl Gateway {
         random: Arc<dyn RandomSource>,
         retention: Retention,
     ) -> Self {
+        Self::with_metrics(store, doorbell, random, retention, Metrics::default())
+    }
+
+    /// As [`Gateway::new`], with counts that others share: the store for its writers, the doorbell for its rings.
+    pub fn with_metrics(
+        store: Arc<dyn Store>,
+        doorbell: &dyn Doorbell,
+        random: Arc<dyn RandomSource>,
+        retention: Retention,
+        metrics: Metrics,
+    ) -> Self {
+        let store = Arc::new(MeteredStore::new(store, metrics.store.clone()));
         let node = NodeId(random.secret()[..32].to_owned());
         let cache = Arc::new(NodeCache::new(store.timeline()));
         let announcer = doorbell.attach(&node, Arc::clone(&cache) as _);
         let durable = DurabilityCache::default();
-        Self(Arc::new(Ports { store, random, retention, cache, node, announcer, durable }))
+        Self(Arc::new(Ports { store, random, retention, cache, node, announcer, metrics, durable }))
+    }
+
+    /// What this gateway has counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Names this run of this node among all others.

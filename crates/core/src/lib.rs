@@ -4,6 +4,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
+//! | what is counted and timed | [`metrics`] |
 //! | what is stored and how it is committed: the first port | [`store`] |
 //! | each stored type with its pure rules; the exchange state machine | [`model`] |
 //! | how others are woken: the second port | [`notify`] |
@@ -18,6 +19,8 @@
 //!
 //! No HTTP, no SQL, and no clock or randomness of its own: the store's clock is the clock, and randomness is
 //! an argument, [`random::RandomSource`].
+
+pub mod metrics;
 
 pub mod store;
 

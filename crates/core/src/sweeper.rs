@@ -36,25 +36,33 @@ impl Gateway {
         let mut swept = Swept { processed: self.sweep_due().await?, orphans: 0 };
         let before = self.store.now().await?.minus(self.retention.orphan);
         swept.orphans = self.store.sweep_orphans(before, ORPHANS).await?;
+        self.metrics.sweeper.orphans.inc_by(swept.orphans);
         Ok(swept)
     }
 
     async fn sweep_due(&self) -> Result<u64, Error> {
         let (mut processed, mut began) = (0, None);
+        let metrics = &self.metrics.sweeper;
+        let mut lag = Duration::ZERO;
         loop {
             let (due, now) = self.store.claim_due(CHUNK).await?;
             let is_last = due.is_empty() || now > began.get_or_insert(now).plus(ROUND);
+            lag = due.iter().map(|due| now.since(due.at)).max().unwrap_or_default().max(lag);
+            metrics.lag_millis.set(lag.as_millis().try_into().unwrap_or(i64::MAX));
             let count = due.len() as u64;
             // What takes longer is anybody's again: a shard that has become unavailable must not hold up the others.
             match timeout(CLAIM, self.process_all_due(due)).await {
                 Ok(failed) => {
                     processed += count;
+                    metrics.processed.inc_by(count);
                     for failed in failed {
                         processed -= failed.records.len() as u64;
+                        metrics.failed.inc_by(failed.records.len() as u64);
                         log(&failed);
                     }
                 }
                 Err(_) => {
+                    metrics.failed.inc_by(count);
                     tracing::warn!(records = count, "claims lapsed before all due records were processed");
                 }
             }

@@ -4,7 +4,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use countersign_core::{
-    Gateway, model::secret_checks::SecretChecks, notify::LocalDoorbell, store::Store,
+    Gateway,
+    metrics::{Metrics, WriterMetrics},
+    model::secret_checks::SecretChecks,
+    notify::LocalDoorbell,
+    store::Store,
     use_cases::secret_checks,
 };
 use countersign_store_postgres::PostgresStore;
@@ -14,10 +18,12 @@ use crate::{
     background,
     config::{Config, StoreKind},
     limits::{RateLimiters, max_connections},
+    metrics::Rejection,
     net::listener::Service,
     random::SystemRandom,
     rest::response::busy_answer,
     router::router,
+    scrape,
     secrets::Secrets,
     state::{AppState, Settings},
 };
@@ -26,18 +32,21 @@ use crate::{
 const SQLITE_FILE: &str = "countersign.sqlite";
 
 /// Opens the store that the configuration names.
-pub async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+pub async fn store(config: &Config, metrics: &WriterMetrics) -> anyhow::Result<Arc<dyn Store>> {
     match config.store.kind {
         StoreKind::Sqlite => {
             make_folder(&config.data)?;
             let file = config.data.join(SQLITE_FILE);
-            let store = SqliteStore::open(&file, countersign_store_sqlite::Options::default())
+            let options =
+                countersign_store_sqlite::Options { metrics: metrics.clone(), ..Default::default() };
+            let store = SqliteStore::open(&file, options)
                 .with_context(|| format!("the store {} can't be opened", file.display()))?;
             Ok(Arc::new(store))
         }
         StoreKind::Postgres => {
-            let store =
-                PostgresStore::open(postgres_options(config)).await.context("the store can't be opened")?;
+            let options =
+                countersign_store_postgres::Options { metrics: metrics.clone(), ..postgres_options(config) };
+            let store = PostgresStore::open(options).await.context("the store can't be opened")?;
             Ok(Arc::new(store))
         }
     }
@@ -98,9 +107,10 @@ fn can_write(folder: &Path) -> anyhow::Result<()> {
 
 /// A gateway on the configured store, without a server around it.
 pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
-    let store = store(config).await?;
+    let metrics = Metrics::default();
+    let store = store(config, &metrics.writer).await?;
     let doorbell = LocalDoorbell::default();
-    Ok(Gateway::new(store, &doorbell, Arc::new(SystemRandom), config.retention()))
+    Ok(Gateway::with_metrics(store, &doorbell, Arc::new(SystemRandom), config.retention(), metrics))
 }
 
 /// The secrets below the data folder. The first start makes them; later ones, of any node, must have the same.
@@ -144,7 +154,19 @@ pub fn app(config: &Config, gateway: Gateway, secrets: Secrets) -> anyhow::Resul
 
 /// The service, with as many connections as this process can have.
 pub fn service(app: Arc<AppState>) -> Service {
-    Service { router: router(app), max_connections: max_connections(), busy_answer: busy_answer() }
+    let rejected = app.metrics.rejected.at(Rejection::Connections).clone();
+    Service {
+        router: router(app),
+        max_connections: max_connections(),
+        busy_answer: busy_answer(),
+        at_limit: "raise the limit of open files (ulimit -n)",
+        rejected,
+    }
+}
+
+/// The service of the listener for metrics.
+pub fn metrics_service(app: &AppState) -> Service {
+    scrape::service(app)
 }
 
 #[cfg(test)]
@@ -157,7 +179,7 @@ mod tests {
     async fn a_node_that_can_not_compare_its_secrets_does_not_start() {
         let folder = tempfile::tempdir().unwrap();
         let config = Config { data: folder.path().to_owned(), ..Config::default() };
-        let store = RecordingStore::new(store(&config).await.unwrap());
+        let store = RecordingStore::new(store(&config, &WriterMetrics::default()).await.unwrap());
         let doorbell = LocalDoorbell::default();
         let gateway = Gateway::new(store.clone(), &doorbell, Arc::new(SystemRandom), config.retention());
         store.set_loads_fail(true);

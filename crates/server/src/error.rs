@@ -6,9 +6,14 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use countersign_core::{Error, store::error_chain};
+use countersign_core::{
+    Error,
+    store::{StoreError, error_chain},
+};
 use countersign_wire::{RawObject, failure::Failure, id::RequestId};
 use serde::Serialize;
+
+use crate::metrics::Rejection;
 
 /// Why a request is not served. The client reads failure, subject and details; only the log reads the cause.
 #[derive(Debug, Clone)]
@@ -20,6 +25,8 @@ pub(crate) struct ApiError {
     details: Option<String>,
     retry_after: Option<Duration>,
     cause: Option<String>,
+    /// Which limit was met; only where the failure is one of limits.
+    rejection: Rejection,
 }
 
 #[derive(Serialize)]
@@ -67,8 +74,18 @@ impl ApiError {
     }
 
     /// The limit allows another request after this time.
-    pub(crate) fn rate_limited(after: Duration) -> Self {
-        Self { retry_after: Some(after), ..Failure::RateLimited.into() }
+    pub(crate) fn rate_limited(after: Duration, rejection: Rejection) -> Self {
+        Self { retry_after: Some(after), rejection, ..Failure::RateLimited.into() }
+    }
+
+    /// What is needed for the request is not there now.
+    pub(crate) fn unavailable(rejection: Rejection) -> Self {
+        Self { rejection, ..Failure::Unavailable.into() }
+    }
+
+    /// Which limit was met; `None` if it is another failure than 429 and 503.
+    pub(crate) fn rejection(&self) -> Option<Rejection> {
+        matches!(self.failure.status(), 429 | 503).then_some(self.rejection)
     }
 
     /// Names the exchange that it is about.
@@ -114,7 +131,14 @@ impl ApiError {
 
 impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
-        Self { failure, subject: None, details: None, retry_after: None, cause: None }
+        Self {
+            failure,
+            subject: None,
+            details: None,
+            retry_after: None,
+            cause: None,
+            rejection: Rejection::Other,
+        }
     }
 }
 
@@ -125,8 +149,14 @@ impl From<Error> for ApiError {
             Error::Invalid { fault, .. } => Self::with_fault(failure, fault),
             Error::Policy(policy) => Self::with_details(failure, &serde_json::json!({ "policy": policy })),
             Error::TooLarge { member, limit } => Self::too_large(member, *limit),
-            Error::RateLimited(after) => Self::rate_limited(*after),
-            Error::Store(cause) => Self { cause: Some(error_chain(cause)), ..failure.into() },
+            Error::RateLimited(after) => Self::rate_limited(*after, Rejection::Other),
+            Error::Store(cause) => {
+                let rejection = match cause {
+                    StoreError::Overloaded => Rejection::StoreOverloaded,
+                    _ => Rejection::StoreUnavailable,
+                };
+                Self { cause: Some(error_chain(cause)), rejection, ..failure.into() }
+            }
             Error::Exchange(_) | Error::Pairing(_) | Error::Session(_) | Error::Rejected(_) => failure.into(),
         }
     }

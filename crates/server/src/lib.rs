@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what can be configured | [`config`] |
 //! | clock, randomness, ids, the shared secret, shutdown | `clock`, [`random`], `ids`, [`secrets`], [`shutdown`] |
+//! | what is counted, and the routes that it is counted by | `metrics`, `openapi` |
 //! | errors as data | `error` |
 //! | rate limits and quotas | [`limits`] |
 //! | what handlers share | [`state`], with `presence`, `key_cache` and `joins` |
@@ -15,6 +16,7 @@
 //! | SSE and WebSocket | `sse`, `ws` |
 //! | the handlers, one file for each resource | `routes` |
 //! | all routes on one page | [`router`] |
+//! | metrics for a scraper | [`scrape`] |
 //! | sweep, poll, heartbeat | `background` |
 //! | where stores are named | [`assemble`] |
 //! | the commands | [`commands`] |
@@ -26,6 +28,10 @@ mod ids;
 pub mod random;
 pub mod secrets;
 pub mod shutdown;
+
+mod openapi;
+
+mod metrics;
 
 mod error;
 
@@ -55,6 +61,8 @@ mod ws;
 mod routes;
 
 pub mod router;
+
+pub mod scrape;
 
 mod background;
 

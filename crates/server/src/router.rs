@@ -123,7 +123,7 @@ pub fn router(app: SharedState) -> Router {
         ]))
         .fallback(unknown_path)
         .layer(from_fn(discard_unread_body))
-        .layer(from_fn(log_request))
+        .layer(from_fn_with_state(app.clone(), log_request))
         .layer(from_fn(assign_request_id))
         .with_state(app)
 }

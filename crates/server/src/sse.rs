@@ -4,12 +4,13 @@ use std::{collections::VecDeque, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
 use countersign_core::{delivery::feed::FeedItem, random::RandomSource};
-use tokio::time::interval_at;
+use tokio::time::{Instant, interval_at};
 
 use crate::{
     auth::{KeyStatus, RevocationWatch},
     delivery::{Subscriber, Subscription},
     ids::HttpRequestId,
+    metrics::PushMeter,
     net::socket::{Socket, response_head},
     random::SystemRandom,
     secrets::Secret,
@@ -32,6 +33,7 @@ pub(crate) struct SseStream {
     pub(crate) subscriber: Subscriber,
     pub(crate) subscription: Subscription,
     pub(crate) http_id: HttpRequestId,
+    pub(crate) meter: PushMeter,
     /// The last number that was sent, by mailbox.
     pub(crate) positions: Vec<u64>,
 }
@@ -44,7 +46,7 @@ impl SseStream {
         opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
         socket.write(&opening).await.ok()?;
         drop(opening);
-        let mut pings = interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         let mut queue: VecDeque<FeedItem> = VecDeque::new();
         loop {
             // One message at a time: between two of them the stream checks whether it has to end.
@@ -111,9 +113,15 @@ impl SseStream {
 
     async fn send(&mut self, socket: &mut Socket, item: FeedItem) -> Option<()> {
         // The body is fetched now and not before: a slow client holds one message in memory, never a queue.
+        let started = Instant::now();
         self.positions[item.source] = item.delivery.number;
         match self.text(&item).await? {
-            Some(text) => socket.write(&text).await.ok(),
+            Some(text) => {
+                socket.write(&text).await.ok()?;
+                let (core, committed) = (self.app.gateway.metrics(), Some(item.delivery.at));
+                self.meter.sent(core, &item.delivery.msg_type, committed, started);
+                Some(())
+            }
             None => Some(()),
         }
     }

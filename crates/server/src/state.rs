@@ -3,7 +3,7 @@
 use std::{
     io,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -22,9 +22,11 @@ use countersign_wire::{
 use tokio::time::Instant;
 
 use crate::{
+    error::ApiError,
     joins::Joins,
     key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
+    metrics::ServerMetrics,
     presence::PresenceRecorder,
     secrets::{Secret, Secrets},
     shutdown::Drain,
@@ -83,12 +85,13 @@ pub struct AppState {
     pub(crate) drain: Drain,
     /// This node's lease on each shard of the store.
     pub(crate) leases: Leases,
+    pub(crate) metrics: ServerMetrics,
 }
 
 /// This node's lease on each shard. A shard that takes no writes must not make its node useless to the tenants of the
-/// others.
-#[derive(Debug)]
-pub(crate) struct Leases(Box<[LeaseStatus]>);
+/// others. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct Leases(Arc<[LeaseStatus]>);
 
 impl Leases {
     fn of_shards(count: u16) -> Self {
@@ -109,29 +112,53 @@ impl Leases {
     pub(crate) fn all_current(&self) -> bool {
         self.0.iter().all(LeaseStatus::is_current)
     }
+
+    /// How long ago the oldest of them was renewed.
+    pub(crate) fn age(&self) -> Duration {
+        self.0.iter().map(LeaseStatus::age).max().unwrap_or_default()
+    }
 }
 
-/// When this node's lease on a shard was last renewed, which shows that it takes writes. `None` before the first time
-/// and after an attempt that failed.
-#[derive(Debug, Default)]
-pub(crate) struct LeaseStatus(Mutex<Option<Instant>>);
+/// This node's lease on a shard, whose renewal shows that it takes writes.
+#[derive(Debug)]
+pub(crate) struct LeaseStatus(Mutex<LeaseTimes>);
+
+#[derive(Debug)]
+struct LeaseTimes {
+    /// `None` before the first renewal and after an attempt that failed.
+    current: Option<Instant>,
+    /// The last renewal; before the first one, the start.
+    last: Instant,
+}
+
+impl Default for LeaseStatus {
+    fn default() -> Self {
+        Self(Mutex::new(LeaseTimes { current: None, last: Instant::now() }))
+    }
+}
 
 impl LeaseStatus {
     pub(crate) fn renewed(&self) {
-        self.set(Some(Instant::now()));
+        let now = Instant::now();
+        *self.times() = LeaseTimes { current: Some(now), last: now };
     }
 
     pub(crate) fn failed(&self) {
-        self.set(None);
+        self.times().current = None;
     }
 
-    fn set(&self, renewed: Option<Instant>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+    fn times(&self) -> MutexGuard<'_, LeaseTimes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time since the last renewal, or since the start before the first one.
+    pub(crate) fn age(&self) -> Duration {
+        self.times().last.elapsed()
     }
 
     /// False if the last attempt failed, or none has ended for as long as a lease lasts.
     pub(crate) fn is_current(&self) -> bool {
-        let renewed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = self.times().current;
         renewed.is_some_and(|renewed| renewed.elapsed() < LEASE)
     }
 }
@@ -187,6 +214,7 @@ impl AppState {
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
             drain: Drain::default(),
             leases: Leases::of_shards(gateway.store().shard_count()),
+            metrics: ServerMetrics::default(),
             node: gateway.node().clone(),
             gateway,
             gateway_id,
@@ -196,6 +224,13 @@ impl AppState {
             trusted_proxies: settings.trusted_proxies,
             public_url: settings.public_url,
         }))
+    }
+
+    /// Counts an error that is one of limits.
+    pub(crate) fn count_rejection(&self, error: &ApiError) {
+        if let Some(rejection) = error.rejection() {
+            self.metrics.rejected.at(rejection).inc();
+        }
     }
 
     /// The drain of this process.
@@ -225,5 +260,7 @@ mod tests {
         assert!(lease.is_current());
         lease.failed();
         assert!(!lease.is_current());
+        advance(Duration::from_secs(3)).await;
+        assert_eq!(lease.age(), Duration::from_secs(3), "a failure does not make it younger");
     }
 }

@@ -18,7 +18,10 @@ use tracing_subscriber::{
     },
 };
 
-use crate::config::{Log, LogFormat, LogLevel};
+use crate::{
+    config::{Log, LogFormat, LogLevel},
+    metrics::DROPPED_LOG_LINES,
+};
 
 /// Bytes of lines that wait to be written, about 5,000 lines. Beyond that lines are dropped and counted. The thread may
 /// have as much again in hand.
@@ -90,6 +93,7 @@ impl LogQueue {
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
                 lost += u64::from(out.write_all(line).is_err());
             }
+            DROPPED_LOG_LINES.inc_by(lost);
             if dropped > 0 && out.write_all(report(format, dropped).as_bytes()).is_err() {
                 lost += dropped;
             }
@@ -119,6 +123,7 @@ impl Write for &LogQueue {
         let mut queued = self.lock();
         if queued.lines.len() + line.len() > MAX_QUEUED_BYTES {
             queued.dropped += 1;
+            DROPPED_LOG_LINES.inc();
             return Ok(line.len());
         }
         queued.lines.extend_from_slice(line);

@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use countersign_core::metrics::WriterMetrics;
+
 #[derive(Debug, Clone)]
 pub struct Options {
     /// A libpq connection string. Several hosts with `target_session_attrs=read-write` find the primary.
@@ -23,6 +25,8 @@ pub struct Options {
     pub max_clock_age: Duration,
     /// When the server cancels a statement. It does not interrupt a commit.
     pub statement_timeout: Duration,
+    /// Where the writers count what they do.
+    pub metrics: WriterMetrics,
 }
 
 impl Options {
@@ -39,6 +43,7 @@ impl Options {
             // A node's lease is renewed more often, which reports the time.
             max_clock_age: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(10),
+            metrics: WriterMetrics::default(),
         }
     }
 }

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::store::{Change, Outcome, PayloadId, StoreError};
+use countersign_core::{
+    metrics::WriterMetrics,
+    store::{Change, Outcome, PayloadId, StoreError},
+};
 use countersign_wire::id::TenantId;
 use tokio::{
     sync::{Notify, oneshot},
@@ -35,6 +38,8 @@ pub(crate) struct Queue {
     changed: Notify,
     capacity: usize,
     batching: bool,
+    /// Shared by all queues of the store.
+    pub(crate) metrics: WriterMetrics,
 }
 
 #[derive(Debug, Default)]
@@ -47,8 +52,8 @@ struct State {
 }
 
 impl Queue {
-    pub(crate) fn new(capacity: usize, batching: bool) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), capacity: capacity.max(2), batching }
+    pub(crate) fn new(capacity: usize, batching: bool, metrics: WriterMetrics) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), capacity: capacity.max(2), batching, metrics }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -91,6 +96,7 @@ impl Queue {
         }
         tenant_jobs.push_back(job);
         *length += 1;
+        self.metrics.queued.inc();
         drop(state);
         self.changed.notify_one();
         Ok(())
@@ -103,6 +109,7 @@ impl Queue {
             {
                 let mut state = self.state();
                 let batch = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
+                self.metrics.queued.dec_by(batch.len().try_into().unwrap_or(i64::MAX));
                 if !batch.is_empty() || state.closed {
                     return batch;
                 }
@@ -157,8 +164,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_gauge_counts_what_waits_in_all_queues() {
+        let metrics = WriterMetrics::default();
+        let [one, other] = [(); 2].map(|()| Queue::new(10, true, metrics.clone()));
+        one.push(job("a")).unwrap();
+        other.push(job("a")).unwrap();
+        other.push(job("b")).unwrap();
+        assert_eq!(metrics.queued.get(), 3);
+        assert_eq!(other.next_batch().await.len(), 2);
+        assert_eq!(metrics.queued.get(), 1);
+    }
+
+    #[tokio::test]
     async fn tenants_take_turns() {
-        let queue = Queue::new(100, true);
+        let queue = Queue::new(100, true, WriterMetrics::default());
         for tenant in ["loud", "loud", "loud", "loud", "quiet", "other", "quiet"] {
             queue.push(job(tenant)).unwrap();
         }
@@ -168,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_tenant_gets_at_most_half_of_the_queue() {
-        let queue = Queue::new(10, true);
+        let queue = Queue::new(10, true, WriterMetrics::default());
         assert_eq!((0..10).filter(|_| queue.push(job("loud")).is_ok()).count(), 5);
         assert_eq!(queue.push(job("loud")), Err(StoreError::Overloaded));
         assert_eq!((0..10).filter(|_| queue.push(job("quiet")).is_ok()).count(), 5);
@@ -179,7 +198,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_closed_queue_is_drained_and_then_empty() {
-        let queue = Queue::new(10, true);
+        let queue = Queue::new(10, true, WriterMetrics::default());
         queue.push(job("a")).unwrap();
         queue.close();
         assert!(matches!(queue.push(job("a")), Err(StoreError::Unavailable(_))));
@@ -189,7 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_batching_one_change_is_taken_at_a_time() {
-        let queue = Queue::new(10, false);
+        let queue = Queue::new(10, false, WriterMetrics::default());
         queue.push(job("a")).unwrap();
         queue.push(job("b")).unwrap();
         assert_eq!(queue.next_batch().await.len(), 1);

@@ -67,7 +67,7 @@ impl PostgresStore {
             .build()?;
 
         let queues: Vec<Arc<Queue>> = (0..options.writers.max(1))
-            .map(|_| Arc::new(Queue::new(options.queued_changes, options.batching)))
+            .map(|_| Arc::new(Queue::new(options.queued_changes, options.batching, options.metrics.clone())))
             .collect();
         for queue in &queues {
             tokio::spawn(writer::run(connector.clone(), Arc::clone(queue)));

@@ -7,6 +7,7 @@ use std::{
 
 use countersign_core::store::{Outcome, PayloadId, StoreError, error_chain};
 use countersign_wire::timestamp::Timestamp;
+use tokio::time::Instant;
 use tokio_postgres::{Client, error::SqlState};
 
 use crate::{
@@ -31,7 +32,10 @@ pub(crate) async fn run(connector: Connector, queue: Arc<Queue>) {
         }
         while !jobs.is_empty() {
             let dependent = plan::split_off_dependent(&mut jobs);
+            queue.metrics.batch_changes.observe_size(jobs.len());
+            let started = Instant::now();
             writer.commit_batch(jobs).await;
+            queue.metrics.write_seconds.observe(started.elapsed());
             jobs = dependent;
         }
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use countersign_core::metrics::WriterMetrics;
+
 use crate::clock::Clock;
 
 /// [`Options::default`] is for production.
@@ -19,6 +21,8 @@ pub struct Options {
     /// How long to wait for another process that writes to the same file.
     pub busy_timeout: Duration,
     pub clock: Clock,
+    /// Where the writer counts what it does.
+    pub metrics: WriterMetrics,
 }
 
 impl Default for Options {
@@ -30,6 +34,7 @@ impl Default for Options {
             readers: 4,
             busy_timeout: Duration::from_secs(5),
             clock: Clock::system(),
+            metrics: WriterMetrics::default(),
         }
     }
 }

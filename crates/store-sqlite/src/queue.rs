@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-use countersign_core::store::{Change, StoreError};
+use countersign_core::{
+    metrics::Gauge,
+    store::{Change, StoreError},
+};
 use countersign_wire::id::TenantId;
 use tokio::sync::oneshot;
 
@@ -53,6 +56,8 @@ pub(crate) struct Queue {
     capacity: usize,
     max_bytes: usize,
     batching: bool,
+    /// How many changes wait.
+    length: Gauge,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +102,7 @@ impl Queue {
             capacity: options.queued_changes.max(2),
             max_bytes: options.queued_bytes as usize,
             batching: options.batching,
+            length: options.metrics.queued.clone(),
         }
     }
 
@@ -135,6 +141,7 @@ impl Queue {
         }
         state.jobs.entry(tenant).or_default().push_back(Job { change, reply, reservation });
         state.length += 1;
+        self.length.inc();
         drop(state);
         self.changed.notify_one();
         Ok(result)
@@ -160,6 +167,7 @@ impl Queue {
         let waited = self.changed.wait_while(self.state(), is_idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         let jobs = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
+        self.length.dec_by(jobs.len().try_into().unwrap_or(i64::MAX));
         let claims = std::mem::take(&mut state.claims);
         (!jobs.is_empty() || !claims.is_empty()).then_some(Batch { jobs, claims })
     }
@@ -175,6 +183,7 @@ impl Queue {
         let mut state = self.state();
         state.closed = true;
         state.schedule.clear();
+        self.length.dec_by(state.length.try_into().unwrap_or(i64::MAX));
         state.length = 0;
         let jobs = (std::mem::take(&mut state.jobs), std::mem::take(&mut state.claims));
         // Dropping a job needs the lock.
@@ -220,6 +229,19 @@ mod tests {
 
     fn queue(queued_changes: usize, queued_bytes: u32, batching: bool) -> Arc<Queue> {
         Arc::new(Queue::new(&Options { batching, queued_changes, queued_bytes, ..Options::default() }))
+    }
+
+    #[test]
+    fn the_gauge_counts_what_waits() {
+        let options = Options::default();
+        let (queue, waiting) = (Arc::new(Queue::new(&options)), options.metrics.queued);
+        let _results = ["a", "a", "b"].map(|tenant| queue.push(change(tenant, 1)).unwrap());
+        assert_eq!(waiting.get(), 3);
+        assert_eq!(queue.next_batch().unwrap().jobs.len(), 3);
+        assert_eq!(waiting.get(), 0);
+        let _result = queue.push(change("a", 1)).unwrap();
+        queue.abandon();
+        assert_eq!(waiting.get(), 0);
     }
 
     fn change(tenant: &str, bytes: usize) -> Change {

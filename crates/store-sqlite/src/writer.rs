@@ -2,9 +2,12 @@
 
 use std::{sync::Arc, thread};
 
-use countersign_core::store::{Change, Outcome, StoreError};
+use countersign_core::{
+    metrics::WriterMetrics,
+    store::{Change, Outcome, StoreError},
+};
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     batch::{self, CommitResult},
@@ -26,10 +29,10 @@ impl Writer {
     pub(crate) fn start(conn: Connection, options: &Options) -> Result<Self, OpenError> {
         let queue = Arc::new(Queue::new(options));
         let (end, ended) = oneshot::channel();
-        let clock = options.clock.clone();
+        let (clock, metrics) = (options.clock.clone(), options.metrics.clone());
         let jobs = AbandonWhenDropped(Arc::clone(&queue));
         thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || {
-            run(conn, &clock, &jobs.0);
+            run(conn, &clock, &jobs.0, &metrics);
             drop(end);
         })?;
         Ok(Self { queue, ended })
@@ -69,11 +72,14 @@ impl Drop for AbandonWhenDropped {
     }
 }
 
-fn run(mut conn: Connection, clock: &Clock, queue: &Queue) {
+fn run(mut conn: Connection, clock: &Clock, queue: &Queue, metrics: &WriterMetrics) {
     while let Some(Batch { jobs, claims }) = queue.next_batch() {
         if !jobs.is_empty() {
             let changes: Vec<&Change> = jobs.iter().map(|job| &job.change).collect();
+            let started = Instant::now();
             let results = batch::write(&mut conn, clock, &changes);
+            metrics.batch_changes.observe_size(changes.len());
+            metrics.write_seconds.observe(started.elapsed());
             reply(jobs, results);
         }
         for ClaimJob { limit, reply } in claims {

@@ -35,12 +35,24 @@ impl Serve {
         let gateway = assemble::gateway(&config).await?;
         let secrets = assemble::secrets(&config, &gateway).await?;
         let listener = listen(config.listen).await?;
+        let scrapers = listen_for_scrapers(config.metrics.listen).await?;
         // Port 0 is a real one now, for links.
         config.listen = listener.local_addr()?;
         let app = assemble::app(&config, gateway, secrets)?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
+        if let Some(scrapers) = scrapers {
+            tracing::info!(address = %scrapers.local_addr()?, "listening for scrapers of metrics");
+            let service = assemble::metrics_service(&app);
+            tokio::spawn(listener::serve(scrapers, service, app.drain().clone()));
+        }
         serve_until_signalled(listener, app).await
     }
+}
+
+async fn listen_for_scrapers(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    listener.map(Some).with_context(|| format!("can't listen on {address}; change metrics.listen"))
 }
 
 pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

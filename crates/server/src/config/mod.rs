@@ -38,6 +38,7 @@ pub struct Config {
     pub trusted_proxies: Vec<IpAddr>,
     pub websocket: WebSocketConfig,
     pub retention: RetentionDays,
+    pub metrics: MetricsConfig,
 }
 
 /// The store and how to reach it.
@@ -100,6 +101,14 @@ pub struct RetentionDays {
     pub tombstone_days: NonZeroU32,
 }
 
+/// Metrics for a scraper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// Where `/metrics` is served; `None` for nowhere.
+    pub listen: Option<SocketAddr>,
+}
+
 /// How WebSockets are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -137,6 +146,7 @@ impl Default for Config {
             trusted_proxies: Vec::new(),
             websocket: WebSocketConfig::default(),
             retention: RetentionDays::default(),
+            metrics: MetricsConfig::default(),
         }
     }
 }
@@ -161,6 +171,9 @@ impl Config {
                  127.0.0.1 and put a reverse proxy with TLS in front of it",
                 self.listen
             );
+        }
+        if self.metrics.listen.is_some_and(|metrics| metrics == self.listen && metrics.port() != 0) {
+            bail!("metrics.listen must not be the address of `listen`: metrics are not for clients");
         }
         self.gateway_id()?;
         self.public_url.as_deref().map_or(Ok(()), check_public_url)?;
@@ -244,7 +257,9 @@ mod tests {
                 _ => line,
             })
             .filter(|line| {
-                !["url", "public_url", "root_certificates"].iter().any(|name| line.starts_with(name))
+                !["url", "listen = \"127.0.0.1:9464\"", "public_url", "root_certificates"]
+                    .iter()
+                    .any(|name| line.starts_with(name))
             })
             .collect::<Vec<_>>()
             .join("\n");

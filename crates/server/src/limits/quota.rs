@@ -38,6 +38,11 @@ impl TenantQuota {
         QuotaPermit { quota: self.clone(), tenant: tenant.clone(), amount: 0 }
     }
 
+    /// How much is reserved now, by all tenants.
+    pub(crate) fn in_use(&self) -> usize {
+        self.reserved().total
+    }
+
     fn reserved(&self) -> MutexGuard<'_, Reserved> {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,6 +12,7 @@ use super::client_address::ClientAddress;
 use crate::{
     config::{Rate, RateLimits},
     error::ApiError,
+    metrics::Rejection,
 };
 
 /// Counts requests. The default limits nothing.
@@ -38,14 +39,15 @@ impl RateLimiters {
 
     pub(crate) fn admit_address(&self, client: Option<ClientAddress>) -> Result<(), ApiError> {
         match client {
-            Some(client) => admit(self.address.as_ref(), &client.network()),
+            Some(client) => admit(self.address.as_ref(), &client.network(), Rejection::AddressRate),
             None => Ok(()),
         }
     }
 
     pub(crate) fn admit(&self, tenant: &TenantId, principal: &str) -> Result<(), ApiError> {
-        admit(self.credential.as_ref(), &(tenant.clone(), principal.to_owned()))?;
-        admit(self.tenant.as_ref(), tenant)
+        let credential = (tenant.clone(), principal.to_owned());
+        admit(self.credential.as_ref(), &credential, Rejection::CredentialRate)?;
+        admit(self.tenant.as_ref(), tenant, Rejection::TenantRate)
     }
 
     /// Counts what a body costs to keep, before it is parsed. One that exceeds the burst counts as the whole burst.
@@ -54,7 +56,7 @@ impl RateLimiters {
         let kib = u32::try_from(bytes.div_ceil(1_024)).ok().and_then(NonZeroU32::new);
         let Some(kib) = kib.map(|kib| kib.min(*burst)) else { return Ok(()) };
         match limiter.check_key_n(tenant, kib) {
-            Ok(Err(until)) => Err(rate_limited(&until)),
+            Ok(Err(until)) => Err(rate_limited(&until, Rejection::TenantBytes)),
             Ok(Ok(())) | Err(_) => Ok(()),
         }
     }
@@ -67,7 +69,8 @@ impl RateLimiters {
     ) -> Result<(), ApiError> {
         match (client, error.failure()) {
             (Some(client), Failure::Unauthenticated) => {
-                admit(self.failed_authentication.as_ref(), &client.network())
+                let limiter = self.failed_authentication.as_ref();
+                admit(limiter, &client.network(), Rejection::FailedAuthentication)
             }
             _ => Ok(()),
         }
@@ -81,7 +84,8 @@ impl RateLimiters {
     ) -> Result<(), ApiError> {
         match (client, error.failure()) {
             (Some(client), Failure::NotFound) => {
-                admit(self.failed_authentication.as_ref(), &client.network())
+                let limiter = self.failed_authentication.as_ref();
+                admit(limiter, &client.network(), Rejection::FailedAuthentication)
             }
             _ => Ok(()),
         }
@@ -105,13 +109,14 @@ fn quota(rate: Rate) -> Option<Quota> {
 fn admit<K: Clone + std::hash::Hash + Eq>(
     limiter: Option<&DefaultKeyedRateLimiter<K>>,
     key: &K,
+    rejection: Rejection,
 ) -> Result<(), ApiError> {
     let Some(limiter) = limiter else { return Ok(()) };
-    limiter.check_key(key).map_err(|until| rate_limited(&until))
+    limiter.check_key(key).map_err(|until| rate_limited(&until, rejection))
 }
 
-fn rate_limited(until: &NotUntil<QuantaInstant>) -> ApiError {
-    ApiError::rate_limited(until.wait_time_from(DefaultClock::default().now()))
+fn rate_limited(until: &NotUntil<QuantaInstant>, rejection: Rejection) -> ApiError {
+    ApiError::rate_limited(until.wait_time_from(DefaultClock::default().now()), rejection)
 }
 
 #[cfg(test)]

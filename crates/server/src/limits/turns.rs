@@ -38,6 +38,13 @@ impl FairSemaphore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many wait for a permit now.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.state();
+        let waiting = state.waiting.values().flatten();
+        waiting.filter(|waiting| !waiting.is_closed()).count()
+    }
+
     /// Waits for a permit. Dropping the future gives up the place in the queue.
     pub(crate) async fn acquire(&self, tenant: &TenantId) -> FairPermit {
         let granted = {
@@ -120,6 +127,7 @@ mod tests {
         }
         let mut quiet_waits = Box::pin(semaphore.acquire(&quiet));
         assert!(quiet_waits.as_mut().now_or_never().is_none());
+        assert_eq!(semaphore.waiting(), 101);
         drop(first);
         let second = loud_waits.remove(0).await;
         drop(second);

@@ -4,6 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use axum::Router;
 use bytes::Bytes;
+use countersign_core::metrics::Counter;
 use tokio::{
     io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream},
@@ -22,6 +23,10 @@ pub struct Service {
     pub max_connections: usize,
     /// The whole HTTP answer to a connection beyond the limit.
     pub busy_answer: Bytes,
+    /// What to do when the limit is reached, for the log.
+    pub at_limit: &'static str,
+    /// Counts the connections beyond the limit.
+    pub rejected: Counter,
 }
 
 /// Serves until `drain` begins, and then for as long as connections need, but not longer than [`DRAIN_TIMEOUT`].
@@ -53,9 +58,10 @@ pub async fn serve(listener: TcpListener, service: Service, drain: Drain) {
         } else {
             if !warned {
                 let limit = service.max_connections;
-                tracing::warn!(limit, "connection limit reached: raise the limit of open files (ulimit -n)");
+                tracing::warn!(limit, "connection limit reached: {}", service.at_limit);
                 warned = true;
             }
+            service.rejected.inc();
             reject(stream, service.busy_answer.clone());
         }
     }

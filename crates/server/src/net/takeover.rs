@@ -18,7 +18,7 @@ use axum::{
 use countersign_wire::failure::Failure;
 
 use super::socket::Socket;
-use crate::{auth::Caller, error::ApiError, limits::QuotaPermit, state::SharedState};
+use crate::{auth::Caller, error::ApiError, limits::QuotaPermit, metrics::Rejection, state::SharedState};
 
 /// What runs while the connection is out of HTTP; returns the socket if more requests may come.
 pub(crate) type TakeoverFuture = Pin<Box<dyn Future<Output = Option<Socket>> + Send>>;
@@ -78,7 +78,7 @@ impl FromRequestParts<SharedState> for ConnectionTakeover {
         let caller = parts.extensions.get::<Caller>().ok_or(Failure::Internal)?;
         let mut permit = app.held_connections.permit(&caller.tenant);
         if !permit.try_reserve(1) {
-            return Err(ApiError::rate_limited(RETRY_AFTER));
+            return Err(ApiError::rate_limited(RETRY_AFTER, Rejection::HeldConnections));
         }
         let slot = parts.extensions.get::<TakeoverSlot>().cloned().ok_or(Failure::Internal)?;
         let asks_to_close = parts.headers.get_all(header::CONNECTION).iter().any(|value| {

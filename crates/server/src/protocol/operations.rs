@@ -2,6 +2,7 @@
 
 use countersign_core::{
     Error,
+    metrics::Step,
     model::{credential::Role, idempotency::IdempotencyKey},
     use_cases::{
         acknowledge::Acknowledger,
@@ -26,6 +27,7 @@ use countersign_wire::{
     refresh::RefreshBody,
     session::SessionEvent,
 };
+use tokio::time::Instant;
 
 use crate::{
     auth::{Approver, Caller, Enforcer},
@@ -40,6 +42,7 @@ pub(crate) async fn submit(
     framed: Framed<'_>,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<Submitted, ApiError> {
+    let received = Instant::now();
     expect(&framed, &[MsgType::ArtifactSubmit])?;
     let body = framed.body.view::<ArtifactSubmit<'_>>().map_err(Error::in_hashed_body);
     let request_id = match (&framed.request_id, &body) {
@@ -58,7 +61,11 @@ pub(crate) async fn submit(
         trace: framed.trace,
         idempotency_key,
     };
-    app.gateway.submit(submission).await.for_request(&request_id)
+    let submitted = app.gateway.submit(submission).await.for_request(&request_id)?;
+    if !submitted.replayed {
+        app.gateway.metrics().steps.at(Step::Submit).observe(received.elapsed());
+    }
+    Ok(submitted)
 }
 
 /// A bare artifact names its own request; a sealed one may.
@@ -81,6 +88,7 @@ pub(crate) async fn decide(
     framed: Framed<'_>,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<Submitted, ApiError> {
+    let received = Instant::now();
     expect(&framed, &[MsgType::DecisionSubmit])?;
     let decision = framed.body.view::<Decision<'_>>().map_err(|fault| ApiError::invalid(&fault));
     let request_id = match (&framed.request_id, &decision) {
@@ -97,7 +105,11 @@ pub(crate) async fn decide(
         decision,
         idempotency_key,
     };
-    app.gateway.decide(submission).await.for_request(&request_id)
+    let submitted = app.gateway.decide(submission).await.for_request(&request_id)?;
+    if !submitted.replayed {
+        app.gateway.metrics().steps.at(Step::Decide).observe(received.elapsed());
+    }
+    Ok(submitted)
 }
 
 /// An enforcer withdraws its request.
@@ -138,6 +150,7 @@ pub(crate) async fn acknowledge(
     caller: &Caller,
     framed: &Framed<'_>,
 ) -> Result<AckAccepted, ApiError> {
+    let received = Instant::now();
     expect(framed, &[MsgType::AckSubmit, MsgType::PromptAck])?;
     let body = framed.body.view::<AckSubmit<'_>>().map_err(|fault| ApiError::invalid(&fault));
     let request_id = framed.request_id.clone().ok_or_else(|| missing("requestId"))?;
@@ -170,6 +183,7 @@ pub(crate) async fn acknowledge(
         Role::Operator => Err(Failure::Forbidden.into()),
     };
     acknowledged.for_request(&request_id)?;
+    app.gateway.metrics().steps.at(Step::Acknowledge).observe(received.elapsed());
     let msg_id = ack.msg_id.clone();
     Ok(AckAccepted { request_id, msg_id })
 }

@@ -19,6 +19,7 @@ use crate::{
     auth::{Caller, Newcomer},
     error::ApiError,
     limits::{FairPermit, LARGE_BODY, QuotaPermit},
+    metrics::Rejection,
     protocol::PROTO_JSON,
     state::SharedState,
 };
@@ -135,7 +136,7 @@ async fn collect(
             return Err(ApiError::too_large("body", max_body_bytes));
         }
         if !memory.try_reserve(data.len()) {
-            return Err(Failure::Unavailable.into());
+            return Err(ApiError::unavailable(Rejection::RequestMemory));
         }
         collected.extend_from_slice(&data);
     }

@@ -10,11 +10,11 @@ use std::{
 
 use axum::{body::Body, http::StatusCode, response::Response};
 use bytes::Bytes;
-use countersign_wire::{failure::Failure, id::TenantId};
+use countersign_wire::id::TenantId;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use crate::{error::ApiError, limits::QuotaPermit, rest::response, state::AppState};
+use crate::{error::ApiError, limits::QuotaPermit, metrics::Rejection, rest::response, state::AppState};
 
 /// Up to this size an answer is not counted.
 const SMALL: usize = 64 << 10;
@@ -37,7 +37,7 @@ pub(crate) fn metered(
     let unwritten = segments.iter().map(Bytes::len).sum();
     let mut permit = app.response_memory.permit(tenant);
     if unwritten > SMALL && !permit.try_reserve(unwritten) {
-        return Err(Failure::Unavailable.into());
+        return Err(ApiError::unavailable(Rejection::ResponseMemory));
     }
     let deadline = Instant::now() + WRITE_DEADLINE;
     let body = MeteredBody { segments, unwritten, deadline, _permit: permit };

@@ -68,6 +68,7 @@ pub(crate) fn render_error(
     error: &ApiError,
 ) -> HttpResponse<Bytes> {
     error.log(http_id);
+    app.count_rejection(error);
     let (content_type, body) = match form {
         ErrorForm::Bare => (JSON, bare(error)),
         ErrorForm::Envelope => (PROTO_JSON, app.error_envelope(error, http_id)),

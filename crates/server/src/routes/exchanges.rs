@@ -19,10 +19,11 @@ use crate::{
     auth::{Approver, Caller, Enforcer, RevocationWatch},
     error::{ApiError, ForRequest as _},
     ids::HttpRequestId,
+    metrics::{HeldTransport, PushMeter},
     net::{socket::Socket, takeover::ConnectionTakeover},
     protocol::{PROTO_JSON, operations, status::exchange_status},
     rest::{
-        access_log,
+        access_log::Held,
         body::RequestBody,
         params::{PathId, QueryParams},
         response::{self, ErrorForm},
@@ -99,7 +100,9 @@ impl HeldWait {
 
     /// Until the decision, the timeout, the client's disconnect or the gateway's shutdown.
     async fn hold(self: Box<Self>, mut socket: Socket, timeout: Duration) -> Option<Socket> {
-        let started = Instant::now();
+        let held = Held::begin(&self.app, &self.http_id, "/v1/exchanges/{requestId}/wait");
+        let core = self.app.gateway.metrics();
+        let meter = PushMeter::open(&self.app.metrics, core, HeldTransport::Wait);
         let Enforcer { tenant, principal, expires, .. } = &self.caller;
         let revocation = RevocationWatch::new(&self.app, tenant, principal, *expires);
         // The credential was active when the request came. Watch it beside the wait and never in its place: a wait that
@@ -110,10 +113,18 @@ impl HeldWait {
             () = self.app.drain.begun() => self.outcome(Duration::ZERO).await.map_err(ApiError::from),
             () = socket.disconnected() => return None,
         };
+        let started = Instant::now();
+        let decided = match &outcome {
+            Ok(WaitOutcome::Decided { at, .. }) => Some(*at),
+            _ => None,
+        };
         let response = outcome.map_or_else(|error| self.error(error), |outcome| self.answer(outcome));
         let status = response.status().as_u16();
-        access_log::log_held(&self.http_id, "/v1/exchanges/{requestId}/wait", status, started);
+        held.end(status);
         socket.answer(response).await.ok()?;
+        if decided.is_some() {
+            meter.sent(core, &MsgType::DecisionDeliver, decided, started);
+        }
         Some(socket)
     }
 

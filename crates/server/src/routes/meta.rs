@@ -5,13 +5,9 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use countersign_wire::failure::Failure;
 use serde::Serialize;
 
-use crate::{error::ApiError, rest::response, state::SharedState};
-
-/// The whole interface, as OpenAPI.
-pub(crate) const OPENAPI: &str = include_str!("../../openapi.json");
+use crate::{error::ApiError, metrics::Rejection, openapi::OPENAPI, rest::response, state::SharedState};
 
 #[derive(Serialize)]
 struct Health {
@@ -28,7 +24,7 @@ pub(crate) async fn alive() -> Result<Response, ApiError> {
 /// position. Anybody may ask, so it costs the store nothing: it is known from the renewals of the node's leases.
 pub(crate) async fn ready(State(app): State<SharedState>) -> Result<Response, ApiError> {
     if app.drain.has_begun() || !app.leases.any_current() {
-        return Err(Failure::Unavailable.into());
+        return Err(ApiError::unavailable(Rejection::NotReady));
     }
     let status = if app.leases.all_current() { "ready" } else { "degraded" };
     response::json(StatusCode::OK, Health { status })

@@ -9,16 +9,16 @@ use countersign_wire::{
     id::{ApproverId, EnforcerId},
     presence::Transport,
 };
-use tokio::time::Instant;
 
 use crate::{
     auth::{Approver, Caller, Enforcer, KeyStatus, Participant, RevocationWatch},
     delivery::{Subscriber, Subscription},
     error::ApiError,
     ids::HttpRequestId,
+    metrics::{HeldTransport, PushMeter, Rejection},
     net::takeover::ConnectionTakeover,
     rest::{
-        access_log,
+        access_log::Held,
         params::{PathId, QueryParams},
     },
     sse::{EventId, SseStream},
@@ -68,14 +68,15 @@ async fn stream(
     let positions = last.and_then(|id| {
         EventId { subscriber: &subscriber, timeline: app.gateway.timeline() }.read(&app.secret, id)
     });
+    let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Sse);
     let subscription = Subscription::open(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
     let positions = subscription.positions();
-    let stream = Box::new(SseStream { app, revocation, subscriber, subscription, http_id, positions });
+    let stream = Box::new(SseStream { app, revocation, subscriber, subscription, http_id, meter, positions });
     match takeover
         .take(|socket| async move {
-            let (started, http_id) = (Instant::now(), stream.http_id.clone());
+            let held = Held::begin(&stream.app, &stream.http_id, "/v1/sse");
             stream.run(socket).await;
-            access_log::log_held(&http_id, "/v1/sse", 200, started);
+            held.end(200);
             None
         })
         .await {}
@@ -92,7 +93,9 @@ async fn watch(
     match revocation.check().await {
         KeyStatus::Active => Ok(revocation),
         KeyStatus::Revoked => Err(Failure::Unauthenticated.into()),
-        KeyStatus::Unknown | KeyStatus::Unconfirmed => Err(Failure::Unavailable.into()),
+        KeyStatus::Unknown | KeyStatus::Unconfirmed => {
+            Err(ApiError::unavailable(Rejection::StoreUnavailable))
+        }
     }
 }
 
@@ -113,14 +116,16 @@ pub(crate) async fn websocket(
     }
     let subscriber = Subscriber { tenant: caller.tenant.clone(), party, transport: Transport::Websocket };
     let revocation = watch(&app, &subscriber, &caller.principal).await?;
+    let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Websocket);
     let subscription = Subscription::open(&app, subscriber.clone(), &[]).await?;
-    let connection = Box::new(WsConnection { app, caller, revocation, subscriber, subscription, http_id });
+    let connection =
+        Box::new(WsConnection { app, caller, revocation, subscriber, subscription, http_id, meter });
     match takeover
         .take(|mut socket| async move {
             socket.upgrade(&upgrade).await.ok()?;
-            let (started, http_id) = (Instant::now(), connection.http_id.clone());
+            let held = Held::begin(&connection.app, &connection.http_id, "/v1/ws");
             connection.run(socket).await;
-            access_log::log_held(&http_id, "/v1/ws", 101, started);
+            held.end(101);
             None
         })
         .await {}

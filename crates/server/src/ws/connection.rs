@@ -11,6 +11,7 @@ use countersign_wire::{
     RawObject, limits,
     msg_type::MsgType,
     refresh::{RefreshBody, RefreshRequest, RefreshType},
+    timestamp::Timestamp,
 };
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -33,6 +34,7 @@ use crate::{
     error::ApiError,
     ids::HttpRequestId,
     limits::LARGE_BODY,
+    metrics::PushMeter,
     net::socket::{Socket, WRITE_TIMEOUT},
     state::SharedState,
 };
@@ -45,6 +47,7 @@ pub(crate) struct WsConnection {
     pub(crate) subscriber: Subscriber,
     pub(crate) subscription: Subscription,
     pub(crate) http_id: HttpRequestId,
+    pub(crate) meter: PushMeter,
 }
 
 /// Why a connection is closed.
@@ -135,7 +138,8 @@ impl WsConnection {
                     Err(ended) => Err(ended.into()),
                 },
                 Some(item) = async { queue.pop_front() } => {
-                    Box::pin(self.send_item(stream, &item, &mut session, started.elapsed())).await
+                    let committed = Some(item.delivery.at);
+                    Box::pin(self.send_item(stream, &item, &mut session, started.elapsed(), committed)).await
                 }
                 () = sleep_until(started + session.wake_at()) => {
                     Box::pin(self.do_due(stream, &mut session, started.elapsed())).await
@@ -152,14 +156,16 @@ impl WsConnection {
     }
 
     /// Sends a message. Its body is fetched now and not before: a slow client holds one message in memory, never a
-    /// queue.
+    /// queue. `committed` is when; `None` if it was sent before.
     async fn send_item(
         &self,
         stream: &mut WsStream,
         item: &FeedItem,
         session: &mut WsSession,
         now: Duration,
+        committed: Option<Timestamp>,
     ) -> Result<(), CloseReason> {
+        let started = Instant::now();
         let message = self.subscription.message(item).await.map_err(SubscriptionEnded::Store)?;
         let place = (item.source, item.delivery.number);
         let Some(message) = message else {
@@ -176,6 +182,8 @@ impl WsConnection {
             }
         };
         self.send_text(stream, text).await?;
+        let msg_type = &item.delivery.msg_type;
+        self.meter.sent(self.app.gateway.metrics(), msg_type, committed, started);
         session.sent(place, message_ref, now);
         Ok(())
     }
@@ -227,7 +235,10 @@ impl WsConnection {
                 }
                 Action::Ping => self.send_frame(stream, Frame::Ping(Bytes::new())).await?,
                 Action::Redeliver((source, number)) => match self.subscription.reload(source, number).await {
-                    Ok(Some(item)) => self.send_item(stream, &item, session, now).await?,
+                    Ok(Some(item)) => {
+                        self.app.metrics.redeliveries.inc();
+                        self.send_item(stream, &item, session, now, None).await?;
+                    }
                     Ok(None) => session.done_with((source, number)),
                     Err(ended) => return Err(ended.into()),
                 },
@@ -287,6 +298,7 @@ impl WsConnection {
             }
             Err(error) => {
                 error.log(&self.http_id);
+                self.app.count_rejection(&error);
                 self.send_text(stream, self.app.error_envelope(&error, &self.http_id)).await?;
                 let malformed = matches!(error.failure().status(), 400 | 403 | 413 | 422);
                 match malformed && session.malformed(now) {

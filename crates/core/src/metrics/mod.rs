@@ -1,0 +1,219 @@
+//! What is counted, and where. Nothing here has a label that a client chooses, and none names a tenant.
+//!
+//! Counting is an atomic addition: no lock, no allocation, nothing that two requests wait for.
+
+mod catalog;
+mod histogram;
+mod labels;
+mod store;
+mod store_time;
+
+pub use catalog::{Catalog, Computed, Entry, Measured};
+pub use histogram::Histogram;
+pub use labels::{LabelPair, LabelSet, PerLabel};
+pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
+pub use store::{StoreFailure, StoreMetrics, StoreOperation, WriterMetrics};
+pub use store_time::StoreTime;
+
+use crate::labels;
+
+labels! {
+    /// The steps of an exchange.
+    pub enum Step("step") {
+        Submit => "submit",
+        Push => "push",
+        Decide => "decide",
+        Deliver => "deliver",
+        Acknowledge => "acknowledge",
+    }
+}
+
+labels! {
+    /// Why a delivery that was handed over was read from the store after all.
+    pub enum HandOverDrop("reason") {
+        /// The feed has not read what comes before it.
+        Behind => "behind",
+        /// It is older than a hand-over may be.
+        Late => "late",
+        /// The bytes of all hand-overs are at their limit.
+        Memory => "memory",
+        /// No feed on this node has the mailbox.
+        Unknown => "unknown",
+    }
+}
+
+labels! {
+    /// Why a message of another node was dropped.
+    pub enum AnnouncementDrop("reason") {
+        /// It is truncated, too large, or of a version that this node does not know.
+        Malformed => "malformed",
+        /// It was not made with the cluster's secret.
+        Forged => "forged",
+        /// Its counter is not above the last one of its node.
+        Replayed => "replayed",
+        /// It is of another timeline of the database, or too old.
+        Late => "late",
+        /// The queue for what arrives is full.
+        Full => "full",
+    }
+}
+
+/// What the gateway counts. Clones of its parts share their counts.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    pub store: StoreMetrics,
+    pub writer: WriterMetrics,
+    pub steps: PerLabel<Step, Histogram>,
+    pub known_records: KnownRecordMetrics,
+    pub hand_overs: HandOverMetrics,
+    pub rings: RingMetrics,
+    pub sweeper: SweeperMetrics,
+}
+
+/// Records that a node keeps with their versions, so that it does not read them again.
+#[derive(Debug, Clone, Default)]
+pub struct KnownRecordMetrics {
+    pub hits: Counter,
+    pub misses: Counter,
+    pub evicted: Counter,
+    pub bytes: Gauge,
+}
+
+/// Deliveries that go from their commit to a feed without a read.
+#[derive(Debug, Clone, Default)]
+pub struct HandOverMetrics {
+    pub taken: Counter,
+    pub dropped: PerLabel<HandOverDrop, Counter>,
+    /// To other nodes.
+    pub sent: Counter,
+}
+
+/// Messages between nodes.
+#[derive(Debug, Clone, Default)]
+pub struct RingMetrics {
+    pub sent: Counter,
+    pub received: Counter,
+    /// Batches whose number was skipped.
+    pub lost: Counter,
+    /// Changes that the comparison of heads found and no ring had announced.
+    pub late: Counter,
+    pub dropped: PerLabel<AnnouncementDrop, Counter>,
+}
+
+/// What has come due.
+#[derive(Debug, Clone, Default)]
+pub struct SweeperMetrics {
+    /// Milliseconds between the oldest due time of the last sweep and that sweep; zero if nothing was due.
+    pub lag_millis: Gauge,
+    pub processed: Counter,
+    pub failed: Counter,
+    pub orphans: Counter,
+    pub audit_rows: Counter,
+}
+
+impl Metrics {
+    /// Adds all of it to the catalog.
+    pub fn describe(&self, catalog: &mut Catalog) {
+        catalog.add(
+            "exchange_step_seconds",
+            "How long each step of an exchange takes: from a complete message to its commit (submit, decide, \
+             acknowledge), and from the commit until it is written to a channel that was open by then (push, deliver)",
+            &self.steps,
+        );
+        catalog.when_it_rises(
+            "`submit` and `decide`: look at `countersign_store_call_seconds` for `commit`. `push` and `deliver`: look \
+             at `countersign_push_waiting`, and, if several nodes share a store, at `countersign_rings_late_total`.",
+        );
+        self.store.describe(catalog);
+        self.writer.describe(catalog);
+        self.known_records.describe(catalog);
+        self.hand_overs.describe(catalog);
+        self.rings.describe(catalog);
+        self.sweeper.describe(catalog);
+    }
+}
+
+impl KnownRecordMetrics {
+    fn describe(&self, catalog: &mut Catalog) {
+        catalog.add("known_record_hits", "Records that were known and not read", &self.hits);
+        catalog.add("known_record_misses", "Records that were not known and were read", &self.misses);
+        catalog.add("known_records_evicted", "Known records that made room for others", &self.evicted);
+        catalog.when_it_rises(
+            "More tenants are active than fit; each eviction costs a read later, and nothing else.",
+        );
+        catalog.add("known_record_bytes", "Memory of known records", &self.bytes);
+    }
+}
+
+impl HandOverMetrics {
+    fn describe(&self, catalog: &mut Catalog) {
+        catalog.add("hand_overs_taken", "Deliveries that were pushed without being read", &self.taken);
+        catalog.add(
+            "hand_overs_dropped",
+            "Deliveries that were handed over and are read all the same, by reason",
+            &self.dropped,
+        );
+        catalog.when_it_rises(
+            "Each costs a read. `memory`: clients read slowly. `late`: the node is overloaded.",
+        );
+        catalog.add("hand_overs_sent", "Deliveries that were handed over to other nodes", &self.sent);
+    }
+}
+
+impl RingMetrics {
+    fn describe(&self, catalog: &mut Catalog) {
+        catalog.add("rings_sent", "Messages to other nodes that say what was committed", &self.sent);
+        catalog.add("rings_received", "Messages of other nodes that say what was committed", &self.received);
+        catalog.add("rings_lost", "Messages of other nodes that never arrived, by their numbers", &self.lost);
+        catalog.when_it_rises(
+            "Look at NATS and the network to it. What was announced is found by comparing, up to 5 s late.",
+        );
+        catalog.add(
+            "rings_late",
+            "Changes of other processes that were found by comparing and that no message had announced",
+            &self.late,
+        );
+        catalog.add(
+            "announcements_dropped",
+            "Messages of other nodes that were not taken, by reason",
+            &self.dropped,
+        );
+        catalog.when_it_rises(
+            "`forged` or `replayed`: somebody else writes to NATS, or a node has another secret. `malformed`: nodes of \
+             two versions. `full`: this node is overloaded.",
+        );
+    }
+}
+
+impl SweeperMetrics {
+    fn describe(&self, catalog: &mut Catalog) {
+        let lag = self.lag_millis.clone();
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of a lag are far below 2^53")]
+        catalog.add(
+            "sweeper_lag_seconds",
+            "How long the oldest record that the last sweep met had been due; zero if nothing was",
+            &Computed(move || lag.get() as f64 / 1_000.0),
+        );
+        catalog.when_it_rises(
+            "Expiries are written late and old data stays. Sweeps run every 5 s; a lag that keeps rising means that \
+             more comes due than all nodes process. Look at `countersign_sweeper_failed_total` and the log.",
+        );
+        catalog.add("sweeper_processed", "Due records that were processed", &self.processed);
+        catalog.add(
+            "sweeper_failed",
+            "Due records that could not be processed; they are retried",
+            &self.failed,
+        );
+        catalog.when_it_rises("The log names the kinds of records and the error.");
+        catalog.add(
+            "sweeper_orphans",
+            "Payloads that were deleted because their commit never came",
+            &self.orphans,
+        );
+        catalog.add(
+            "sweeper_audit_rows",
+            "Rows of the audit log that were deleted after their time",
+            &self.audit_rows,
+        );
+    }
+}

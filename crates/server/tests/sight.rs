@@ -1,0 +1,262 @@
+//! What an operator sees: metrics on a listener of their own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use serde_json::json;
+use support::{
+    client::{Answer, Client, exchange},
+    messages::{approval, envelope, submission},
+    process::{Gateway, On, resident_kib},
+    ws::Socket,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
+
+/// A gateway with a listener for scrapers.
+struct Watched {
+    gateway: Gateway,
+    scrapers: SocketAddr,
+}
+
+impl Watched {
+    async fn start(on: On, settings: &str) -> Self {
+        let gateway = Gateway::start_with(on, &format!("{settings}{METRICS}"));
+        let scrapers = loop {
+            let log = gateway.log.lock().unwrap().clone();
+            let line = log.lines().find(|line| line.contains("scrapers"));
+            if let Some(line) = line {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                break line["address"].as_str().unwrap().parse().unwrap();
+            }
+            sleep(Duration::from_millis(10)).await;
+        };
+        Self { gateway, scrapers }
+    }
+
+    fn client(&self, role: &str) -> Client {
+        Client::new(self.gateway.address, &self.gateway.key("acme", role, None))
+    }
+
+    async fn scrape(&self) -> String {
+        let answer = get(self.scrapers, "/metrics").await.unwrap().expect(200);
+        assert!(answer.header("content-type").starts_with("application/openmetrics-text"), "{answer:?}");
+        String::from_utf8(answer.bytes.to_vec()).unwrap()
+    }
+
+    /// Scrapes until the samples have these values: what is sent is counted a moment later.
+    async fn expect(&self, wanted: &[(&str, f64)]) -> String {
+        for _ in 0..100 {
+            let text = self.scrape().await;
+            if wanted.iter().all(|(name, value)| sample(&text, name) == Some(*value)) {
+                return text;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        let text = self.scrape().await;
+        let found: Vec<_> = wanted.iter().map(|(name, _)| (*name, sample(&text, name))).collect();
+        panic!("wanted {wanted:?}, found {found:?} in\n{text}");
+    }
+}
+
+async fn get(address: SocketAddr, path: &str) -> Result<Answer, String> {
+    let request = Request::get(path).header("host", "gateway").body(Full::new(Bytes::new())).unwrap();
+    exchange(address, request).await
+}
+
+/// The value of one sample, by its name with labels.
+fn sample(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// Names and labels of all samples.
+fn series(text: &str) -> BTreeSet<String> {
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    samples.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+}
+
+fn step(name: &str) -> String {
+    format!("countersign_exchange_step_seconds_count{{step=\"{name}\"}}")
+}
+
+async fn an_exchange_is_counted(on: On) {
+    let watched = Watched::start(on, "").await;
+    let (enforcer, approver) = (watched.client("enforcer"), watched.client("approver"));
+    let mut ada = Socket::open(&approver, "approver", "ada").await;
+    let mut robot = Socket::open(&enforcer, "enforcer", "robot").await;
+    enforcer.post("/v1/artifacts", submission("one", "robot", "ada").to_string()).await.expect(202);
+    assert_eq!(ada.message().await["msgType"], "approval.request");
+    approver.post("/v1/decisions", approval("one", "ada").to_string()).await.expect(200);
+    let delivered = robot.message().await;
+    assert_eq!(delivered["msgType"], "decision.deliver");
+    let ack = json!({ "msgId": delivered["msgId"] });
+    robot.ask(&envelope("ack.submit", "one", json!({ "enforcerId": "robot" }), ack)).await;
+    let steps = ["submit", "push", "decide", "deliver", "acknowledge"].map(step);
+    let mut wanted: Vec<(&str, f64)> = steps.iter().map(|step| (step.as_str(), 1.0)).collect();
+    wanted.extend([
+        ("countersign_http_requests_total{route=\"/v1/artifacts\",status=\"202\"}", 1.0),
+        ("countersign_http_requests_total{route=\"/v1/decisions\",status=\"200\"}", 1.0),
+        ("countersign_held_connections{transport=\"websocket\"}", 2.0),
+        ("countersign_push_seconds_count{transport=\"websocket\"}", 2.0),
+        ("countersign_websocket_redeliveries_total", 0.0),
+        ("countersign_store_queue_changes", 0.0),
+    ]);
+    let text = watched.expect(&wanted).await;
+    for (name, at_least) in [
+        ("countersign_store_calls_total{operation=\"commit\"}", 3.0),
+        ("countersign_store_write_seconds_count", 3.0),
+        ("countersign_store_batch_changes_sum", 3.0),
+    ] {
+        assert!(sample(&text, name).unwrap() >= at_least, "{name} in\n{text}");
+    }
+    assert!(sample(&text, "countersign_lease_age_seconds").unwrap() < 15.0);
+    drop((ada, robot));
+    watched
+        .expect(&[
+            ("countersign_held_connections{transport=\"websocket\"}", 0.0),
+            ("countersign_http_requests_total{route=\"/v1/ws\",status=\"101\"}", 2.0),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn each_step_of_an_exchange_is_counted_once_on_sqlite() {
+    an_exchange_is_counted(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn each_step_of_an_exchange_is_counted_once_on_postgres() {
+    an_exchange_is_counted(On::Postgres).await;
+}
+
+#[tokio::test]
+async fn a_held_wait_delivers_and_is_counted_when_it_ends() {
+    let watched = Watched::start(On::Sqlite, "").await;
+    let (enforcer, approver) = (watched.client("enforcer"), watched.client("approver"));
+    enforcer.post("/v1/artifacts", submission("one", "robot", "ada").to_string()).await.expect(202);
+    let waiting = tokio::spawn(async move { enforcer.get("/v1/exchanges/one/wait?timeout=20").await });
+    watched.expect(&[("countersign_held_connections{transport=\"wait\"}", 1.0)]).await;
+    approver.post("/v1/decisions", approval("one", "ada").to_string()).await.expect(200);
+    waiting.await.unwrap().expect(200);
+    watched
+        .expect(&[
+            (&step("deliver"), 1.0),
+            ("countersign_held_connections{transport=\"wait\"}", 0.0),
+            ("countersign_http_requests_total{route=\"/v1/exchanges/{requestId}/wait\",status=\"200\"}", 1.0),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn clients_find_no_metrics_and_scrapers_nothing_else() {
+    let watched = Watched::start(On::Sqlite, "").await;
+    assert_eq!(get(watched.gateway.address, "/metrics").await.unwrap().status, 404);
+    for path in ["/", "/healthz", "/v1/status", "/metrics/x"] {
+        assert_eq!(get(watched.scrapers, path).await.unwrap().status, 404, "{path}");
+    }
+}
+
+/// How many sockets of a process listen.
+fn listeners(pid: u32) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let sockets: BTreeSet<String> = files
+        .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok())
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| row[3] == "0A" && sockets.contains(row[9])).count()
+}
+
+#[tokio::test]
+async fn without_configuration_nothing_listens_for_scrapers() {
+    assert_eq!(listeners(Gateway::start(On::Sqlite).pid()), 1);
+    let watched = Watched::start(On::Sqlite, "").await;
+    assert_eq!(listeners(watched.gateway.pid()), 2);
+}
+
+#[tokio::test]
+async fn what_is_rejected_is_counted_by_its_reason() {
+    let watched = Watched::start(On::Sqlite, "[rates]\ncredential = { per_second = 1, burst = 3 }\n").await;
+    let client = watched.client("enforcer");
+    let mut rejected = 0.0;
+    for _ in 0..6 {
+        rejected += f64::from(u8::from(client.get("/v1/exchanges/x").await.status == 429));
+    }
+    assert!(rejected >= 2.0);
+    watched.expect(&[("countersign_rejected_total{reason=\"credential_rate\"}", rejected)]).await;
+}
+
+/// Sends many requests at once on one connection; returns how many were answered with 404.
+async fn pipelined(address: SocketAddr, key: &str, paths: impl Iterator<Item = String>) -> usize {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let (mut reading, mut writing) = stream.split();
+    let write = async {
+        for path in paths {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\n\r\n");
+            writing.write_all(request.as_bytes()).await.unwrap();
+        }
+        writing.write_all(b"GET /healthz HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n").await.unwrap();
+    };
+    let mut answers = Vec::new();
+    let read = async { reading.read_to_end(&mut answers).await.unwrap() };
+    tokio::join!(write, read);
+    String::from_utf8(answers).unwrap().matches("HTTP/1.1 404").count()
+}
+
+const NO_RATES: &str =
+    "[rates]\ncredential = { per_second = 0, burst = 0 }\ntenant = { per_second = 0, burst = 0 }\n";
+
+#[tokio::test]
+async fn ten_thousand_ids_make_no_new_series() {
+    let watched = Watched::start(On::Sqlite, NO_RATES).await;
+    let key = watched.gateway.key("acme", "enforcer", None);
+    let path = |number: usize| match number % 2 {
+        0 => format!("/v1/exchanges/some-id-{number}"),
+        _ => format!("/some-path-{number}/x"),
+    };
+    assert_eq!(pipelined(watched.gateway.address, &key, (0..2).map(path)).await, 2);
+    let before = series(&watched.scrape().await);
+    assert_eq!(pipelined(watched.gateway.address, &key, (0..10_000).map(path)).await, 10_000);
+    let text = watched
+        .expect(&[
+            ("countersign_http_requests_total{route=\"/v1/exchanges/{requestId}\",status=\"404\"}", 5_001.0),
+            ("countersign_http_requests_total{route=\"unknown\",status=\"404\"}", 5_001.0),
+        ])
+        .await;
+    assert_eq!(series(&text), before);
+    assert!(!text.contains("some-") && !text.contains("acme"), "{text}");
+}
+
+#[tokio::test]
+async fn hostile_scrapers_take_eight_connections_and_little_memory() {
+    let watched = Watched::start(On::Sqlite, "").await;
+    let client = watched.client("enforcer");
+    let before = resident_kib(watched.gateway.pid());
+    let requests = "GET /metrics HTTP/1.1\r\nhost: g\r\n\r\n".repeat(2_000);
+    let mut hostile = Vec::new();
+    for _ in 0..40 {
+        let mut stream = TcpStream::connect(watched.scrapers).await.unwrap();
+        // None of them reads an answer; those beyond the eighth are closed before they have written all.
+        drop(timeout(Duration::from_millis(200), stream.write_all(requests.as_bytes())).await);
+        hostile.push(stream);
+    }
+    client.get("/v1/exchanges/x").await.expect(404);
+    let more = resident_kib(watched.gateway.pid()).saturating_sub(before);
+    assert!(more < 16 << 10, "{more} KiB");
+    drop(hostile);
+    let text = watched.expect(&[("countersign_held_connections{transport=\"sse\"}", 0.0)]).await;
+    assert!(sample(&text, "countersign_rejected_total{reason=\"connections\"}").unwrap() >= 30.0, "{text}");
+}
