@@ -8,9 +8,14 @@
     reason = "a case fails by panicking"
 )]
 
+mod child_process;
+
 pub mod crash;
+pub mod doorbell_suite;
 pub mod gateway_suite;
+pub mod nats;
 pub mod postgres;
+pub mod random;
 pub mod recording_store;
 pub mod sharded;
 pub mod store_suite;

@@ -7,14 +7,15 @@ mod template;
 
 use std::{
     fs::{self, Permissions},
-    net::{Ipv4Addr, TcpListener},
     os::unix::fs::PermissionsExt as _,
 };
 
 use tempfile::TempDir;
 
-use programs::{Programs, output};
+use programs::Programs;
 use server::{NotStarted, Server};
+
+use crate::child_process::{free_port, output};
 
 /// How many ports to try: another process may take a free port before the server binds it.
 const PORTS_TO_TRY: u32 = 5;
@@ -129,9 +130,4 @@ impl Drop for Postgres {
             server.end("QUIT");
         }
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("the address of a listener").port()
 }

@@ -9,6 +9,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::child_process::output;
+
 /// Debian keeps each major version in a folder of its own, outside of `PATH`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
@@ -58,13 +60,6 @@ impl Programs {
             output(Command::new("chown").arg(format!("{USER}:{USER}")).arg(folder));
         }
     }
-}
-
-/// Runs a command to its end and returns its standard output.
-pub(super) fn output(command: &mut Command) -> String {
-    let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
 fn newest_of_debian() -> Option<PathBuf> {

@@ -4,12 +4,13 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Child, ChildStderr, Command, Stdio},
-    sync::{OnceLock, mpsc},
+    sync::mpsc,
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use super::programs::{Programs, output};
+use super::programs::Programs;
+use crate::child_process::{output, spawn_from_permanent_thread};
 
 /// A server that has written nothing to its log for this long won't start.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -88,27 +89,4 @@ fn read_log(stderr: ChildStderr, lines: &mpsc::Sender<String>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         lines.send(String::from_utf8_lossy(&line).into_owned()).ok();
     }
-}
-
-struct SpawnRequest {
-    command: Command,
-    started: mpsc::Sender<std::io::Result<Child>>,
-}
-
-/// The kernel sends the signal of `setpriv --pdeathsig` when the *thread* that started the child ends, not its
-/// process. Threads of tests and runtimes end before their server should; this thread ends with the process.
-fn spawn_from_permanent_thread(command: Command) -> Child {
-    static REQUESTS: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
-    let requests = REQUESTS.get_or_init(|| {
-        let (requests, received) = mpsc::channel::<SpawnRequest>();
-        thread::spawn(move || {
-            for mut request in received {
-                request.started.send(request.command.spawn()).ok();
-            }
-        });
-        requests
-    });
-    let (started, child) = mpsc::channel();
-    requests.send(SpawnRequest { command, started }).expect("the thread never ends");
-    child.recv().expect("the thread answers").expect("setpriv is there")
 }

@@ -10,7 +10,8 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::programs::{Programs, output};
+use super::programs::Programs;
+use crate::child_process::output;
 
 /// A data folder for one server, owned by the user that the server runs as.
 ///
