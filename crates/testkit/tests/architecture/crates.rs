@@ -10,9 +10,10 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("client", &["wire"], &["core", "server", "testkit"]),
     ("cli", &["client", "wire"], &[]),
     ("core", &["wire"], &[]),
+    ("doorbell-nats", &["core", "wire"], &["store-sqlite", "testkit"]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),
     ("store-postgres", &["core", "wire"], &["testkit"]),
-    ("server", &["core", "store-postgres", "store-sqlite", "wire"], &["testkit"]),
+    ("server", &["core", "doorbell-nats", "store-postgres", "store-sqlite", "wire"], &["testkit"]),
     ("testkit", &["core", "wire"], &[]),
     ("lab", &["client", "core", "server", "store-postgres", "store-sqlite", "testkit", "wire"], &[]),
 ];

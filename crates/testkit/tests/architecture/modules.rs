@@ -13,12 +13,13 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Item, UseTree};
 
-/// The crates whose `lib.rs` is in layers: `client`, `core`, `server` and every store.
+/// The crates whose `lib.rs` is in layers: `client`, `core`, `server`, every store and every doorbell.
 fn layered() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let names = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let is_layered = |name: &String| {
-        ["cli", "client", "core", "server"].contains(&name.as_str()) || name.starts_with("store-")
+        ["cli", "client", "core", "server"].contains(&name.as_str())
+            || ["store-", "doorbell-"].iter().any(|prefix| name.starts_with(prefix))
     };
     let mut layered: Vec<String> = names.filter(is_layered).collect();
     layered.sort();
