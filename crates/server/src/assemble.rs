@@ -1,4 +1,4 @@
-//! Puts the gateway together. The only file that uses the store crates.
+//! Puts the gateway together. The only file that uses the crates of stores and doorbells.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -7,16 +7,22 @@ use countersign_core::{
     Gateway,
     metrics::{Metrics, WriterMetrics},
     model::secret_checks::SecretChecks,
-    notify::LocalDoorbell,
+    notify::{Doorbell, LocalDoorbell},
     store::Store,
     use_cases::secret_checks,
 };
+use countersign_doorbell_nats::{
+    NatsDoorbell,
+    counters::Counters,
+    options::{ClientCertificate, Options as NatsOptions},
+};
 use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
+use tokio::sync::Notify;
 
 use crate::{
     background,
-    config::{Config, StoreKind},
+    config::{Config, DoorbellKind, StoreKind},
     limits::{RateLimiters, max_connections},
     metrics::Rejection,
     net::listener::Service,
@@ -52,7 +58,7 @@ pub async fn store(config: &Config, metrics: &WriterMetrics) -> anyhow::Result<A
     }
 }
 
-/// Checks the store, and that the secrets are those that it was used with, without changing anything.
+/// Checks the store, that the secrets are those that it was used with, and the doorbell, without changing anything.
 pub async fn probe(config: &Config) -> anyhow::Result<()> {
     let (tenant, key) = secret_checks::location()?;
     let record = match config.store.kind {
@@ -71,11 +77,82 @@ pub async fn probe(config: &Config) -> anyhow::Result<()> {
             PostgresStore::peek(&options, &tenant, &key).await.context(unfit)?
         }
     };
-    match record {
-        Some(record) => Secrets::load_for(&config.data, &SecretChecks::from_record(&record)?).map(drop),
-        // No gateway was started on it yet.
-        None => Ok(()),
+    // Without a record no gateway was started on it yet.
+    if let Some(record) = record {
+        Secrets::load_for(&config.data, &SecretChecks::from_record(&record)?)?;
     }
+    if config.doorbell.kind == DoorbellKind::Nats {
+        let unfit = "NATS can't be used as it is";
+        NatsDoorbell::probe(nats_options(config), &SystemRandom).await.context(unfit)?;
+    }
+    Ok(())
+}
+
+/// The doorbell that the configuration names.
+pub struct ConfiguredDoorbell {
+    port: Box<dyn Doorbell>,
+    /// Notified when this node may have missed something that others announced.
+    comparison_wanted: Arc<Notify>,
+    /// What the doorbell counts; `None` where it is within this process.
+    pub counters: Option<Arc<Counters>>,
+}
+
+impl std::fmt::Debug for ConfiguredDoorbell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfiguredDoorbell").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
+fn doorbell(config: &Config, secrets: &Secrets) -> anyhow::Result<ConfiguredDoorbell> {
+    match config.doorbell.kind {
+        DoorbellKind::Local => Ok(ConfiguredDoorbell {
+            port: Box::new(LocalDoorbell::default()),
+            comparison_wanted: Arc::default(),
+            counters: None,
+        }),
+        DoorbellKind::Nats => {
+            let (options, key) = (nats_options(config), secrets.shared.doorbell_key());
+            let nats = NatsDoorbell::open(options, key, Arc::new(SystemRandom)).context("[doorbell]")?;
+            Ok(ConfiguredDoorbell {
+                comparison_wanted: Arc::clone(nats.comparison_wanted()),
+                counters: Some(Arc::clone(nats.counters())),
+                port: Box::new(nats),
+            })
+        }
+    }
+}
+
+fn nats_options(config: &Config) -> NatsOptions {
+    let doorbell = &config.doorbell;
+    let mut options = NatsOptions::new(doorbell.servers());
+    options.cell.clone_from(&doorbell.cell);
+    options.credentials.clone_from(&doorbell.credentials);
+    options.root_certificates.clone_from(&doorbell.root_certificates);
+    options.client_certificate = doorbell
+        .client_certificate
+        .clone()
+        .zip(doorbell.client_key.clone())
+        .map(|(certificate, key)| ClientCertificate { certificate, key });
+    options.allow_plain = doorbell.allow_plain;
+    options
+}
+
+/// A node of a cluster: its gateway, its secrets, and the doorbell that connects it with the others.
+pub async fn node(config: &Config) -> anyhow::Result<(Gateway, Secrets, ConfiguredDoorbell)> {
+    let metrics = Metrics::default();
+    let store = store(config, &metrics.writer).await?;
+    // The secrets come first, since the doorbell's key is made from them.
+    let alone = Gateway::new(
+        Arc::clone(&store),
+        &LocalDoorbell::default(),
+        Arc::new(SystemRandom),
+        config.retention(),
+    );
+    let secrets = secrets(config, &alone).await?;
+    let doorbell = doorbell(config, &secrets)?;
+    let random = Arc::new(SystemRandom);
+    let gateway = Gateway::with_metrics(store, &*doorbell.port, random, config.retention(), metrics);
+    Ok((gateway, secrets, doorbell))
 }
 
 fn postgres_options(config: &Config) -> countersign_store_postgres::Options {
@@ -139,8 +216,27 @@ pub async fn accept_secrets(config: &Config, gateway: &Gateway) -> anyhow::Resul
     Ok(replaced)
 }
 
-/// What handlers share, with its background tasks running.
+/// What the handlers of a node that is alone share, with its background tasks running.
 pub fn app(config: &Config, gateway: Gateway, secrets: Secrets) -> anyhow::Result<Arc<AppState>> {
+    start(config, gateway, secrets, Arc::default())
+}
+
+/// What the handlers of a node of a cluster share, with its background tasks running.
+pub fn app_of_node(
+    config: &Config,
+    gateway: Gateway,
+    secrets: Secrets,
+    doorbell: &ConfiguredDoorbell,
+) -> anyhow::Result<Arc<AppState>> {
+    start(config, gateway, secrets, Arc::clone(&doorbell.comparison_wanted))
+}
+
+fn start(
+    config: &Config,
+    gateway: Gateway,
+    secrets: Secrets,
+    comparison_wanted: Arc<Notify>,
+) -> anyhow::Result<Arc<AppState>> {
     let settings = Settings {
         rates: RateLimiters::new(config.rates),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
@@ -148,7 +244,7 @@ pub fn app(config: &Config, gateway: Gateway, secrets: Secrets) -> anyhow::Resul
         public_url: config.public_url(),
     };
     let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;
-    background::start(&app);
+    background::start(&app, comparison_wanted);
     Ok(app)
 }
 

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use countersign_core::{
     Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT, store::Shard,
 };
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{Interval, MissedTickBehavior, interval, sleep, timeout},
+};
 
 use crate::state::AppState;
 
@@ -25,15 +28,24 @@ const RENEWAL_TIMEOUT: Duration = HEARTBEAT.saturating_mul(2);
 /// How often the counters of idle clients are evicted.
 const EVICTION_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Starts all of it.
-pub(crate) fn start(app: &Arc<AppState>) {
+/// Starts all of it. The store is polled also whenever `comparison_wanted` is notified.
+pub(crate) fn start(app: &Arc<AppState>, comparison_wanted: Arc<Notify>) {
     tokio::spawn(sweep(app.gateway.clone()));
     // Another node or `keys revoke` may write to the same store, and their rings do not reach this process.
     // A task for each shard: one that does not answer delays nothing of the others.
+    let mut pollers = Vec::new();
     for shard in app.gateway.shards() {
-        tokio::spawn(poll_changes(app.gateway.clone(), shard));
+        let wanted = Arc::new(Notify::new());
+        pollers.push(Arc::clone(&wanted));
+        tokio::spawn(poll_changes(app.gateway.clone(), shard, wanted));
         tokio::spawn(renew_lease(Arc::clone(app), shard));
     }
+    tokio::spawn(async move {
+        loop {
+            comparison_wanted.notified().await;
+            pollers.iter().for_each(|wanted| wanted.notify_one());
+        }
+    });
     tokio::spawn(evict_idle(Arc::clone(app)));
 }
 
@@ -73,11 +85,14 @@ async fn sweep(gateway: Gateway) {
     }
 }
 
-async fn poll_changes(gateway: Gateway, shard: Shard) {
+async fn poll_changes(gateway: Gateway, shard: Shard, comparison_wanted: Arc<Notify>) {
     let mut ticks = ticks(POLL_INTERVAL);
     let mut poller = ChangePoller::of(shard);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = comparison_wanted.notified() => ticks.reset(),
+        }
         while let Err(error) = gateway.poll_changes(&mut poller).await {
             tracing::warn!(%error, shard = shard.0, "the store was not polled for changes; it will be retried");
             sleep(POLL_RETRY_DELAY).await;

@@ -146,6 +146,11 @@ impl Secret {
         CodeKey(*self.mac("pairing codes", &[]).as_bytes())
     }
 
+    /// The key of what nodes say to each other.
+    pub(crate) fn doorbell_key(&self) -> MacKey {
+        MacKey::new(*self.mac("doorbell between nodes", &[]).as_bytes())
+    }
+
     /// A keyed hash of `parts`, each with its length. Hashed twice, so that nothing can be appended.
     pub(crate) fn mac(&self, purpose: &str, parts: &[&[u8]]) -> Sha256Hex {
         let mut text = self.0.to_vec();

@@ -11,11 +11,14 @@ use std::{
 
 use tracing::Level;
 use tracing_subscriber::{
+    filter::{LevelFilter, Targets},
     fmt,
     fmt::{
         format::Writer,
         time::{FormatTime as _, SystemTime},
     },
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
 };
 
 use crate::{
@@ -43,10 +46,12 @@ pub fn start(log: Log) -> io::Result<Flush> {
     let write = move || of_thread.write_to(&mut io::stderr(), log.format);
     thread::Builder::new().name("log".to_owned()).spawn(write)?;
     let builder = fmt().with_max_level(level).with_writer(Arc::clone(&queue)).with_target(false);
+    // The client of NATS logs each of its attempts; the doorbell says once what became of them.
+    let sources = Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF);
     // Fails only where a log was started before, which then goes on.
     match log.format {
-        LogFormat::Json => drop(builder.json().flatten_event(true).try_init()),
-        LogFormat::Text => drop(builder.with_ansi(false).try_init()),
+        LogFormat::Json => drop(builder.json().flatten_event(true).finish().with(sources).try_init()),
+        LogFormat::Text => drop(builder.with_ansi(false).finish().with(sources).try_init()),
     }
     Ok(Flush(queue))
 }

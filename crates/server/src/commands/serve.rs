@@ -32,13 +32,12 @@ impl Serve {
         config.data = self.data.unwrap_or(config.data);
         config.check()?;
         let _flush = telemetry::start(config.log)?;
-        let gateway = assemble::gateway(&config).await?;
-        let secrets = assemble::secrets(&config, &gateway).await?;
+        let (gateway, secrets, doorbell) = assemble::node(&config).await?;
         let listener = listen(config.listen).await?;
         let scrapers = listen_for_scrapers(config.metrics.listen).await?;
         // Port 0 is a real one now, for links.
         config.listen = listener.local_addr()?;
-        let app = assemble::app(&config, gateway, secrets)?;
+        let app = assemble::app_of_node(&config, gateway, secrets, &doorbell)?;
         tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
         if let Some(scrapers) = scrapers {
             tracing::info!(address = %scrapers.local_addr()?, "listening for scrapers of metrics");

@@ -1,5 +1,6 @@
 //! The configuration file. `default.toml` shows every setting; a test keeps it equal to the defaults here.
 
+mod doorbell;
 mod rates;
 
 use std::{
@@ -15,6 +16,7 @@ use countersign_core::retention::Retention;
 use countersign_wire::id::GatewayId;
 use serde::Deserialize;
 
+pub use doorbell::{DoorbellConfig, DoorbellKind};
 pub use rates::{Rate, RateLimits};
 
 /// The fully commented default.
@@ -32,6 +34,7 @@ pub struct Config {
     /// The folder of the secret and of SQLite's file.
     pub data: PathBuf,
     pub store: StoreConfig,
+    pub doorbell: DoorbellConfig,
     pub log: Log,
     pub rates: RateLimits,
     /// Addresses of reverse proxies whose `X-Forwarded-For` is believed.
@@ -141,6 +144,7 @@ impl Default for Config {
             gateway_id: "countersign".to_owned(),
             data: PathBuf::from("/var/lib/countersign"),
             store: StoreConfig::default(),
+            doorbell: DoorbellConfig::default(),
             log: Log::default(),
             rates: RateLimits::default(),
             trusted_proxies: Vec::new(),
@@ -195,6 +199,7 @@ impl Config {
         {
             bail!("store.root_certificates: there is no file {}", file.display());
         }
+        self.doorbell.check(self.store.kind)?;
         let days = self.retention;
         if days.tombstone_days < days.exchange_days {
             bail!("retention.tombstone_days must not be less than retention.exchange_days");
@@ -257,9 +262,16 @@ mod tests {
                 _ => line,
             })
             .filter(|line| {
-                !["url", "listen = \"127.0.0.1:9464\"", "public_url", "root_certificates"]
-                    .iter()
-                    .any(|name| line.starts_with(name))
+                let without_default = [
+                    "url",
+                    "listen = \"127.0.0.1:9464\"",
+                    "public_url",
+                    "root_certificates",
+                    "credentials",
+                    "client_certificate",
+                    "client_key",
+                ];
+                !without_default.iter().any(|name| line.starts_with(name))
             })
             .collect::<Vec<_>>()
             .join("\n");
