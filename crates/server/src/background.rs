@@ -146,11 +146,11 @@ mod tests {
         let open = |name: &str| SqliteStore::open(folder.path().join(name), Options::default()).unwrap();
         let store = ShardedStore::new(vec![Arc::new(open("one")), Arc::new(open("other"))]);
         store.set_fault(Shard(1), Some(Fault::Hangs));
-        let doorbell = Arc::new(LocalDoorbell::default());
-        let gateway = Gateway::new(store.clone(), doorbell, Arc::new(SystemRandom), Retention::default());
+        let doorbell = LocalDoorbell::default();
+        let gateway = Gateway::new(store.clone(), &doorbell, Arc::new(SystemRandom), Retention::default());
         let id = "gw".parse().unwrap();
         let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
-        start(&app);
+        start(&app, Arc::default());
         becomes(&app, Some("degraded")).await;
         store.set_fault(Shard(0), Some(Fault::Fails));
         becomes(&app, None).await;

@@ -100,6 +100,7 @@ async fn a_push_reads_nothing_on_the_node_of_the_commit(harness: Box<dyn StoreHa
     let world = World::new(harness);
     let (node, store) = counting(&world, 5);
     submitted(&node, &world, "first").await;
+    decided(&node, &world, "first").await;
     let mut inbox = feed_at_head(&node, &world, Reader::Requests(approver("ada"))).await;
     let mut decisions = feed_at_head(&node, &world, Reader::Enforcer(robot())).await;
     let before = store.reads();
@@ -264,7 +265,7 @@ async fn a_time_that_was_estimated_decides_nothing(harness: Box<dyn StoreHarness
     let refused = decide(&node, &world.tenant, &approver("ada"), &id, &late).await;
     assert_eq!(status_of(&refused, 200), 409);
     let refused = submit(&node, &world.tenant, &request("too late")).await;
-    assert_eq!(status_of(&refused, 202), 410);
+    assert_eq!(status_of(&refused, 202), 422);
     // The longest life counts from the store's time.
     let max_life = Some(Duration::from_mins(5));
     node.set_policy(&world.tenant, &Policy { max_life, ..Policy::default() }).await.unwrap();

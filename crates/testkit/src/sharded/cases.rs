@@ -232,7 +232,7 @@ async fn a_poller_of_a_shard_does_not_notice_that_another_one_hangs(harness: Sha
             gateway.wait(&tenant, viewer, &id, SOON).await
         })
     });
-    while countersign_core::notify::Doorbell::listened_to(&doorbell).len() < 2 {
+    while gateway.listened_to().len() < 2 {
         tokio::task::yield_now().await;
     }
     let mut poller = ChangePoller::of(WORKING);
