@@ -6,6 +6,7 @@
 //! |---|---|
 //! | what can be configured; why opening fails | `options`, `error` |
 //! | connections, and the check that the server's commits are durable | `connect` |
+//! | who gets a connection, and the one for authentication | `connections` |
 //! | the schema | `migrations/`, applied by `migrations` |
 //! | conversion between the port's types and rows | `rows` |
 //! | reads | `reads` |
@@ -29,6 +30,8 @@ mod options;
 mod connect;
 
 mod migrations;
+mod connections;
+
 
 mod rows;
 

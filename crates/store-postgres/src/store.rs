@@ -3,7 +3,6 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -13,11 +12,11 @@ use countersign_core::store::{
     Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
-use deadpool_postgres::{Pool, Runtime};
 
 use crate::{
     claims,
     connect::{Connector, check_durability},
+    connections::Connections,
     error::OpenError,
     large_payloads::LargePayloadWriter,
     migrations,
@@ -56,20 +55,16 @@ impl PostgresStore {
         migrations::migrate(&mut client).await?;
         drop(client);
 
-        let pool = Pool::builder(connector.manager())
-            .max_size(options.readers)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(Duration::from_secs(10)))
-            .create_timeout(Some(Duration::from_secs(5)))
-            .build()?;
-
-        let queues: Vec<Arc<Queue>> = (0..options.writers.max(1))
-            .map(|_| Arc::new(Queue::new(options.queued_changes, options.batching)))
-            .collect();
+        let writers = options.writers.max(1);
+        let connections =
+            Arc::new(Connections::new(&connector, options.connections.saturating_sub(writers))?);
+        let queues: Vec<Arc<Queue>> =
+            (0..writers).map(|_| Arc::new(Queue::new(options.queued_changes, options.batching))).collect();
         for queue in &queues {
             tokio::spawn(writer::run(connector.clone(), Arc::clone(queue)));
         }
-        Ok(Self { queues, large_payloads: LargePayloadWriter::new(pool.clone()), reads: Reads::new(pool) })
+        let large_payloads = LargePayloadWriter::new(Arc::clone(&connections));
+        Ok(Self { queues, large_payloads, reads: Reads::new(connections) })
     }
 
     /// One exchange always meets the same writer, so that transactions of this handle do not compete for it.

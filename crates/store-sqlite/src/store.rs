@@ -66,13 +66,17 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        let is_authentication = matches!(keys, [key] if key.kind.authenticates());
         let (tenant, keys, clock) = (tenant.clone(), keys.to_vec(), self.clock.clone());
         let load = move |conn: &_| {
             let records =
                 keys.iter().map(|key| reads::record(conn, &tenant, key)).collect::<Result<_, _>>()?;
             Ok(Loaded { records, now: clock.now() })
         };
-        self.readers.read(load).await
+        match is_authentication {
+            true => self.readers.read_reserved(load).await,
+            false => self.readers.read(load).await,
+        }
     }
 
     async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {

@@ -41,7 +41,7 @@ pub struct Config {
 }
 
 /// The store and how to reach it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     pub kind: StoreKind,
@@ -51,6 +51,24 @@ pub struct StoreConfig {
     pub root_certificates: Option<PathBuf>,
     /// Whether PostgreSQL on another machine may be used without TLS.
     pub allow_plain: bool,
+    /// Connections to PostgreSQL that this node uses at most.
+    pub connections: u32,
+}
+
+/// Two that write, one for authentication and one for everything else.
+const MIN_STORE_CONNECTIONS: u32 = 4;
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            kind: StoreKind::default(),
+            url: None,
+            root_certificates: None,
+            allow_plain: false,
+            // With 16 nodes 96, and PostgreSQL has 97 unless max_connections is set.
+            connections: 6,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -184,6 +202,9 @@ impl Config {
         }
         let days = self.retention;
         if days.tombstone_days < days.exchange_days {
+        if self.store.connections < MIN_STORE_CONNECTIONS {
+            bail!("store.connections must be at least {MIN_STORE_CONNECTIONS}");
+        }
             bail!("retention.tombstone_days must not be less than retention.exchange_days");
         }
         Ok(())
@@ -307,3 +328,5 @@ mod tests {
         assert!(with("[retention]\ntombstone_days = 3").is_err());
     }
 }
+        assert!(with("[store]\nconnections = 3").unwrap_err().to_string().contains("at least 4"));
+        assert!(with("[store]\nconnections = 4").is_ok());
