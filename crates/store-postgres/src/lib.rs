@@ -11,6 +11,7 @@
 //! | conversion between the port's types and rows | `rows` |
 //! | reads | `reads` |
 //! | what is due, claimed by one node at a time | `claims` |
+//! | the months of the audit log | `audit` |
 //! | payloads over 64 KB, written before their commit | `large_payloads` |
 //! | changes that wait for a writer, by tenant | `queue` |
 //! | which guards hold, what a batch writes | `plan` |
@@ -29,14 +30,15 @@ mod options;
 
 mod connect;
 
-mod migrations;
 mod connections;
 
+mod migrations;
 
 mod rows;
 
 mod reads;
 
+mod audit;
 mod claims;
 mod large_payloads;
 

@@ -14,6 +14,7 @@ use countersign_core::store::{
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::{
+    audit::{self, AuditLog},
     claims,
     connect::{Connector, check_durability},
     connections::Connections,
@@ -32,6 +33,7 @@ pub struct PostgresStore {
     queues: Vec<Arc<Queue>>,
     large_payloads: LargePayloadWriter,
     reads: Reads,
+    audit: AuditLog,
 }
 
 impl PostgresStore {
@@ -53,6 +55,7 @@ impl PostgresStore {
         let (mut client, _) = connector.connect().await?;
         check_durability(&client).await?;
         migrations::migrate(&mut client).await?;
+        audit::prepare(&mut client).await;
         drop(client);
 
         let writers = options.writers.max(1);
@@ -63,8 +66,12 @@ impl PostgresStore {
         for queue in &queues {
             tokio::spawn(writer::run(connector.clone(), Arc::clone(queue)));
         }
-        let large_payloads = LargePayloadWriter::new(Arc::clone(&connections));
-        Ok(Self { queues, large_payloads, reads: Reads::new(connections) })
+        Ok(Self {
+            queues,
+            large_payloads: LargePayloadWriter::new(Arc::clone(&connections)),
+            audit: AuditLog::new(Arc::clone(&connections)),
+            reads: Reads::new(connections),
+        })
     }
 
     /// One exchange always meets the same writer, so that transactions of this handle do not compete for it.
@@ -148,6 +155,10 @@ impl Store for PostgresStore {
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.large_payloads.sweep(before, limit).await
+    }
+
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.audit.sweep(before, limit).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

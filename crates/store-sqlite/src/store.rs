@@ -134,6 +134,10 @@ impl Store for SqliteStore {
         Ok(0)
     }
 
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.writer.sweep_audit(before, limit).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.clock.now())
     }

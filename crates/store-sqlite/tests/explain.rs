@@ -47,6 +47,7 @@ fn every_query_searches_and_none_scans_or_sorts() {
     assert_eq!(
         seen,
         [
+            "audit_delete",
             "deliveries",
             "deliveries_by_subject",
             "due_next",
@@ -58,6 +59,17 @@ fn every_query_searches_and_none_scans_or_sorts() {
             "scan_after"
         ]
     );
+}
+
+#[test]
+fn a_tenants_audit_log_is_read_in_order_by_its_index() {
+    let (_folder, conn) = database();
+    let steps = plan(
+        &conn,
+        "SELECT at, seq, event FROM audit WHERE tenant = ?1 AND (at, seq) > (?2, ?3) ORDER BY at, seq LIMIT 1000",
+    );
+    assert!(steps.iter().any(|step| step.contains("audit_by_tenant")), "{steps:#?}");
+    assert!(slow_steps(&steps).is_empty(), "{steps:#?}");
 }
 
 #[test]

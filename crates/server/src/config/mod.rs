@@ -116,6 +116,8 @@ pub struct RetentionDays {
     pub exchange_days: NonZeroU32,
     /// Its tombstone, after its end.
     pub tombstone_days: NonZeroU32,
+    /// A row of the audit log.
+    pub audit_days: NonZeroU32,
 }
 
 /// How WebSockets are treated.
@@ -138,7 +140,7 @@ fn some(number: u32) -> NonZeroU32 {
 
 impl Default for RetentionDays {
     fn default() -> Self {
-        Self { exchange_days: some(30), tombstone_days: some(90) }
+        Self { exchange_days: some(30), tombstone_days: some(90), audit_days: some(400) }
     }
 }
 
@@ -200,11 +202,11 @@ impl Config {
         {
             bail!("store.root_certificates: there is no file {}", file.display());
         }
-        let days = self.retention;
-        if days.tombstone_days < days.exchange_days {
         if self.store.connections < MIN_STORE_CONNECTIONS {
             bail!("store.connections must be at least {MIN_STORE_CONNECTIONS}");
         }
+        let days = self.retention;
+        if days.tombstone_days < days.exchange_days {
             bail!("retention.tombstone_days must not be less than retention.exchange_days");
         }
         Ok(())
@@ -229,6 +231,7 @@ impl Config {
         Retention {
             after_end: days(self.retention.exchange_days),
             tombstone: days(self.retention.tombstone_days),
+            audit: days(self.retention.audit_days),
             ..Retention::default()
         }
     }
@@ -326,7 +329,7 @@ mod tests {
             with("[store]\nkind = \"postgres\"\nurl = \"host=x\"\nroot_certificates = \"/nowhere\"");
         assert!(missing.unwrap_err().to_string().contains("/nowhere"));
         assert!(with("[retention]\ntombstone_days = 3").is_err());
-    }
-}
         assert!(with("[store]\nconnections = 3").unwrap_err().to_string().contains("at least 4"));
         assert!(with("[store]\nconnections = 4").is_ok());
+    }
+}
