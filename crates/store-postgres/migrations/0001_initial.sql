@@ -29,6 +29,8 @@ CREATE TABLE payload_pending (
     at bigint NOT NULL
 );
 
+CREATE INDEX payload_pending_by_at ON payload_pending (at);
+
 -- The newest number of each mailbox. It outlives the deliveries, so that no number is assigned twice.
 CREATE TABLE mailbox (
     tenant  text COLLATE "C" NOT NULL,
