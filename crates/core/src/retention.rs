@@ -15,6 +15,8 @@ pub struct Retention {
     pub orphan: Duration,
     /// The presence of an enforcer that is offline, after it was last seen.
     pub presence: Duration,
+    /// A row of the audit log.
+    pub audit: Duration,
 }
 
 const DAY: Duration = Duration::from_hours(24);
@@ -27,6 +29,7 @@ impl Default for Retention {
             idempotency: DAY,
             orphan: DAY / 24,
             presence: 30 * DAY,
+            audit: 400 * DAY,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What time does: expiry, retention, orphans. Every node sweeps; each claims what it processes, so that two don't do the
+//! What time does: expiry, retention, orphans, the end of the audit log. Every node sweeps; each claims what it processes, so that two don't do the
 //! same work, and where a claim has lapsed they only meet at the guards.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -18,6 +18,11 @@ const CHUNK: u32 = 1_000;
 /// Orphans that are deleted in one sweep.
 const ORPHANS: u32 = 200;
 
+/// Rows of the audit log that are deleted at once, and how often in one sweep: more than can be written in the time until
+/// the next.
+const AUDIT_ROWS: u32 = 1_000;
+const AUDIT_CHUNKS: usize = 50;
+
 /// A sweep ends after this time even if more is due, so that orphans have their turn.
 const ROUND: Duration = Duration::from_secs(10);
 
@@ -28,15 +33,24 @@ pub struct Swept {
     pub processed: u64,
     /// Bodies that were deleted because their commit never came.
     pub orphans: u64,
+    /// Rows of the audit log that were deleted one by one, because they were old.
+    pub audit_rows: u64,
 }
 
 impl Gateway {
-    /// Processes all that is due, and deletes orphans.
+    /// Processes all that is due, and deletes orphans and old rows of the audit log.
     pub async fn sweep(&self) -> Result<Swept, Error> {
-        let mut swept = Swept { processed: self.sweep_due().await?, orphans: 0 };
-        let before = self.store.now().await?.minus(self.retention.orphan);
-        swept.orphans = self.store.sweep_orphans(before, ORPHANS).await?;
+        let mut swept = Swept { processed: self.sweep_due().await?, ..Swept::default() };
+        let now = self.store.now().await?;
+        swept.orphans = self.store.sweep_orphans(now.minus(self.retention.orphan), ORPHANS).await?;
         self.metrics.sweeper.orphans.inc_by(swept.orphans);
+        for _ in 0..AUDIT_CHUNKS {
+            let rows = self.store.sweep_audit(now.minus(self.retention.audit), AUDIT_ROWS).await?;
+            swept.audit_rows += rows;
+            if rows < u64::from(AUDIT_ROWS) {
+                break;
+            }
+        }
         Ok(swept)
     }
 

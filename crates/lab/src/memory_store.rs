@@ -205,6 +205,11 @@ impl Store for MemoryStore {
         Ok(0)
     }
 
+    /// It keeps no audit log.
+    async fn sweep_audit(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok((self.clock)())
     }

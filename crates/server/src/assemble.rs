@@ -159,6 +159,7 @@ fn postgres_options(config: &Config) -> countersign_store_postgres::Options {
     let mut options = countersign_store_postgres::Options::new(config.store.url.clone().unwrap_or_default());
     options.root_certificates.clone_from(&config.store.root_certificates);
     options.allow_plain = config.store.allow_plain;
+    options.connections = usize::try_from(config.store.connections).unwrap_or(usize::MAX);
     options
 }
 

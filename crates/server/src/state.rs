@@ -37,7 +37,7 @@ const MAX_REQUEST_BYTES: usize = 256 << 20;
 
 /// Concurrent reads for pushing. Fewer than the store's readers: a thousand channels with a backlog must not delay
 /// requests.
-const MAX_PUSH_READS: usize = 3;
+const MAX_PUSH_READS: usize = 2;
 
 /// Bytes of large answers that may wait for their readers at once.
 const MAX_RESPONSE_BYTES: usize = 128 << 20;

@@ -33,6 +33,8 @@ CREATE TABLE payload_pending (
     at bigint NOT NULL
 );
 
+CREATE INDEX payload_pending_by_at ON payload_pending (at);
+
 -- The newest number of each mailbox. It outlives the deliveries, so that no number is assigned twice.
 CREATE TABLE mailbox (
     tenant  text COLLATE "C" NOT NULL,
@@ -81,11 +83,22 @@ CREATE TABLE due (
 -- By minute, then by tenant: the tenants that have something due are found without reading all that is due.
 CREATE INDEX due_by_minute ON due ((at / 60000000), tenant, at);
 
+-- Only added to, and deleted when it is old: a partition for each month, which is dropped as a whole. A month and not a
+-- day: a read of one tenant's log goes through the index of each partition, and each that is dropped locks the table for an
+-- instant.
+CREATE SEQUENCE audit_seq;
 CREATE TABLE audit (
-    seq          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    seq          bigint NOT NULL DEFAULT nextval('audit_seq'),
     tenant       text COLLATE "C" NOT NULL,
     at           bigint NOT NULL,
     subject_kind smallint NOT NULL,
     subject_id   text NOT NULL,
     event        bytea NOT NULL
-);
+) PARTITION BY RANGE (at);
+
+-- A tenant's log in order.
+CREATE INDEX audit_by_tenant ON audit (tenant, at, seq);
+
+-- What has no month of its own, so that no commit fails for want of one.
+CREATE TABLE audit_default PARTITION OF audit DEFAULT;
+CREATE INDEX audit_default_by_at ON audit_default (at);

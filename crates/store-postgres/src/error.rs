@@ -3,6 +3,7 @@
 use std::{error::Error, path::PathBuf};
 
 use countersign_core::store::{StoreError, migrations::MigrationError};
+use tokio_postgres::error::SqlState;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -28,7 +29,13 @@ pub enum OpenError {
     Pool(#[from] deadpool_postgres::BuildError),
     /// The server can't be reached, or rejects a statement.
     #[error("PostgreSQL can't be used")]
-    Engine(#[from] tokio_postgres::Error),
+    Engine(#[source] tokio_postgres::Error),
+    #[error(
+        "PostgreSQL has no connection left. Each node uses up to store.connections; with those of all nodes, and three that \
+         the server keeps for superusers, they must not be more than its max_connections. Lower store.connections or raise \
+         max_connections"
+    )]
+    NoConnectionLeft(#[source] tokio_postgres::Error),
     /// The server acknowledges commits before they are durable.
     #[error("the server would lose acknowledged decisions: {setting} is {value}; {remedy}")]
     Unsafe { setting: &'static str, value: String, remedy: &'static str },
@@ -37,4 +44,13 @@ pub enum OpenError {
     /// What was read can't be what this program has written.
     #[error(transparent)]
     Record(#[from] StoreError),
+}
+
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.code() {
+            Some(code) if *code == SqlState::TOO_MANY_CONNECTIONS => Self::NoConnectionLeft(error),
+            _ => Self::Engine(error),
+        }
+    }
 }

@@ -1,50 +1,158 @@
-//! The plans of the hot statements: each finds its rows by key, among ten thousand rows and among a million.
+//! The plans of the hot statements: each finds its rows by key, among ten thousand rows and among a million, or by hand
+//! among ten million.
 
 use std::fmt::Write as _;
 
 use countersign_testkit::postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
-use crate::{claims, connect::PLANNER_SETTINGS, options::Options, reads, statements, store::PostgresStore};
+use crate::{
+    audit, claims, connect::PLANNER_SETTINGS, large_payloads, options::Options, reads, statements,
+    store::PostgresStore,
+};
 
 const SMALL: i64 = 10_000;
-const LARGE: i64 = 1_000_000;
 
-/// Each hot statement with the arguments of a typical call.
-fn hot_statements() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
-    let keys = ["ARRAY['acme','acme']", "ARRAY[1,1]::smallint[]", "ARRAY['r777','r4242']"];
-    let and = |more: &[&'static str]| [&keys, more].concat();
+/// The rows of the large fill: a million, or what `COUNTERSIGN_EXPLAIN_ROWS` says, for a run by hand.
+fn large() -> i64 {
+    let rows = std::env::var("COUNTERSIGN_EXPLAIN_ROWS").ok();
+    rows.map_or(1_000_000, |rows| rows.parse().expect("COUNTERSIGN_EXPLAIN_ROWS is a number"))
+}
+
+/// A page of a tenant's log, as docs/operating.md has it.
+const AUDIT_LOG: &str = "SELECT at, seq, subject_kind, subject_id, event FROM audit \
+    WHERE tenant = $1 AND at >= $2 AND (at, seq) > ($2, $3) ORDER BY at, seq LIMIT $4";
+
+/// The first of January 2026, in microseconds; the months of that year are partitions.
+const YEAR: &str = "1767225600000000";
+
+type HotStatement = (&'static str, &'static str, Vec<&'static str>);
+
+const KEYS: [&str; 3] = ["ARRAY['acme','acme']", "ARRAY[1,1]::smallint[]", "ARRAY['r777','r4242']"];
+
+fn keys_and(more: &[&'static str]) -> Vec<&'static str> {
+    [&KEYS, more].concat()
+}
+
+/// A payload that is there, one that is pending, and a new one.
+const PAYLOAD: &str = "ARRAY[decode(lpad(to_hex(777),32,'0'),'hex')]";
+const PENDING: &str = "ARRAY[decode(lpad(to_hex(771),32,'0'),'hex')]";
+const NEW_PAYLOAD: &str = "decode(repeat('f',32),'hex')";
+
+/// What reads, with the arguments of a typical call.
+fn reading() -> Vec<HotStatement> {
     vec![
-        ("load", reads::LOAD, vec!["'acme'", keys[1], keys[2]]),
-        ("payloads", reads::PAYLOADS, vec!["'acme'", "ARRAY[decode(lpad(to_hex(777),32,'0'),'hex')]"]),
+        ("load", reads::LOAD, vec!["'acme'", KEYS[1], KEYS[2]]),
+        ("payloads", reads::PAYLOADS, vec!["'acme'", PAYLOAD]),
         ("deliveries", reads::DELIVERIES, vec!["'acme'", "'s'", "5000", "true", "'ada'", "true", "50"]),
         ("deliveries_by_subject", reads::DELIVERIES_BY_SUBJECT, vec!["'acme'", "'r777'"]),
         ("heads", reads::HEADS, vec!["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"]),
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),
-        ("claim_due", claims::CLAIM_DUE, vec!["200", "30000000"]),
-        ("upsert_due", statements::UPSERT_DUE, and(&["ARRAY[1,1]::bigint[]"])),
-        ("delete_due", statements::DELETE_DUE, and(&[])),
-        ("lock", statements::LOCK_RECORDS, and(&[])),
-        ("reserve", statements::RESERVE_RECORDS, and(&["ARRAY['x','x']::bytea[]", "16"])),
-        ("read", statements::READ_RECORDS, and(&[])),
-        (
-            "update_records",
-            statements::UPDATE_RECORDS,
-            and(&["ARRAY[2,2]::bigint[]", "ARRAY['x','x']::bytea[]"]),
-        ),
-        (
-            "delete_deliveries_by_subject",
-            statements::DELETE_DELIVERIES_BY_SUBJECT,
-            and(&["ARRAY['approval.request','approval.request']", "ARRAY[NULL,NULL]::text[]"]),
-        ),
+        ("audit_log", AUDIT_LOG, vec!["'acme'", YEAR, "0", "50"]),
     ]
 }
 
+/// What a commit runs, large payloads included.
+fn committing() -> Vec<HotStatement> {
+    let one = ["ARRAY['acme']", "ARRAY['s']", "ARRAY[771]::bigint[]"];
+    let and = |more: &[&'static str]| [&one, more].concat();
+    vec![
+        ("lock", statements::LOCK_RECORDS, keys_and(&[])),
+        ("reserve", statements::RESERVE_RECORDS, keys_and(&["ARRAY['x','x']::bytea[]", "16"])),
+        ("read", statements::READ_RECORDS, keys_and(&[])),
+        ("lock_pending_payloads", statements::LOCK_PENDING_PAYLOADS, vec![PENDING]),
+        (
+            "update_records",
+            statements::UPDATE_RECORDS,
+            keys_and(&["ARRAY[2,2]::bigint[]", "ARRAY['x','x']::bytea[]"]),
+        ),
+        ("delete_records", statements::DELETE_RECORDS, keys_and(&[])),
+        (
+            "insert_payloads",
+            statements::INSERT_PAYLOADS,
+            vec!["ARRAY['acme']", "ARRAY[decode(repeat('f',32),'hex')]", "ARRAY['x']::bytea[]"],
+        ),
+        ("confirm_payloads", statements::CONFIRM_PAYLOADS, vec![PENDING]),
+        ("delete_payloads", statements::DELETE_PAYLOADS, vec!["ARRAY['acme']", PAYLOAD]),
+        ("delete_deliveries", statements::DELETE_DELIVERIES, and(&[])),
+        ("delete_marks", statements::DELETE_MARKS, and(&[])),
+        (
+            "delete_deliveries_by_subject",
+            statements::DELETE_DELIVERIES_BY_SUBJECT,
+            keys_and(&["ARRAY['approval.request','approval.request']", "ARRAY[NULL,NULL]::text[]"]),
+        ),
+        (
+            "upsert_marks",
+            statements::UPSERT_MARKS,
+            and(&["ARRAY['ada']", "ARRAY[true]::bool[]", "ARRAY[false]::bool[]"]),
+        ),
+        ("upsert_due", statements::UPSERT_DUE, keys_and(&["ARRAY[1,1]::bigint[]"])),
+        ("delete_due", statements::DELETE_DUE, keys_and(&[])),
+        (
+            "insert_audit",
+            statements::INSERT_AUDIT,
+            vec!["ARRAY['acme']", "ARRAY[1]::smallint[]", "ARRAY['r1']", "ARRAY['x']::bytea[]", YEAR],
+        ),
+        (
+            "insert_deliveries",
+            statements::INSERT_DELIVERIES,
+            vec![
+                "ARRAY['acme']",
+                "ARRAY['e:robot']",
+                "ARRAY[1]::bigint[]",
+                "ARRAY['acme']",
+                "ARRAY['e:robot']",
+                "ARRAY[0]::bigint[]",
+                "ARRAY['m']",
+                "ARRAY['approval.request']",
+                "ARRAY[1]::smallint[]",
+                "ARRAY['r1']",
+                "ARRAY[NULL]::bytea[]",
+                "ARRAY[9]::bigint[]",
+                "1",
+            ],
+        ),
+        ("write_payload", large_payloads::WRITE, vec![NEW_PAYLOAD, "'acme'", "'x'"]),
+        ("discard_payloads", large_payloads::DISCARD, vec![PENDING]),
+    ]
+}
+
+/// What the sweeper runs.
+fn sweeping() -> Vec<HotStatement> {
+    vec![
+        ("claim_due", claims::CLAIM_DUE, vec!["200", "30000000"]),
+        ("sweep_orphans", large_payloads::SWEEP, vec!["1", "200"]),
+        ("audit_missing", audit::MISSING, vec![]),
+        ("audit_over", audit::OVER, vec![YEAR]),
+        ("audit_delete", audit::DELETE, vec!["9000000000000100", "50"]),
+    ]
+}
+
+fn hot_statements() -> Vec<HotStatement> {
+    [reading(), committing(), sweeping()].concat()
+}
+
+/// Every month of 2026 as a partition of the audit log.
+async fn make_months(client: &Client) {
+    let months = "DO $$ DECLARE starts timestamp; name text; BEGIN \
+        FOR starts IN SELECT generate_series(timestamp '2026-01-01', '2026-12-01', '1 month') LOOP \
+            name := 'audit_' || to_char(starts, 'YYYYMM'); \
+            IF to_regclass(name) IS NULL THEN \
+                EXECUTE format('CREATE TABLE %s PARTITION OF audit FOR VALUES FROM (%s) TO (%s)', name, \
+                    (extract(epoch FROM starts) * 1000000)::bigint, \
+                    (extract(epoch FROM starts + interval '1 month') * 1000000)::bigint); \
+            END IF; \
+        END LOOP; END $$";
+    client.batch_execute(months).await.unwrap();
+}
+
 /// Fills a tenant up to `count` exchanges that are pending in its shared mailbox, with a tenth as many marks, mailboxes
-/// and pending payloads. Only a few are due.
+/// and pending payloads. Only a few are due. The audit log has as many rows over a year, one in a hundred of this tenant,
+/// and a tenth as many in its default partition.
 async fn fill(client: &Client, from: i64, count: i64) {
     let sql = format!(
-        "INSERT INTO record SELECT 'acme', 1, 'r' || i, 1, repeat('x', 300)::bytea FROM generate_series({from}, {count}) i;
+        "SET synchronous_commit = off;
+         INSERT INTO record SELECT 'acme', 1, 'r' || i, 1, repeat('x', 300)::bytea FROM generate_series({from}, {count}) i;
          INSERT INTO payload SELECT decode(lpad(to_hex(i), 32, '0'), 'hex'), 'acme', repeat('x', 40)::bytea
              FROM generate_series({from}, {count}) i;
          INSERT INTO delivery SELECT 'acme', 's', i, 'm' || i, 'approval.request', 1, 'r' || i, NULL, 0, 9000000000000000
@@ -55,7 +163,13 @@ async fn fill(client: &Client, from: i64, count: i64) {
          INSERT INTO mark SELECT 'acme', 's', i, 'bob', true, false FROM generate_series({from}, {count}, 10) i;
          INSERT INTO payload_pending SELECT decode(lpad(to_hex(i), 32, '0'), 'hex'), 0
              FROM generate_series({from}, {count}, 10) i;
-         ANALYZE record, payload, payload_pending, delivery, mark, due, mailbox;"
+         INSERT INTO audit (tenant, at, subject_kind, subject_id, event)
+             SELECT CASE WHEN i % 100 = 0 THEN 'acme' ELSE 't' || i % 1000 END,
+                 {YEAR} + (i - {from}) * (31000000000000 / ({count} - {from} + 1)), 1, 'r' || i, 'x'
+             FROM generate_series({from}, {count}) i;
+         INSERT INTO audit (tenant, at, subject_kind, subject_id, event)
+             SELECT 'acme', 9000000000000000 + i, 1, 'r' || i, 'x' FROM generate_series({from}, {count}, 10) i;
+         ANALYZE record, payload, payload_pending, delivery, mark, due, mailbox, audit;"
     );
     client.batch_execute(&sql).await.unwrap();
     client.batch_execute("VACUUM").await.unwrap();
@@ -63,7 +177,8 @@ async fn fill(client: &Client, from: i64, count: i64) {
 
 /// The scan and sort nodes of a plan, with their tables and indexes, and the number of buffers that it touched.
 async fn explain(client: &Client, name: &str, arguments: &[&str]) -> (String, u64) {
-    let run = format!("EXECUTE {name} ({})", arguments.join(", "));
+    let arguments = if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
+    let run = format!("EXECUTE {name} {arguments}");
     // Twice: the first execution also reads the catalogue.
     let mut plan = Vec::new();
     for _ in 0..2 {
@@ -89,12 +204,14 @@ async fn explain(client: &Client, name: &str, arguments: &[&str]) -> (String, u6
 }
 
 #[tokio::test]
-async fn hot_statements_touch_as_little_among_a_million_rows_as_among_ten_thousand() {
+async fn hot_statements_touch_as_little_among_many_rows_as_among_ten_thousand() {
     let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
     let store = PostgresStore::open(Options::new(server.url())).await.unwrap();
     let url = format!("{} options='{PLANNER_SETTINGS}'", server.url());
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
+
+    make_months(&client).await;
 
     // Prepared on empty tables, as in a gateway that has just been installed.
     for (name, sql, arguments) in hot_statements() {
@@ -106,9 +223,10 @@ async fn hot_statements_touch_as_little_among_a_million_rows_as_among_ten_thousa
     for (name, _, arguments) in hot_statements() {
         small.push(explain(&client, name, &arguments).await.1);
     }
-    fill(&client, SMALL + 1, LARGE).await;
+    let count = large();
+    fill(&client, SMALL + 1, count).await;
     let mut table =
-        String::from("| statement | buffers at 10^4 | at 10^6 | plan at 10^6 |\n|---|---|---|---|\n");
+        format!("| statement | buffers at {SMALL} rows | at {count} | plan |\n|---|---|---|---|\n");
     let mut faults = Vec::new();
     for ((name, _, arguments), small) in hot_statements().into_iter().zip(small) {
         let (plan, large) = explain(&client, name, &arguments).await;

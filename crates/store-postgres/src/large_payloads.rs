@@ -2,13 +2,17 @@
 //!
 //! Until that commit they are listed in `payload_pending`, and reads do not see them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use countersign_core::store::{Change, PayloadId, StoreError, error_chain};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
-use deadpool_postgres::{Pool, PoolError};
 use tokio::sync::{AcquireError, Semaphore};
 
-use crate::rows::{payload_id_bytes, payload_id_column};
+use crate::{
+    connections::Connections,
+    rows::{payload_id_bytes, payload_id_column},
+};
 
 /// A payload up to this size is written in the transaction of its change.
 const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -16,11 +20,11 @@ const MAX_INLINE_BYTES: usize = 64 << 10;
 /// Concurrent writes of large payloads: more would only share the same disk.
 const MAX_CONCURRENT_WRITES: usize = 2;
 
-const WRITE: &str = "WITH inserted AS (INSERT INTO payload (id, tenant, content) VALUES ($1, $2, $3)) \
+pub(crate) const WRITE: &str = "WITH inserted AS (INSERT INTO payload (id, tenant, content) VALUES ($1, $2, $3)) \
     INSERT INTO payload_pending (id, at) VALUES ($1, gateway_now())";
-const DISCARD: &str = "WITH dropped AS (DELETE FROM payload_pending WHERE id = ANY($1) RETURNING id) \
+pub(crate) const DISCARD: &str = "WITH dropped AS (DELETE FROM payload_pending WHERE id = ANY($1) RETURNING id) \
     DELETE FROM payload USING dropped WHERE payload.id = dropped.id";
-const SWEEP: &str = "WITH swept AS (DELETE FROM payload_pending WHERE id IN ( \
+pub(crate) const SWEEP: &str = "WITH swept AS (DELETE FROM payload_pending WHERE id IN ( \
         SELECT id FROM payload_pending WHERE at < $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id) \
     DELETE FROM payload USING swept WHERE payload.id = swept.id";
 
@@ -28,21 +32,21 @@ const SWEEP: &str = "WITH swept AS (DELETE FROM payload_pending WHERE id IN ( \
 enum WriteError {
     #[error("the writer of large payloads is closed")]
     Closed(#[from] AcquireError),
-    #[error("no connection is free")]
-    Pool(#[from] PoolError),
+    #[error(transparent)]
+    Connection(#[from] StoreError),
     #[error("PostgreSQL can't be used")]
     Engine(#[from] tokio_postgres::Error),
 }
 
 #[derive(Debug)]
 pub(crate) struct LargePayloadWriter {
-    pool: Pool,
+    connections: Arc<Connections>,
     permits: Semaphore,
 }
 
 impl LargePayloadWriter {
-    pub(crate) fn new(pool: Pool) -> Self {
-        Self { pool, permits: Semaphore::new(MAX_CONCURRENT_WRITES) }
+    pub(crate) fn new(connections: Arc<Connections>) -> Self {
+        Self { connections, permits: Semaphore::new(MAX_CONCURRENT_WRITES) }
     }
 
     /// Moves the large payloads of `change` to the database and returns their ids, which the commit must confirm.
@@ -56,7 +60,10 @@ impl LargePayloadWriter {
                 // may be there.
                 let is_refused = matches!(&error, WriteError::Engine(error) if error.as_db_error().is_some());
                 self.discard(&ids[..if is_refused { at } else { at + 1 }]).await;
-                return Err(StoreError::unavailable(error));
+                return Err(match error {
+                    WriteError::Connection(error) => error,
+                    error => StoreError::unavailable(error),
+                });
             }
         }
         Ok(ids)
@@ -64,7 +71,7 @@ impl LargePayloadWriter {
 
     async fn write(&self, tenant: &TenantId, id: PayloadId, bytes: &Bytes) -> Result<(), WriteError> {
         let _permit = self.permits.acquire().await?;
-        let client = self.pool.get().await?;
+        let client = self.connections.get().await?;
         let statement = client.prepare_cached(WRITE).await?;
         let id: &[u8] = &payload_id_bytes(id);
         client.execute(&statement, &[&id, &tenant.as_str(), &bytes.as_ref()]).await?;
@@ -77,7 +84,7 @@ impl LargePayloadWriter {
             return;
         }
         let discard = async {
-            let client = self.pool.get().await?;
+            let client = self.connections.get().await?;
             client.execute(DISCARD, &[&payload_id_column(ids)]).await?;
             Ok::<_, WriteError>(())
         };
@@ -91,7 +98,7 @@ impl LargePayloadWriter {
 
     /// Deletes payloads that were written before this time and never confirmed by a commit.
     pub(crate) async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let client = self.pool.get().await.map_err(StoreError::unavailable)?;
+        let client = self.connections.get().await?;
         let params: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
             [&before.unix_micros(), &i64::from(limit)];
         client.execute(SWEEP, &params).await.map_err(StoreError::unavailable)

@@ -7,10 +7,12 @@
 //! | what can be configured; why opening fails | `options`, `error` |
 //! | the server's time without asking | `clock` |
 //! | connections, and the check that the server's commits are durable | `connect` |
+//! | who gets a connection, and the one for authentication | `connections` |
 //! | the schema | `migrations/`, applied by `migrations` |
 //! | conversion between the port's types and rows | `rows` |
 //! | reads | `reads` |
 //! | what is due, claimed by one node at a time | `claims` |
+//! | the months of the audit log | `audit` |
 //! | payloads over 64 KB, written before their commit | `large_payloads` |
 //! | changes that wait for a writer, by tenant | `queue` |
 //! | which guards hold, what a batch writes | `plan` |
@@ -30,12 +32,15 @@ mod options;
 
 mod connect;
 
+mod connections;
+
 mod migrations;
 
 mod rows;
 
 mod reads;
 
+mod audit;
 mod claims;
 mod large_payloads;
 

@@ -19,8 +19,9 @@ pub struct Options {
     pub batching: bool,
     /// Changes that may be queued per writer; one more is rejected as overload. A single tenant gets at most half.
     pub queued_changes: usize,
-    /// Connections for reads and for large payloads.
-    pub readers: usize,
+    /// Connections to the server that this handle uses at most: those of the writers, and at least two for reads, large
+    /// payloads and the sweeper, of which one is kept for authentication.
+    pub connections: usize,
     /// How long the server's time is estimated after it was last reported. Zero where the time is set, in tests.
     pub max_clock_age: Duration,
     /// When the server cancels a statement. It does not interrupt a commit.
@@ -39,7 +40,7 @@ impl Options {
             writers: 2,
             batching: true,
             queued_changes: 4096,
-            readers: 6,
+            connections: 6,
             // A node's lease is renewed more often, which reports the time.
             max_clock_age: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(10),

@@ -1,6 +1,6 @@
 //! The reads, on pooled connections that never wait for a writer.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use countersign_core::store::{
@@ -8,10 +8,10 @@ use countersign_core::store::{
     Record, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
-use deadpool_postgres::Pool;
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use crate::{
+    connections::{Connection, Connections},
     error::OpenError,
     rows::{
         count, delivery, delivery_and_mailbox, get, payload_id, payload_id_column, record, timestamp, to_i64,
@@ -62,6 +62,15 @@ pub(crate) async fn peek(client: &Client, tenant: &TenantId, key: &Key) -> Resul
     Ok(row.as_ref().map(record).transpose()?)
 }
 
+async fn query(
+    connection: &Connection<'_>,
+    sql: &str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, StoreError> {
+    let statement = connection.prepare_cached(sql).await.map_err(StoreError::unavailable)?;
+    connection.query(&statement, params).await.map_err(StoreError::unavailable)
+}
+
 /// The first row of a statement that returns the clock with each row, and in a row of its own if there are none.
 fn clock_row(rows: &[Row]) -> Result<&Row, StoreError> {
     rows.first().ok_or_else(|| StoreError::corrupt("the clock returned no row"))
@@ -75,20 +84,25 @@ fn drop_clock_row(rows: &mut Vec<Row>, not_null: &str) {
     }
 }
 
+/// The rows without that of the clock, and the time.
+fn split_off_now(mut rows: Vec<Row>, not_null: &str) -> Result<(Vec<Row>, Timestamp), StoreError> {
+    let now = timestamp(clock_row(&rows)?, "now")?;
+    drop_clock_row(&mut rows, not_null);
+    Ok((rows, now))
+}
+
 #[derive(Debug)]
 pub(crate) struct Reads {
-    pool: Pool,
+    connections: Arc<Connections>,
 }
 
 impl Reads {
-    pub(crate) fn new(pool: Pool) -> Self {
-        Self { pool }
+    pub(crate) fn new(connections: Arc<Connections>) -> Self {
+        Self { connections }
     }
 
     async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        let client = self.pool.get().await.map_err(StoreError::unavailable)?;
-        let statement = client.prepare_cached(sql).await.map_err(StoreError::unavailable)?;
-        client.query(&statement, params).await.map_err(StoreError::unavailable)
+        query(&self.connections.get().await?, sql, params).await
     }
 
     /// Runs a statement that returns the clock with each row, and in a row of its own if there are none; that row has
@@ -99,10 +113,7 @@ impl Reads {
         not_null: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Vec<Row>, Timestamp), StoreError> {
-        let mut rows = self.query(sql, params).await?;
-        let now = timestamp(clock_row(&rows)?, "now")?;
-        drop_clock_row(&mut rows, not_null);
-        Ok((rows, now))
+        split_off_now(self.query(sql, params).await?, not_null)
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -112,7 +123,13 @@ impl Reads {
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
         let kinds: Vec<i16> = keys.iter().map(|key| key.kind.number()).collect();
         let ids: Vec<&str> = keys.iter().map(|key| key.id.as_str()).collect();
-        let (rows, now) = self.query_and_now(LOAD, "version", &[&tenant.as_str(), &kinds, &ids]).await?;
+        let connection = match keys {
+            [key] if key.kind.authenticates() => self.connections.get_reserved().await?,
+            _ => self.connections.get().await?,
+        };
+        let rows = query(&connection, LOAD, &[&tenant.as_str(), &kinds, &ids]).await?;
+        drop(connection);
+        let (rows, now) = split_off_now(rows, "version")?;
         let found: Vec<Record> = rows.iter().map(record).collect::<Result<_, _>>()?;
         let by_key: HashMap<&Key, &Record> = found.iter().map(|record| (&record.key, record)).collect();
         Ok(Loaded { records: keys.iter().map(|key| by_key.get(key).copied().cloned()).collect(), now })

@@ -24,28 +24,28 @@ pub(crate) const READ_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version,
     FROM unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) CROSS JOIN LATERAL \
     (SELECT * FROM record r WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id LIMIT 1) r";
 /// Advances the sequence once for each version that has grown into the next incarnation. Returns nothing.
-const USE_INCARNATIONS: &str =
+pub(crate) const USE_INCARNATIONS: &str =
     "SELECT 1 FROM generate_series(1, $1::bigint) WHERE nextval('record_incarnation') < 0";
-const NOW: &str = "SELECT gateway_now() AS now";
-const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
+pub(crate) const NOW: &str = "SELECT gateway_now() AS now";
+pub(crate) const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
 pub(crate) const UPDATE_RECORDS: &str = "UPDATE record r SET version = k.version, content = k.content \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \
     AS k (tenant, kind, id, version, content) \
     WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id";
-const DELETE_RECORDS: &str = "DELETE FROM record r \
+pub(crate) const DELETE_RECORDS: &str = "DELETE FROM record r \
     USING unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
     WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.id = k.id";
-const INSERT_PAYLOADS: &str =
+pub(crate) const INSERT_PAYLOADS: &str =
     "INSERT INTO payload (tenant, id, content) SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[])";
-const CONFIRM_PAYLOADS: &str = "DELETE FROM payload_pending WHERE id = ANY($1)";
-const DELETE_PAYLOADS: &str = "DELETE FROM payload p USING unnest($1::text[], $2::bytea[]) AS k (tenant, id) \
+pub(crate) const CONFIRM_PAYLOADS: &str = "DELETE FROM payload_pending WHERE id = ANY($1)";
+pub(crate) const DELETE_PAYLOADS: &str = "DELETE FROM payload p USING unnest($1::text[], $2::bytea[]) AS k (tenant, id) \
     WHERE p.id = k.id AND p.tenant = k.tenant";
-const DELETE_DELIVERIES: &str = "DELETE FROM delivery d \
+pub(crate) const DELETE_DELIVERIES: &str = "DELETE FROM delivery d \
     USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
     WHERE d.tenant = k.tenant AND d.mailbox = k.mailbox AND d.number = k.number";
 /// A statement of its own after [`DELETE_DELIVERIES`]: only a later snapshot shows the marks of a transaction that that one
 /// has waited for, because it held the delivery ([`UPSERT_MARKS`]).
-const DELETE_MARKS: &str = "DELETE FROM mark m \
+pub(crate) const DELETE_MARKS: &str = "DELETE FROM mark m \
     USING unnest($1::text[], $2::text[], $3::bigint[]) AS k (tenant, mailbox, number) \
     WHERE m.tenant = k.tenant AND m.mailbox = k.mailbox AND m.number = k.number";
 pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
@@ -57,7 +57,7 @@ pub(crate) const DELETE_DELIVERIES_BY_SUBJECT: &str = "WITH deleted AS ( \
     DELETE FROM mark m USING deleted \
     WHERE m.tenant = deleted.tenant AND m.mailbox = deleted.mailbox AND m.number = deleted.number";
 /// Holds the deliveries until the end of the transaction, so that nobody removes one and does not see its new mark.
-const UPSERT_MARKS: &str = "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) \
+pub(crate) const UPSERT_MARKS: &str = "INSERT INTO mark (tenant, mailbox, number, reader, hidden, acknowledged) \
     SELECT h.* FROM ( \
         SELECT k.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bool[], $6::bool[]) \
             AS k (tenant, mailbox, number, reader, hidden, acknowledged) \
@@ -71,12 +71,12 @@ pub(crate) const UPSERT_DUE: &str = "INSERT INTO due (tenant, kind, id, at) \
 pub(crate) const DELETE_DUE: &str = "DELETE FROM due d \
     USING unnest($1::text[], $2::smallint[], $3::text[]) AS k (tenant, kind, id) \
     WHERE d.tenant = k.tenant AND d.kind = k.kind AND d.id = k.id";
-const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
+pub(crate) const INSERT_AUDIT: &str = "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) \
     SELECT tenant, $5::bigint, kind, id, event \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bytea[]) AS k (tenant, kind, id, event)";
 /// Runs last and locks the counters in order, so that numbers are assigned in commit order. A counter that is negative,
 /// which it never is unless somebody has damaged it, becomes NULL, which the table refuses: the change fails.
-const INSERT_DELIVERIES: &str = "WITH counted AS ( \
+pub(crate) const INSERT_DELIVERIES: &str = "WITH counted AS ( \
         INSERT INTO mailbox (tenant, name, counter) \
         SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]) \
         ON CONFLICT (tenant, name) DO UPDATE \

@@ -3,7 +3,6 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -13,12 +12,13 @@ use countersign_core::store::{
     Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
-use deadpool_postgres::{Pool, Runtime};
 
 use crate::{
+    audit::{self, AuditLog},
     claims,
     clock::Clock,
     connect::{Connector, Timeline, check_durability},
+    connections::Connections,
     error::OpenError,
     large_payloads::LargePayloadWriter,
     migrations,
@@ -34,6 +34,7 @@ pub struct PostgresStore {
     queues: Vec<Arc<Queue>>,
     large_payloads: LargePayloadWriter,
     reads: Reads,
+    audit: AuditLog,
     clock: Clock,
     timeline: Timeline,
 }
@@ -57,16 +58,13 @@ impl PostgresStore {
         let (mut client, _) = connector.connect().await?;
         check_durability(&client).await?;
         migrations::migrate(&mut client).await?;
+        audit::prepare(&mut client).await;
         drop(client);
 
-        let pool = Pool::builder(connector.manager())
-            .max_size(options.readers)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(Duration::from_secs(10)))
-            .create_timeout(Some(Duration::from_secs(5)))
-            .build()?;
-
-        let queues: Vec<Arc<Queue>> = (0..options.writers.max(1))
+        let writers = options.writers.max(1);
+        let connections =
+            Arc::new(Connections::new(&connector, options.connections.saturating_sub(writers))?);
+        let queues: Vec<Arc<Queue>> = (0..writers)
             .map(|_| Arc::new(Queue::new(options.queued_changes, options.batching, options.metrics.clone())))
             .collect();
         for queue in &queues {
@@ -74,8 +72,9 @@ impl PostgresStore {
         }
         Ok(Self {
             queues,
-            large_payloads: LargePayloadWriter::new(pool.clone()),
-            reads: Reads::new(pool),
+            large_payloads: LargePayloadWriter::new(Arc::clone(&connections)),
+            audit: AuditLog::new(Arc::clone(&connections)),
+            reads: Reads::new(connections),
             clock: Clock::new(options.max_clock_age),
             timeline: connector.timeline(),
         })
@@ -169,6 +168,10 @@ impl Store for PostgresStore {
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.large_payloads.sweep(before, limit).await
+    }
+
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.audit.sweep(before, limit).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -15,7 +15,9 @@ use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, NoTls};
 
 struct PostgresHarness {
-    server: Postgres,
+    server: Arc<Postgres>,
+    /// The connection string of its own database.
+    url: String,
     store: Arc<PostgresStore>,
     clock: Client,
 }
@@ -34,9 +36,24 @@ async fn connect(url: &str) -> Client {
 
 impl PostgresHarness {
     async fn new() -> Self {
-        let server = tokio::task::spawn_blocking(Postgres::start).await.unwrap();
-        let store = open(&server.url()).await;
-        let clock = connect(&server.url()).await;
+        let server = Arc::new(tokio::task::spawn_blocking(Postgres::start).await.unwrap());
+        let url = server.url();
+        Self::on(server, url).await
+    }
+
+    /// Two databases of one server.
+    async fn two() -> [Self; 2] {
+        let first = Self::new().await;
+        first.clock.batch_execute("CREATE DATABASE other").await.unwrap();
+        // The last of two settings counts.
+        let url = format!("{} dbname=other", first.url);
+        let other = Self::on(Arc::clone(&first.server), url).await;
+        [first, other]
+    }
+
+    async fn on(server: Arc<Postgres>, url: String) -> Self {
+        let store = open(&url).await;
+        let clock = connect(&url).await;
         clock
             .batch_execute(
                 "CREATE TABLE test_clock (now bigint NOT NULL); INSERT INTO test_clock VALUES (0); \
@@ -45,7 +62,7 @@ impl PostgresHarness {
             )
             .await
             .unwrap();
-        let harness = Self { server, store, clock };
+        let harness = Self { server, url, store, clock };
         harness.set_now(store_suite::start()).await;
         harness
     }
@@ -58,11 +75,11 @@ impl StoreHarness for PostgresHarness {
     }
 
     async fn second_handle(&self) -> Arc<dyn Store> {
-        open(&self.server.url()).await
+        open(&self.url).await
     }
 
     async fn reopen(&mut self) {
-        self.store = open(&self.server.url()).await;
+        self.store = open(&self.url).await;
     }
 
     async fn set_now(&self, now: Timestamp) {
@@ -75,7 +92,8 @@ impl StoreHarness for PostgresHarness {
 }
 
 fn main() -> ExitCode {
-    store_suite::run_also_sharded(|| {
-        Box::pin(async { Box::new(PostgresHarness::new().await) as Box<dyn StoreHarness> })
-    })
+    store_suite::run_also_sharded(
+        || Box::pin(async { Box::new(PostgresHarness::new().await) as Box<dyn StoreHarness> }),
+        || Box::pin(async { PostgresHarness::two().await.map(|one| Box::new(one) as Box<dyn StoreHarness>) }),
+    )
 }

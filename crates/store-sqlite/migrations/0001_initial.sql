@@ -81,3 +81,6 @@ CREATE TABLE audit (
     subject_id   TEXT    NOT NULL,
     event        BLOB    NOT NULL
 ) STRICT;
+
+-- A tenant's log in order; SQLite adds the number of the row.
+CREATE INDEX audit_by_tenant ON audit (tenant, at);

@@ -11,6 +11,7 @@
 //! | conversion between the port's types and rows | `rows` |
 //! | reads, and their connections | `reads` with `queries/`, `pool` |
 //! | what is due, claimed by one node at a time | `claims` |
+//! | old rows of the audit log | `audit` |
 //! | one change: guards, records, payloads, deliveries | `mailboxes`, `commit` |
 //! | several changes in one transaction | `batch` |
 //! | changes that wait for the writer, by tenant | `queue` |
@@ -34,6 +35,7 @@ mod rows;
 mod pool;
 mod reads;
 
+mod audit;
 mod claims;
 mod commit;
 mod mailboxes;

@@ -16,6 +16,8 @@ use crate::{connect, error::store_error};
 pub(crate) struct Pool {
     connections: Arc<Connections>,
     permits: Arc<Semaphore>,
+    /// For authentication, beside the others.
+    reserved: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -26,10 +28,14 @@ struct Connections {
 }
 
 impl Pool {
-    /// Opens up to `size` connections, each when it is first needed.
+    /// Opens up to `size` connections, and one for authentication, each when it is first needed.
     pub(crate) fn new(path: PathBuf, busy_timeout: Duration, size: usize) -> Self {
         let connections = Connections { path, busy_timeout, idle: Mutex::default() };
-        Self { connections: Arc::new(connections), permits: Arc::new(Semaphore::new(size.max(1))) }
+        Self {
+            connections: Arc::new(connections),
+            permits: Arc::new(Semaphore::new(size.max(1))),
+            reserved: Arc::new(Semaphore::new(1)),
+        }
     }
 
     /// Runs `query` in one snapshot of the database.
@@ -37,7 +43,23 @@ impl Pool {
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permit = self.permits.clone().acquire_owned().await.map_err(StoreError::unavailable)?;
+        self.read_with(&self.permits, query).await
+    }
+
+    /// As [`Pool::read`], to find out who a client is: it waits behind no other read.
+    pub(crate) async fn read_reserved<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read_with(&self.reserved, query).await
+    }
+
+    async fn read_with<T: Send + 'static>(
+        &self,
+        permits: &Arc<Semaphore>,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let permit = permits.clone().acquire_owned().await.map_err(StoreError::unavailable)?;
         let connections = self.connections.clone();
         let result = task::spawn_blocking(move || {
             let result = connections.read(query);
@@ -63,5 +85,48 @@ impl Connections {
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_for_authentication_waits_behind_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("db");
+        Connection::open(&file).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        let pool = Arc::new(Pool::new(file, Duration::from_secs(1), 2));
+        let (blocked, is_blocked) = mpsc::channel();
+        let mut ends = Vec::new();
+        for _ in 0..4 {
+            let (end, ended) = mpsc::channel::<()>();
+            ends.push(end);
+            let (pool, blocked) = (Arc::clone(&pool), blocked.clone());
+            tokio::spawn(async move {
+                let block = move |_: &Connection| {
+                    blocked.send(()).unwrap();
+                    let _ = ended.recv();
+                    Ok(())
+                };
+                pool.read(block).await
+            });
+        }
+        let mut count = 0;
+        while count < 2 {
+            count += is_blocked.try_iter().count();
+            task::yield_now().await;
+        }
+        let one = |conn: &Connection| conn.query_row("SELECT 1", [], |row| row.get::<_, i64>(0));
+        let other = timeout(Duration::from_millis(200), pool.read(one)).await;
+        assert!(other.is_err(), "all others are busy");
+        assert_eq!(timeout(Duration::from_secs(5), pool.read_reserved(one)).await.unwrap(), Ok(1));
+        drop(ends);
+        assert_eq!(pool.read(one).await, Ok(1));
     }
 }

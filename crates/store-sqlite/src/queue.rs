@@ -9,7 +9,7 @@ use countersign_core::{
     metrics::Gauge,
     store::{Change, StoreError},
 };
-use countersign_wire::id::TenantId;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio::sync::oneshot;
 
 use crate::{batch::CommitResult, claims::ClaimResult, options::Options};
@@ -34,18 +34,20 @@ impl Job {
     }
 }
 
-/// A claim of what is due: so many at most.
+/// What the sweeper asks for: so many at most.
 #[derive(Debug)]
-pub(crate) struct ClaimJob {
-    pub(crate) limit: u32,
-    pub(crate) reply: oneshot::Sender<ClaimResult>,
+pub(crate) enum SweeperJob {
+    /// A claim of what is due.
+    Claim { limit: u32, reply: oneshot::Sender<ClaimResult> },
+    /// The deletion of rows of the audit log from before a time.
+    Audit { before: Timestamp, limit: u32, reply: oneshot::Sender<Result<u64, StoreError>> },
 }
 
 /// What the writer does next.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) jobs: Vec<Job>,
-    pub(crate) claims: Vec<ClaimJob>,
+    pub(crate) for_sweeper: Vec<SweeperJob>,
 }
 
 #[derive(Debug)]
@@ -66,7 +68,7 @@ struct State {
     schedule: VecDeque<TenantId>,
     jobs: HashMap<TenantId, VecDeque<Job>>,
     length: usize,
-    claims: Vec<ClaimJob>,
+    for_sweeper: Vec<SweeperJob>,
     /// Bytes of the changes that are queued or being written: of all, and of each tenant.
     bytes: usize,
     bytes_by_tenant: HashMap<TenantId, usize>,
@@ -147,14 +149,17 @@ impl Queue {
         Ok(result)
     }
 
-    /// Queues a claim of what is due. Unbounded: only the sweeper claims, one at a time.
-    pub(crate) fn push_claim(&self, limit: u32) -> Result<oneshot::Receiver<ClaimResult>, StoreError> {
+    /// Queues what the sweeper asks for. Unbounded: it asks for one thing at a time.
+    pub(crate) fn push_for_sweeper<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<T>) -> SweeperJob,
+    ) -> Result<oneshot::Receiver<T>, StoreError> {
         let mut state = self.state();
         if state.closed {
             return Err(closed());
         }
         let (reply, result) = oneshot::channel();
-        state.claims.push(ClaimJob { limit, reply });
+        state.for_sweeper.push(job(reply));
         drop(state);
         self.changed.notify_one();
         Ok(result)
@@ -163,13 +168,13 @@ impl Queue {
     /// Blocks until there are jobs and takes one of each tenant in turn, without waiting for more: while one batch is
     /// written, the next one accumulates. `None` when the queue is closed and drained.
     pub(crate) fn next_batch(&self) -> Option<Batch> {
-        let is_idle = |state: &mut State| state.length == 0 && state.claims.is_empty() && !state.closed;
+        let is_idle = |state: &mut State| state.length == 0 && state.for_sweeper.is_empty() && !state.closed;
         let waited = self.changed.wait_while(self.state(), is_idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         let jobs = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
         self.length.dec_by(jobs.len().try_into().unwrap_or(i64::MAX));
-        let claims = std::mem::take(&mut state.claims);
-        (!jobs.is_empty() || !claims.is_empty()).then_some(Batch { jobs, claims })
+        let for_sweeper = std::mem::take(&mut state.for_sweeper);
+        (!jobs.is_empty() || !for_sweeper.is_empty()).then_some(Batch { jobs, for_sweeper })
     }
 
     /// Accepts no more jobs; those that are queued are still committed.
@@ -185,7 +190,7 @@ impl Queue {
         state.schedule.clear();
         self.length.dec_by(state.length.try_into().unwrap_or(i64::MAX));
         state.length = 0;
-        let jobs = (std::mem::take(&mut state.jobs), std::mem::take(&mut state.claims));
+        let jobs = (std::mem::take(&mut state.jobs), std::mem::take(&mut state.for_sweeper));
         // Dropping a job needs the lock.
         drop(state);
         drop(jobs);
@@ -315,7 +320,7 @@ mod tests {
     fn the_callers_of_an_abandoned_queue_do_not_wait_for_ever() {
         let queue = queue(10, 100, true);
         let mut result = queue.push(change("a", 10)).unwrap();
-        let mut claim = queue.push_claim(1).unwrap();
+        let mut claim = queue.push_for_sweeper(|reply| SweeperJob::Claim { limit: 1, reply }).unwrap();
         queue.abandon();
         assert_eq!(claim.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
         assert_eq!(result.try_recv(), Err(oneshot::error::TryRecvError::Closed));

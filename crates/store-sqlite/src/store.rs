@@ -66,13 +66,17 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
+        let is_authentication = matches!(keys, [key] if key.kind.authenticates());
         let (tenant, keys, clock) = (tenant.clone(), keys.to_vec(), self.clock.clone());
         let load = move |conn: &_| {
             let records =
                 keys.iter().map(|key| reads::record(conn, &tenant, key)).collect::<Result<_, _>>()?;
             Ok(Loaded { records, now: clock.now() })
         };
-        self.readers.read(load).await
+        match is_authentication {
+            true => self.readers.read_reserved(load).await,
+            false => self.readers.read(load).await,
+        }
     }
 
     async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
@@ -130,6 +134,10 @@ impl Store for SqliteStore {
     /// There are none: a payload is written in the transaction of its record.
     async fn sweep_orphans(&self, _before: Timestamp, _limit: u32) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.writer.sweep_audit(before, limit).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -6,16 +6,21 @@ use countersign_core::{
     metrics::WriterMetrics,
     store::{Change, Outcome, StoreError},
 };
+use countersign_wire::timestamp::Timestamp;
 use rusqlite::Connection;
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::oneshot::{self, error::RecvError},
+    time::Instant,
+};
 
 use crate::{
+    audit,
     batch::{self, CommitResult},
     claims::{self, ClaimResult},
     clock::Clock,
     error::OpenError,
     options::Options,
-    queue::{Batch, ClaimJob, Job, Queue},
+    queue::{Batch, Job, Queue, SweeperJob},
 };
 
 #[derive(Debug)]
@@ -46,8 +51,13 @@ impl Writer {
 
     /// Claims up to `limit` of what is due.
     pub(crate) async fn claim_due(&self, limit: u32) -> ClaimResult {
-        let ended = |_| StoreError::unavailable("the writer has ended");
-        self.queue.push_claim(limit)?.await.map_err(ended)?
+        self.queue.push_for_sweeper(|reply| SweeperJob::Claim { limit, reply })?.await.map_err(ended)?
+    }
+
+    /// Deletes up to `limit` rows of the audit log that are from before this time; says how many.
+    pub(crate) async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let job = |reply| SweeperJob::Audit { before, limit, reply };
+        self.queue.push_for_sweeper(job)?.await.map_err(ended)?
     }
 
     /// Waits until everything that was queued is committed.
@@ -73,7 +83,7 @@ impl Drop for AbandonWhenDropped {
 }
 
 fn run(mut conn: Connection, clock: &Clock, queue: &Queue, metrics: &WriterMetrics) {
-    while let Some(Batch { jobs, claims }) = queue.next_batch() {
+    while let Some(Batch { jobs, for_sweeper }) = queue.next_batch() {
         if !jobs.is_empty() {
             let changes: Vec<&Change> = jobs.iter().map(|job| &job.change).collect();
             let started = Instant::now();
@@ -82,11 +92,22 @@ fn run(mut conn: Connection, clock: &Clock, queue: &Queue, metrics: &WriterMetri
             metrics.write_seconds.observe(started.elapsed());
             reply(jobs, results);
         }
-        for ClaimJob { limit, reply } in claims {
+        for job in for_sweeper {
             // The caller may no longer wait; then the claim lapses.
-            let _ = reply.send(claims::claim_due(&mut conn, clock, limit));
+            match job {
+                SweeperJob::Claim { limit, reply } => {
+                    drop(reply.send(claims::claim_due(&mut conn, clock, limit)));
+                }
+                SweeperJob::Audit { before, limit, reply } => {
+                    drop(reply.send(audit::delete(&conn, before, limit)));
+                }
+            }
         }
     }
+}
+
+fn ended(_: RecvError) -> StoreError {
+    StoreError::unavailable("the writer has ended")
 }
 
 fn reply(jobs: Vec<Job>, results: Result<Vec<CommitResult>, StoreError>) {

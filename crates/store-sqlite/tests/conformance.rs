@@ -58,8 +58,10 @@ impl StoreHarness for SqliteHarness {
     }
 }
 
+fn new() -> Box<dyn StoreHarness> {
+    Box::new(SqliteHarness::new())
+}
+
 fn main() -> ExitCode {
-    store_suite::run_also_sharded(|| {
-        Box::pin(async { Box::new(SqliteHarness::new()) as Box<dyn StoreHarness> })
-    })
+    store_suite::run_also_sharded(|| Box::pin(async { new() }), || Box::pin(async { [new(), new()] }))
 }

@@ -47,6 +47,7 @@ fn every_query_searches_and_none_scans_or_sorts() {
     assert_eq!(
         seen,
         [
+            "audit_delete",
             "deliveries",
             "deliveries_by_subject",
             "due_next",
@@ -58,6 +59,41 @@ fn every_query_searches_and_none_scans_or_sorts() {
             "scan_after"
         ]
     );
+}
+
+#[test]
+fn a_tenants_audit_log_is_read_in_order_by_its_index() {
+    let (_folder, conn) = database();
+    let steps = plan(
+        &conn,
+        "SELECT at, seq, event FROM audit WHERE tenant = ?1 AND (at, seq) > (?2, ?3) ORDER BY at, seq LIMIT 1000",
+    );
+    assert!(steps.iter().any(|step| step.contains("audit_by_tenant")), "{steps:#?}");
+    assert!(slow_steps(&steps).is_empty(), "{steps:#?}");
+}
+
+/// What commits and claims change or delete, as the sources have it.
+const WRITES: &[&str] = &[
+    "UPDATE due SET at = ?4 WHERE tenant = ?1 AND kind = ?2 AND id = ?3",
+    "DELETE FROM due WHERE tenant = ?1 AND kind = ?2 AND id = ?3",
+    "DELETE FROM record WHERE tenant = ?1 AND kind = ?2 AND id = ?3",
+    "DELETE FROM payload WHERE id = ?1 AND tenant = ?2",
+    "DELETE FROM delivery WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3",
+    "DELETE FROM mark WHERE tenant = ?1 AND mailbox = ?2 AND number = ?3",
+];
+
+#[test]
+fn what_is_changed_or_deleted_is_found_by_its_key() {
+    let (_folder, conn) = database();
+    let sources = ["commit.rs", "mailboxes.rs", "claims.rs"].map(|file| {
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap()
+    });
+    for sql in WRITES {
+        assert!(sources.iter().any(|source| source.contains(sql)), "no longer written like this: {sql}");
+        let steps = plan(&conn, sql);
+        assert!(steps.iter().any(|step| step.starts_with("SEARCH ")), "{sql}: {steps:#?}");
+        assert!(slow_steps(&steps).is_empty(), "{sql}: {steps:#?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use countersign_core::store::{
     Change, Guard, Key, Kind, Outcome, PayloadId, Put, Store, StoreError, migrations::MigrationError,
 };
 use countersign_store_sqlite::{OpenError, Options, SqliteStore};
-use countersign_wire::id::TenantId;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -294,6 +294,32 @@ async fn stores_of_the_same_file_count_each_change_once() {
     assert!(versions.iter().copied().eq(versions[0]..versions[0] + 80), "{versions:?}");
     let record = stores[0].load(&tenant(), &[key("a")]).await.unwrap().records.remove(0).unwrap();
     assert_eq!(record.version, versions[79]);
+}
+
+#[tokio::test]
+async fn old_rows_of_the_audit_log_are_deleted_in_bounded_chunks() {
+    let file = File::new();
+    let store = file.open(Options::default());
+    let conn = file.connect();
+    for at in 0..10 {
+        conn.execute(
+            "INSERT INTO audit (tenant, at, subject_kind, subject_id, event) VALUES ('tenant', ?1, 1, 'r', x'')",
+            [at],
+        )
+        .unwrap();
+    }
+    let left = || -> Vec<i64> {
+        let mut rows = conn.prepare("SELECT at FROM audit ORDER BY seq").unwrap();
+        rows.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let before = Timestamp::from_unix_micros(5);
+    assert_eq!(store.sweep_audit(before, 3).await, Ok(3));
+    assert_eq!(left(), [3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(store.sweep_audit(before, 3).await, Ok(2), "what is not older stays");
+    assert_eq!(left(), [5, 6, 7, 8, 9]);
+    assert_eq!(store.sweep_audit(before, 3).await, Ok(0));
+    assert_eq!(store.sweep_audit(Timestamp::MAX, 100).await, Ok(5));
+    assert_eq!(store.sweep_audit(Timestamp::MAX, 100).await, Ok(0), "nothing is left");
 }
 
 /// Every node claims for all tenants, and an older program may not know a kind of a newer one.

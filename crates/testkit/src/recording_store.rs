@@ -162,6 +162,10 @@ impl Store for RecordingStore {
         self.counted().sweep_orphans(before, limit).await
     }
 
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.counted().sweep_audit(before, limit).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.counted().now().await
     }

@@ -17,6 +17,7 @@ labels! {
         Scan => "scan",
         ClaimDue => "claim_due",
         SweepOrphans => "sweep_orphans",
+        SweepAudit => "sweep_audit",
         Now => "now",
     }
 }

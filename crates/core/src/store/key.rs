@@ -74,6 +74,12 @@ impl Kind {
         Self::Invitation,
     ];
 
+    /// Whether a record of this kind is read to find out who a client is. A store answers such a read however many others
+    /// it has to answer.
+    pub fn authenticates(self) -> bool {
+        matches!(self, Self::Credential | Self::Ticket)
+    }
+
     /// The number as it is stored.
     pub fn number(self) -> i16 {
         self as i16

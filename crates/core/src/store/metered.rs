@@ -112,6 +112,10 @@ impl Store for MeteredStore {
         self.measure(StoreOperation::SweepOrphans, self.inner.sweep_orphans(before, limit)).await
     }
 
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.measure(StoreOperation::SweepAudit, self.inner.sweep_audit(before, limit)).await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let now = self.measure(StoreOperation::Now, self.inner.now()).await?;
         self.metrics.time.answered(now);

@@ -66,6 +66,11 @@ pub trait Store: Send + Sync + 'static {
     /// databases removes what it can, and fails only if none of them answered.
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 
+    /// Deletes rows of the audit log from before this time, up to `limit` of those that go one by one; says how many these
+    /// were. A store may delete a month at a time, and keep rows until all of their month is older. As with orphans, it
+    /// fails only if no database answered.
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+
     /// The store's time, which is the only clock that decides anything. Of several databases the earliest that answers;
     /// what is about one tenant rests on the time that comes with its records.
     async fn now(&self) -> Result<Timestamp, StoreError>;

@@ -45,7 +45,7 @@ pub struct Config {
 }
 
 /// The store and how to reach it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     pub kind: StoreKind,
@@ -55,6 +55,24 @@ pub struct StoreConfig {
     pub root_certificates: Option<PathBuf>,
     /// Whether PostgreSQL on another machine may be used without TLS.
     pub allow_plain: bool,
+    /// Connections to PostgreSQL that this node uses at most.
+    pub connections: u32,
+}
+
+/// Two that write, one for authentication and one for everything else.
+const MIN_STORE_CONNECTIONS: u32 = 4;
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            kind: StoreKind::default(),
+            url: None,
+            root_certificates: None,
+            allow_plain: false,
+            // With 16 nodes 96, and PostgreSQL has 97 unless max_connections is set.
+            connections: 6,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -102,6 +120,8 @@ pub struct RetentionDays {
     pub exchange_days: NonZeroU32,
     /// Its tombstone, after its end.
     pub tombstone_days: NonZeroU32,
+    /// A row of the audit log.
+    pub audit_days: NonZeroU32,
 }
 
 /// Metrics for a scraper.
@@ -132,7 +152,7 @@ fn some(number: u32) -> NonZeroU32 {
 
 impl Default for RetentionDays {
     fn default() -> Self {
-        Self { exchange_days: some(30), tombstone_days: some(90) }
+        Self { exchange_days: some(30), tombstone_days: some(90), audit_days: some(400) }
     }
 }
 
@@ -200,6 +220,9 @@ impl Config {
             bail!("store.root_certificates: there is no file {}", file.display());
         }
         self.doorbell.check(self.store.kind)?;
+        if self.store.connections < MIN_STORE_CONNECTIONS {
+            bail!("store.connections must be at least {MIN_STORE_CONNECTIONS}");
+        }
         let days = self.retention;
         if days.tombstone_days < days.exchange_days {
             bail!("retention.tombstone_days must not be less than retention.exchange_days");
@@ -226,6 +249,7 @@ impl Config {
         Retention {
             after_end: days(self.retention.exchange_days),
             tombstone: days(self.retention.tombstone_days),
+            audit: days(self.retention.audit_days),
             ..Retention::default()
         }
     }
@@ -332,5 +356,7 @@ mod tests {
             with("[store]\nkind = \"postgres\"\nurl = \"host=x\"\nroot_certificates = \"/nowhere\"");
         assert!(missing.unwrap_err().to_string().contains("/nowhere"));
         assert!(with("[retention]\ntombstone_days = 3").is_err());
+        assert!(with("[store]\nconnections = 3").unwrap_err().to_string().contains("at least 4"));
+        assert!(with("[store]\nconnections = 4").is_ok());
     }
 }

@@ -20,7 +20,6 @@ const SETTINGS: &[&str] = &[
     "unix_socket_directories=",
     // On is the default too; the tests of durability would be worth nothing without it.
     "shared_buffers=32MB",
-    "max_connections=60",
 ];
 
 /// A postmaster that was ready to accept connections.

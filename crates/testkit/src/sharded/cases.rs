@@ -252,9 +252,11 @@ async fn orphans_are_swept_and_the_time_is_known_while_one_shard_answers(harness
     for fault in FAULTS {
         store.set_fault(FAILING, Some(fault));
         assert_eq!(timeout(SOON, store.sweep_orphans(start(), 10)).await.unwrap(), Ok(0), "{fault:?}");
+        assert_eq!(timeout(SOON, store.sweep_audit(start(), 10)).await.unwrap(), Ok(0), "{fault:?}");
         assert_eq!(timeout(SOON, store.now()).await.unwrap(), Ok(start()), "{fault:?}");
         store.set_fault(WORKING, Some(fault));
         assert!(is_unavailable(&timeout(SOON, store.sweep_orphans(start(), 10)).await.unwrap()));
+        assert!(is_unavailable(&timeout(SOON, store.sweep_audit(start(), 10)).await.unwrap()));
         assert!(is_unavailable(&timeout(SOON, store.now()).await.unwrap()));
         store.set_fault(WORKING, None);
     }

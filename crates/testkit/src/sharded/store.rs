@@ -233,6 +233,15 @@ impl Store for ShardedStore {
         Ok(self.on_shards(calls).await?.into_iter().map(|(_, count)| count).sum())
     }
 
+    async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let share = limit.div_ceil(u32::from(self.shard_count()));
+        let calls = self.shards.iter().enumerate().map(|(at, shard)| {
+            let store = Arc::clone(&shard.store);
+            (at, async move { store.sweep_audit(before, share).await })
+        });
+        Ok(self.on_shards(calls).await?.into_iter().map(|(_, count)| count).sum())
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let calls = self.shards.iter().enumerate().map(|(at, shard)| {
             let store = Arc::clone(&shard.store);

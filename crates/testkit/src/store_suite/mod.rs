@@ -66,6 +66,9 @@ pub trait StoreHarness: Send + Sync + 'static {
 /// Makes an empty database whose clock is at [`START`].
 pub type MakeHarness = fn() -> Pin<Box<dyn Future<Output = Box<dyn StoreHarness>> + Send>>;
 
+/// Makes two empty databases whose clocks are at [`START`]. They may be of one server.
+pub type MakeHarnesses = fn() -> Pin<Box<dyn Future<Output = [Box<dyn StoreHarness>; 2]> + Send>>;
+
 /// The future of a running case.
 pub type Run = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime, time::timeout};
 
-use super::{Case, MakeHarness, SUBJECTS};
+use super::{Case, MakeHarness, MakeHarnesses, SUBJECTS};
 use crate::{
     gateway_suite,
     sharded::{self, ShardedHarness},
@@ -28,15 +28,15 @@ pub fn run(make: MakeHarness) -> ExitCode {
 
 /// As [`run`]; once more on two databases behind one store, and then with one of them failing.
 #[must_use]
-pub fn run_also_sharded(make: MakeHarness) -> ExitCode {
+pub fn run_also_sharded(make: MakeHarness, make_two: MakeHarnesses) -> ExitCode {
     let on_two = all_cases().map(move |(name, case)| {
         trial(format!("sharded::{name}"), move || async move {
-            (case.run)(Box::new(ShardedHarness::new(make).await)).await;
+            (case.run)(Box::new(ShardedHarness::new(make_two().await))).await;
         })
     });
     let partial = sharded::CASES.iter().map(move |case| {
         trial(format!("shards::{}", case.name), move || async move {
-            (case.run)(ShardedHarness::new(make).await).await;
+            (case.run)(ShardedHarness::new(make_two().await)).await;
         })
     });
     libtest_mimic::run(&Arguments::from_args(), on_one(make).chain(on_two).chain(partial).collect())
