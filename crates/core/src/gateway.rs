@@ -3,6 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use tracing::Instrument as _;
 
 use crate::{
     cache::NodeCache,
@@ -284,7 +285,8 @@ impl Gateway {
     /// must not take the ring with it.
     pub(crate) async fn commit(&self, change: Change, ring: Option<Ring>) -> Result<Commit, Error> {
         let gateway = self.clone();
-        let committing = tokio::spawn(async move { gateway.commit_here(change, ring).await });
+        let committing = async move { gateway.commit_here(change, ring).await };
+        let committing = tokio::spawn(committing.in_current_span());
         committing.await.unwrap_or_else(|_| Err(StoreError::OutcomeUnknown.into()))
     }
 

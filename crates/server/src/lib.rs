@@ -5,6 +5,7 @@
 //! | what can be configured | [`config`] |
 //! | clock, randomness, ids, the shared secret, shutdown | `clock`, [`random`], `ids`, [`secrets`], [`shutdown`] |
 //! | what is counted, and the routes that it is counted by | `metrics`, `openapi` |
+//! | traces for a collector | `traces`, `traceparent` |
 //! | errors as data | `error` |
 //! | rate limits and quotas | [`limits`] |
 //! | what handlers share | [`state`], with `presence`, `key_cache` and `joins` |
@@ -30,8 +31,10 @@ pub mod secrets;
 pub mod shutdown;
 
 mod openapi;
+mod traceparent;
 
 mod metrics;
+mod traces;
 
 mod error;
 

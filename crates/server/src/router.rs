@@ -14,6 +14,8 @@ use countersign_wire::{
     limits::{MAX_ARTIFACT_MESSAGE, MAX_JOIN_BODY, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
 };
 
+use tracing::Instrument as _;
+
 use crate::{
     auth::{Access, authenticate},
     error::ApiError,
@@ -29,6 +31,7 @@ use crate::{
         platform, presence, progress, prompts, rotate, sessions, streams,
     },
     state::SharedState,
+    traces::SPANS,
 };
 
 /// The whole service: every path that is answered.
@@ -197,7 +200,8 @@ async fn admit(
 ) -> Result<Response, ApiError> {
     body.check_declared_size(request.headers())?;
     let (mut parts, content) = request.into_parts();
-    authenticate(&app, access, &mut parts).await?;
+    let span = tracing::trace_span!(target: SPANS, "authenticate");
+    authenticate(&app, access, &mut parts).instrument(span).await?;
     let may_be_large = body.may_be_large(&parts.headers);
     parts.extensions.insert(body);
     let handled = next.run(Request::from_parts(parts, content));

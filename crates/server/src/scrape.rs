@@ -33,7 +33,7 @@ pub(crate) fn service(app: &AppState) -> Service {
         max_connections: MAX_CONNECTIONS,
         busy_answer: busy_answer(),
         at_limit: "too many scrapers are connected to the listener for metrics",
-        rejected: app.metrics.rejected.at(Rejection::Connections).clone(),
+        rejected: app.metrics.rejected.at(Rejection::Scrapers).clone(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use axum::http::{HeaderValue, Response, header};
 use countersign_core::{delivery::feed::FeedItem, random::RandomSource};
 use tokio::time::{Instant, interval_at};
+use tracing::Instrument as _;
 
 use crate::{
     auth::{KeyStatus, RevocationWatch},
@@ -15,6 +16,7 @@ use crate::{
     random::SystemRandom,
     secrets::Secret,
     state::SharedState,
+    traces::SPANS,
 };
 
 /// A keepalive is sent this often.
@@ -60,7 +62,8 @@ impl SseStream {
                 },
                 Some(item) = async { queue.pop_front() } => {
                     // Boxed, so that an idle stream does not carry the memory for it.
-                    Box::pin(self.send(&mut socket, item)).await?;
+                    let span = tracing::trace_span!(target: SPANS, "push", otel.kind = "producer");
+                    Box::pin(self.send(&mut socket, item).instrument(span)).await?;
                 }
                 _ = pings.tick() => socket.write(b"event: ping\ndata:\n\n").await.ok()?,
                 () = self.app.drain.begun() => {

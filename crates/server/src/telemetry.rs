@@ -1,4 +1,4 @@
-//! Logs, to stderr: stdout is for programs. A thread of its own writes them, so that a reader of the log who is slow or
+//! Logs and traces. Logs go to stderr: stdout is for programs. A thread of its own writes them, so that a reader of the log who is slow or
 //! gone holds up no request.
 
 use std::{
@@ -21,8 +21,15 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
+#[cfg(feature = "otel")]
+use tracing_subscriber::{
+    Layer as _, filter::LevelFilter, layer::SubscriberExt as _, registry, util::SubscriberInitExt as _,
+};
+
+#[cfg(feature = "otel")]
+use crate::traces;
 use crate::{
-    config::{Log, LogFormat, LogLevel},
+    config::{Log, LogFormat, LogLevel, TracesConfig},
     metrics::DROPPED_LOG_LINES,
 };
 
@@ -33,8 +40,8 @@ const MAX_QUEUED_BYTES: usize = 1 << 20;
 /// How long the end of the program waits for lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts logging to stderr, until the result is dropped.
-pub fn start(log: Log) -> io::Result<Flush> {
+/// Starts logging to stderr, and sending traces if there is a collector, until the result is dropped.
+pub fn start(log: Log, traces: &TracesConfig) -> anyhow::Result<Flush> {
     let level = match log.level {
         LogLevel::Error => Level::ERROR,
         LogLevel::Warn => Level::WARN,
@@ -45,6 +52,21 @@ pub fn start(log: Log) -> io::Result<Flush> {
     let of_thread = Arc::clone(&queue);
     let write = move || of_thread.write_to(&mut io::stderr(), log.format);
     thread::Builder::new().name("log".to_owned()).spawn(write)?;
+    #[cfg(feature = "otel")]
+    if let Some((spans, exporter)) = traces::layer(traces)? {
+        let (spans, level) = (registry().with(spans), LevelFilter::from_level(level));
+        let lines = fmt::layer().with_writer(Arc::clone(&queue)).with_target(false);
+        match log.format {
+            LogFormat::Json => {
+                drop(spans.with(lines.json().flatten_event(true).with_filter(level)).try_init());
+            }
+            LogFormat::Text => drop(spans.with(lines.with_ansi(false).with_filter(level)).try_init()),
+        }
+        return Ok(Flush { queue, _exporter: Some(exporter) });
+    }
+    // A configuration with a collector was refused.
+    #[cfg(not(feature = "otel"))]
+    let _ = traces;
     let builder = fmt().with_max_level(level).with_writer(Arc::clone(&queue)).with_target(false);
     // The client of NATS logs each of its attempts; the doorbell says once what became of them.
     let sources = Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF);
@@ -53,18 +75,26 @@ pub fn start(log: Log) -> io::Result<Flush> {
         LogFormat::Json => drop(builder.json().flatten_event(true).finish().with(sources).try_init()),
         LogFormat::Text => drop(builder.with_ansi(false).finish().with(sources).try_init()),
     }
-    Ok(Flush(queue))
+    Ok(Flush {
+        queue,
+        #[cfg(feature = "otel")]
+        _exporter: None,
+    })
 }
 
-/// When dropped, waits until what is queued is written, for a second at most.
+/// When dropped, waits until what is queued is written, for a second at most, and as long for spans.
 #[must_use = "what is queued at the end of the program is lost without it"]
 #[derive(Debug)]
-pub struct Flush(Arc<LogQueue>);
+pub struct Flush {
+    queue: Arc<LogQueue>,
+    #[cfg(feature = "otel")]
+    _exporter: Option<traces::Exporter>,
+}
 
 impl Drop for Flush {
     fn drop(&mut self) {
         let is_busy = |queued: &mut Queued| queued.is_writing || !queued.lines.is_empty();
-        drop(self.0.changed.wait_timeout_while(self.0.lock(), FLUSH_TIMEOUT, is_busy));
+        drop(self.queue.changed.wait_timeout_while(self.queue.lock(), FLUSH_TIMEOUT, is_busy));
     }
 }
 
@@ -182,6 +212,14 @@ mod tests {
         }
     }
 
+    fn flush(queue: Arc<LogQueue>) -> Flush {
+        Flush {
+            queue,
+            #[cfg(feature = "otel")]
+            _exporter: None,
+        }
+    }
+
     #[test]
     fn lines_beyond_the_queue_are_dropped_and_counted_once() {
         let (permit, permits) = channel();
@@ -217,11 +255,11 @@ mod tests {
         thread::spawn(move || of_thread.write_to(&mut SlowOutput { permits, written }, LogFormat::Text));
         (&*queue).write_all(b"last words\n").unwrap();
         permit.send(()).unwrap();
-        drop(Flush(Arc::clone(&queue)));
+        drop(flush(Arc::clone(&queue)));
         assert_eq!(lines.try_recv().unwrap(), "last words\n");
         // Nobody reads this one.
         (&*queue).write_all(b"unheard\n").unwrap();
-        drop(Flush(queue));
+        drop(flush(queue));
         assert!(lines.try_recv().is_err());
     }
 }

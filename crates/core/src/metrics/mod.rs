@@ -17,6 +17,9 @@ pub use store_time::StoreTime;
 
 use crate::labels;
 
+/// The target of all spans. They have the lowest level, so that no log has them; only traces subscribe to it.
+pub const SPANS: &str = "countersign_span";
+
 labels! {
     /// The steps of an exchange.
     pub enum Step("step") {

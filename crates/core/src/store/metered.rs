@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::{
     change::Change,
@@ -15,7 +16,7 @@ use super::{
     port::{Due, Loaded, Outcome, Record, Store},
     shard::Shard,
 };
-use crate::metrics::{StoreFailure, StoreMetrics, StoreOperation};
+use crate::metrics::{SPANS, StoreFailure, StoreMetrics, StoreOperation};
 
 /// Forwards every call to `inner`.
 pub struct MeteredStore {
@@ -35,7 +36,8 @@ impl MeteredStore {
     ) -> Result<T, StoreError> {
         self.metrics.calls.at(operation).inc();
         let started = Instant::now();
-        let result = call.await;
+        let span = tracing::trace_span!(target: SPANS, "store", otel.name = operation.as_str());
+        let result = call.instrument(span).await;
         self.metrics.seconds.at(operation).observe(started.elapsed());
         if let Err(error) = &result {
             self.metrics.errors.at((operation, failure(error))).inc();

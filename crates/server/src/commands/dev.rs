@@ -76,7 +76,7 @@ impl Dev {
             ..Config::default()
         };
         config.check()?;
-        let _flush = telemetry::start(config.log)?;
+        let _flush = telemetry::start(config.log, &config.traces)?;
         let gateway = assemble::gateway(&config).await?;
         let listener = listen(config.listen).await?;
         config.listen = listener.local_addr()?;

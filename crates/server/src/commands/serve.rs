@@ -31,7 +31,7 @@ impl Serve {
         config.listen = self.listen.unwrap_or(config.listen);
         config.data = self.data.unwrap_or(config.data);
         config.check()?;
-        let _flush = telemetry::start(config.log)?;
+        let _flush = telemetry::start(config.log, &config.traces)?;
         let (gateway, secrets, doorbell) = assemble::node(&config).await?;
         let listener = listen(config.listen).await?;
         let scrapers = listen_for_scrapers(config.metrics.listen).await?;

@@ -42,6 +42,7 @@ pub struct Config {
     pub websocket: WebSocketConfig,
     pub retention: RetentionDays,
     pub metrics: MetricsConfig,
+    pub traces: TracesConfig,
 }
 
 /// The store and how to reach it.
@@ -132,6 +133,22 @@ pub struct MetricsConfig {
     pub listen: Option<SocketAddr>,
 }
 
+/// Traces for an OpenTelemetry collector.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TracesConfig {
+    /// Where spans are sent, with OTLP over HTTP; `None` for nowhere.
+    pub endpoint: Option<String>,
+    /// One in so many requests is traced. Where a client says whether its trace is recorded, that counts.
+    pub one_in: NonZeroU32,
+}
+
+impl Default for TracesConfig {
+    fn default() -> Self {
+        Self { endpoint: None, one_in: some(1) }
+    }
+}
+
 /// How WebSockets are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -171,6 +188,7 @@ impl Default for Config {
             websocket: WebSocketConfig::default(),
             retention: RetentionDays::default(),
             metrics: MetricsConfig::default(),
+            traces: TracesConfig::default(),
         }
     }
 }
@@ -199,6 +217,7 @@ impl Config {
         if self.metrics.listen.is_some_and(|metrics| metrics == self.listen && metrics.port() != 0) {
             bail!("metrics.listen must not be the address of `listen`: metrics are not for clients");
         }
+        self.traces.endpoint.as_deref().map_or(Ok(()), check_traces_endpoint)?;
         self.gateway_id()?;
         self.public_url.as_deref().map_or(Ok(()), check_public_url)?;
         match (self.store.kind, &self.store.url) {
@@ -255,6 +274,21 @@ impl Config {
     }
 }
 
+fn check_traces_endpoint(endpoint: &str) -> anyhow::Result<()> {
+    if cfg!(not(feature = "otel")) {
+        bail!("traces.endpoint is set, and this program was built without the feature otel");
+    }
+    let parsed: Option<Uri> = endpoint.parse().ok();
+    let is_url = parsed.is_some_and(|url| matches!(url.scheme_str(), Some("http" | "https")));
+    if !is_url || endpoint.contains(['?', '#', '@']) {
+        bail!(
+            "traces.endpoint = \"{endpoint}\" is not the address of a collector; write it like \
+             \"http://127.0.0.1:4318/v1/traces\""
+        );
+    }
+    Ok(())
+}
+
 /// A link carries an invitation, so it must not lead to plain HTTP on a network.
 fn check_public_url(url: &str) -> anyhow::Result<()> {
     let parsed: Option<Uri> = url.parse().ok();
@@ -290,6 +324,7 @@ mod tests {
                     "url",
                     "listen = \"127.0.0.1:9464\"",
                     "public_url",
+                    "endpoint",
                     "root_certificates",
                     "credentials",
                     "client_certificate",
@@ -345,6 +380,19 @@ mod tests {
         }
         assert_eq!(with("https://x/gateway/").public_url(), "https://x/gateway");
         assert_eq!(Config::default().public_url(), "http://127.0.0.1:8787");
+    }
+
+    #[test]
+    fn metrics_have_an_address_of_their_own_and_traces_a_collector() {
+        let with = |text: &str| toml::from_str::<Config>(text).unwrap().check();
+        with("[metrics]\nlisten = \"192.0.2.1:9464\"").unwrap();
+        assert!(with("[metrics]\nlisten = \"127.0.0.1:8787\"").is_err(), "that is where clients connect");
+        for wrong in ["", "localhost:4318", "ftp://x/v1/traces", "http://user:password@x/v1/traces"] {
+            let refused = with(&format!("[traces]\nendpoint = \"{wrong}\"")).unwrap_err();
+            assert!(refused.to_string().contains("traces.endpoint"), "{wrong}");
+        }
+        let right = with("[traces]\nendpoint = \"http://127.0.0.1:4318/v1/traces\"\none_in = 100");
+        assert_eq!(right.is_ok(), cfg!(feature = "otel"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::{future::Future, io, thread};
 
 use countersign_wire::id::TenantId;
 use tokio::{runtime, sync::oneshot};
+use tracing::Instrument as _;
 
 use super::{FairPermit, FairSemaphore};
 use crate::error::ApiError;
@@ -49,7 +50,7 @@ impl CpuPool {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, ApiError> {
-        self.threads.spawn(work).await.map_err(|ended| ApiError::internal(&ended))
+        self.threads.spawn(work.in_current_span()).await.map_err(|ended| ApiError::internal(&ended))
     }
 
     /// Waits until it is the tenant's turn to work on a large body. The turn ends when the permit is dropped.

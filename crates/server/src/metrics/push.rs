@@ -4,7 +4,7 @@ use countersign_core::metrics::{Gauge, Histogram, Metrics, Step};
 use countersign_wire::{msg_type::MsgType, timestamp::Timestamp};
 use tokio::time::Instant;
 
-use super::{HeldTransport, ServerMetrics};
+use super::server::{HeldTransport, ServerMetrics};
 
 /// Counts a connection as held until it is dropped, and what is pushed to it.
 #[derive(Debug)]

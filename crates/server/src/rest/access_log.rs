@@ -1,4 +1,5 @@
-//! One log line and one count for each request. Never a body, a credential, a code, a query or an id that a client chose.
+//! One log line, one count and one span for each request. Never a body, a credential, a code, a query or an id that a
+//! client chose, apart from that of its trace.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -6,11 +7,17 @@ use axum::{
     response::Response,
 };
 use tokio::time::Instant;
+use tracing::{
+    Instrument as _,
+    field::{Empty, display},
+};
 
 use crate::{
     ids::HttpRequestId,
     metrics::{Answered, HttpMetrics},
     state::{AppState, SharedState},
+    traceparent::{TRACEPARENT, TraceParent},
+    traces::{self, SPANS},
 };
 
 /// A connection that was taken out of HTTP, whose line is written and which is counted when it ends.
@@ -45,11 +52,28 @@ pub(crate) async fn log_request(State(app): State<SharedState>, request: Request
     let http_id = HttpRequestId::of(&request);
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
-    let response = next.run(request).await;
     let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
+    let parent = TraceParent::of(request.headers());
+    let span = tracing::trace_span!(
+        target: SPANS,
+        "request",
+        otel.name = %format_args!("{method} {route}"),
+        otel.kind = "server",
+        http.request.method = %method,
+        http.route = route,
+        http.response.status_code = Empty,
+        request = %http_id,
+    );
+    traces::continue_from(&span, parent.as_ref());
+    let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
+    span.record("http.response.status_code", status);
+    if let Some(header) = parent.and_then(|parent| traces::reference(&span).unwrap_or(parent).header()) {
+        response.headers_mut().insert(TRACEPARENT, header);
+    }
     app.metrics.http.count(Answered { route, status, after: Some(started.elapsed()) });
     let micros = micros_since(started);
-    tracing::info!(request = %http_id, %method, path = route, status, micros, "served");
+    let trace = parent.map(|parent| display(parent.trace()));
+    tracing::info!(request = %http_id, trace, %method, path = route, status, micros, "served");
     response
 }

@@ -22,6 +22,7 @@ use tokio_tungstenite::{
         protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
     },
 };
+use tracing::Instrument as _;
 
 use super::{
     dispatch::{Answer, Dispatch},
@@ -37,6 +38,7 @@ use crate::{
     metrics::PushMeter,
     net::socket::{Socket, WRITE_TIMEOUT},
     state::SharedState,
+    traces::SPANS,
 };
 
 /// One WebSocket after its upgrade.
@@ -139,7 +141,10 @@ impl WsConnection {
                 },
                 Some(item) = async { queue.pop_front() } => {
                     let committed = Some(item.delivery.at);
-                    Box::pin(self.send_item(stream, &item, &mut session, started.elapsed(), committed)).await
+                    let now = started.elapsed();
+                    let span = tracing::trace_span!(target: SPANS, "push", otel.kind = "producer");
+                    let sending = self.send_item(stream, &item, &mut session, now, committed);
+                    Box::pin(sending.instrument(span)).await
                 }
                 () = sleep_until(started + session.wake_at()) => {
                     Box::pin(self.do_due(stream, &mut session, started.elapsed())).await
@@ -286,7 +291,8 @@ impl WsConnection {
         };
         // A frame acts with the credential of the connection, so the credential must be active now.
         close_if_revoked(Box::pin(self.revocation.check_before_acting()).await)?;
-        match Box::pin(self.answer(bytes)).await {
+        let span = tracing::trace_span!(target: SPANS, "message", otel.kind = "server");
+        match Box::pin(self.answer(bytes).instrument(span)).await {
             Ok(answer) => {
                 if let Some(ack) = &answer.acknowledged {
                     session.acknowledged(&ack.request_id, ack.msg_id.as_ref());
