@@ -46,29 +46,17 @@ pub(crate) async fn begin(
     seen: &BTreeSet<RecordKey>,
     pending_payloads: &[PayloadId],
 ) -> Result<Begun, BeginError> {
+    let keys: Vec<&RecordKey> = named.keys().collect();
+    // Either reserves, which locks too, and reads; or locks, and reads what is only seen. It reads when the locks are granted.
     let any_to_reserve = named.values().any(|if_missing| *if_missing != IfMissing::Ignore);
+    let (to_lock, to_read): (Vec<_>, Vec<_>) = match any_to_reserve {
+        true => (Vec::new(), seen.iter().chain(keys).collect()),
+        false => (keys, seen.iter().collect()),
+    };
     let reserve_records = async {
         match any_to_reserve {
             true => query(client, &statements.reserve_records, &columns::reserved_columns(named)).await,
             false => Ok(Vec::new()),
-        }
-    };
-    let named_keys: Vec<&RecordKey> = named.keys().collect();
-    let lock_records = async {
-        match any_to_reserve {
-            true => Ok(Vec::new()),
-            false => query(client, &statements.lock_records, &columns::key_ref_columns(&named_keys)).await,
-        }
-    };
-    // What is locked is locked by now. What is only seen is read in the same statement.
-    let mut to_read: Vec<&RecordKey> = seen.iter().collect();
-    if any_to_reserve {
-        to_read.extend(&named_keys);
-    }
-    let read_records = async {
-        match to_read.is_empty() {
-            true => Ok(Vec::new()),
-            false => query(client, &statements.read_records, &columns::key_ref_columns(&to_read)).await,
         }
     };
     let payload_ids = payload_id_column(pending_payloads);
@@ -82,8 +70,8 @@ pub(crate) async fn begin(
         biased;
         client.batch_execute("BEGIN"),
         reserve_records,
-        lock_records,
-        read_records,
+        query_keys(client, &statements.lock_records, &to_lock),
+        query_keys(client, &statements.read_records, &to_read),
         lock_payloads,
         client.query_one(&statements.now, &[]),
     );
@@ -109,6 +97,14 @@ pub(crate) async fn begin(
         swept.remove(&payload_id(get(&row, "id")?)?);
     }
     Ok(Begun { found, reserved, swept, now: timestamp(&now?, "now")? })
+}
+
+/// Asks nothing without keys.
+async fn query_keys(client: &Client, statement: &Statement, keys: &[&RecordKey]) -> Result<Vec<Row>, Error> {
+    match keys.is_empty() {
+        true => Ok(Vec::new()),
+        false => query(client, statement, &columns::key_ref_columns(keys)).await,
+    }
 }
 
 async fn query(client: &Client, statement: &Statement, columns: &Columns) -> Result<Vec<Row>, Error> {

@@ -235,13 +235,11 @@ struct ChangedRecord {
 impl BatchOverlay<'_> {
     fn get(&self, tenant: &TenantId, key: &Key) -> Option<(u64, &Bytes)> {
         let key = (tenant.clone(), key.clone());
-        match self.changed.get(&key) {
-            Some(changed) => Some((changed.version, changed.content.as_ref()?)),
-            None => {
-                let (version, content) = self.found.get(&key)?.as_ref().ok()?;
-                Some((*version, content))
-            }
+        if let Some(changed) = self.changed.get(&key) {
+            return Some((changed.version, changed.content.as_ref()?));
         }
+        let (version, content) = self.found.get(&key)?.as_ref().ok()?;
+        Some((*version, content))
     }
 
     fn undecodable(&self, change: &Change) -> Option<StoreError> {
@@ -392,5 +390,34 @@ impl Writes {
             msg_type,
             msg_id,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_core::store::Kind;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn a_record_that_many_changes_saw_is_read_once_and_not_at_all_if_it_is_locked() {
+        let (policy, pairing) = (Key::new(Kind::Policy, "policy"), Key::new(Kind::Pairing, "p"));
+        let submit = |at: u64| {
+            let ours = Key::new(Kind::Exchange, at);
+            let mut change = Change::new("acme".parse().unwrap());
+            change.guards = vec![Guard::Seen(policy.clone(), at), Guard::Seen(pairing.clone(), at)];
+            change.puts.push(Put { key: ours, content: Bytes::new() });
+            Job { change, pending_payloads: Vec::new(), reply: oneshot::channel().0 }
+        };
+        let mut jobs: Vec<Job> = (0..64).map(submit).collect();
+        let named = named_records(&jobs);
+        assert_eq!(named.len(), 64, "the exchanges alone");
+        let of_acme = |key: &Key| ("acme".parse().unwrap(), key.clone());
+        assert_eq!(seen_records(&jobs, &named), [&policy, &pairing].map(of_acme).into());
+        jobs[40].change.deletes.push(policy.clone());
+        let named = named_records(&jobs);
+        assert!(named.contains_key(&of_acme(&policy)));
+        assert_eq!(seen_records(&jobs, &named), [of_acme(&pairing)].into());
     }
 }

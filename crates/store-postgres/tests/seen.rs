@@ -1,6 +1,6 @@
 //! Guards on records that were only used hold nothing and wait for nobody.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{sync::Arc, time::Duration};
 

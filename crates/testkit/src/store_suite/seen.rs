@@ -115,7 +115,7 @@ async fn seen_compares_with_what_an_earlier_change_wrote(harness: Box<dyn StoreH
     let (store, ours, policy) = (harness.store(), exchange("ours"), policy());
     let first = put_ok(&store, change().put(&policy, "1")).await;
     let write = || change().put(&ours, "x");
-    let (_, seen_first, seen_second, _, seen_none, seen_gone) = tokio::join!(
+    let (_, of_first, of_second, _, of_none, after_deletion) = tokio::join!(
         biased;
         commit_ok(&store, write().put(&policy, "2")),
         commit_conflict(&store, write().if_seen(&policy, first)),
@@ -124,10 +124,10 @@ async fn seen_compares_with_what_an_earlier_change_wrote(harness: Box<dyn StoreH
         commit_ok(&store, write().if_seen(&policy, 0)),
         commit_conflict(&store, write().if_seen(&policy, first + 1)),
     );
-    assert_eq!(seen_first.0, [Some(record(&policy, first + 1, "2"))]);
-    assert_eq!(seen_second.1, NO_NUMBERS);
-    assert_eq!(seen_none.1, NO_NUMBERS);
-    assert_eq!(seen_gone.0, [None]);
+    assert_eq!(of_first.0, [Some(record(&policy, first + 1, "2"))]);
+    assert_eq!(of_second.1, NO_NUMBERS);
+    assert_eq!(of_none.1, NO_NUMBERS);
+    assert_eq!(after_deletion.0, [None]);
 }
 
 async fn a_conflict_returns_seen_records_with_their_content(harness: Box<dyn StoreHarness>) {
