@@ -89,7 +89,7 @@ pub(crate) fn reserved_columns(named: &NamedRecords) -> Columns {
     columns
 }
 
-/// The keys alone.
+/// For statements that need nothing but keys.
 pub(crate) fn key_ref_columns(keys: &[&RecordKey]) -> Columns {
     vec![
         column(keys, |(tenant, _)| tenant.to_string()),
