@@ -129,11 +129,20 @@ fn machine() -> io::Result<[u64; 3]> {
     Ok([busy + idle + iowait, busy, irq + softirq])
 }
 
-/// The ticks of a process, its running children, and its ended children.
+/// The ticks of a process, its running children, and its ended children. Reads again if a child ended meanwhile, which
+/// would be missing from both.
 fn with_children(process: u32) -> io::Result<u64> {
-    let main = Process::parse(&fs::read_to_string(format!("/proc/{process}/stat"))?)?;
-    let children = children(process)?;
-    Ok(main.ticks + main.ticks_of_ended_children + children.iter().map(|(_, child)| child.ticks).sum::<u64>())
+    let read = || Process::parse(&fs::read_to_string(format!("/proc/{process}/stat"))?);
+    let mut before = read()?;
+    loop {
+        let running = children(process)?;
+        let main = read()?;
+        if main.ticks_of_ended_children == before.ticks_of_ended_children {
+            let of_children = running.iter().map(|(_, child)| child.ticks).sum::<u64>();
+            return Ok(main.ticks + main.ticks_of_ended_children + of_children);
+        }
+        before = main;
+    }
 }
 
 /// The process ids of the running children.

@@ -84,7 +84,7 @@ impl WebSocket {
             };
             self.seen = frame.end;
             match frame.opcode {
-                CLOSE => return Err(io::Error::other("the gateway closed the WebSocket")),
+                CLOSE => return Err(closed(&self.read[frame.start..frame.end])),
                 PING => {
                     let pong = masked(PONG, &self.read[frame.start..frame.end]);
                     self.stream.write_all(&pong).await?;
@@ -104,6 +104,13 @@ impl WebSocket {
             _ => Ok(()),
         }
     }
+}
+
+/// The error of a WebSocket that the gateway has closed, with the code that it gave.
+fn closed(content: &[u8]) -> io::Error {
+    let code = content.first_chunk().map_or(0, |code| u16::from_be_bytes(*code));
+    let reason = String::from_utf8_lossy(content.get(2..).unwrap_or_default());
+    io::Error::other(format!("closed with {code} {reason}"))
 }
 
 fn contains(message: &[u8], text: &str) -> bool {

@@ -1,8 +1,9 @@
 //! The enforcers' WebSockets, each on a node of its own, and what arrived on them.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     io,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -21,6 +22,8 @@ use crate::{
     stopwatch::Stopwatch,
 };
 
+const RECONNECT_DELAY: Duration = Duration::from_millis(500);
+
 /// What enforcers have received.
 #[derive(Debug, Default)]
 pub(super) struct Delivered {
@@ -28,8 +31,8 @@ pub(super) struct Delivered {
     pub(super) times: HashMap<String, u64>,
     /// Decisions that arrived on another enforcer's WebSocket than that of the exchange.
     pub(super) misdirected: u64,
-    /// WebSockets that ended while the load ran, and why.
-    pub(super) broken: Vec<String>,
+    /// WebSockets that ended while the load ran, by reason.
+    pub(super) broken: BTreeMap<String, u64>,
 }
 
 pub(super) struct Enforcers {
@@ -58,7 +61,8 @@ impl Enforcers {
             let (node, id) = (&nodes[node_of(enforcer, nodes.len())], messages::enforcer(enforcer));
             let handshake = messages::open_websocket(&node.enforcer_key, Role::Enforcer, &id);
             let socket = WebSocket::open(node.address, &handshake).await?;
-            readers.spawn(read(socket, format!("\"{id}\""), Arc::clone(&delivered)));
+            let enforcer = Enforcer { address: node.address, handshake, quoted_id: format!("\"{id}\"") };
+            readers.spawn(enforcer.listen(socket, Arc::clone(&delivered)));
         }
         Ok(Self { delivered, readers })
     }
@@ -81,33 +85,56 @@ impl Enforcers {
     }
 }
 
-/// Acknowledges each decision, until the WebSocket ends.
-async fn read(mut socket: WebSocket, enforcer: String, delivered: Arc<Mutex<Delivered>>) {
-    let error = loop {
-        let message = match socket.next().await {
-            Ok(message) => message,
-            // Nothing has arrived for a while.
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => continue,
-            Err(error) => break error,
-        };
-        let Ok(pushed) = serde_json::from_slice::<Pushed<'_>>(message) else { continue };
-        if pushed.msg_type != "decision.deliver" {
-            continue;
+/// One of the enforcers, which connects again when its WebSocket ends.
+struct Enforcer {
+    address: SocketAddr,
+    handshake: String,
+    /// As it stands in a message for it.
+    quoted_id: String,
+}
+
+impl Enforcer {
+    async fn listen(self, first: WebSocket, delivered: Arc<Mutex<Delivered>>) {
+        let mut socket = Ok(first);
+        loop {
+            let error = match socket {
+                Ok(socket) => self.read(socket, &delivered).await,
+                Err(error) => error,
+            };
+            *lock(&delivered).broken.entry(error.to_string()).or_default() += 1;
+            sleep(RECONNECT_DELAY).await;
+            socket = WebSocket::open(self.address, &self.handshake).await;
         }
-        let to_this = message.windows(enforcer.len()).any(|bytes| bytes == enforcer.as_bytes());
-        let (request, acknowledgement) =
-            (pushed.request_id.to_owned(), messages::acknowledgement(pushed.request_id, message));
-        {
-            let mut delivered = lock(&delivered);
-            delivered.misdirected += u64::from(!to_this);
-            *delivered.times.entry(request).or_default() += 1;
+    }
+
+    /// Acknowledges each decision, until the WebSocket ends.
+    async fn read(&self, mut socket: WebSocket, delivered: &Mutex<Delivered>) -> io::Error {
+        let quoted_id = self.quoted_id.as_bytes();
+        loop {
+            let message = match socket.next().await {
+                Ok(message) => message,
+                // Nothing has arrived for a while.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => continue,
+                Err(error) => return error,
+            };
+            let Ok(pushed) = serde_json::from_slice::<Pushed<'_>>(message) else { continue };
+            if pushed.msg_type != "decision.deliver" {
+                continue;
+            }
+            let is_for_this = message.windows(quoted_id.len()).any(|bytes| bytes == quoted_id);
+            let (request, acknowledgement) =
+                (pushed.request_id.to_owned(), messages::acknowledgement(pushed.request_id, message));
+            {
+                let mut delivered = lock(delivered);
+                delivered.misdirected += u64::from(!is_for_this);
+                *delivered.times.entry(request).or_default() += 1;
+            }
+            let Ok(acknowledgement) = acknowledgement else { continue };
+            if let Err(error) = socket.send(&acknowledgement).await {
+                return error;
+            }
         }
-        let Ok(acknowledgement) = acknowledgement else { continue };
-        if let Err(error) = socket.send(&acknowledgement).await {
-            break error;
-        }
-    };
-    lock(&delivered).broken.push(format!("{enforcer}: {error}"));
+    }
 }
 
 fn lock(delivered: &Mutex<Delivered>) -> MutexGuard<'_, Delivered> {

@@ -46,8 +46,8 @@ pub(crate) struct Report {
     pub(crate) retried: u64,
     /// Every other response that is no success, by kind; none is allowed.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// WebSockets that ended under load; none may.
-    pub(crate) broken_websockets: Vec<String>,
+    /// WebSockets that ended under load, by reason; none may.
+    pub(crate) broken_websockets: BTreeMap<String, u64>,
     pub(crate) checked: Checked,
     #[serde(flatten)]
     pub(crate) metered: Metered,
@@ -149,7 +149,7 @@ impl Report {
             ("submissions with a wrong status", kinds(&self.checked.wrong_status)),
             ("503 with Retry-After", self.retried.to_string()),
             ("other errors", kinds(&self.errors)),
-            ("WebSockets that ended", self.broken_websockets.len().to_string()),
+            ("WebSockets that ended", kinds(&self.broken_websockets)),
         ]
         .map(|(name, value)| [name.to_owned(), value]);
         let mut lines = aligned(&rows, 1);
