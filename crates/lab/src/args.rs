@@ -158,3 +158,135 @@ pub(crate) struct ClientArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Arguments of `bench submit`, see [`crate::submit`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SubmitArgs {
+    /// Seconds of one stretch.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// How many undisturbed rounds to measure.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    /// Concurrent submissions, each over a connection of its own.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    pub(crate) in_flight: u64,
+    /// Bytes of a submission's ciphertext, and of the content of a bare row.
+    #[arg(long, value_name = "N", default_value_t = 4_096)]
+    pub(crate) bytes: usize,
+    /// Mailboxes that submissions are delivered to.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) approvers: u64,
+    /// Enforcers that submit, in turn.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) enforcers: u64,
+    /// The gateway's program, if it is not in the same folder as this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// Print one JSON object with all raw figures instead of the table and the plot. Its `ratio` is our submissions a second
+    /// divided by those of the better bare INSERT.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `bench exchange`, see [`crate::exchange`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExchangeArgs {
+    /// Seconds of one stretch.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// How many undisturbed rounds to measure.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    /// Concurrent exchanges, each with an enforcer and an approver of its own.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    pub(crate) in_flight: u64,
+    /// Bytes of a submission's ciphertext.
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    pub(crate) bytes: usize,
+    /// The gateway's program, if it is not in the same folder as this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// Print one JSON object with all raw figures instead of the table and the plot. Its `ratio` is our exchanges a second
+    /// divided by those of the bare statements one by one, at the better number of clients.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `bench neighbours`, see [`crate::neighbours`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NeighboursArgs {
+    /// Seconds of one stretch.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// How many undisturbed rounds to measure.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    /// Concurrent submissions of the loud tenant, all to one approver.
+    #[arg(long, value_name = "N", default_value_t = 640, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) loud_in_flight: u64,
+    /// Bytes of a submission's ciphertext.
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    pub(crate) bytes: usize,
+    /// The gateway's program, if it is not in the same folder as this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// Print one JSON object with all raw figures instead of the table and the plot. Its `ratio` is the quiet tenant's
+    /// submissions a second beside the loud one divided by those alone, its `ratio_of_p99` the same of its p99.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `bench payload`, see [`crate::payload`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PayloadArgs {
+    /// Seconds of one stretch.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// How many undisturbed rounds to measure.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    /// Concurrent uploads, and concurrent bare inserts.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub(crate) in_flight: u64,
+    /// Bytes of a submission's ciphertext, and of a bare row.
+    #[arg(long, value_name = "N", default_value_t = 2 * 1_024 * 1_024)]
+    pub(crate) bytes: usize,
+    /// The gateway's program, if it is not in the same folder as this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// Print one JSON object with all raw figures instead of the table and the plot. Its `ratio` is our bytes a second divided
+    /// by those of the bare engine.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `bench cluster`, see [`crate::cluster`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterArgs {
+    /// Gateway processes on one PostgreSQL.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(4..=64))]
+    pub(crate) nodes: u64,
+    /// How long the load lasts, in seconds.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+    /// Exchanges a second, on all nodes together.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) rate: u64,
+    /// Callers, each with one request at a time.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    pub(crate) in_flight: u64,
+    /// Enforcers, each with a WebSocket on a node other than those that its exchanges are submitted and decided on.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    pub(crate) enforcers: u64,
+    /// Bytes of a submission's ciphertext.
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    pub(crate) bytes: usize,
+    /// The gateway's program, if it is not in the same folder as this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// Print one JSON object with all figures instead of the table. Its `ratio` is the fraction of what was accepted that was
+    /// found in the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

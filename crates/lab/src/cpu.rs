@@ -5,7 +5,7 @@
 //! some of which write our data to disk, and time that the hypervisor gave to other machines; so the figure is an
 //! upper bound. Interrupts are counted separately because the kernel handles loopback traffic in them.
 
-use std::{fs, io};
+use std::{collections::BTreeMap, fs, io, thread};
 
 use serde::Serialize;
 
@@ -28,12 +28,23 @@ pub(crate) struct CpuUsage {
     pub(crate) foreign: f64,
 }
 
+/// A stretch counts as disturbed if other processes used more than this fraction of the CPU.
+const MAX_FOREIGN_CPU: f64 = 0.1;
+
+impl CpuUsage {
+    pub(crate) fn is_disturbed(self) -> bool {
+        self.foreign > MAX_FOREIGN_CPU
+    }
+}
+
 impl Ticks {
     /// Reads the current counts. `servers` are the process ids of the servers that we started; the ticks of their
     /// running children are included.
     pub(crate) fn read(servers: &[u32]) -> io::Result<Self> {
         let [all, busy, interrupts] = machine()?;
-        let own = Process::parse(&fs::read_to_string("/proc/self/stat")?)?.ticks;
+        // A program that we ran to its end, such as pgbench, is part of us.
+        let this = Process::parse(&fs::read_to_string("/proc/self/stat")?)?;
+        let own = this.ticks + this.ticks_of_ended_children;
         let servers = servers.iter().map(|server| with_children(*server)).sum::<io::Result<u64>>()?;
         Ok(Self { all, busy, interrupts, own, servers })
     }
@@ -53,6 +64,48 @@ impl Ticks {
             interrupts: fraction(interrupts),
             foreign: fraction(foreign),
         }
+    }
+}
+
+/// CPU usage of each of several servers, from [`Meter::start`] to [`Meter::stop`].
+#[derive(Debug)]
+pub(crate) struct Meter {
+    servers: Vec<(&'static str, u32)>,
+    before: Ticks,
+    before_each: Vec<u64>,
+}
+
+/// CPU usage of a stretch.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Metered {
+    pub(crate) cpu: CpuUsage,
+    /// Processors that each was busy on, on average, by name; `client` is this process.
+    pub(crate) cores: BTreeMap<&'static str, f64>,
+}
+
+impl Meter {
+    /// Of these servers, each with its process id. Several may have the same name.
+    pub(crate) fn start(servers: &[(&'static str, u32)]) -> io::Result<Self> {
+        let (before, before_each) = Self::read(servers)?;
+        Ok(Self { servers: servers.to_vec(), before, before_each })
+    }
+
+    pub(crate) fn stop(self) -> io::Result<Metered> {
+        let (after, after_each) = Self::read(&self.servers)?;
+        let cpu = after.since(self.before);
+        let all = to_f64(after.all.saturating_sub(self.before.all).max(1));
+        let processors = to_f64(thread::available_parallelism().map_or(1, usize::from) as u64);
+        let mut cores = BTreeMap::from([("client", cpu.own * processors)]);
+        for (((name, _), before), after) in self.servers.iter().zip(self.before_each).zip(after_each) {
+            *cores.entry(name).or_default() += to_f64(after.saturating_sub(before)) / all * processors;
+        }
+        Ok(Metered { cpu, cores })
+    }
+
+    fn read(servers: &[(&'static str, u32)]) -> io::Result<(Ticks, Vec<u64>)> {
+        let ids: Vec<u32> = servers.iter().map(|(_, id)| *id).collect();
+        let each = ids.iter().map(|id| with_children(*id)).collect::<io::Result<_>>()?;
+        Ok((Ticks::read(&ids)?, each))
     }
 }
 
@@ -76,11 +129,20 @@ fn machine() -> io::Result<[u64; 3]> {
     Ok([busy + idle + iowait, busy, irq + softirq])
 }
 
-/// The ticks of a process, its running children, and its ended children.
+/// The ticks of a process, its running children, and its ended children. Reads again if a child ended meanwhile, which
+/// would be missing from both.
 fn with_children(process: u32) -> io::Result<u64> {
-    let main = Process::parse(&fs::read_to_string(format!("/proc/{process}/stat"))?)?;
-    let children = children(process)?;
-    Ok(main.ticks + main.ticks_of_ended_children + children.iter().map(|(_, child)| child.ticks).sum::<u64>())
+    let read = || Process::parse(&fs::read_to_string(format!("/proc/{process}/stat"))?);
+    let mut before = read()?;
+    loop {
+        let running = children(process)?;
+        let main = read()?;
+        if main.ticks_of_ended_children == before.ticks_of_ended_children {
+            let of_children = running.iter().map(|(_, child)| child.ticks).sum::<u64>();
+            return Ok(main.ticks + main.ticks_of_ended_children + of_children);
+        }
+        before = main;
+    }
 }
 
 /// The process ids of the running children.

@@ -10,6 +10,12 @@
 //! | expiries compared with decisions, on one node and on two | `expiries/` |
 //! | held channels compared with Nchan's | `channels/` |
 //! | from a decision to its delivery | `latency/` |
+//! | several arms in turn, disturbed rounds, tables and plots | `rounds.rs` |
+//! | submissions over HTTP compared with bare INSERTs | `submit/` |
+//! | whole exchanges compared with their bare statements | `exchange/` |
+//! | a quiet tenant beside a loud one | `neighbours/` |
+//! | large submissions compared with bare inserts | `payload/` |
+//! | many nodes under mixed load | `cluster/` |
 //! | what the client library costs | `client_costs/` |
 //! | the servers and their clients | `servers/`, `clients/` |
 //! | the push path without a disk | `memory_store.rs`, `servers/in_memory.rs` |
@@ -18,17 +24,23 @@ mod args;
 mod channels;
 mod client_costs;
 mod clients;
+mod cluster;
 mod commits;
 mod cpu;
+mod exchange;
 mod expiries;
 mod figures;
 mod latency;
 mod load;
 mod memory_mailboxes;
 mod memory_store;
+mod neighbours;
+mod payload;
 mod report;
+mod rounds;
 mod servers;
 mod stopwatch;
+mod submit;
 mod table;
 mod workload;
 
@@ -40,7 +52,10 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
-use args::{ChannelsArgs, ClientArgs, CommitsArgs, ExpiriesArgs, LatencyArgs};
+use args::{
+    ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ExchangeArgs, ExpiriesArgs, LatencyArgs,
+    NeighboursArgs, PayloadArgs, SubmitArgs,
+};
 
 /// Measures what Countersign's documents claim.
 ///
@@ -61,6 +76,9 @@ enum Command {
     /// A gateway for `bench channels` with its store in memory only.
     #[command(hide = true)]
     ServeInMemory,
+    /// The gateway's own commands, so that tests need no other program.
+    #[command(hide = true, subcommand)]
+    Gateway(countersign_server::commands::Command),
     /// An enforcer for `bench client` that waits until it is killed.
     #[command(hide = true)]
     HoldEnforcer {
@@ -119,6 +137,40 @@ enum Bench {
     /// a process that has opened a profile and a journal and listens on a WebSocket, beside one with a bare HTTP client;
     /// resident bytes after 2 s. Progress goes to stderr, the result to stdout.
     Client(ClientArgs),
+    /// Submissions a second over HTTP, compared with bare INSERTs of the same bytes.
+    ///
+    /// Alternates in one run, on one private PostgreSQL with fsync on: --in-flight submissions to a gateway, with JSON and
+    /// authentication; pgbench with one INSERT to a transaction and prepared statements, with 8 clients and with 64; and
+    /// a bare driver with two writers that batch the same rows, which is what the engine can do at best. A round in which other
+    /// processes used more than 10 % of the CPU is measured again. Progress goes to stderr, the result to stdout.
+    Submit(SubmitArgs),
+    /// Whole exchanges a second, compared with their bare statements.
+    ///
+    /// Alternates in one run, on one private PostgreSQL with fsync on: exchanges through a gateway (submitted over HTTP,
+    /// pushed to the approver's WebSocket, decided over HTTP, delivered to the enforcer's WebSocket, acknowledged on
+    /// it), and pgbench with the statements of one exchange, each in a transaction of its own, with 8 clients and with 64; and
+    /// with one transaction for each of submission, decision and acknowledgement. Progress goes to stderr, the result to
+    /// stdout.
+    Exchange(ExchangeArgs),
+    /// A quiet tenant alone, and beside one at ten times its share through one mailbox.
+    ///
+    /// On a private PostgreSQL with fsync on. What the gateway carries is measured first; a share is a tenth of it. The quiet
+    /// tenant submits at that rate, alternately alone and beside a tenant with --loud-in-flight submissions to one approver.
+    /// Its latency counts from when a submission was due. Progress goes to stderr, the result to stdout.
+    Neighbours(NeighboursArgs),
+    /// Large submissions, compared with bare inserts of as many bytes, and the memory of one in flight.
+    ///
+    /// Alternates in one run, on one private PostgreSQL with fsync on: --in-flight submissions of --bytes to a gateway, and as
+    /// many inserts of as many bytes in binary form. The gateway is a new one each time; its memory is the largest resident
+    /// set minus that before the first large submission. Progress goes to stderr, the result to stdout.
+    Payload(PayloadArgs),
+    /// Many nodes on one PostgreSQL under mixed load: nothing is lost, and nothing fails but with 503 and `Retry-After`.
+    ///
+    /// --nodes processes on one private PostgreSQL with its default settings. Each exchange is submitted on one node and
+    /// decided (or withdrawn, or left pending) on another; its enforcer has a WebSocket on a third. In the end every accepted
+    /// submission must have the right status on a fourth, and every accepted decision must have arrived on the WebSocket, or be
+    /// returned by a wait. Progress goes to stderr, the result to stdout.
+    Cluster(ClusterArgs),
 }
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -127,6 +179,7 @@ fn main() -> Result<(), Failure> {
     let bench = match Cli::parse().command {
         Command::Bench(bench) => bench,
         Command::ServeInMemory => return servers::in_memory::run(),
+        Command::Gateway(command) => return servers::gateway::run(command),
         Command::HoldEnforcer { profile } => return client_costs::idle::hold_enforcer(&profile),
         Command::HoldHttpClient { url } => return client_costs::idle::hold_http_client(&url),
     };
@@ -149,6 +202,26 @@ fn main() -> Result<(), Failure> {
         }
         Bench::Client(args) => {
             let report = client_costs::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Submit(args) => {
+            let report = submit::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Exchange(args) => {
+            let report = exchange::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Neighbours(args) => {
+            let report = neighbours::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Payload(args) => {
+            let report = payload::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Cluster(args) => {
+            let report = cluster::run(&args)?;
             if args.json { serde_json::to_string(&report)? } else { report.table() }
         }
     };

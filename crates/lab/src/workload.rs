@@ -184,7 +184,7 @@ fn one_of(mailboxes: &[Mailbox], request: Request) -> &Mailbox {
 }
 
 /// `SplitMix64`: a hash that maps neighbouring numbers far apart, so that writes hit an index at random places.
-fn scattered(number: u64) -> u64 {
+pub(crate) fn scattered(number: u64) -> u64 {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

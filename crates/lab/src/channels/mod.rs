@@ -96,10 +96,7 @@ fn peer_request(kind: ChannelKind, channel: u64) -> String {
 fn request(kind: ChannelKind, path: &str, authorization: &str) -> String {
     let headers = match kind {
         ChannelKind::Sse => "accept: text/event-stream\r\n",
-        ChannelKind::WebSocket => {
-            "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
-             sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-        }
+        ChannelKind::WebSocket => messages::UPGRADE,
         ChannelKind::Wait => "",
     };
     format!("GET {path} HTTP/1.1\r\nhost: lab\r\n{authorization}{headers}\r\n")

@@ -22,9 +22,6 @@ use crate::{
     stopwatch::Stopwatch,
 };
 
-/// A stretch counts as disturbed if other processes used more than this fraction of the CPU.
-const MAX_FOREIGN_CPU: f64 = 0.1;
-
 /// More messages a second than the publishers can reach.
 const MAX_PER_SECOND: u64 = 60_000;
 
@@ -210,7 +207,7 @@ impl Plan {
             p99_ms: milliseconds(percentile(&latencies, 99)),
             server_us_per_message: server_seconds * 1e6 / to_f64(published.max(1)),
             cpu,
-            disturbed: cpu.foreign > MAX_FOREIGN_CPU,
+            disturbed: cpu.is_disturbed(),
         }
     }
 }

@@ -34,7 +34,7 @@ impl Connection {
             }
             self.read_more()?;
         };
-        let (status, body) = Self::parse_head(&self.read[..head])?;
+        let (status, body) = parse_head(&self.read[..head])?;
         match body {
             Body::Length(length) => {
                 while self.read.len() < head + length {
@@ -63,28 +63,29 @@ impl Connection {
             }
         }
     }
-
-    fn parse_head(head: &[u8]) -> io::Result<(u16, Body)> {
-        let head = std::str::from_utf8(head).map_err(io::Error::other)?;
-        let status = head.get(9..12).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| io::Error::other("not an HTTP response"))?;
-        let value = |name: &str| {
-            let line = head
-                .lines()
-                .find(|line| line.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name)));
-            line.map(|line| line[name.len()..].trim())
-        };
-        let body = match value("content-length:").map(str::parse) {
-            Some(Ok(length)) => Body::Length(length),
-            Some(Err(_)) => return Err(io::Error::other("not a content-length")),
-            None if value("transfer-encoding:").is_some() => Body::Chunked,
-            None => Body::Length(0),
-        };
-        Ok((status, body))
-    }
 }
 
-enum Body {
+/// The status of a response, and how long its body is.
+pub(super) fn parse_head(head: &[u8]) -> io::Result<(u16, Body)> {
+    let head = std::str::from_utf8(head).map_err(io::Error::other)?;
+    let status = head.get(9..12).and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| io::Error::other("not an HTTP response"))?;
+    let value = |name: &str| {
+        let line =
+            head.lines().find(|line| line.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name)));
+        line.map(|line| line[name.len()..].trim())
+    };
+    let body = match value("content-length:").map(str::parse) {
+        Some(Ok(length)) => Body::Length(length),
+        Some(Err(_)) => return Err(io::Error::other("not a content-length")),
+        None if value("transfer-encoding:").is_some() => Body::Chunked,
+        None => Body::Length(0),
+    };
+    Ok((status, body))
+}
+
+/// How the end of a response's body is found.
+pub(super) enum Body {
     Length(usize),
     Chunked,
 }

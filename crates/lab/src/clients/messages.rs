@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::json;
+
+use crate::Failure;
 
 /// The approver that the gateway assumes if a key for any approver names none.
 const APPROVER: &str = "dev-approver";
-const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-const LATER: &str = "2099-01-01T00:00:00Z";
+pub(super) const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+pub(super) const LATER: &str = "2099-01-01T00:00:00Z";
+pub(super) const CREATED_AT: &str = "2026-11-15T12:00:00Z";
 
 /// Size of a message published over Nchan.
 pub(crate) const PEER_BODY_BYTES: usize = 203;
@@ -32,6 +36,32 @@ pub(crate) fn enforcer(channel: u64) -> String {
     format!("enforcer-{channel}")
 }
 
+pub(crate) fn approver(number: u64) -> String {
+    format!("approver-{number}")
+}
+
+/// The end that a WebSocket is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Enforcer,
+    Approver,
+}
+
+/// The handshake that opens the WebSocket of this enforcer or approver.
+pub(crate) fn open_websocket(key: &str, role: Role, id: &str) -> String {
+    let role = match role {
+        Role::Enforcer => "enforcer",
+        Role::Approver => "approver",
+    };
+    format!(
+        "GET /v1/ws?role={role}&id={id} HTTP/1.1\r\nhost: lab\r\nauthorization: Bearer {key}\r\n{UPGRADE}\r\n"
+    )
+}
+
+/// The headers of a WebSocket's handshake.
+pub(crate) const UPGRADE: &str = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                                  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
 /// The id of exchange number `message`.
 pub(crate) fn request_id(message: u64) -> String {
     format!("request-{message:09}")
@@ -40,7 +70,7 @@ pub(crate) fn request_id(message: u64) -> String {
 /// An enforcer's submission of exchange number `message`.
 pub(crate) fn submission(key: &str, message: u64, enforcer: &str) -> Vec<u8> {
     let body = json!({
-        "msgType": "artifact.submit", "requestId": request_id(message), "createdAt": "2026-11-15T12:00:00Z",
+        "msgType": "artifact.submit", "requestId": request_id(message), "createdAt": CREATED_AT,
         "sender": { "enforcerId": enforcer }, "recipient": { "approverId": APPROVER },
         "body": {
             "ciphertext": "sealed", "artifactType": "command.review", "artifactHash": HASH, "expiresAt": LATER,
@@ -54,9 +84,49 @@ pub(crate) fn decision(key: &str, message: u64, sent: Duration) -> Vec<u8> {
     post("/v1/decision", Some(key), &decision_body(&request_id(message), &stamp(sent, message)))
 }
 
+/// A decision on the exchange with this id, without a stamp.
+pub(crate) fn decision_of(key: &str, request: &str) -> Vec<u8> {
+    post("/v1/decision", Some(key), &decision_body(request, "uncounted"))
+}
+
+/// An enforcer's acknowledgement of a pushed message about this exchange, as a WebSocket's message.
+pub(crate) fn acknowledgement(request: &str, pushed: &[u8]) -> Result<String, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Pushed<'a> {
+        msg_id: &'a str,
+    }
+    let Pushed { msg_id } = serde_json::from_slice(pushed)?;
+    Ok(format!(
+        r#"{{"msgType":"ack.submit","requestId":"{request}","createdAt":"{CREATED_AT}","sender":{{}},"recipient":{{}},"body":{{"msgId":"{msg_id}","status":"processed"}}}}"#
+    ))
+}
+
+/// An enforcer's withdrawal of the exchange with this id.
+pub(crate) fn withdrawal(key: &str, request: &str, enforcer: &str) -> Vec<u8> {
+    let body = json!({
+        "msgType": "exchange.withdrawn", "requestId": request, "createdAt": CREATED_AT,
+        "sender": { "enforcerId": enforcer }, "recipient": {}, "body": {},
+    });
+    post(&format!("/v1/exchanges/{request}/withdraw"), Some(key), &body.to_string())
+}
+
+/// An enforcer's wait for the decision on the exchange with this id, for a second at most.
+pub(crate) fn wait(key: &str, request: &str) -> Vec<u8> {
+    get(key, &format!("/v1/exchanges/{request}/wait?timeout=1"))
+}
+
+pub(crate) fn status(key: &str, request: &str) -> Vec<u8> {
+    get(key, &format!("/v1/exchanges/{request}"))
+}
+
+fn get(key: &str, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: lab\r\nauthorization: Bearer {key}\r\n\r\n").into_bytes()
+}
+
 /// A decision on exchange number `number` without a stamp, which [`super::arrivals`] does not count.
 pub(crate) fn uncounted_decision(key: &str, number: u64) -> Vec<u8> {
-    post("/v1/decision", Some(key), &decision_body(&request_id(number), "uncounted"))
+    decision_of(key, &request_id(number))
 }
 
 /// The body of a decision, published over this channel without deciding.
@@ -65,6 +135,7 @@ pub(crate) fn published(channel: u64, message: u64, sent: Duration) -> Vec<u8> {
     post(&format!("/lab/publish/{channel}"), None, &body)
 }
 
+/// `nonce` is a stamp where [`super::arrivals`] counts it.
 fn decision_body(request: &str, nonce: &str) -> String {
     format!(
         r#"{{"requestId":"{request}","artifactHashAlg":"SHA-256","artifactHash":"{HASH}","repoRef":"r","decision":"approve","scope":"once","expiresAt":"{LATER}","nonce":"{nonce}","sigAlg":"Ed25519","signerKeyId":"k","signature":"unchecked"}}"#
@@ -79,7 +150,7 @@ pub(crate) fn peer_message(channel: u64, message: u64, sent: Duration) -> Vec<u8
     post(&format!("/pub/{channel}"), None, &body)
 }
 
-fn post(path: &str, key: Option<&str>, body: &str) -> Vec<u8> {
+pub(super) fn post(path: &str, key: Option<&str>, body: &str) -> Vec<u8> {
     let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
     let length = body.len();
     format!(

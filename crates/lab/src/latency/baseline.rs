@@ -11,22 +11,22 @@ use std::{
 use countersign_core::store::{Outcome, Store};
 use countersign_store_postgres::PostgresStore;
 use countersign_store_sqlite::SqliteStore;
-use countersign_testkit::postgres::Postgres;
+use tokio::runtime::Runtime;
 
-use super::{LatencyBench, Place, Timed, WARM_UP};
+use super::{LatencyBench, Pacing, Place, Timed, WARM_UP};
 use crate::{
     Failure,
     clients::{
         messages,
         publishers::{PUBLISHERS, Pace, publish},
     },
-    cpu::Ticks,
+    cpu::Meter,
     stopwatch::Stopwatch,
     workload::{Requests, Workload},
 };
 
 /// Size of a decision in a WebSocket frame.
-const DELIVERED_BYTES: usize = 613;
+pub(crate) const DELIVERED_BYTES: usize = 613;
 
 /// Size of an API key.
 const KEY_BYTES: usize = 107;
@@ -34,46 +34,72 @@ const KEY_BYTES: usize = 107;
 const APPROVERS: u64 = 1;
 
 impl LatencyBench<'_> {
-    pub(super) fn baseline(&self, place: &Place, rate: u64, length: Duration) -> Result<Timed, Failure> {
+    pub(super) fn baseline(&self, place: &Place, pacing: Pacing) -> Result<Timed, Failure> {
         let store = self.runtime.block_on(open(place))?;
-        let began = self.runtime.block_on(store.now())?;
-        let requests = Requests::new(APPROVERS, self.args.enforcers, began)?;
-        let posted = messages::decision(&"k".repeat(KEY_BYTES), 0, Duration::ZERO);
-        let echo = start_echo(posted.len())?;
-        let servers: Vec<u32> = place.postgres.as_ref().map(Postgres::pid).into_iter().collect();
-        let latencies = Mutex::new(Vec::new());
-        let commit = |workload| -> Result<(), Failure> {
-            let (request, change) = requests.next(workload).ok_or("nothing to decide")??;
-            match self.runtime.block_on(store.commit(change))? {
-                Outcome::Committed { versions, .. } => requests.committed(workload, request, &versions),
-                Outcome::Conflict { .. } => return Err("a guard failed".into()),
-            }
-            Ok(())
-        };
-        let make = || {
+        let postgres = place.postgres.as_ref().map(|postgres| ("postgres", postgres.pid()));
+        let servers: Vec<_> = postgres.into_iter().collect();
+        let echo = start_echo(posted().len())?;
+        commits_and_round_trips(&self.runtime, &store, &servers, pacing, || {
             let mut stream = TcpStream::connect(echo)?;
             stream.set_nodelay(true)?;
-            let (commit, latencies, posted) = (&commit, &latencies, &posted);
-            Ok(move |_| {
-                commit(Workload::Submit)?;
-                let watch = Stopwatch::start();
-                commit(Workload::Decide)?;
+            Ok(move |posted: &[u8]| {
                 stream.write_all(posted)?;
-                stream.read_exact(&mut [0; DELIVERED_BYTES])?;
-                latencies.lock().unwrap_or_else(PoisonError::into_inner).push(watch.elapsed());
-                Ok(())
+                Ok(stream.read_exact(&mut [0; DELIVERED_BYTES])?)
             })
-        };
-        publish(Pace::Count(WARM_UP), make)?;
-        latencies.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let before = Ticks::read(&servers)?;
-        let watch = Stopwatch::start();
-        let published = publish(Pace::PerSecond(length, rate), make)?;
-        let elapsed = watch.elapsed();
-        let cpu = Ticks::read(&servers)?.since(before);
-        let latencies = latencies.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Timed { latencies, published, elapsed, cpu })
+        })
     }
+}
+
+/// A request that posts a decision.
+pub(crate) fn posted() -> Vec<u8> {
+    messages::decision(&"k".repeat(KEY_BYTES), 0, Duration::ZERO)
+}
+
+/// For each exchange a commit like that of its submission, then one like that of its decision and a round trip, which are
+/// timed. `round_trip` makes one for each publisher.
+pub(crate) fn commits_and_round_trips<R, T>(
+    runtime: &Runtime,
+    store: &Arc<dyn Store>,
+    servers: &[(&'static str, u32)],
+    pacing: Pacing,
+    round_trip: R,
+) -> Result<Timed, Failure>
+where
+    R: Fn() -> Result<T, Failure> + Sync,
+    T: FnMut(&[u8]) -> Result<(), Failure>,
+{
+    let Pacing { rate, length, enforcers } = pacing;
+    let requests = Requests::new(APPROVERS, enforcers, runtime.block_on(store.now())?)?;
+    let (posted, latencies) = (posted(), Mutex::new(Vec::new()));
+    let commit = |workload| -> Result<(), Failure> {
+        let (request, change) = requests.next(workload).ok_or("nothing to decide")??;
+        match runtime.block_on(store.commit(change))? {
+            Outcome::Committed { versions, .. } => requests.committed(workload, request, &versions),
+            Outcome::Conflict { .. } => return Err("a guard failed".into()),
+        }
+        Ok(())
+    };
+    let make = || {
+        let mut round_trip = round_trip()?;
+        let (commit, latencies, posted) = (&commit, &latencies, &posted);
+        Ok(move |_| {
+            commit(Workload::Submit)?;
+            let watch = Stopwatch::start();
+            commit(Workload::Decide)?;
+            round_trip(posted)?;
+            latencies.lock().unwrap_or_else(PoisonError::into_inner).push(watch.elapsed());
+            Ok(())
+        })
+    };
+    publish(Pace::Count(WARM_UP), make)?;
+    latencies.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    let meter = Meter::start(servers)?;
+    let watch = Stopwatch::start();
+    let published = publish(Pace::PerSecond(length, rate), make)?;
+    let elapsed = watch.elapsed();
+    let metered = meter.stop()?;
+    let latencies = latencies.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Timed { latencies, published, elapsed, metered })
 }
 
 async fn open(place: &Place) -> Result<Arc<dyn Store>, Failure> {

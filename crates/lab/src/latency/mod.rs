@@ -1,7 +1,7 @@
 //! Latency from a decision to its delivery, compared with the minimum possible: a bare commit and a round trip.
 
-mod baseline;
-mod ours;
+pub(crate) mod baseline;
+pub(crate) mod ours;
 mod report;
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use crate::{
     Failure,
     args::{Engine, LatencyArgs},
-    cpu::{CpuUsage, to_f64},
+    cpu::{CpuUsage, Metered, to_f64},
     figures::{milliseconds, percentile},
     report_progress,
     servers::gateway,
@@ -68,11 +68,19 @@ pub(crate) struct Stretch {
 }
 
 /// The raw results of a stretch.
-struct Timed {
-    latencies: Vec<Duration>,
-    published: u64,
-    elapsed: Duration,
-    cpu: CpuUsage,
+pub(crate) struct Timed {
+    pub(crate) latencies: Vec<Duration>,
+    pub(crate) published: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) metered: Metered,
+}
+
+/// How fast exchanges begin, for how long, and how many enforcers share them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pacing {
+    pub(crate) rate: u64,
+    pub(crate) length: Duration,
+    pub(crate) enforcers: u64,
 }
 
 /// The data of one stretch: new every time, so that every stretch starts with an empty database.
@@ -124,21 +132,22 @@ struct LatencyBench<'a> {
 impl LatencyBench<'_> {
     fn measure(&self, side: Side, rate: u64, length: Duration) -> Result<Timed, Failure> {
         let place = Place::new(self.args.store)?;
+        let pacing = Pacing { rate, length, enforcers: self.args.enforcers };
         match side {
-            Side::Ours => self.ours(&place, rate, length),
-            Side::Baseline => self.baseline(&place, rate, length),
+            Side::Ours => self.ours(&place, pacing),
+            Side::Baseline => self.baseline(&place, pacing),
         }
     }
 
     fn sustainable_rate(&self) -> Result<u64, Failure> {
         let mut rate = self.args.rate;
         for _ in 0..MAX_TRIES {
-            let Timed { latencies, published, elapsed, cpu } = self.measure(Side::Ours, rate, TRIAL)?;
+            let Timed { latencies, published, elapsed, metered } = self.measure(Side::Ours, rate, TRIAL)?;
             let reached = to_f64(published) / elapsed.as_secs_f64().max(TRIAL.as_secs_f64());
             report_progress(&format!(
                 "{rate} exchanges a second: {reached:.0} reached, {} delivered, foreign CPU {:2.0} %",
                 latencies.len(),
-                cpu.foreign * 100.0
+                metered.cpu.foreign * 100.0
             ));
             if reached >= to_f64(rate) * SUSTAINED {
                 return Ok(rate);
@@ -151,7 +160,7 @@ impl LatencyBench<'_> {
 
 impl Stretch {
     fn new(round: u64, side: Side, timed: Timed) -> Self {
-        let Timed { mut latencies, published, elapsed, cpu } = timed;
+        let Timed { mut latencies, published, elapsed, metered } = timed;
         latencies.sort_unstable();
         Self {
             round,
@@ -160,7 +169,7 @@ impl Stretch {
             p50_ms: milliseconds(percentile(&latencies, 50)),
             p99_ms: milliseconds(percentile(&latencies, 99)),
             lost: published.saturating_sub(latencies.len() as u64),
-            cpu,
+            cpu: metered.cpu,
             latencies,
         }
     }

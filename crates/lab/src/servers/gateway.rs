@@ -7,16 +7,27 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
+    time::Duration,
 };
 
+use countersign_server::commands;
 use countersign_testkit::postgres::Postgres;
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use super::ends_with_us;
-use crate::Failure;
+use crate::{Failure, stopwatch::Stopwatch};
 
 /// The tenant of `countersign-gateway dev`, and of every gateway here.
 pub(crate) const TENANT: &str = "dev";
+
+/// The name of a node's configuration in its folder.
+const CONFIG: &str = "gateway.toml";
+
+/// Files here are not written to the disk that the store writes to.
+const MEMORY_FOLDER: &str = "/dev/shm";
+
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A gateway that runs until this is dropped. Its keys may act as any enforcer and any approver.
 #[derive(Debug)]
@@ -79,29 +90,22 @@ impl Gateway {
 
     /// On PostgreSQL, with everything else in this folder.
     pub(crate) fn on_postgres(program: &Path, folder: &Path, postgres: &Postgres) -> Result<Self, Failure> {
-        let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
-            .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
-            .concat();
-        let (config, data) = (folder.join("gateway.toml"), folder.join("data"));
-        let text = format!(
-            "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n[rates]\n{rates}",
-            data.display(),
-            postgres.url()
-        );
-        fs::write(&config, format!("{text}[log]\nlevel = \"info\"\n"))?;
-        let mut command = ends_with_us("KILL", program);
-        command.args(["serve", "--config"]).arg(&config);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let mut lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
-        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
-            let event: serde_json::Value = serde_json::from_str(&line).ok()?;
-            event["address"].as_str()?.parse().ok()
-        });
-        let address = address.ok_or("the gateway does not start")?;
-        // Read the rest, or the gateway would block on a full pipe.
-        thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        let key = |role| make_key(program, &config, role);
-        Ok(Self { child, address, enforcer_key: key("enforcer")?, approver_key: key("approver")? })
+        let (child, address) = start_node(program, folder, postgres)?;
+        let mut gateway = Self { child, address, enforcer_key: String::new(), approver_key: String::new() };
+        [gateway.enforcer_key, gateway.approver_key] = keys(program, folder, TENANT)?;
+        Ok(gateway)
+    }
+
+    /// One more node on the same PostgreSQL, in the same folder; keys of one are keys of all.
+    pub(crate) fn another_node(
+        &self,
+        program: &Path,
+        folder: &Path,
+        postgres: &Postgres,
+    ) -> Result<Self, Failure> {
+        let (child, address) = start_node(program, folder, postgres)?;
+        let (enforcer_key, approver_key) = (self.enforcer_key.clone(), self.approver_key.clone());
+        Ok(Self { child, address, enforcer_key, approver_key })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -117,9 +121,54 @@ impl Drop for Gateway {
     }
 }
 
-fn make_key(program: &Path, config: &Path, role: &str) -> Result<String, Failure> {
+/// Runs a command of the gateway in this process.
+pub(crate) fn run(command: commands::Command) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(command.run())?)
+}
+
+/// Starts a node and waits until it listens. Its log is a file, so that reading it costs us nothing.
+fn start_node(program: &Path, folder: &Path, postgres: &Postgres) -> Result<(Child, SocketAddr), Failure> {
+    let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
+        .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
+        .concat();
+    let (config, data) = (folder.join(CONFIG), folder.join("data"));
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n[rates]\n{rates}",
+        data.display(),
+        postgres.url()
+    );
+    fs::write(&config, format!("{text}[log]\nlevel = \"info\"\n"))?;
+    let in_memory = Path::new(MEMORY_FOLDER);
+    let log = NamedTempFile::new_in(if in_memory.is_dir() { in_memory } else { folder })?;
+    let mut command = ends_with_us("KILL", program);
+    command.args(["serve", "--config"]).arg(&config);
+    let mut child = command.stdin(Stdio::null()).stderr(log.reopen()?).spawn()?;
+    let watch = Stopwatch::start();
+    while watch.elapsed() < START_TIMEOUT && child.try_wait()?.is_none() {
+        let address = fs::read_to_string(log.path())?.lines().find_map(|line| {
+            let event: serde_json::Value = serde_json::from_str(line).ok()?;
+            event["address"].as_str()?.parse().ok()
+        });
+        if let Some(address) = address {
+            return Ok((child, address));
+        }
+        thread::park_timeout(Duration::from_millis(10));
+    }
+    drop(child.kill());
+    drop(child.wait());
+    Err(format!("the gateway does not start: {}", fs::read_to_string(log.path())?).into())
+}
+
+/// The keys of any enforcer and of any approver of this tenant, on the store of a node in this folder.
+pub(crate) fn keys(program: &Path, folder: &Path, tenant: &str) -> Result<[String; 2], Failure> {
+    let config = folder.join(CONFIG);
+    Ok([make_key(program, &config, tenant, "enforcer")?, make_key(program, &config, tenant, "approver")?])
+}
+
+fn make_key(program: &Path, config: &Path, tenant: &str, role: &str) -> Result<String, Failure> {
     let mut command = Command::new(program);
-    command.args(["keys", "create", "--any", "--tenant", TENANT, "--role", role, "--config"]).arg(config);
+    command.args(["keys", "create", "--any", "--tenant", tenant, "--role", role, "--config"]).arg(config);
     let made = command.output()?;
     if !made.status.success() {
         return Err(String::from_utf8_lossy(&made.stderr).into());

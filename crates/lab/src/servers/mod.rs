@@ -1,5 +1,6 @@
 //! The measured servers, each in its own process, which ends with ours.
 
+pub(crate) mod bare;
 pub(crate) mod gateway;
 pub(crate) mod in_memory;
 pub(crate) mod nchan;

@@ -8,6 +8,7 @@ mod template;
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
 };
 
 use tempfile::TempDir;
@@ -26,6 +27,8 @@ pub struct Postgres {
     programs: Programs,
     folder: TempDir,
     port: u16,
+    /// Settings beside our own, as `name=value`; the server keeps them when it is started again.
+    settings: Vec<String>,
     server: Option<Server>,
 }
 
@@ -36,9 +39,24 @@ impl Postgres {
     ///
     /// Where there is no PostgreSQL, or it does not start: a test that needs it must fail, not be skipped.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with these settings, each `name=value`, in place of ours.
+    ///
+    /// # Panics
+    ///
+    /// As [`Postgres::start`].
+    pub fn start_with(settings: &[&str]) -> Self {
         let programs = Programs::find();
         let folder = template::copy(&programs);
-        Self::start_in(programs, folder)
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        Self::start_in(programs, folder, settings)
+    }
+
+    /// One of the programs that come with the server, such as `pgbench`.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.path(name)
     }
 
     /// Starts a standby of this server from a copy of its data. It is synchronous once the server's
@@ -57,15 +75,15 @@ impl Postgres {
         let mut copy = programs.command("pg_basebackup", folder.path());
         copy.args(["-d", &self.url(), "--checkpoint=fast", "--write-recovery-conf", "-D"]).arg(folder.path());
         output(&mut copy);
-        Self::start_in(programs, folder)
+        Self::start_in(programs, folder, self.settings.clone())
     }
 
-    fn start_in(programs: Programs, folder: TempDir) -> Self {
+    fn start_in(programs: Programs, folder: TempDir, settings: Vec<String>) -> Self {
         let mut last_log = String::new();
         for _ in 0..PORTS_TO_TRY {
             let port = free_port();
-            match Server::start(&programs, folder.path(), port) {
-                Ok(server) => return Self { programs, folder, port, server: Some(server) },
+            match Server::start(&programs, folder.path(), port, &settings) {
+                Ok(server) => return Self { programs, folder, port, settings, server: Some(server) },
                 Err(NotStarted::PortIsTaken(log)) => last_log = log,
                 Err(NotStarted::Refused(log)) => panic!("PostgreSQL does not start:\n{log}"),
             }
@@ -115,7 +133,7 @@ impl Postgres {
     /// When it runs already or does not start.
     pub fn start_again(&mut self) {
         assert!(self.server.is_none(), "the server still runs");
-        match Server::start(&self.programs, self.folder.path(), self.port) {
+        match Server::start(&self.programs, self.folder.path(), self.port, &self.settings) {
             Ok(server) => self.server = Some(server),
             Err(NotStarted::PortIsTaken(log) | NotStarted::Refused(log)) => {
                 panic!("PostgreSQL does not start again:\n{log}")

@@ -36,9 +36,13 @@ impl Programs {
 
     /// The installed version, for example `17.6`.
     pub(super) fn version(&self) -> String {
-        let version = output(Command::new(self.folder.join("postgres")).arg("--version"));
+        let version = output(Command::new(self.path("postgres")).arg("--version"));
         // postgres (PostgreSQL) 17.6 (Debian 17.6-0+deb13u1)
         version.split_whitespace().nth(2).unwrap_or_else(|| panic!("not a version: {version}")).to_owned()
+    }
+
+    pub(super) fn path(&self, program: &str) -> PathBuf {
+        self.folder.join(program)
     }
 
     /// A command that runs `program` in `folder`, as a user that PostgreSQL accepts. It gets the signal `QUIT` when
@@ -49,7 +53,7 @@ impl Programs {
         if self.as_root {
             command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
         }
-        command.arg("--").arg(self.folder.join(program));
+        command.arg("--").arg(self.path(program));
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
         command
     }

@@ -38,10 +38,16 @@ pub(super) enum NotStarted {
 }
 
 impl Server {
-    pub(super) fn start(programs: &Programs, data: &Path, port: u16) -> Result<Self, NotStarted> {
+    pub(super) fn start(
+        programs: &Programs,
+        data: &Path,
+        port: u16,
+        settings: &[String],
+    ) -> Result<Self, NotStarted> {
         let mut command = programs.command("postgres", data);
         command.arg("-D").arg(data).arg("-p").arg(port.to_string());
-        for setting in SETTINGS {
+        // The last one counts.
+        for setting in SETTINGS.iter().copied().chain(settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
         command.stderr(Stdio::piped()).env("LC_ALL", "C");

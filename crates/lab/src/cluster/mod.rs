@@ -1,0 +1,56 @@
+//! Many nodes on one PostgreSQL with its default number of connections, under mixed load: submitted on one node, decided on
+//! another, delivered by a third.
+
+mod enforcers;
+mod load;
+mod report;
+
+use std::time::Duration;
+
+use countersign_testkit::postgres::Postgres;
+use tempfile::TempDir;
+
+use crate::{
+    Failure,
+    args::ClusterArgs,
+    cpu::Meter,
+    report_progress,
+    servers::{
+        bare::DEFAULTS,
+        gateway::{self, Gateway},
+    },
+};
+
+use enforcers::Enforcers;
+use load::Load;
+pub(crate) use report::Report;
+
+/// How long to wait for the last deliveries. Without a doorbell between nodes they are up to 5 s late.
+const LAST_DELIVERIES: Duration = Duration::from_secs(20);
+
+pub(crate) fn run(args: &ClusterArgs) -> Result<Report, Failure> {
+    let program = gateway::program(args.gateway.as_deref())?;
+    report_progress("starting a private PostgreSQL with its default settings");
+    let postgres = Postgres::start_with(DEFAULTS);
+    let folder = TempDir::new()?;
+    let mut nodes = vec![Gateway::on_postgres(&program, folder.path(), &postgres)?];
+    while (nodes.len() as u64) < args.nodes {
+        nodes.push(nodes[0].another_node(&program, folder.path(), &postgres)?);
+    }
+    report_progress(&format!("{} nodes are ready", nodes.len()));
+    let mut servers: Vec<(&'static str, u32)> = nodes.iter().map(|node| ("gateway", node.pid())).collect();
+    servers.push(("postgres", postgres.pid()));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let enforcers = Enforcers::open(&nodes, args.enforcers).await?;
+        let load = Load::new(args, &nodes);
+        let meter = Meter::start(&servers)?;
+        load.run(Duration::from_secs(args.seconds)).await?;
+        let metered = meter.stop()?;
+        let (accepted, errors) = load.finish();
+        enforcers.wait_for(&accepted, LAST_DELIVERIES).await;
+        let delivered = enforcers.close().await;
+        let checked = report::check(&nodes, &accepted, &delivered).await?;
+        Ok(Report::new(args, metered, &accepted, errors, &delivered, checked))
+    })
+}
