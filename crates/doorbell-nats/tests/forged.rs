@@ -23,7 +23,7 @@ use countersign_testkit::{
 };
 use countersign_wire::{id::TenantId, mac::MacKey, presence::Transport};
 use futures_util::StreamExt as _;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How many messages the attacker sends.
 const ATTACKS: usize = 100_000;
@@ -35,8 +35,23 @@ struct Node {
     gateway: Gateway,
     doorbell: NatsDoorbell,
     store: Arc<RecordingStore>,
-    /// Deliveries that its listeners got.
-    pushed: Arc<AtomicUsize>,
+    /// Requests that its approver got. One that is decided at once may be gone before it is read.
+    requests: Arc<AtomicUsize>,
+    /// Decisions that its enforcer got.
+    decisions: Arc<AtomicUsize>,
+}
+
+/// Counts what a reader gets.
+fn count(gateway: &Gateway, reader: &Reader) -> Arc<AtomicUsize> {
+    let counted = Arc::new(AtomicUsize::new(0));
+    let (mut feed, counter) = (gateway.feed(&tenant(), reader, &[]), Arc::clone(&counted));
+    tokio::spawn(async move {
+        loop {
+            let items = feed.next().await.unwrap();
+            counter.fetch_add(items.len(), Ordering::SeqCst);
+        }
+    });
+    counted
 }
 
 fn tenant() -> TenantId {
@@ -49,17 +64,9 @@ impl Node {
         let key = MacKey::new([7; 32]);
         let doorbell = NatsDoorbell::open(Options::new([nats.url()]), key, Arc::new(TestRandom)).unwrap();
         let gateway = Gateway::new(store.clone(), &doorbell, Arc::new(TestRandom), Retention::default());
-        let pushed = Arc::new(AtomicUsize::new(0));
-        for reader in [Reader::Approver(approver("ada")), Reader::Enforcer(robot())] {
-            let (mut feed, pushed) = (gateway.feed(&tenant(), &reader, &[]), Arc::clone(&pushed));
-            tokio::spawn(async move {
-                loop {
-                    let items = feed.next().await.unwrap();
-                    pushed.fetch_add(items.len(), Ordering::SeqCst);
-                }
-            });
-        }
-        Self { gateway, doorbell, store, pushed }
+        let requests = count(&gateway, &Reader::Approver(approver("ada")));
+        let decisions = count(&gateway, &Reader::Enforcer(robot()));
+        Self { gateway, doorbell, store, requests, decisions }
     }
 
     /// An exchange from its submission to its decision, on this node.
@@ -70,8 +77,12 @@ impl Node {
         decide(&self.gateway, &tenant(), &approver("ada"), &request.id, &decision).await.unwrap();
     }
 
+    fn decisions(&self) -> usize {
+        self.decisions.load(Ordering::SeqCst)
+    }
+
     fn pushed(&self) -> usize {
-        self.pushed.load(Ordering::SeqCst)
+        self.requests.load(Ordering::SeqCst) + self.decisions()
     }
 
     /// Messages that were looked at and not taken.
@@ -122,14 +133,19 @@ fn attack(recorded: &[Message], index: usize) -> (String, Vec<u8>) {
     (subject, bytes)
 }
 
-async fn send_attacks(attacker: &Client, recorded: &[Message]) {
+/// Sends all of it, not more at once than nodes take: what they don't see they don't refuse either.
+async fn send_attacks(attacker: &Client, recorded: &[Message], nodes: &[&Node]) {
+    let seen = || nodes.iter().map(|node| node.refused()).sum::<u64>();
     for index in 0..ATTACKS {
         let (subject, bytes) = attack(recorded, index);
         attacker.publish(subject, bytes.into()).await.unwrap();
-        // Not more at once than nodes take: what they don't see they don't refuse either.
-        if index % 100 == 0 {
+        if index % 200 == 0 {
             attacker.flush().await.unwrap();
-            sleep(Duration::from_millis(2)).await;
+            let mut before = 0;
+            while before != seen() {
+                before = seen();
+                sleep(Duration::from_millis(1)).await;
+            }
         }
     }
     attacker.flush().await.unwrap();
@@ -150,13 +166,13 @@ async fn a_hundred_thousand_bad_messages_push_nothing_change_nothing_and_cost_no
     for node in [&one, &two] {
         node.gateway.renew_lease(node.gateway.node()).await.unwrap();
     }
-    two.gateway.open_channel(&tenant(), &robot(), two.gateway.node(), Transport::WebSocket).await.unwrap();
+    two.gateway.open_channel(&tenant(), &robot(), two.gateway.node(), Transport::Websocket).await.unwrap();
     two.until("the nodes know each other", |two| two.doorbell.counters().received() > 0).await;
     one.until("the nodes know each other", |one| one.doorbell.counters().received() > 0).await;
     for index in 0..50 {
         one.exchange(&format!("r{index}")).await;
     }
-    two.until("everything arrives", |two| two.pushed() == 100).await;
+    two.until("everything arrives", |two| two.decisions() == 50).await;
     let mut recorded = Vec::new();
     while let Ok(Some(message)) = timeout(Duration::from_millis(200), heard.next()).await {
         recorded.push(message);
@@ -174,7 +190,7 @@ async fn a_hundred_thousand_bad_messages_push_nothing_change_nothing_and_cost_no
 
     // A third node starts now: it has seen none of it.
     let three = Node::start(&inner, &nats);
-    three.until("it reads what is there", |three| three.pushed() == 100).await;
+    three.until("it reads what is there", |three| three.decisions() == 50).await;
     three.until("it knows the others", |three| three.doorbell.counters().received() > 0).await;
     sleep(Duration::from_millis(1_500)).await;
     let nodes = [&one, &two, &three];
@@ -182,24 +198,31 @@ async fn a_hundred_thousand_bad_messages_push_nothing_change_nothing_and_cost_no
         nodes.map(|node| (node.pushed(), node.store.calls(), node.doorbell.counters().comparisons()));
     let (head, refused) = (state_of(&inner).await, nodes.map(Node::refused));
 
-    send_attacks(&attacker, &recorded).await;
+    let start = Instant::now();
+    send_attacks(&attacker, &recorded, &nodes).await;
     sleep(Duration::from_millis(500)).await;
+    let seconds = start.elapsed().as_secs() + 1;
 
     for (node, (refused, (pushed, calls, comparisons))) in nodes.iter().zip(refused.into_iter().zip(before)) {
         assert_eq!(node.pushed(), pushed, "nothing is pushed");
         assert_eq!(node.store.calls() - calls, 0, "nothing is read");
         let seen = node.refused() - refused;
+        // What is made from its own messages it ignores; and deliveries go to one node only.
         assert!(seen > ATTACKS as u64 / 10, "the node saw the attack: {seen}");
-        // Not even a comparison: nothing of it counts as a message of a node.
-        assert_eq!(node.doorbell.counters().comparisons(), comparisons, "{:?}", node.doorbell.counters());
+        // A flood may displace a message of a node, which asks for a comparison: at most once a second.
+        let asked = node.doorbell.counters().comparisons() - comparisons;
+        assert!(asked <= seconds, "{asked} in {seconds} s: {:?}", node.doorbell.counters());
     }
     assert_eq!(state_of(&inner).await, head, "nothing is changed");
-    assert!(three.doorbell.counters().dropped(Dropped::Forged) > 0);
+    for reason in [Dropped::Forged, Dropped::Malformed] {
+        assert!(three.doorbell.counters().dropped(reason) > 1_000, "{:?}", three.doorbell.counters());
+    }
+    assert!(three.doorbell.counters().late() > 1_000, "{:?}", three.doorbell.counters());
 
     // And they still hear each other.
     one.exchange("afterwards").await;
     for node in [&two, &three] {
-        node.until("what comes after the attack arrives", |node| node.pushed() == 102).await;
+        node.until("what comes after the attack arrives", |node| node.decisions() == 51).await;
     }
 }
 
