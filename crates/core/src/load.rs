@@ -8,7 +8,7 @@ use std::{
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::{
-    cache::{KnownRecords, is_kept, is_slow},
+    cache::{Known, KnownRecords, is_kept, is_slow},
     store::{Change, Guard, Key, Kind, Record, Store, StoreError, Stored, Versioned},
 };
 
@@ -49,8 +49,7 @@ impl<'a> Reading<'a> {
         tenant: &TenantId,
         keys: &[Key],
     ) -> Result<(Vec<Option<Record>>, Timestamp), StoreError> {
-        let remembered: Vec<Option<Option<Record>>> =
-            keys.iter().map(|key| self.remembered(tenant, key)).collect();
+        let remembered: Vec<Option<Known>> = keys.iter().map(|key| self.remembered(tenant, key)).collect();
         let missing: Vec<Key> = keys
             .iter()
             .zip(&remembered)
@@ -60,8 +59,10 @@ impl<'a> Reading<'a> {
         let from_memory = missing.len() < keys.len();
         let (read, now) = self.read(tenant, &missing).await?;
         let mut read = read.into_iter();
-        let records: Vec<Option<Record>> =
-            remembered.into_iter().map(|known| known.unwrap_or_else(|| read.next().flatten())).collect();
+        let records: Vec<Option<Record>> = remembered
+            .into_iter()
+            .map(|known| known.map_or_else(|| read.next().flatten(), |known| known.record))
+            .collect();
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.memory |= from_memory;
         for (key, record) in keys.iter().zip(&records).filter(|(key, _)| is_slow(key.kind)) {
@@ -70,13 +71,10 @@ impl<'a> Reading<'a> {
         Ok((records, now))
     }
 
-    fn remembered(&self, tenant: &TenantId, key: &Key) -> Option<Option<Record>> {
+    fn remembered(&self, tenant: &TenantId, key: &Key) -> Option<Known> {
         let ReadFrom::Memory { new } = self.from else { return None };
         let known = is_kept(key.kind).then(|| self.known.get(tenant, key, None)).flatten();
-        match known {
-            Some(known) => Some(known.record),
-            None => new.contains(&key.kind).then_some(None),
-        }
+        known.or_else(|| new.contains(&key.kind).then(Known::absent))
     }
 
     /// As [`Reading::records`] for records that no change rests on: all of them are read, and none is guarded.

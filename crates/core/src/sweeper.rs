@@ -65,20 +65,17 @@ impl Gateway {
             metrics.lag_millis.set(lag.as_millis().try_into().unwrap_or(i64::MAX));
             let count = due.len() as u64;
             // What takes longer is anybody's again: a shard that has become unavailable must not hold up the others.
-            match timeout(CLAIM, self.process_all_due(due)).await {
-                Ok(failed) => {
-                    processed += count;
-                    metrics.processed.inc_by(count);
-                    for failed in failed {
-                        processed -= failed.records.len() as u64;
-                        metrics.failed.inc_by(failed.records.len() as u64);
-                        log(&failed);
-                    }
+            if let Ok(failed) = timeout(CLAIM, self.process_all_due(due)).await {
+                processed += count;
+                metrics.processed.inc_by(count);
+                for failed in failed {
+                    processed -= failed.records.len() as u64;
+                    metrics.failed.inc_by(failed.records.len() as u64);
+                    log(&failed);
                 }
-                Err(_) => {
-                    metrics.failed.inc_by(count);
-                    tracing::warn!(records = count, "claims lapsed before all due records were processed");
-                }
+            } else {
+                metrics.failed.inc_by(count);
+                tracing::warn!(records = count, "claims lapsed before all due records were processed");
             }
             if is_last {
                 return Ok(processed);

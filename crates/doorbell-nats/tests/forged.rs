@@ -43,15 +43,15 @@ struct Node {
 
 /// Counts what a reader gets.
 fn count(gateway: &Gateway, reader: &Reader) -> Arc<AtomicUsize> {
-    let counted = Arc::new(AtomicUsize::new(0));
-    let (mut feed, counter) = (gateway.feed(&tenant(), reader, &[]), Arc::clone(&counted));
+    let total = Arc::new(AtomicUsize::new(0));
+    let (mut feed, counter) = (gateway.feed(&tenant(), reader, &[]), Arc::clone(&total));
     tokio::spawn(async move {
         loop {
             let items = feed.next().await.unwrap();
             counter.fetch_add(items.len(), Ordering::SeqCst);
         }
     });
-    counted
+    total
 }
 
 fn tenant() -> TenantId {
@@ -126,7 +126,9 @@ fn attack(recorded: &[Message], index: usize) -> (String, Vec<u8>) {
         }
         // Made up, with a version that is right.
         _ => {
-            bytes.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at * index % 251) as u8);
+            bytes.iter_mut().enumerate().for_each(|(at, byte)| {
+                *byte = u8::try_from(at * index % 251).unwrap();
+            });
             bytes[0] = 1;
         }
     }
@@ -196,7 +198,7 @@ async fn a_hundred_thousand_bad_messages_push_nothing_change_nothing_and_cost_no
     let nodes = [&one, &two, &three];
     let before =
         nodes.map(|node| (node.pushed(), node.store.calls(), node.doorbell.counters().comparisons()));
-    let (head, refused) = (state_of(&inner).await, nodes.map(Node::refused));
+    let (state_before, refused) = (state_of(&inner).await, nodes.map(Node::refused));
 
     let start = Instant::now();
     send_attacks(&attacker, &recorded, &nodes).await;
@@ -213,7 +215,7 @@ async fn a_hundred_thousand_bad_messages_push_nothing_change_nothing_and_cost_no
         let asked = node.doorbell.counters().comparisons() - comparisons;
         assert!(asked <= seconds, "{asked} in {seconds} s: {:?}", node.doorbell.counters());
     }
-    assert_eq!(state_of(&inner).await, head, "nothing is changed");
+    assert_eq!(state_of(&inner).await, state_before, "nothing is changed");
     for reason in [Dropped::Forged, Dropped::Malformed] {
         assert!(three.doorbell.counters().dropped(reason) > 1_000, "{:?}", three.doorbell.counters());
     }

@@ -43,7 +43,9 @@ pub(crate) fn start(app: &Arc<AppState>, comparison_wanted: Arc<Notify>) {
     tokio::spawn(async move {
         loop {
             comparison_wanted.notified().await;
-            pollers.iter().for_each(|wanted| wanted.notify_one());
+            for wanted in &pollers {
+                wanted.notify_one();
+            }
         }
     });
     tokio::spawn(evict_idle(Arc::clone(app)));

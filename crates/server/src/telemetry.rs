@@ -1,5 +1,5 @@
-//! Logs and traces. Logs go to stderr: stdout is for programs. A thread of its own writes them, so that a reader of the log who is slow or
-//! gone holds up no request.
+//! Logs and traces. Logs go to stderr: stdout is for programs. A thread of its own writes them, so that a reader of the log
+//! who is slow or gone holds up no request.
 
 use std::{
     io::{self, Write},
@@ -22,9 +22,7 @@ use tracing_subscriber::{
 };
 
 #[cfg(feature = "otel")]
-use tracing_subscriber::{
-    Layer as _, filter::LevelFilter, layer::SubscriberExt as _, registry, util::SubscriberInitExt as _,
-};
+use tracing_subscriber::{Layer as _, registry};
 
 #[cfg(feature = "otel")]
 use crate::traces;
@@ -52,15 +50,17 @@ pub fn start(log: Log, traces: &TracesConfig) -> anyhow::Result<Flush> {
     let of_thread = Arc::clone(&queue);
     let write = move || of_thread.write_to(&mut io::stderr(), log.format);
     thread::Builder::new().name("log".to_owned()).spawn(write)?;
+    // The client of NATS logs each of its attempts; the doorbell says once what became of them.
+    let sources = Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF);
     #[cfg(feature = "otel")]
     if let Some((spans, exporter)) = traces::layer(traces)? {
-        let (spans, level) = (registry().with(spans), LevelFilter::from_level(level));
+        let spans = registry().with(spans);
         let lines = fmt::layer().with_writer(Arc::clone(&queue)).with_target(false);
         match log.format {
             LogFormat::Json => {
-                drop(spans.with(lines.json().flatten_event(true).with_filter(level)).try_init());
+                drop(spans.with(lines.json().flatten_event(true).with_filter(sources)).try_init());
             }
-            LogFormat::Text => drop(spans.with(lines.with_ansi(false).with_filter(level)).try_init()),
+            LogFormat::Text => drop(spans.with(lines.with_ansi(false).with_filter(sources)).try_init()),
         }
         return Ok(Flush { queue, _exporter: Some(exporter) });
     }
@@ -68,8 +68,6 @@ pub fn start(log: Log, traces: &TracesConfig) -> anyhow::Result<Flush> {
     #[cfg(not(feature = "otel"))]
     let _ = traces;
     let builder = fmt().with_max_level(level).with_writer(Arc::clone(&queue)).with_target(false);
-    // The client of NATS logs each of its attempts; the doorbell says once what became of them.
-    let sources = Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF);
     // Fails only where a log was started before, which then goes on.
     match log.format {
         LogFormat::Json => drop(builder.json().flatten_event(true).finish().with(sources).try_init()),

@@ -57,8 +57,8 @@ async fn a_credential_is_read_while_pushes_and_large_bodies_have_all_other_conne
     for kind in [Kind::Credential, Kind::Exchange] {
         store.commit(put(kind, "k", None)).await.unwrap();
     }
-    let blocker = connect(&server.url()).await;
-    blocker.batch_execute("BEGIN; LOCK TABLE delivery, payload IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let locker = connect(&server.url()).await;
+    locker.batch_execute("BEGIN; LOCK TABLE delivery, payload IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let mut blocked = JoinSet::new();
     for number in 0..4 {
         let (reading, writing) = (Arc::clone(&store), Arc::clone(&store));
@@ -81,7 +81,7 @@ async fn a_credential_is_read_while_pushes_and_large_bodies_have_all_other_conne
         let read = timeout(Duration::from_secs(2), store.load(&tenant(), key)).await.unwrap();
         assert!(read.unwrap().first().is_some());
     }
-    blocker.batch_execute("COMMIT").await.unwrap();
+    locker.batch_execute("COMMIT").await.unwrap();
     for result in blocked.join_all().await {
         result.unwrap();
     }

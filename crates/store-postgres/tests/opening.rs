@@ -88,7 +88,7 @@ async fn nodes_that_start_together_migrate_once() {
     let openings: Vec<_> = (0..8)
         .map(|_| {
             tokio::spawn(PostgresStore::open(Options {
-                readers: 1,
+                connections: 3,
                 writers: 1,
                 ..Options::new(server.url())
             }))

@@ -41,6 +41,11 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// As of a record that does not exist.
+    pub(crate) fn absent() -> Self {
+        Self { record: None, at: Instant::now() }
+    }
+
     fn version(&self) -> u64 {
         self.record.as_ref().map_or(0, |record| record.version)
     }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 pub(crate) use hand_overs::HandOvers;
 pub use hand_overs::HandedOver;
-pub(crate) use known::{KnownRecords, is_kept, is_slow};
+pub(crate) use known::{Known, KnownRecords, is_kept, is_slow};
 
 use crate::{
     notify::{Announcement, Listeners, Receiver, Ring},
