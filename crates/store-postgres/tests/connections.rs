@@ -103,12 +103,12 @@ async fn sixteen_nodes_work_at_once_beside_the_default_of_postgresql() {
     let ended = Arc::clone(&is_over);
     let watching = tokio::spawn(async move {
         let used = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'countersign'";
-        let mut most = 0;
+        let mut peak = 0;
         while !ended.load(Ordering::Relaxed) {
-            most = most.max(watcher.query_one(used, &[]).await.unwrap().get::<_, i64>(0));
+            peak = peak.max(watcher.query_one(used, &[]).await.unwrap().get::<_, i64>(0));
             sleep(Duration::from_millis(10)).await;
         }
-        most
+        peak
     });
     let mut work = JoinSet::new();
     for (node, store) in stores.iter().enumerate() {
@@ -130,10 +130,10 @@ async fn sixteen_nodes_work_at_once_beside_the_default_of_postgresql() {
     }
     work.join_all().await;
     is_over.store(true, Ordering::Relaxed);
-    let most = watching.await.unwrap();
-    println!("{most} connections of {NODES} nodes");
-    assert!(most <= 96, "{most}");
-    assert!(most > 64, "{most}: the nodes hardly worked at once");
+    let peak = watching.await.unwrap();
+    println!("{peak} connections of {NODES} nodes");
+    assert!(peak <= 96, "{peak}");
+    assert!(peak > 64, "{peak}: the nodes hardly worked at once");
 }
 
 #[tokio::test]

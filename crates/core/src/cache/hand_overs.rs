@@ -28,7 +28,7 @@ pub(crate) struct HandOvers(Mutex<State>);
 struct State {
     /// In ascending order of their numbers.
     by_mailbox: HashMap<MailboxKey, VecDeque<Arc<Kept>>>,
-    /// The oldest first.
+    /// All of them, the oldest first.
     by_age: VecDeque<Arc<Kept>>,
     bytes: usize,
 }

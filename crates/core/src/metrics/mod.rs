@@ -87,11 +87,11 @@ pub struct KnownRecordMetrics {
 pub struct HandOverMetrics {
     pub taken: Counter,
     pub dropped: PerLabel<HandOverDrop, Counter>,
-    /// To other nodes.
+    /// Those that were sent to other nodes.
     pub sent: Counter,
 }
 
-/// Messages between nodes.
+/// Counts of messages between nodes.
 #[derive(Debug, Clone, Default)]
 pub struct RingMetrics {
     pub sent: Counter,

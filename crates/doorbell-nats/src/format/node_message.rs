@@ -22,7 +22,7 @@ pub enum NodeMessage {
     /// Asks the node to repeat this to all.
     Challenge(Challenge),
     HandOvers {
-        /// As in [`countersign_core::notify::Announcement`].
+        /// The same as in [`countersign_core::notify::Announcement`].
         timeline: u64,
         hand_overs: Vec<Arc<HandOver>>,
     },

@@ -31,7 +31,7 @@ pub struct RingBatch {
     /// One more with each batch of its sender, also with one that could not be sent: a gap says that something is missing.
     pub number: u64,
     pub answers: Vec<Answer>,
-    /// As in [`countersign_core::notify::Announcement`].
+    /// The same as in [`countersign_core::notify::Announcement`].
     pub timeline: u64,
     /// None in a message that only says that its sender runs.
     pub rings: Vec<(Ring, u64)>,
