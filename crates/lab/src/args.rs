@@ -290,3 +290,27 @@ pub(crate) struct ClusterArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Arguments of `bench nodes`, see [`crate::nodes`].
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NodesArgs {
+    /// Seconds of one stretch. Longer ones would include redelivered messages.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=8))]
+    pub(crate) seconds: u64,
+    /// How many undisturbed rounds to measure at each rate.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    /// Exchanges a second; may be given several times.
+    #[arg(long, value_name = "N", default_values_t = [1_000, 200], value_parser = clap::value_parser!(u64).range(1..=50_000))]
+    pub(crate) rate: Vec<u64>,
+    /// Enforcers, each with a WebSocket on the node that does not decide.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) enforcers: u64,
+    /// The gateway's program, if it is not in the same folder as this one.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) gateway: Option<PathBuf>,
+    /// Print one JSON object with all raw figures instead of the tables and plots. Its `ratio` is our p99 divided by that of the
+    /// baseline, at the first rate.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -15,6 +15,7 @@
 //! | whole exchanges compared with their bare statements | `exchange/` |
 //! | a quiet tenant beside a loud one | `neighbours/` |
 //! | large submissions compared with bare inserts | `payload/` |
+//! | from a decision on one node to its delivery by another | `nodes/` |
 //! | many nodes under mixed load | `cluster/` |
 //! | what the client library costs | `client_costs/` |
 //! | the servers and their clients | `servers/`, `clients/` |
@@ -35,6 +36,7 @@ mod load;
 mod memory_mailboxes;
 mod memory_store;
 mod neighbours;
+mod nodes;
 mod payload;
 mod report;
 mod rounds;
@@ -54,7 +56,7 @@ use clap::{Parser, Subcommand};
 
 use args::{
     ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ExchangeArgs, ExpiriesArgs, LatencyArgs,
-    NeighboursArgs, PayloadArgs, SubmitArgs,
+    NeighboursArgs, NodesArgs, PayloadArgs, SubmitArgs,
 };
 
 /// Measures what Countersign's documents claim.
@@ -171,6 +173,12 @@ enum Bench {
     /// submission must have the right status on a fourth, and every accepted decision must have arrived on the WebSocket, or be
     /// returned by a wait. Progress goes to stderr, the result to stdout.
     Cluster(ClusterArgs),
+    /// From just before a decision is posted to one node to its arrival at the enforcer's WebSocket on another.
+    ///
+    /// Two nodes on a private PostgreSQL and a private NATS. Alternates in one run with the minimum possible: one bare durable
+    /// commit of the same kind, and one request with its reply over NATS, with as many bytes. Both at each --rate. In the end
+    /// NATS is stopped, and everything must still arrive. Progress goes to stderr, the result to stdout.
+    Nodes(NodesArgs),
 }
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -222,6 +230,10 @@ fn main() -> Result<(), Failure> {
         }
         Bench::Cluster(args) => {
             let report = cluster::run(&args)?;
+            if args.json { serde_json::to_string(&report)? } else { report.table() }
+        }
+        Bench::Nodes(args) => {
+            let report = nodes::run(&args)?;
             if args.json { serde_json::to_string(&report)? } else { report.table() }
         }
     };

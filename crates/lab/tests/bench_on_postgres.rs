@@ -81,3 +81,15 @@ fn several_nodes_lose_nothing_that_they_have_accepted() {
     assert_eq!(report["misdirected"], 0, "{report}");
     assert!((figure(&report, "/ratio") - 1.0).abs() < f64::EPSILON, "{report}");
 }
+
+#[test]
+fn a_decision_crosses_nodes_with_nats_and_without() {
+    let args = [&SHORT[..], &["--rate", "20", "--enforcers", "4"]].concat();
+    let report = bench("nodes", &args);
+    assert!(figure(&report, "/ratio") > 0.0, "{report}");
+    let stretches = report.pointer("/rates/0/stretches").and_then(Value::as_array).unwrap();
+    let stopped = report.pointer("/nats_stopped/stretches").and_then(Value::as_array).unwrap();
+    for stretch in stretches.iter().chain(stopped) {
+        assert!(figure(stretch, "/count") > 0.0 && figure(stretch, "/figures/missing") == 0.0, "{report}");
+    }
+}

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<Report, Failure> {
     let folder = TempDir::new()?;
     let mut nodes = vec![Gateway::on_postgres(&program, folder.path(), &postgres)?];
     while (nodes.len() as u64) < args.nodes {
-        nodes.push(nodes[0].another_node(&program, folder.path(), &postgres)?);
+        nodes.push(nodes[0].another_node(&program, folder.path())?);
     }
     report_progress(&format!("{} nodes are ready", nodes.len()));
     let mut servers: Vec<(&'static str, u32)> = nodes.iter().map(|node| ("gateway", node.pid())).collect();

@@ -90,20 +90,26 @@ impl Gateway {
 
     /// On PostgreSQL, with everything else in this folder.
     pub(crate) fn on_postgres(program: &Path, folder: &Path, postgres: &Postgres) -> Result<Self, Failure> {
-        let (child, address) = start_node(program, folder, postgres)?;
+        Self::on_postgres_with(program, folder, postgres, "")
+    }
+
+    /// The same, with more sections in its configuration.
+    pub(crate) fn on_postgres_with(
+        program: &Path,
+        folder: &Path,
+        postgres: &Postgres,
+        sections: &str,
+    ) -> Result<Self, Failure> {
+        write_configuration(folder, postgres, sections)?;
+        let (child, address) = start_node(program, folder)?;
         let mut gateway = Self { child, address, enforcer_key: String::new(), approver_key: String::new() };
         [gateway.enforcer_key, gateway.approver_key] = keys(program, folder, TENANT)?;
         Ok(gateway)
     }
 
-    /// One more node on the same PostgreSQL, in the same folder; keys of one are keys of all.
-    pub(crate) fn another_node(
-        &self,
-        program: &Path,
-        folder: &Path,
-        postgres: &Postgres,
-    ) -> Result<Self, Failure> {
-        let (child, address) = start_node(program, folder, postgres)?;
+    /// One more node with the same configuration; keys of one are keys of all.
+    pub(crate) fn another_node(&self, program: &Path, folder: &Path) -> Result<Self, Failure> {
+        let (child, address) = start_node(program, folder)?;
         let (enforcer_key, approver_key) = (self.enforcer_key.clone(), self.approver_key.clone());
         Ok(Self { child, address, enforcer_key, approver_key })
     }
@@ -127,18 +133,23 @@ pub(crate) fn run(command: commands::Command) -> Result<(), Failure> {
     Ok(runtime.block_on(command.run())?)
 }
 
-/// Starts a node and waits until it listens. Its log is a file, so that reading it costs us nothing.
-fn start_node(program: &Path, folder: &Path, postgres: &Postgres) -> Result<(Child, SocketAddr), Failure> {
+/// Writes the configuration of all nodes in this folder: no limits of rates, and a line of log for each request.
+fn write_configuration(folder: &Path, postgres: &Postgres, sections: &str) -> Result<(), Failure> {
     let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
         .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
         .concat();
-    let (config, data) = (folder.join(CONFIG), folder.join("data"));
+    let data = folder.join("data");
     let text = format!(
         "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n[rates]\n{rates}",
         data.display(),
         postgres.url()
     );
-    fs::write(&config, format!("{text}[log]\nlevel = \"info\"\n"))?;
+    Ok(fs::write(folder.join(CONFIG), format!("{text}[log]\nlevel = \"info\"\n{sections}"))?)
+}
+
+/// Starts a node and waits until it listens. Its log is a file, so that reading it costs us nothing.
+fn start_node(program: &Path, folder: &Path) -> Result<(Child, SocketAddr), Failure> {
+    let config = folder.join(CONFIG);
     let in_memory = Path::new(MEMORY_FOLDER);
     let log = NamedTempFile::new_in(if in_memory.is_dir() { in_memory } else { folder })?;
     let mut command = ends_with_us("KILL", program);

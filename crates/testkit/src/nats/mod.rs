@@ -78,6 +78,11 @@ impl Nats {
         self.port
     }
 
+    /// The process id of the server; `None` when it does not run.
+    pub fn pid(&self) -> Option<u32> {
+        self.server.as_ref().map(Child::id)
+    }
+
     /// Stops it; its clients lose their connection. Does nothing if it does not run.
     pub fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
