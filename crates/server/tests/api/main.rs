@@ -1,6 +1,7 @@
-//! Every endpoint of sections 4.1 to 4.5 over HTTP, each with its success and each named error, on both stores.
+//! Every endpoint of sections 4.1 to 4.5 over HTTP, each with its success and each named error, on both stores
+//! and on three nodes that share one.
 //!
-//! Run with `cargo test -p countersign-server --test api`: one gateway serves all cases of a store, and at the
+//! Run with `cargo test -p countersign-server --test api`: one gateway, or one cluster, serves all cases of a store, and at the
 //! end every status that the OpenAPI document names must have been seen.
 
 #![expect(
@@ -87,7 +88,7 @@ fn main() -> ExitCode {
     let everything = !arguments.list && arguments.filter.is_none() && arguments.skip.is_empty();
     let mut trials = Vec::new();
     let mut worlds = Vec::new();
-    for (store, on) in [("sqlite", On::Sqlite), ("postgres", On::Postgres)] {
+    for (store, on) in [("sqlite", On::Sqlite), ("postgres", On::Postgres), ("postgres+nats", On::Cluster)] {
         let world = Arc::new(std::sync::OnceLock::new());
         worlds.push(Arc::clone(&world));
         for (file, cases) in FILES {

@@ -6,5 +6,6 @@
 pub mod client;
 pub mod messages;
 pub mod process;
+pub mod round_robin;
 pub mod sse;
 pub mod ws;

@@ -8,9 +8,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use countersign_testkit::postgres::Postgres;
+use countersign_testkit::{nats::Nats, postgres::Postgres};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use super::round_robin::RoundRobin;
 
 /// The program under test.
 pub fn program() -> Command {
@@ -22,6 +24,8 @@ pub fn program() -> Command {
 pub enum On {
     Sqlite,
     Postgres,
+    /// Three nodes on one PostgreSQL, connected over NATS; each connection goes to another node than the one before.
+    Cluster,
 }
 
 fn without_rates() -> String {
@@ -38,6 +42,8 @@ pub struct Gateway {
     pub log: Arc<Mutex<String>>,
     folder: TempDir,
     pub postgres: Option<Postgres>,
+    others: Vec<Second>,
+    _nats: Option<Nats>,
 }
 
 impl Gateway {
@@ -58,7 +64,11 @@ impl Gateway {
 
     fn start_as(on: On, settings: &str, files: Option<u32>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let postgres = (on == On::Postgres).then(Postgres::start);
+        let postgres = (on != On::Sqlite).then(Postgres::start);
+        let nats = (on == On::Cluster).then(Nats::start);
+        let doorbell = nats.as_ref().map_or_else(String::new, |nats| {
+            format!("[doorbell]\nkind = \"nats\"\nurl = \"{}\"\n", nats.url())
+        });
         let store = match &postgres {
             Some(postgres) => format!("[store]\nkind = \"postgres\"\nurl = \"{}\"\n", postgres.url()),
             None => "[store]\nkind = \"sqlite\"\n".to_owned(),
@@ -66,13 +76,19 @@ impl Gateway {
         let config = folder.path().join("gateway.toml");
         let data = folder.path().join("data");
         let text = format!(
-            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{settings}\n",
+            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{doorbell}{settings}\n",
             data.display()
         );
         std::fs::write(&config, text).unwrap();
         let log = Arc::default();
-        let (child, address) = launch_with(&config, &log, "127.0.0.1:0".parse().unwrap(), files);
-        Self { address, child, config, log, folder, postgres }
+        let (child, first) = launch_with(&config, &log, "127.0.0.1:0".parse().unwrap(), files);
+        // They share the secrets that the first has made.
+        let others: Vec<Second> =
+            (0..if on == On::Cluster { 2 } else { 0 }).map(|_| Second::start(&config, &log)).collect();
+        let nodes: Vec<SocketAddr> =
+            std::iter::once(first).chain(others.iter().map(|node| node.address)).collect();
+        let address = if on == On::Cluster { RoundRobin::start(nodes) } else { first };
+        Self { address, child, config, log, folder, postgres, others, _nats: nats }
     }
 
     pub fn pid(&self) -> u32 {
@@ -122,6 +138,9 @@ pub fn make_key(config: &Path, tenant: &str, role: &str, id: Option<&str>) -> St
 
 impl Drop for Gateway {
     fn drop(&mut self) {
+        for node in &mut self.others {
+            node.stop();
+        }
         drop(self.child.kill());
         drop(self.child.wait());
     }
