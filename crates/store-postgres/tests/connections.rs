@@ -57,14 +57,14 @@ async fn a_credential_is_read_while_pushes_and_large_bodies_have_all_other_conne
     for kind in [Kind::Credential, Kind::Exchange] {
         store.commit(put(kind, "k", None)).await.unwrap();
     }
-    let locker = connect(&server.url()).await;
-    locker.batch_execute("BEGIN; LOCK TABLE delivery, payload IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let mut blocked = JoinSet::new();
+    let blocker = connect(&server.url()).await;
+    blocker.batch_execute("BEGIN; LOCK TABLE delivery, payload IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let mut waiting_calls = JoinSet::new();
     for number in 0..4 {
         let (reading, writing) = (Arc::clone(&store), Arc::clone(&store));
-        blocked.spawn(async move { reading.deliveries(&tenant(), inbox()).await.map(drop) });
+        waiting_calls.spawn(async move { reading.deliveries(&tenant(), inbox()).await.map(drop) });
         let large = put(Kind::Exchange, &number.to_string(), Some((number, 1 << 20)));
-        blocked.spawn(async move { writing.commit(large).await.map(drop) });
+        waiting_calls.spawn(async move { writing.commit(large).await.map(drop) });
     }
     // Another connection: within a transaction the list does not change.
     let watcher = connect(&server.url()).await;
@@ -81,8 +81,8 @@ async fn a_credential_is_read_while_pushes_and_large_bodies_have_all_other_conne
         let read = timeout(Duration::from_secs(2), store.load(&tenant(), key)).await.unwrap();
         assert!(read.unwrap().first().is_some());
     }
-    locker.batch_execute("COMMIT").await.unwrap();
-    for result in blocked.join_all().await {
+    blocker.batch_execute("COMMIT").await.unwrap();
+    for result in waiting_calls.join_all().await {
         result.unwrap();
     }
 }
@@ -103,12 +103,12 @@ async fn sixteen_nodes_work_at_once_beside_the_default_of_postgresql() {
     let ended = Arc::clone(&is_over);
     let watching = tokio::spawn(async move {
         let used = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'countersign'";
-        let mut peak = 0;
+        let mut used_at_once = 0;
         while !ended.load(Ordering::Relaxed) {
-            peak = peak.max(watcher.query_one(used, &[]).await.unwrap().get::<_, i64>(0));
+            used_at_once = used_at_once.max(watcher.query_one(used, &[]).await.unwrap().get::<_, i64>(0));
             sleep(Duration::from_millis(10)).await;
         }
-        peak
+        used_at_once
     });
     let mut work = JoinSet::new();
     for (node, store) in stores.iter().enumerate() {
@@ -130,10 +130,10 @@ async fn sixteen_nodes_work_at_once_beside_the_default_of_postgresql() {
     }
     work.join_all().await;
     is_over.store(true, Ordering::Relaxed);
-    let peak = watching.await.unwrap();
-    println!("{peak} connections of {NODES} nodes");
-    assert!(peak <= 96, "{peak}");
-    assert!(peak > 64, "{peak}: the nodes hardly worked at once");
+    let used_at_once = watching.await.unwrap();
+    println!("{used_at_once} connections of {NODES} nodes");
+    assert!(used_at_once <= 96, "{used_at_once}");
+    assert!(used_at_once > 64, "{used_at_once}: the nodes hardly worked at once");
 }
 
 #[tokio::test]

@@ -44,6 +44,7 @@ cases! {
     all_of_a_tenant_is_on_one_shard,
     a_claim_returns_what_the_other_shard_has,
     a_sweep_processes_what_is_due_on_the_other_shard,
+    a_shard_that_hangs_after_a_claim_holds_up_a_sweep_until_the_claim_lapses,
     heads_are_known_where_their_shard_answers,
     a_position_is_not_believed_while_its_mailbox_is_unknown,
     the_change_poller_rings_for_the_other_shard_and_later_for_what_it_missed,
@@ -146,6 +147,22 @@ async fn a_sweep_processes_what_is_due_on_the_other_shard(harness: ShardedHarnes
     store.set_fault(FAILING, None);
     gateway.sweep().await.unwrap();
     assert_eq!(store.heads(&[expired(&there)]).await, Ok(vec![Some(1)]));
+}
+
+async fn a_shard_that_hangs_after_a_claim_holds_up_a_sweep_until_the_claim_lapses(harness: ShardedHarness) {
+    let gateway = node_on(&harness, &LocalDoorbell::default());
+    let store = harness.sharded();
+    let [here, there] = tenants(store);
+    submit(&gateway, &there, &request("r")).await.unwrap();
+    harness.set_now(request("r").expires_at).await;
+    store.set_fault(FAILING, Some(Fault::HangsAfterClaims));
+    timeout(CLAIM + SOON, gateway.sweep()).await.unwrap().unwrap();
+    submit(&gateway, &here, &request("r").for_minutes(11)).await.unwrap();
+    harness.set_now(request("r").for_minutes(11).expires_at).await;
+    store.set_fault(FAILING, Some(Fault::Hangs));
+    timeout(SOON, gateway.sweep()).await.unwrap().unwrap();
+    let expired = MailboxKey { tenant: here, mailbox: Mailbox::ExpiredShared };
+    assert_eq!(store.heads(&[expired]).await, Ok(vec![Some(1)]), "the others go on");
 }
 
 async fn heads_are_known_where_their_shard_answers(harness: ShardedHarness) {

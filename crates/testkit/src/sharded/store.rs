@@ -28,6 +28,8 @@ pub enum Fault {
     Fails,
     /// No call ends, as with a network that drops packets.
     Hangs,
+    /// Only what is about all shards is answered, as with a network that starts to drop packets after a claim.
+    HangsAfterClaims,
 }
 
 /// Spreads tenants over several stores by a hash of their names.
@@ -44,14 +46,28 @@ struct OneShard {
 }
 
 impl OneShard {
-    /// The result of a call, unless the shard has a fault.
+    /// The result of a call about one tenant, unless the shard has a fault.
     async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        let fault = *self.fault.lock().unwrap();
-        match fault {
+        match self.fault() {
             None => call.await,
             Some(Fault::Fails) => Err(StoreError::unavailable("the test says so")),
-            Some(Fault::Hangs) => pending().await,
+            Some(Fault::Hangs | Fault::HangsAfterClaims) => pending().await,
         }
+    }
+
+    /// The result of a call about all shards, unless this one has a fault that keeps it from answering.
+    async fn call_of_all<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match self.fault() {
+            Some(Fault::HangsAfterClaims) => call.await,
+            _ => self.call(call).await,
+        }
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        *self.fault.lock().unwrap()
     }
 }
 
@@ -98,7 +114,7 @@ impl ShardedStore {
             let shard = self.shards[at].clone();
             running.spawn(async move {
                 let late = |_| Err(StoreError::unavailable("a shard did not answer in time"));
-                (at, timeout(PATIENCE, shard.call(call)).await.unwrap_or_else(late))
+                (at, timeout(PATIENCE, shard.call_of_all(call)).await.unwrap_or_else(late))
             });
         }
         let (mut answers, mut failed) = (Vec::new(), None);
