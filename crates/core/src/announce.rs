@@ -37,7 +37,10 @@ impl Gateway {
                 self.cache.hand_overs.insert(Arc::clone(&hand_over));
             }
             let elsewhere = elsewhere.filter(|_| hand_over.message.size() <= MAX_REMOTE_BYTES);
-            hand_overs.extend(elsewhere.map(|node| (node, hand_over)));
+            if let Some(node) = elsewhere {
+                self.metrics.hand_overs.sent.inc();
+                hand_overs.push((node, hand_over));
+            }
         }
         listeners.wake(&rings);
         if has_others {

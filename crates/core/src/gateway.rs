@@ -116,7 +116,7 @@ impl Gateway {
     ) -> Self {
         let store = Arc::new(MeteredStore::new(store, metrics.store.clone()));
         let node = NodeId(random.secret()[..32].to_owned());
-        let cache = Arc::new(NodeCache::new(store.timeline()));
+        let cache = Arc::new(NodeCache::new(store.timeline(), &metrics));
         let announcer = doorbell.attach(&node, Arc::clone(&cache) as _);
         let durable = DurabilityCache::default();
         Self(Arc::new(Ports { store, random, retention, cache, node, announcer, metrics, durable }))

@@ -47,6 +47,7 @@ impl Gateway {
         for _ in 0..AUDIT_CHUNKS {
             let rows = self.store.sweep_audit(now.minus(self.retention.audit), AUDIT_ROWS).await?;
             swept.audit_rows += rows;
+            self.metrics.sweeper.audit_rows.inc_by(rows);
             if rows < u64::from(AUDIT_ROWS) {
                 break;
             }

@@ -24,7 +24,7 @@ impl Comparison {
         let task = runtime.spawn(async move {
             loop {
                 of_task.asked.notified().await;
-                counters.comparisons.add(1);
+                counters.comparisons.inc_by(1);
                 of_task.wanted.notify_one();
                 sleep(INTERVAL).await;
             }

@@ -238,7 +238,7 @@ impl Link {
         self.is_away.store(false, Ordering::Relaxed);
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if self.was_connected.swap(true, Ordering::Relaxed) {
-            self.counters.reconnects.add(1);
+            self.counters.reconnects.inc_by(1);
             tracing::info!("NATS is back");
         } else {
             tracing::info!("NATS is connected");

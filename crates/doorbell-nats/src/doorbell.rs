@@ -56,8 +56,8 @@ impl NatsDoorbell {
     /// a runtime, on which it runs.
     pub fn open(options: Options, key: MacKey, random: Arc<dyn RandomSource>) -> Result<Self, OpenError> {
         let cell = Cell::new(&options.cell)?;
+        let counters = Arc::new(Counters::new(options.metrics.clone()));
         let connector = Connector::new(options)?;
-        let counters = Arc::new(Counters::default());
         let runtime = Handle::current();
         let (comparison, pacer) = Comparison::start(&runtime, Arc::clone(&counters));
         let key = ClusterKey::new(key, cell.clone());

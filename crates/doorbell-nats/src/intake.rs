@@ -79,11 +79,11 @@ impl Intake {
             Admission::Take => {}
             Admission::TakeAsFirst => self.comparison.ask(),
             Admission::TakeAfterGap(missing) => {
-                self.counters.lost.add(missing);
+                self.counters.lost.inc_by(missing);
                 self.comparison.ask();
             }
             Admission::Late => {
-                self.counters.late.add(1);
+                self.counters.out_of_order.inc_by(1);
                 return Ok(());
             }
             Admission::Unverified => {
@@ -92,7 +92,7 @@ impl Intake {
             }
         }
         let RingBatch { timeline, rings, .. } = batch;
-        self.counters.received.add(1);
+        self.counters.received.inc_by(1);
         if !rings.is_empty() {
             self.pass_on(Announcement { timeline, rings, hand_overs: Vec::new() });
         }
@@ -108,7 +108,7 @@ impl Intake {
         };
         let message = NodeMessage::decode(&opened.message).map_err(|_| Dropped::Malformed)?;
         match (self.peers.admit_node(&opened), message) {
-            (Admission::Late, _) => self.counters.late.add(1),
+            (Admission::Late, _) => drop(self.counters.out_of_order.inc()),
             // Also of a sender that has not answered itself: each of two nodes that meet is the first to ask.
             (admission, NodeMessage::Challenge(challenge)) => {
                 self.outbox.answer(Answer { to: opened.session, challenge }, now);
@@ -121,7 +121,7 @@ impl Intake {
                 return Err(Dropped::Unverified);
             }
             (_, NodeMessage::HandOvers { timeline, hand_overs }) => {
-                self.counters.received.add(1);
+                self.counters.received.inc_by(1);
                 let hand_overs = hand_overs.into_iter().map(|it| (self.node.clone(), it)).collect();
                 self.pass_on(Announcement { timeline, rings: Vec::new(), hand_overs });
             }

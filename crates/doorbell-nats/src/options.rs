@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+use countersign_core::metrics::RingMetrics;
+
+#[derive(Debug, Clone)]
 pub struct Options {
     /// `nats://host:port` of every server of the NATS cluster. Servers that these name are not used.
     pub urls: Vec<String>,
@@ -18,6 +20,8 @@ pub struct Options {
     pub client_certificate: Option<ClientCertificate>,
     /// Whether connections to other machines may be unencrypted. Otherwise they are refused.
     pub allow_plain: bool,
+    /// Where the doorbell counts what it does.
+    pub metrics: RingMetrics,
 }
 
 /// The files that this node identifies itself with.
@@ -43,6 +47,7 @@ impl Options {
             root_certificates: None,
             client_certificate: None,
             allow_plain: false,
+            metrics: RingMetrics::default(),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Outbox {
 
     /// Counts what the publisher took from the queue.
     pub(crate) fn taken(&self, announcements: &[Announcement]) {
-        self.counters.queued.subtract(announcements.len() as u64);
+        self.counters.queued.dec_by(announcements.len().try_into().unwrap_or(i64::MAX));
         let bytes = announcements.iter().map(bytes_of).sum();
         self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
@@ -155,10 +155,10 @@ impl Announcer for QueueingAnnouncer {
         let bytes = bytes_of(&announcement);
         // Counted before it can be taken.
         outbox.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
-        outbox.counters.queued.add(1);
+        outbox.counters.queued.inc();
         if self.sender.try_send(announcement).is_err() {
             outbox.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
-            outbox.counters.queued.subtract(1);
+            outbox.counters.queued.dec();
             outbox.counters.drop_for(Dropped::QueueFull);
             outbox.missed.store(true, Ordering::Release);
         }

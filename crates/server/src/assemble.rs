@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use countersign_core::{
     Gateway,
-    metrics::{Metrics, WriterMetrics},
+    metrics::{Metrics, RingMetrics, WriterMetrics},
     model::secret_checks::SecretChecks,
     notify::{Doorbell, LocalDoorbell},
     store::Store,
@@ -13,7 +13,6 @@ use countersign_core::{
 };
 use countersign_doorbell_nats::{
     NatsDoorbell,
-    counters::Counters,
     options::{ClientCertificate, Options as NatsOptions},
 };
 use countersign_store_postgres::PostgresStore;
@@ -93,29 +92,26 @@ pub struct ConfiguredDoorbell {
     port: Box<dyn Doorbell>,
     /// Notified when this node may have missed something that others announced.
     comparison_wanted: Arc<Notify>,
-    /// What the doorbell counts; `None` where it is within this process.
-    pub counters: Option<Arc<Counters>>,
 }
 
 impl std::fmt::Debug for ConfiguredDoorbell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfiguredDoorbell").field("counters", &self.counters).finish_non_exhaustive()
+        f.debug_struct("ConfiguredDoorbell").finish_non_exhaustive()
     }
 }
 
-fn doorbell(config: &Config, secrets: &Secrets) -> anyhow::Result<ConfiguredDoorbell> {
+fn doorbell(config: &Config, secrets: &Secrets, metrics: &RingMetrics) -> anyhow::Result<ConfiguredDoorbell> {
     match config.doorbell.kind {
         DoorbellKind::Local => Ok(ConfiguredDoorbell {
             port: Box::new(LocalDoorbell::default()),
             comparison_wanted: Arc::default(),
-            counters: None,
         }),
         DoorbellKind::Nats => {
-            let (options, key) = (nats_options(config), secrets.shared.doorbell_key());
+            let options = NatsOptions { metrics: metrics.clone(), ..nats_options(config) };
+            let key = secrets.shared.doorbell_key();
             let nats = NatsDoorbell::open(options, key, Arc::new(SystemRandom)).context("[doorbell]")?;
             Ok(ConfiguredDoorbell {
                 comparison_wanted: Arc::clone(nats.comparison_wanted()),
-                counters: Some(Arc::clone(nats.counters())),
                 port: Box::new(nats),
             })
         }
@@ -149,7 +145,7 @@ pub async fn node(config: &Config) -> anyhow::Result<(Gateway, Secrets, Configur
         config.retention(),
     );
     let secrets = secrets(config, &alone).await?;
-    let doorbell = doorbell(config, &secrets)?;
+    let doorbell = doorbell(config, &secrets, &metrics.rings)?;
     let random = Arc::new(SystemRandom);
     let gateway = Gateway::with_metrics(store, &*doorbell.port, random, config.retention(), metrics);
     Ok((gateway, secrets, doorbell))

@@ -10,6 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
+    metrics::{HandOverDrop, HandOverMetrics},
     model::message::Message,
     notify::HandOver,
     store::{Delivery, MailboxKey},
@@ -22,7 +23,10 @@ const MAX_BYTES: usize = 32 << 20;
 const MAX_AGE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
-pub(crate) struct HandOvers(Mutex<State>);
+pub(crate) struct HandOvers {
+    state: Mutex<State>,
+    metrics: HandOverMetrics,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -52,9 +56,13 @@ impl HandedOver {
 }
 
 impl HandOvers {
+    pub(crate) fn new(metrics: HandOverMetrics) -> Self {
+        Self { state: Mutex::default(), metrics }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while holding the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a delivery for a while. Returns false if it was dropped: it came late, or is too large.
@@ -62,11 +70,15 @@ impl HandOvers {
         let bytes = size(&hand_over);
         let mut state = self.state();
         state.drop_old();
-        while state.bytes + bytes > MAX_BYTES && state.drop_oldest() {}
+        while state.bytes + bytes > MAX_BYTES && state.drop_oldest() {
+            self.metrics.dropped.at(HandOverDrop::Memory).inc();
+        }
         let mailbox = state.by_mailbox.entry(hand_over.mailbox.clone()).or_default();
         let number = hand_over.delivery.number;
         let is_late = mailbox.back().is_some_and(|last| last.hand_over.delivery.number >= number);
         if is_late || bytes > MAX_BYTES {
+            let reason = if is_late { HandOverDrop::Late } else { HandOverDrop::Memory };
+            self.metrics.dropped.at(reason).inc();
             return false;
         }
         let kept = Arc::new(Kept { at: Instant::now(), hand_over });
@@ -80,9 +92,23 @@ impl HandOvers {
     pub(crate) fn next(&self, mailbox: &MailboxKey, after: u64) -> Option<(Delivery, HandedOver)> {
         let state = self.state();
         let kept = state.by_mailbox.get(mailbox)?;
-        let found = kept.iter().find(|kept| kept.hand_over.delivery.number == after + 1)?;
-        (found.at.elapsed() < MAX_AGE)
-            .then(|| (found.hand_over.delivery.clone(), HandedOver(Arc::downgrade(found))))
+        let Some(found) = kept.iter().find(|kept| kept.hand_over.delivery.number == after + 1) else {
+            if kept.iter().any(|kept| kept.hand_over.delivery.number > after) {
+                self.metrics.dropped.at(HandOverDrop::Behind).inc();
+            }
+            return None;
+        };
+        if found.at.elapsed() >= MAX_AGE {
+            self.metrics.dropped.at(HandOverDrop::Late).inc();
+            return None;
+        }
+        self.metrics.taken.inc();
+        Some((found.hand_over.delivery.clone(), HandedOver(Arc::downgrade(found))))
+    }
+
+    /// Nobody on this node waits for a delivery that another node has sent.
+    pub(crate) fn not_wanted(&self) {
+        self.metrics.dropped.at(HandOverDrop::Unknown).inc();
     }
 
     pub(crate) fn clear(&self) {

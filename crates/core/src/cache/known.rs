@@ -10,7 +10,10 @@ use std::{
 use countersign_wire::id::TenantId;
 use tokio::time::Instant;
 
-use crate::store::{Key, Kind, Record};
+use crate::{
+    metrics::KnownRecordMetrics,
+    store::{Key, Kind, Record},
+};
 
 /// What the records of one generation may take, in bytes; there are two generations.
 const GENERATION_BYTES: usize = 32 << 20;
@@ -55,26 +58,38 @@ type Generation = HashMap<TenantId, HashMap<Key, Known>>;
 
 /// Bounded by bytes. What is used stays: when the newer generation is full, the older one is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct KnownRecords(Mutex<Generations>);
+pub(crate) struct KnownRecords {
+    generations: Mutex<Generations>,
+    metrics: KnownRecordMetrics,
+}
 
 #[derive(Debug, Default)]
 struct Generations {
     newer: Generation,
     older: Generation,
     newer_bytes: usize,
+    older_bytes: usize,
 }
 
 impl KnownRecords {
+    pub(crate) fn new(metrics: KnownRecordMetrics) -> Self {
+        Self { generations: Mutex::default(), metrics }
+    }
+
     fn generations(&self) -> MutexGuard<'_, Generations> {
         // Nothing panics while holding the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of a record, if it is at most this old.
     pub(crate) fn get(&self, tenant: &TenantId, key: &Key, max_age: Option<Duration>) -> Option<Known> {
-        let mut generations = self.generations();
-        let known = generations.get(tenant, key)?;
-        max_age.is_none_or(|max_age| known.at.elapsed() <= max_age).then_some(known)
+        let known = self.generations().get(tenant, key);
+        let known = known.filter(|known| max_age.is_none_or(|max_age| known.at.elapsed() <= max_age));
+        match known {
+            Some(_) => self.metrics.hits.inc(),
+            None => self.metrics.misses.inc(),
+        };
+        known
     }
 
     /// Keeps what was read or written, unless something newer is known. Versions never repeat, and grow.
@@ -84,8 +99,14 @@ impl KnownRecords {
         match generations.peek(tenant, key) {
             // A record that is gone has no version: only its removal and its age end what was known of it.
             Some(current) if known.record.is_some() && current.version() > known.version() => {}
-            _ => generations.insert(tenant, key, known),
+            _ => {
+                let evicted = generations.insert(tenant, key, known);
+                self.metrics.evicted.inc_by(evicted as u64);
+            }
         }
+        let bytes = generations.newer_bytes + generations.older_bytes;
+        drop(generations);
+        self.metrics.bytes.set(bytes.try_into().unwrap_or(i64::MAX));
     }
 
     /// The record was changed to this version by somebody, zero if it was deleted: what is known of any other is old.
@@ -118,14 +139,18 @@ impl Generations {
             return Some(known.clone());
         }
         let known = self.older.get_mut(tenant)?.remove(key)?;
+        self.older_bytes = self.older_bytes.saturating_sub(size(tenant, key, &known));
         self.insert(tenant, key, known.clone());
         Some(known)
     }
 
-    fn insert(&mut self, tenant: &TenantId, key: &Key, known: Known) {
+    /// Returns how many records it dropped.
+    fn insert(&mut self, tenant: &TenantId, key: &Key, known: Known) -> usize {
+        let mut evicted = 0;
         if self.newer_bytes >= GENERATION_BYTES {
+            evicted = self.older.values().map(HashMap::len).sum();
             self.older = std::mem::take(&mut self.newer);
-            self.newer_bytes = 0;
+            self.older_bytes = std::mem::take(&mut self.newer_bytes);
         }
         self.newer_bytes += size(tenant, key, &known);
         if let Some(of) = self.older.get_mut(tenant) {
@@ -138,6 +163,7 @@ impl Generations {
         if let Some(replaced) = of.insert(key.clone(), known) {
             self.newer_bytes = self.newer_bytes.saturating_sub(size(tenant, key, &replaced));
         }
+        evicted
     }
 
     fn remove(&mut self, tenant: &TenantId, key: &Key) {

@@ -20,6 +20,7 @@ pub use hand_overs::HandedOver;
 pub(crate) use known::{Known, KnownRecords, is_kept, is_slow};
 
 use crate::{
+    metrics::Metrics,
     notify::{Announcement, Listeners, Receiver, Ring},
     store::Shard,
 };
@@ -48,8 +49,13 @@ pub(crate) struct NodeCache {
 }
 
 impl NodeCache {
-    pub(crate) fn new(timeline: u64) -> Self {
-        Self { timeline: AtomicU64::new(timeline), ..Self::default() }
+    pub(crate) fn new(timeline: u64, metrics: &Metrics) -> Self {
+        Self {
+            known: KnownRecords::new(metrics.known_records.clone()),
+            hand_overs: HandOvers::new(metrics.hand_overs.clone()),
+            timeline: AtomicU64::new(timeline),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn timeline(&self) -> u64 {
@@ -103,6 +109,8 @@ impl Receiver for NodeCache {
                 let number = hand_over.delivery.number;
                 self.hand_overs.insert(hand_over);
                 rings.push((ring, number));
+            } else {
+                self.hand_overs.not_wanted();
             }
         }
         self.listeners.wake_once(&rings);

@@ -53,6 +53,11 @@ impl ChangePoller {
         known.is_none_or(|known| known.number != number)
     }
 
+    /// Whether a round has seen this before.
+    fn knows(&self, ring: &Ring) -> bool {
+        self.seen.contains_key(&self.hasher.hash_one(ring))
+    }
+
     /// Keeps what was seen of something that could not be read: its next number is compared with the last that was.
     fn was_not_read(&mut self, ring: &Ring) {
         if let Some(seen) = self.seen.get_mut(&self.hasher.hash_one(ring)) {
@@ -125,8 +130,14 @@ impl Gateway {
     ) -> usize {
         let mut changed: Vec<(Ring, u64)> = Vec::new();
         for (ring, number) in rings {
+            let was_known = poller.knows(&ring);
             match number {
-                Some(number) if poller.has_changed(&ring, number) => changed.push((ring, number)),
+                Some(number) if poller.has_changed(&ring, number) => {
+                    if was_known && self.cache.listeners.highest(&ring) < number {
+                        self.metrics.rings.late.inc();
+                    }
+                    changed.push((ring, number));
+                }
                 Some(_) => {}
                 None => poller.was_not_read(&ring),
             }

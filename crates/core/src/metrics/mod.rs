@@ -46,18 +46,24 @@ labels! {
 }
 
 labels! {
-    /// Why a message of another node was dropped.
+    /// Why a message between nodes was not sent, or not taken.
     pub enum AnnouncementDrop("reason") {
-        /// It is truncated, too large, or of a version that this node does not know.
+        /// Not sent: more waits than the queue takes.
+        QueueFull => "queue_full",
+        /// Not sent: a delivery over 16 KB, or a name over 2 KB. Whoever needs it reads it.
+        TooLarge => "too_large",
+        /// Not sent: NATS is away or does not take it.
+        Away => "away",
+        /// Not taken: longer than any message may be, shorter than its own lengths say, or not what the format allows.
         Malformed => "malformed",
-        /// It was not made with the cluster's secret.
+        /// Not taken: another version of the format.
+        OtherVersion => "other_version",
+        /// Not taken: not sealed with the cluster's secret for this subject.
         Forged => "forged",
-        /// Its counter is not above the last one of its node.
-        Replayed => "replayed",
-        /// It is of another timeline of the database, or too old.
-        Late => "late",
-        /// The queue for what arrives is full.
-        Full => "full",
+        /// Not taken: its sender has not proved yet that it runs now. An old message of a node that is gone ends here.
+        Unverified => "unverified",
+        /// Not taken: this process was too slow.
+        Overrun => "overrun",
     }
 }
 
@@ -98,9 +104,17 @@ pub struct RingMetrics {
     pub received: Counter,
     /// Batches whose number was skipped.
     pub lost: Counter,
+    /// Messages that came after a newer one of the same node: out of order, or sent again by somebody.
+    pub out_of_order: Counter,
     /// Changes that the comparison of heads found and no ring had announced.
     pub late: Counter,
     pub dropped: PerLabel<AnnouncementDrop, Counter>,
+    /// How often the connection was made again.
+    pub reconnects: Counter,
+    /// How often the change poller was asked for an early comparison.
+    pub comparisons: Counter,
+    /// Announcements that wait to be sent.
+    pub queued: Gauge,
 }
 
 /// What has come due.
@@ -177,13 +191,30 @@ impl RingMetrics {
             &self.late,
         );
         catalog.add(
+            "rings_out_of_order",
+            "Messages of other nodes that came after a newer one of the same node, and were not taken",
+            &self.out_of_order,
+        );
+        catalog.add(
             "announcements_dropped",
-            "Messages of other nodes that were not taken, by reason",
+            "Messages between nodes that were not sent or not taken, by reason",
             &self.dropped,
         );
         catalog.when_it_rises(
-            "`forged` or `replayed`: somebody else writes to NATS, or a node has another secret. `malformed`: nodes of \
-             two versions. `full`: this node is overloaded.",
+            "`forged`: somebody else writes to NATS, or a node has another secret. `unverified`: messages of a node that \
+             is gone, or of one that starts. `other_version`: nodes of two versions. `queue_full`, `overrun`: this node is \
+             overloaded. `away`: look at NATS.",
+        );
+        catalog.add(
+            "announcements_queued",
+            "Announcements that wait to be sent to other nodes",
+            &self.queued,
+        );
+        catalog.add("doorbell_reconnects", "Connections to NATS that were made again", &self.reconnects);
+        catalog.add(
+            "doorbell_comparisons",
+            "Early comparisons with the store that a lost message or a new connection asked for",
+            &self.comparisons,
         );
     }
 }
