@@ -62,6 +62,15 @@ fn catalog(app: &AppState) -> Catalog {
     );
     add_waiting(
         &mut catalog,
+        "small_body_waiting",
+        "Requests with small bodies that wait for their tenant's turn",
+        &app.small_bodies,
+    );
+    catalog.when_it_rises(
+        "More is sent than this node can commit. Tenants take turns: the one that sends most waits longest.",
+    );
+    add_waiting(
+        &mut catalog,
         "revocation_check_waiting",
         "Checks of credentials of held connections that wait for their turn",
         &app.revocation_reads,

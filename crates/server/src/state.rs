@@ -3,7 +3,9 @@
 use std::{
     io,
     net::IpAddr,
+    num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
     time::Duration,
 };
 
@@ -38,6 +40,10 @@ const MAX_REQUEST_BYTES: usize = 256 << 20;
 /// Concurrent reads for pushing. Fewer than the store's readers: a thousand channels with a backlog must not delay
 /// requests.
 const MAX_PUSH_READS: usize = 2;
+
+/// Requests with small bodies that are worked on at once, for each processor; others wait, in turn by tenant. As many as
+/// fill a commit: more would only wait there.
+const SMALL_BODIES_PER_PROCESSOR: usize = 32;
 
 /// Bytes of large answers that may wait for their readers at once.
 const MAX_RESPONSE_BYTES: usize = 128 << 20;
@@ -74,6 +80,8 @@ pub struct AppState {
     pub(crate) response_memory: TenantQuota,
     /// Permits for reading and rendering large answers, which tenants take in turn.
     pub(crate) large_reads: FairSemaphore,
+    /// Turns of requests with small bodies, which tenants take in turn.
+    pub(crate) small_bodies: FairSemaphore,
     /// Threads on which large bodies are parsed, hashed and rendered.
     pub(crate) cpu_pool: CpuPool,
     /// Connections that are held open for long.
@@ -208,6 +216,7 @@ impl AppState {
             request_memory: TenantQuota::new(MAX_REQUEST_BYTES),
             response_memory: TenantQuota::new(MAX_RESPONSE_BYTES),
             large_reads: FairSemaphore::new(MAX_LARGE_READS),
+            small_bodies: FairSemaphore::new(SMALL_BODIES_PER_PROCESSOR * processors()),
             cpu_pool: CpuPool::start()?,
             held_connections: TenantQuota::new(max_connections()),
             push_reads: FairSemaphore::new(MAX_PUSH_READS),
@@ -237,6 +246,10 @@ impl AppState {
     pub fn drain(&self) -> &Drain {
         &self.drain
     }
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 #[cfg(test)]

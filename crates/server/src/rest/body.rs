@@ -80,8 +80,8 @@ pub(crate) struct RequestBody {
     path: String,
     /// Memory that is reserved for as long as the body lives.
     _memory: QuotaPermit,
-    /// The tenant's turn at a large body, until it is committed; `None` for a small one.
-    _turn: Option<FairPermit>,
+    /// The tenant's turn, until what it sent is committed.
+    _turn: FairPermit,
 }
 
 impl FromRequest<SharedState> for RequestBody {
@@ -110,9 +110,10 @@ impl FromRequest<SharedState> for RequestBody {
         if caller.is_some() {
             app.rates.admit_bytes(tenant, bytes.len())?;
         }
+        // Nobody waits behind all that another tenant has sent, and nobody has a turn before all of it has arrived.
         let turn = match bytes.len() > LARGE_BODY {
-            true => Some(app.cpu_pool.turn(tenant).await),
-            false => None,
+            true => app.cpu_pool.turn(tenant).await,
+            false => app.small_bodies.acquire(tenant).await,
         };
         let path = parts.uri.path().to_owned();
         Ok(Self { bytes, headers: parts.headers, path, _memory: memory, _turn: turn })
@@ -201,5 +202,48 @@ impl RequestBody {
             }
             _ => Err(ApiError::breaks("Idempotency-Key", "must be 1 to 256 printable ASCII characters")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_wire::id::TenantId;
+    use futures_util::future::join_all;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::{limits::FairPermit, test_node::TestNode};
+
+    fn request() -> Request {
+        let rules = BodyRules { max_body_bytes: 100, accepts_proto: true };
+        let mut request = Request::new(axum::body::Body::from("{}"));
+        request.extensions_mut().insert(rules);
+        request.extensions_mut().insert(Newcomer { address: None });
+        request
+    }
+
+    #[tokio::test]
+    async fn a_small_body_takes_its_tenants_turn_and_waits_behind_one_of_another() {
+        let node = TestNode::new();
+        let loud: TenantId = "loud".parse().unwrap();
+        let mut in_work: Vec<FairPermit> = Vec::new();
+        while let Ok(permit) = timeout(Duration::from_millis(50), node.app.small_bodies.acquire(&loud)).await
+        {
+            in_work.push(permit);
+        }
+        let app = node.app.clone();
+        let queued =
+            tokio::spawn(
+                async move { join_all((0..100).map(|_| app.small_bodies.acquire(&loud))).await.len() },
+            );
+        sleep(Duration::from_millis(50)).await;
+        let app = node.app.clone();
+        let body = tokio::spawn(async move { RequestBody::from_request(request(), &app).await });
+        sleep(Duration::from_millis(100)).await;
+        assert!(!body.is_finished(), "all turns are taken");
+        // One of the loud tenant is before it, and no more.
+        in_work.truncate(in_work.len() - 2);
+        timeout(Duration::from_secs(5), body).await.unwrap().unwrap().unwrap();
+        queued.abort();
     }
 }
