@@ -8,20 +8,16 @@ mod field;
 mod hand_over;
 mod node_message;
 mod ring_batch;
+mod session;
 
 pub use field::{MAX_TEXT, Malformed};
 pub use hand_over::MAX_BODY;
 pub use node_message::{MAX_HAND_OVERS, NodeMessage};
 pub use ring_batch::{Answer, MAX_ANSWERS, MAX_RINGS, RingBatch};
+pub use session::{Challenge, Session};
 
 pub(crate) use hand_over::hand_over_size;
 pub(crate) use ring_batch::ring_size;
 
 /// Bytes of one message before it is sealed. NATS takes a megabyte by default.
 pub const MAX_MESSAGE: usize = 256 << 10;
-
-/// Names one attachment of a node to the doorbell: random, so that no key is ever used twice.
-pub type Session = [u8; 16];
-
-/// What a node asks another to repeat, which proves that it runs now.
-pub type Challenge = [u8; 16];

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use countersign_core::notify::HandOver;
 
 use super::{
-    Challenge,
     field::{Malformed, Reader, Writer},
     hand_over::{encode_hand_over, hand_over, hand_over_size},
+    session::Challenge,
 };
 
 /// Deliveries of one message.

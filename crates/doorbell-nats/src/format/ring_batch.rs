@@ -8,8 +8,8 @@ use countersign_core::{
 use countersign_wire::limits::MAX_ID;
 
 use super::{
-    Challenge, Session,
     field::{MAX_TEXT, Malformed, Reader, Writer},
+    session::{Challenge, Session},
 };
 
 /// Rings of one message.

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use anyhow::bail;
 use serde::Deserialize;
 
-use super::StoreKind;
-
 /// The doorbell and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,7 +58,7 @@ impl DoorbellConfig {
     }
 
     /// Rejects settings that can't work, and says what to do. What NATS itself needs is checked where it is opened.
-    pub(super) fn check(&self, store: StoreKind) -> anyhow::Result<()> {
+    pub(super) fn check(&self, is_on_sqlite: bool) -> anyhow::Result<()> {
         match (self.kind, &self.url) {
             (DoorbellKind::Local, Some(_)) => {
                 bail!(
@@ -72,7 +70,7 @@ impl DoorbellConfig {
                     "doorbell.kind is \"nats\" and doorbell.url is missing; say how to reach it: url = \"nats://127.0.0.1:4222\""
                 )
             }
-            (DoorbellKind::Nats, Some(_)) if store == StoreKind::Sqlite => {
+            (DoorbellKind::Nats, Some(_)) if is_on_sqlite => {
                 bail!(
                     "doorbell.kind is \"nats\", which connects several nodes, and store.kind is \"sqlite\", which is for \
                      one. For one node remove [doorbell]; for several set store.kind = \"postgres\" and store.url"

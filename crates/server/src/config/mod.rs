@@ -238,7 +238,7 @@ impl Config {
         {
             bail!("store.root_certificates: there is no file {}", file.display());
         }
-        self.doorbell.check(self.store.kind)?;
+        self.doorbell.check(self.store.kind == StoreKind::Sqlite)?;
         if self.store.connections < MIN_STORE_CONNECTIONS {
             bail!("store.connections must be at least {MIN_STORE_CONNECTIONS}");
         }

@@ -12,6 +12,8 @@ use crate::support::{
 
 /// One gateway with one tenant that all cases share; each case uses ids of its own.
 pub struct World {
+    /// Whether requests go to several nodes in turn.
+    pub is_cluster: bool,
     pub gateway: Gateway,
     pub seen: Seen,
     pub operator: Client,
@@ -31,7 +33,13 @@ impl World {
     pub fn new(on: On) -> Self {
         let gateway = Gateway::start(on);
         let operator = Client::new(gateway.address, &gateway.key("acme", "operator", None));
-        Self { seen: operator.seen.clone(), gateway, operator, next: AtomicU32::new(1) }
+        Self {
+            is_cluster: on == On::Cluster,
+            seen: operator.seen.clone(),
+            gateway,
+            operator,
+            next: AtomicU32::new(1),
+        }
     }
 
     /// A key for one enforcer or approver.
