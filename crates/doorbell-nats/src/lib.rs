@@ -6,7 +6,7 @@
 //! |---|---|
 //! | how NATS is reached, and what is refused | [`options`], [`error`], `connect` |
 //! | what is counted | [`counters`] |
-//! | what a message says, in bytes | [`format`] |
+//! | what a message says, in bytes | [`mod@format`] |
 //! | keys, and what is around each message | `seal` |
 //! | whose messages count, and which of them | `peers` |
 //! | what waits to be sent, and how it becomes a batch | `outbox`, `publisher` |
