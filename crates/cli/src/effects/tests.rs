@@ -4,7 +4,7 @@ use super::*;
 
 fn derived(command: &str) -> Option<String> {
     let argv: Vec<String> = command.split(' ').map(|word| word.replace('␣', " ")).collect();
-    let place = Place { cwd: Path::new("/work/repo/src"), repository: Some(Path::new("/work/repo")) };
+    let place = Place { cwd: Path::new("/srv/repo/src"), repository: Some(Path::new("/srv/repo")) };
     let text = |effect: &Effect| match &effect.detail {
         Some(detail) => format!("{}({detail})", effect.kind.as_str()),
         None => effect.kind.as_str().to_owned(),

@@ -112,31 +112,31 @@ mod tests {
 
     #[test]
     fn stars_and_folders() {
-        let root = Path::new("/work/repo");
+        let root = Path::new("/srv/repo");
         let covers = |glob: &str, path: &str| {
             Glob::new(glob, Some(Path::new("/home/ada"))).unwrap().covers(Path::new(path), Some(root))
         };
         for (glob, path, expected) in [
-            ("src/**", "/work/repo/src/a/b.rs", true),
-            ("src/**", "/work/repo/src", true),
-            ("src/**", "/work/repo/srcs/a", false),
-            ("src/*.rs", "/work/repo/src/a.rs", true),
-            ("src/*.rs", "/work/repo/src/a/b.rs", false),
-            ("**/*.sql", "/work/repo/a/b/c.sql", true),
-            ("**/*.sql", "/work/repo/c.sql", true),
-            ("**/*.sql", "/work/other/c.sql", false),
-            ("src/?.rs", "/work/repo/src/é.rs", true),
+            ("src/**", "/srv/repo/src/a/b.rs", true),
+            ("src/**", "/srv/repo/src", true),
+            ("src/**", "/srv/repo/srcs/a", false),
+            ("src/*.rs", "/srv/repo/src/a.rs", true),
+            ("src/*.rs", "/srv/repo/src/a/b.rs", false),
+            ("**/*.sql", "/srv/repo/a/b/c.sql", true),
+            ("**/*.sql", "/srv/repo/c.sql", true),
+            ("**/*.sql", "/srv/other/c.sql", false),
+            ("src/?.rs", "/srv/repo/src/é.rs", true),
             ("/etc/*", "/etc/hosts", true),
             ("~/notes/**", "/home/ada/notes/a", true),
-            ("src", "/work/repo/src/a", false),
+            ("src", "/srv/repo/src/a", false),
         ] {
             assert_eq!(covers(glob, path), expected, "{glob} {path}");
         }
         let src = Glob::new("src", None).unwrap();
-        assert!(src.touches(Path::new("/work/repo/src/a"), Some(root)));
+        assert!(src.touches(Path::new("/srv/repo/src/a"), Some(root)));
         let deep = Glob::new("db/migrations/*.sql", None).unwrap();
-        assert!(deep.is_below(Path::new("/work/repo/db"), Some(root)));
-        assert!(!deep.is_below(root, Some(root)) && !deep.is_below(Path::new("/work/repo/d"), Some(root)));
+        assert!(deep.is_below(Path::new("/srv/repo/db"), Some(root)));
+        assert!(!deep.is_below(root, Some(root)) && !deep.is_below(Path::new("/srv/repo/d"), Some(root)));
         assert!(deep.is_mentioned("rm db/migrations/$X.sql") && !deep.is_mentioned("rm db/$X"));
     }
 

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn denied(text: &str) -> bool {
-        against(&Texts::read(text, Path::new("/work"), false)).is_some()
+        against(&Texts::read(text, Path::new("/srv"), false)).is_some()
     }
 
     #[test]

@@ -175,31 +175,31 @@ mod tests {
         for path in [
             "/data/countersign/rules.toml",
             "/data/countersign/profiles/agent/keys",
-            "/work/repo/.countersign/rules.toml",
+            "/srv/repo/.countersign/rules.toml",
             "/home/ada/.claude/settings.json",
-            "/work/repo/.claude/settings.local.json",
-            "/work/repo/.Claude/Settings.json",
+            "/srv/repo/.claude/settings.local.json",
+            "/srv/repo/.Claude/Settings.json",
             "/home/ada/.codex/config.toml",
-            "/work/repo/.codex/hooks.json",
+            "/srv/repo/.codex/hooks.json",
             "/home/ada/.gemini/settings.json",
             "/home/ada/.gemini/policies/x.toml",
             "/home/ada/.config/opencode/opencode.json",
             "/home/ada/.config/opencode/plugins/x.js",
-            "/work/repo/.opencode/plugin/x.js",
-            "/work/repo/opencode.json",
+            "/srv/repo/.opencode/plugin/x.js",
+            "/srv/repo/opencode.json",
             "/home/ada/.copilot/hooks/x.json",
             "/home/ada/.copilot/config.json",
-            "/work/repo/.github/hooks/x.json",
+            "/srv/repo/.github/hooks/x.json",
             "/etc/claude-code/managed-settings.json",
         ] {
             assert!(protected().against_writing(&target(path)).is_some(), "{path}");
             assert!(protected().against_text(&format!("tee '{path}'")).is_some(), "{path}");
         }
         for path in [
-            "/work/repo/.claude/commands/x.md",
-            "/work/repo/.github/workflows/ci.yml",
-            "/work/repo/settings.json",
-            "/work/repo/src/countersign.rs",
+            "/srv/repo/.claude/commands/x.md",
+            "/srv/repo/.github/workflows/ci.yml",
+            "/srv/repo/settings.json",
+            "/srv/repo/src/countersign.rs",
             "/data/countersigned",
             "/home/ada/.gemini/GEMINI.md",
         ] {
@@ -208,10 +208,8 @@ mod tests {
         }
         assert!(protected().against_writing(&target("/usr/bin/countersign")).is_some());
         assert_eq!(protected().against_naming(&target("/usr/bin/countersign")), None, "it may be run");
-        let link = Target {
-            named: "/work/repo/x.json".into(),
-            real: Some("/home/ada/.claude/settings.json".into()),
-        };
+        let link =
+            Target { named: "/srv/repo/x.json".into(), real: Some("/home/ada/.claude/settings.json".into()) };
         assert!(protected().against_writing(&link).is_some(), "a link");
     }
 

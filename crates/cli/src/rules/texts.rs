@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn programs(text: &str) -> (Vec<String>, Vec<String>) {
-        let texts = Texts::read(text, Path::new("/work"), false);
+        let texts = Texts::read(text, Path::new("/srv"), false);
         (texts.parts.iter().map(|part| part.words.join(" ")).collect(), texts.unclear)
     }
 
@@ -228,14 +228,14 @@ mod tests {
     #[test]
     fn after_cd_a_command_may_run_in_either_folder() {
         let places = |text: &str, has_cd_path| {
-            let texts = Texts::read(text, Path::new("/work"), has_cd_path);
+            let texts = Texts::read(text, Path::new("/srv"), has_cd_path);
             let list = texts.parts.last().unwrap().places.iter().map(|place| place.display().to_string());
             list.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(places("cd a; ls", false), "/work /work/a");
-        assert_eq!(places("cd a && cd .. && ls", false), "/work /work/a /");
+        assert_eq!(places("cd a; ls", false), "/srv /srv/a");
+        assert_eq!(places("cd a && cd .. && ls", false), "/srv /srv/a /");
         assert_eq!(places("cd a && ls", true), "");
-        assert_eq!(places("cd ./a && ls", true), "/work /work/a");
+        assert_eq!(places("cd ./a && ls", true), "/srv /srv/a");
         for text in ["cd && ls", "cd - && ls", "cd -P a && ls", "cd a b && ls", "cd '' && ls", "cd +1 && ls"]
         {
             assert_eq!(places(text, false), "", "{text}");
