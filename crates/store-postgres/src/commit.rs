@@ -46,12 +46,11 @@ pub(crate) async fn begin(
     seen: &BTreeSet<RecordKey>,
     pending_payloads: &[PayloadId],
 ) -> Result<Begun, BeginError> {
-    let keys: Vec<&RecordKey> = named.keys().collect();
     // Either reserves, which locks too, and reads; or locks, and reads what is only seen. It reads when the locks are granted.
     let any_to_reserve = named.values().any(|if_missing| *if_missing != IfMissing::Ignore);
     let (to_lock, to_read): (Vec<_>, Vec<_>) = match any_to_reserve {
-        true => (Vec::new(), seen.iter().chain(keys).collect()),
-        false => (keys, seen.iter().collect()),
+        true => (Vec::new(), seen.iter().chain(may_exist(named)).collect()),
+        false => (named.keys().collect(), seen.iter().collect()),
     };
     let reserve_records = async {
         match any_to_reserve {
@@ -85,8 +84,9 @@ pub(crate) async fn begin(
         };
         reserved.insert(key, Reserved { version: count(&row, "version")?, draft });
     }
+    let existing = query_keys(client, &statements.read_records, &existing_drafts(named, &reserved)).await?;
     let mut found = FoundRecords::new();
-    for row in locked?.into_iter().chain(read?) {
+    for row in locked?.into_iter().chain(read?).chain(existing) {
         let key = record_key(&row)?;
         if !reserved.contains_key(&key) {
             found.insert(key, record(&row).map(|record| (record.version, record.content)));
@@ -97,6 +97,18 @@ pub(crate) async fn begin(
         swept.remove(&payload_id(get(&row, "id")?)?);
     }
     Ok(Begun { found, reserved, swept, now: timestamp(&now?, "now")? })
+}
+
+/// What is read in the same round trip. A record that must be new hardly ever exists: reading it would find what was just
+/// inserted.
+fn may_exist(named: &NamedRecords) -> impl Iterator<Item = &RecordKey> {
+    named.iter().filter(|(_, if_missing)| !matches!(if_missing, IfMissing::Draft(_))).map(|(key, _)| key)
+}
+
+/// The records that must be new and are not, which takes a round trip of its own.
+fn existing_drafts<'n>(named: &'n NamedRecords, reserved: &ReservedRecords) -> Vec<&'n RecordKey> {
+    let drafts = named.iter().filter(|(_, if_missing)| matches!(if_missing, IfMissing::Draft(_)));
+    drafts.map(|(key, _)| key).filter(|key| !reserved.contains_key(*key)).collect()
 }
 
 /// Asks nothing without keys.

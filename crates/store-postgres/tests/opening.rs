@@ -74,6 +74,8 @@ async fn a_schema_that_this_program_does_not_know_is_refused() {
     client.batch_execute("INSERT INTO migration VALUES (99, '')").await.unwrap();
     let error = open_error(options()).await;
     assert!(error.contains("version 99") && error.contains("newer program"), "{error}");
+    client.batch_execute("UPDATE migration SET oldest_program = 2 WHERE number = 99").await.unwrap();
+    PostgresStore::open(options()).await.expect("a schema that names this program");
     client
         .batch_execute("DELETE FROM migration WHERE number = 99; UPDATE migration SET checksum = ''")
         .await
@@ -98,7 +100,21 @@ async fn nodes_that_start_together_migrate_once() {
         opening.await.unwrap().unwrap();
     }
     let applied: i64 = client.query_one("SELECT count(*) FROM migration", &[]).await.unwrap().get(0);
-    assert_eq!(applied, 1);
+    assert_eq!(applied, 2);
+}
+
+#[tokio::test]
+async fn a_database_of_the_previous_program_is_migrated() {
+    let (server, client) = server().await;
+    let initial = include_str!("../migrations/0001_initial.sql");
+    let table = "CREATE TABLE migration (number integer PRIMARY KEY, checksum bytea NOT NULL)";
+    client.batch_execute(&format!("{table}; {initial}")).await.unwrap();
+    let applied = "INSERT INTO migration VALUES (1, sha256(convert_to($1, 'UTF8')))";
+    client.execute(applied, &[&initial]).await.unwrap();
+    PostgresStore::open(Options::new(server.url())).await.unwrap();
+    let rows = client.query("SELECT oldest_program FROM migration ORDER BY number", &[]).await.unwrap();
+    let oldest: Vec<Option<i32>> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(oldest, [None, Some(1)]);
 }
 
 #[tokio::test]

@@ -70,12 +70,23 @@ async fn exists(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
 fn a_newer_schema_is_refused() {
     let file = File::new();
     file.open(Options::default());
-    file.connect().execute("INSERT INTO migration VALUES (7, zeroblob(32))", []).unwrap();
+    file.connect().execute("INSERT INTO migration VALUES (7, zeroblob(32), 2)", []).unwrap();
     let error = file.open_error();
     assert!(
-        matches!(error, OpenError::Migration(MigrationError::SchemaNewer { found: 7, known: 1 })),
+        matches!(error, OpenError::Migration(MigrationError::SchemaNewer { found: 7, oldest: 2, known: 1 })),
         "{error}"
     );
+    file.connect().execute("UPDATE migration SET oldest_program = 1 WHERE number = 7", []).unwrap();
+    // It names this program.
+    file.open(Options::default());
+}
+
+#[test]
+fn a_file_of_the_previous_program_is_opened() {
+    let file = File::new();
+    file.open(Options::default());
+    file.connect().execute_batch("ALTER TABLE migration DROP COLUMN oldest_program").unwrap();
+    file.open(Options::default());
 }
 
 #[test]

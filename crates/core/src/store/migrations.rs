@@ -7,6 +7,9 @@ use countersign_wire::hash::Sha256Hex;
 pub struct Migration {
     pub number: u32,
     pub sql: &'static str,
+    /// The oldest program that works with the schema afterwards, by the newest migration that it knows. Less than `number` for
+    /// a migration that only adds; nodes of both versions then run side by side.
+    pub oldest_program: u32,
 }
 
 impl Migration {
@@ -21,33 +24,44 @@ impl Migration {
 pub struct AppliedMigration {
     pub number: u32,
     pub checksum: Vec<u8>,
+    /// `None` if it was applied before this was recorded: then no older program works.
+    pub oldest_program: Option<u32>,
+}
+
+impl AppliedMigration {
+    fn oldest_program(&self) -> u32 {
+        self.oldest_program.unwrap_or(self.number)
+    }
 }
 
 /// Why the schema of a database does not fit this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MigrationError {
-    #[error("the database has schema version {found}, this program knows up to {known}; run a newer program")]
-    SchemaNewer { found: u32, known: u32 },
+    #[error(
+        "the database has schema version {found}, which needs a program that knows version {oldest}; this one knows up to {known}; run a newer program"
+    )]
+    SchemaNewer { found: u32, oldest: u32, known: u32 },
     #[error(
         "migration {number} in the database is not the one in this program; restore the database or run the program that wrote it"
     )]
     MigrationChanged { number: u32 },
 }
 
-/// The migrations of `sql` that are not applied yet, in order.
-pub fn pending(sql: &[&'static str], applied: &[AppliedMigration]) -> Result<Vec<Migration>, MigrationError> {
-    let known: Vec<Migration> = (1..).zip(sql).map(|(number, sql)| Migration { number, sql }).collect();
+/// The `known` migrations that are not applied yet, in order. None if a newer program has migrated the database in a way
+/// that this one works with.
+pub fn pending(known: &[Migration], applied: &[AppliedMigration]) -> Result<Vec<Migration>, MigrationError> {
     let newest_known = known.last().map_or(0, |migration| migration.number);
     let found = applied.iter().map(|migration| migration.number).max().unwrap_or(0);
-    if found > newest_known {
-        return Err(MigrationError::SchemaNewer { found, known: newest_known });
+    let oldest = applied.iter().map(AppliedMigration::oldest_program).max().unwrap_or(0);
+    if found > newest_known && oldest > newest_known {
+        return Err(MigrationError::SchemaNewer { found, oldest, known: newest_known });
     }
     let mut pending = Vec::new();
     for migration in known {
         match applied.iter().find(|applied| applied.number == migration.number) {
             Some(applied) if applied.checksum == migration.checksum() => {}
             Some(_) => return Err(MigrationError::MigrationChanged { number: migration.number }),
-            None => pending.push(migration),
+            None => pending.push(*migration),
         }
     }
     Ok(pending)
@@ -57,27 +71,49 @@ pub fn pending(sql: &[&'static str], applied: &[AppliedMigration]) -> Result<Vec
 mod tests {
     use super::*;
 
-    const SQL: &[&str] = &["one", "two"];
+    const ONE: Migration = Migration { number: 1, sql: "one", oldest_program: 1 };
+    const TWO: Migration = Migration { number: 2, sql: "two", oldest_program: 1 };
+    const KNOWN: &[Migration] = &[ONE, TWO];
 
-    fn applied(number: u32, sql: &'static str) -> AppliedMigration {
-        AppliedMigration { number, checksum: Migration { number, sql }.checksum().to_vec() }
+    fn applied(migration: Migration) -> AppliedMigration {
+        let Migration { number, oldest_program, .. } = migration;
+        AppliedMigration {
+            number,
+            checksum: migration.checksum().to_vec(),
+            oldest_program: Some(oldest_program),
+        }
     }
 
     #[test]
     fn what_is_missing_is_pending_in_order() {
-        let numbers = |applied: &[AppliedMigration]| -> Vec<u32> {
-            pending(SQL, applied).unwrap().iter().map(|migration| migration.number).collect()
-        };
-        assert_eq!(numbers(&[]), [1, 2]);
-        assert_eq!(numbers(&[applied(1, "one")]), [2]);
-        assert_eq!(numbers(&[applied(1, "one"), applied(2, "two")]), [0_u32; 0]);
+        assert_eq!(pending(KNOWN, &[]), Ok(vec![ONE, TWO]));
+        assert_eq!(pending(KNOWN, &[applied(ONE)]), Ok(vec![TWO]));
+        assert_eq!(pending(KNOWN, &[applied(ONE), applied(TWO)]), Ok(Vec::new()));
     }
 
     #[test]
-    fn a_newer_schema_and_a_changed_migration_are_refused() {
-        let newer = [applied(1, "one"), applied(2, "two"), applied(3, "three")];
-        assert_eq!(pending(SQL, &newer), Err(MigrationError::SchemaNewer { found: 3, known: 2 }));
-        let changed = [applied(1, "another")];
-        assert_eq!(pending(SQL, &changed), Err(MigrationError::MigrationChanged { number: 1 }));
+    fn a_newer_schema_is_refused_unless_it_names_this_program() {
+        let newer = |oldest_program| {
+            let three = AppliedMigration { oldest_program, ..applied(Migration { number: 3, ..TWO }) };
+            pending(KNOWN, &[applied(ONE), applied(TWO), three])
+        };
+        assert_eq!(newer(Some(2)), Ok(Vec::new()));
+        let refused = Err(MigrationError::SchemaNewer { found: 3, oldest: 3, known: 2 });
+        assert_eq!(newer(Some(3)), refused);
+        assert_eq!(newer(None), refused, "applied before this was recorded");
+    }
+
+    #[test]
+    fn one_migration_that_this_program_does_not_work_with_is_enough() {
+        let three = applied(Migration { number: 3, oldest_program: 3, ..TWO });
+        let four = applied(Migration { number: 4, oldest_program: 2, ..TWO });
+        let refused = MigrationError::SchemaNewer { found: 4, oldest: 3, known: 2 };
+        assert_eq!(pending(KNOWN, &[applied(ONE), applied(TWO), three, four]), Err(refused));
+    }
+
+    #[test]
+    fn a_changed_migration_is_refused() {
+        let changed = [applied(Migration { sql: "another", ..ONE })];
+        assert_eq!(pending(KNOWN, &changed), Err(MigrationError::MigrationChanged { number: 1 }));
     }
 }
