@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use crate::{
     background,
     config::{Config, DoorbellKind, StoreKind},
+    cors::AllowedOrigins,
     limits::{RateLimiters, max_connections},
     metrics::Rejection,
     net::listener::Service,
@@ -238,6 +239,7 @@ fn start(
         rates: RateLimiters::new(config.rates),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         trusted_proxies: config.trusted_proxies.clone(),
+        allowed_origins: AllowedOrigins::new(&config.allowed_origins),
         public_url: config.public_url(),
     };
     let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;

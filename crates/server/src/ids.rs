@@ -1,12 +1,10 @@
 //! Ids that the gateway makes: of messages and of HTTP requests.
 
-use std::{convert::Infallible, fmt};
+use std::{convert::Infallible, fmt, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request},
     http::{HeaderName, HeaderValue, Response as HttpResponse, request::Parts},
-    middleware::Next,
-    response::Response,
 };
 use countersign_core::random::RandomSource;
 use countersign_wire::id::{MsgId, RequestId};
@@ -23,21 +21,28 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of one HTTP request: a ULID of ours. A client's own would get into answers and logs.
 #[derive(Debug, Clone)]
-pub(crate) struct HttpRequestId(Box<str>);
+pub(crate) struct HttpRequestId(Arc<str>);
 
 impl HttpRequestId {
     fn new() -> Self {
         Self(new_msg_id().as_str().into())
     }
 
-    /// The id that [`assign_request_id`] gave.
+    /// Gives the request an id.
+    pub(crate) fn assign(request: &mut Request) -> Self {
+        let id = Self::new();
+        request.extensions_mut().insert(id.clone());
+        id
+    }
+
+    /// The id that [`HttpRequestId::assign`] gave.
     pub(crate) fn of(request: &Request) -> Self {
         request.extensions().get().cloned().unwrap_or_else(|| Self("unnamed".into()))
     }
 
     /// The `requestId` of an envelope that concerns no exchange.
     pub(crate) fn as_request_id(&self) -> RequestId {
-        match RequestId::new(self.0.clone()) {
+        match RequestId::new(&*self.0) {
             Ok(id) => id,
             Err(rule) => unreachable!("a ULID is an id: {rule}"),
         }
@@ -63,10 +68,4 @@ impl<S: Sync> FromRequestParts<S> for HttpRequestId {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self("unnamed".into())))
     }
-}
-
-/// Middleware: gives the request its id.
-pub(crate) async fn assign_request_id(mut request: Request, next: Next) -> Response {
-    request.extensions_mut().insert(HttpRequestId::new());
-    next.run(request).await
 }

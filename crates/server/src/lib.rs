@@ -5,6 +5,7 @@
 //! | what can be configured | [`config`] |
 //! | clock, randomness, ids, the shared secret, shutdown | `clock`, [`random`], `ids`, [`secrets`], [`shutdown`] |
 //! | what is counted, and the routes that it is counted by | `metrics`, `openapi` |
+//! | the page for approvers, and who else may call from a browser | `page`, [`cors`] |
 //! | traces for a collector | `traces`, `traceparent` |
 //! | errors as data | `error` |
 //! | rate limits and quotas | [`limits`] |
@@ -30,7 +31,9 @@ pub mod random;
 pub mod secrets;
 pub mod shutdown;
 
+pub mod cors;
 mod openapi;
+mod page;
 mod traceparent;
 
 mod metrics;

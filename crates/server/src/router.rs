@@ -4,9 +4,9 @@
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderName, header},
-    middleware::{Next, from_fn, from_fn_with_state},
-    response::Response,
+    http::header,
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
     routing::{MethodRouter, delete, get, post},
 };
 use countersign_wire::{
@@ -18,19 +18,21 @@ use tracing::Instrument as _;
 
 use crate::{
     auth::{Access, authenticate},
+    cors,
     error::ApiError,
-    ids::{HttpRequestId, assign_request_id},
+    ids::HttpRequestId,
+    page,
     rest::{
         access_log::log_request,
         body::BodyRules,
-        response::{ErrorForm, add_common_headers, render_error, render_errors},
+        response::{self, ErrorForm},
         unread_body::discard_unread_body,
     },
     routes::{
         acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, pairs,
         platform, presence, progress, prompts, rotate, sessions, streams,
     },
-    state::SharedState,
+    state::{AppState, SharedState},
     traces::SPANS,
 };
 
@@ -124,10 +126,9 @@ pub fn router(app: SharedState) -> Router {
             ("/readyz", get(meta::ready)),
             ("/openapi.json", get(meta::openapi)),
         ]))
+        .merge(group(Platform, Public, MAX_OTHER_BODY).page(page::paths()))
         .fallback(unknown_path)
-        .layer(from_fn(discard_unread_body))
-        .layer(from_fn_with_state(app.clone(), log_request))
-        .layer(from_fn(assign_request_id))
+        .layer(from_fn_with_state(app.clone(), every_request))
         .with_state(app)
 }
 
@@ -163,53 +164,96 @@ type Route = (&'static str, MethodRouter<SharedState>);
 
 impl Group<'_> {
     fn routes<const N: usize>(self, routes: [Route; N]) -> Router<SharedState> {
-        self.build(routes, |methods| methods)
+        self.build(routes, |methods, _| methods)
     }
 
     /// Routes that hold their connection. `HEAD` makes no sense there.
     fn held_routes<const N: usize>(self, routes: [Route; N]) -> Router<SharedState> {
-        self.build(routes, |methods| methods.head(head_not_allowed))
+        self.build(routes, |methods, form| {
+            methods.head(async move |State(app): State<SharedState>, id: HttpRequestId| {
+                ([(header::ALLOW, "GET")], method_not_allowed(&app, &id, form))
+            })
+        })
     }
 
-    fn build<const N: usize>(
+    /// The files of the page for approvers.
+    fn page(self, paths: Vec<&'static str>) -> Router<SharedState> {
+        let serve = async |request: Request| page::file(request.uri().path());
+        self.build(paths.into_iter().map(|path| (path, get(serve))), |methods, _| methods)
+    }
+
+    fn build(
         self,
-        routes: [Route; N],
-        finish: impl Fn(MethodRouter<SharedState>) -> MethodRouter<SharedState>,
+        routes: impl IntoIterator<Item = Route>,
+        finish: impl Fn(MethodRouter<SharedState>, ErrorForm) -> MethodRouter<SharedState>,
     ) -> Router<SharedState> {
         let accepts_proto = self.interface != Interface::Platform;
         let body = BodyRules { max_body_bytes: self.max_body_bytes, accepts_proto };
-        let admission = from_fn_with_state((self.app.clone(), self.access, body), admit);
-        let error_form = (self.app.clone(), self.interface.error_form());
+        let form = self.interface.error_form();
+        let rules = Rules { access: self.access, body, form };
+        let admission = from_fn_with_state((self.app.clone(), rules), admit);
         let mut built = Router::new();
         for (path, methods) in routes {
             // On the methods that the route has, and not on others: an unknown method is 405 before 401.
-            built = built.route(path, finish(methods.route_layer(admission.clone())));
+            built = built.route(path, finish(methods.route_layer(admission.clone()), form));
         }
-        built
-            .method_not_allowed_fallback(|| async { ApiError::from(Failure::MethodNotAllowed) })
-            .layer(from_fn_with_state(error_form, render_errors))
+        built.method_not_allowed_fallback(async move |State(app): State<SharedState>, id: HttpRequestId| {
+            method_not_allowed(&app, &id, form)
+        })
     }
+}
+
+/// What holds for all routes of a group.
+#[derive(Clone, Copy)]
+struct Rules {
+    access: Access,
+    body: BodyRules,
+    form: ErrorForm,
+}
+
+/// Middleware of the whole service. One layer and not three: each one copies the service behind it and allocates for every
+/// request.
+async fn every_request(State(app): State<SharedState>, mut request: Request, next: Next) -> Response {
+    let http_id = HttpRequestId::assign(&mut request);
+    let origin = app.allowed_origins.of(request.headers());
+    if let Some(answer) = origin.as_ref().and_then(|origin| cors::preflight(origin, &request)) {
+        return answer;
+    }
+    let handle = async |request| discard_unread_body(request, async |request| next.run(request).await).await;
+    let mut answer = log_request(&app, &http_id, request, handle).await;
+    if let Some(origin) = &origin {
+        cors::allow(origin, answer.headers_mut());
+    }
+    answer
+}
+
+/// Middleware of a route: admits the request or not, and renders errors in the form of its group.
+async fn admit(State((app, rules)): State<(SharedState, Rules)>, request: Request, next: Next) -> Response {
+    let http_id = HttpRequestId::of(&request);
+    let answer = handle(&app, rules, request, next).await.unwrap_or_else(ApiError::into_response);
+    response::finish(&app, &http_id, rules.form, answer)
 }
 
 /// Checks the declared size, the credential, the rates and the role, and leaves what the extractors need. What may have a
 /// large body is handled in the pool for it.
-async fn admit(
-    State((app, access, body)): State<(SharedState, Access, BodyRules)>,
+async fn handle(
+    app: &SharedState,
+    Rules { access, body, .. }: Rules,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     body.check_declared_size(request.headers())?;
     let (mut parts, content) = request.into_parts();
     let span = tracing::trace_span!(target: SPANS, "authenticate");
-    authenticate(&app, access, &mut parts).instrument(span).await?;
+    authenticate(app, access, &mut parts).instrument(span).await?;
     let may_be_large = body.may_be_large(&parts.headers);
     parts.extensions.insert(body);
     let handled = next.run(Request::from_parts(parts, content));
     if may_be_large { app.cpu_pool.run(handled).await } else { Ok(handled.await) }
 }
 
-async fn head_not_allowed() -> ([(HeaderName, &'static str); 1], ApiError) {
-    ([(header::ALLOW, "GET")], Failure::MethodNotAllowed.into())
+fn method_not_allowed(app: &AppState, http_id: &HttpRequestId, form: ErrorForm) -> Response {
+    response::finish(app, http_id, form, ApiError::from(Failure::MethodNotAllowed).into_response())
 }
 
 /// No route has this path. The form of the error is that of the interface which the path would belong to.
@@ -218,7 +262,5 @@ async fn unknown_path(State(app): State<SharedState>, request: Request) -> Respo
     let bare = path.starts_with("/platform/") || path.starts_with("/v1/session/");
     let form = if bare { ErrorForm::Bare } else { ErrorForm::Envelope };
     let http_id = HttpRequestId::of(&request);
-    let mut response = render_error(&app, &http_id, form, &Failure::NotFound.into());
-    add_common_headers(&mut response, &http_id);
-    response.map(axum::body::Body::from)
+    response::finish(&app, &http_id, form, ApiError::from(Failure::NotFound).into_response())
 }

@@ -9,6 +9,7 @@ use tracing::Instrument as _;
 
 use crate::{
     auth::{KeyStatus, RevocationWatch},
+    cors,
     delivery::{Subscriber, Subscription},
     ids::HttpRequestId,
     metrics::PushMeter,
@@ -35,6 +36,8 @@ pub(crate) struct SseStream {
     pub(crate) subscriber: Subscriber,
     pub(crate) subscription: Subscription,
     pub(crate) http_id: HttpRequestId,
+    /// The website that may read the stream, beside the gateway's own.
+    pub(crate) origin: Option<HeaderValue>,
     pub(crate) meter: PushMeter,
     /// The last number that was sent, by mailbox.
     pub(crate) positions: Vec<u64>,
@@ -88,6 +91,9 @@ impl SseStream {
         // The stream ends with the connection, and proxies must not buffer it.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        if let Some(origin) = &self.origin {
+            cors::allow(origin, headers);
+        }
         self.http_id.put_on(&mut response);
         response_head(&response)
     }

@@ -24,6 +24,7 @@ use countersign_wire::{
 use tokio::time::Instant;
 
 use crate::{
+    cors::AllowedOrigins,
     error::ApiError,
     joins::Joins,
     key_cache::KeyCache,
@@ -71,6 +72,7 @@ pub struct AppState {
     pub(crate) rates: RateLimiters,
     pub(crate) websocket_idle: Duration,
     pub(crate) trusted_proxies: Vec<IpAddr>,
+    pub(crate) allowed_origins: AllowedOrigins,
     /// The beginning of links to this gateway.
     pub(crate) public_url: String,
     pub(crate) presence: PresenceRecorder,
@@ -181,6 +183,8 @@ pub struct Settings {
     pub websocket_idle: Duration,
     /// Proxies whose `X-Forwarded-For` is believed. Without one, the address of a client is not known.
     pub trusted_proxies: Vec<IpAddr>,
+    /// Websites that may call from a browser.
+    pub allowed_origins: AllowedOrigins,
     /// The beginning of links to this gateway, without a slash at the end.
     pub public_url: String,
 }
@@ -192,6 +196,7 @@ impl Default for Settings {
             rates: RateLimiters::default(),
             websocket_idle,
             trusted_proxies: Vec::new(),
+            allowed_origins: AllowedOrigins::default(),
             public_url: "http://127.0.0.1:8787".to_owned(),
         }
     }
@@ -231,6 +236,7 @@ impl AppState {
             rates: settings.rates,
             websocket_idle: settings.websocket_idle,
             trusted_proxies: settings.trusted_proxies,
+            allowed_origins: settings.allowed_origins,
             public_url: settings.public_url,
         }))
     }

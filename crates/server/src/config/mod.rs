@@ -39,6 +39,8 @@ pub struct Config {
     pub rates: RateLimits,
     /// Addresses of reverse proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpAddr>,
+    /// Websites that may call the gateway from a browser, beside its own.
+    pub allowed_origins: Vec<String>,
     pub websocket: WebSocketConfig,
     pub retention: RetentionDays,
     pub metrics: MetricsConfig,
@@ -185,6 +187,7 @@ impl Default for Config {
             log: Log::default(),
             rates: RateLimits::default(),
             trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
             websocket: WebSocketConfig::default(),
             retention: RetentionDays::default(),
             metrics: MetricsConfig::default(),
@@ -220,6 +223,7 @@ impl Config {
         self.traces.endpoint.as_deref().map_or(Ok(()), check_traces_endpoint)?;
         self.gateway_id()?;
         self.public_url.as_deref().map_or(Ok(()), check_public_url)?;
+        self.allowed_origins.iter().try_for_each(|origin| check_origin(origin))?;
         match (self.store.kind, &self.store.url) {
             (StoreKind::Postgres, None) => {
                 bail!(
@@ -284,6 +288,25 @@ fn check_traces_endpoint(endpoint: &str) -> anyhow::Result<()> {
         bail!(
             "traces.endpoint = \"{endpoint}\" is not the address of a collector; write it like \
              \"http://127.0.0.1:4318/v1/traces\""
+        );
+    }
+    Ok(())
+}
+
+/// As a browser writes it, because it is compared as a whole.
+fn check_origin(origin: &str) -> anyhow::Result<()> {
+    let parsed: Option<Uri> = origin.parse().ok();
+    let is_origin = parsed.as_ref().and_then(Uri::authority).is_some_and(|authority| {
+        let is_default = matches!(
+            (parsed.as_ref().and_then(Uri::scheme_str), authority.port_u16()),
+            (Some("https"), Some(443)) | (Some("http"), Some(80))
+        );
+        !is_default && matches!(origin.strip_suffix(authority.as_str()), Some("https://" | "http://"))
+    });
+    if !is_origin || origin.contains('@') || origin.chars().any(char::is_uppercase) {
+        bail!(
+            "allowed_origins: \"{origin}\" is not an origin as browsers write it; write it like \
+             \"https://review.example.org\", in lower case, without a path and without the default port"
         );
     }
     Ok(())
@@ -380,6 +403,29 @@ mod tests {
         }
         assert_eq!(with("https://x/gateway/").public_url(), "https://x/gateway");
         assert_eq!(Config::default().public_url(), "http://127.0.0.1:8787");
+    }
+
+    #[test]
+    fn origins_are_written_as_browsers_write_them() {
+        let with =
+            |origin: &str| Config { allowed_origins: vec![origin.to_owned()], ..Config::default() }.check();
+        for origin in ["https://review.example.org", "https://x:8443", "http://localhost:5173"] {
+            with(origin).unwrap();
+        }
+        for origin in [
+            "*",
+            "null",
+            "",
+            "review.example.org",
+            "https://review.example.org/",
+            "https://Review.example.org",
+            "https://x:443",
+            "http://x:80",
+            "https://user@x",
+            "ftp://x",
+        ] {
+            assert!(with(origin).unwrap_err().to_string().contains("allowed_origins"), "{origin}");
+        }
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //! client chose, apart from that of its trace.
 
 use axum::{
-    extract::{MatchedPath, Request, State},
-    middleware::Next,
+    extract::{MatchedPath, Request},
     response::Response,
 };
 use tokio::time::Instant;
@@ -15,7 +14,7 @@ use tracing::{
 use crate::{
     ids::HttpRequestId,
     metrics::{Answered, HttpMetrics},
-    state::{AppState, SharedState},
+    state::AppState,
     traceparent::{TRACEPARENT, TraceParent},
     traces::{self, SPANS},
 };
@@ -46,10 +45,14 @@ fn micros_since(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Middleware: counts and logs the request when it is answered.
-pub(crate) async fn log_request(State(app): State<SharedState>, request: Request, next: Next) -> Response {
+/// Counts and logs the request when `handle` has answered it.
+pub(crate) async fn log_request(
+    app: &AppState,
+    http_id: &HttpRequestId,
+    request: Request,
+    handle: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let started = Instant::now();
-    let http_id = HttpRequestId::of(&request);
     let method = request.method().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
@@ -65,7 +68,7 @@ pub(crate) async fn log_request(State(app): State<SharedState>, request: Request
         request = %http_id,
     );
     traces::continue_from(&span, parent.as_ref());
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = handle(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
     span.record("http.response.status_code", status);
     if let Some(header) = parent.and_then(|parent| traces::reference(&span).unwrap_or(parent).header()) {

@@ -2,9 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::{Request, State},
     http::{HeaderName, HeaderValue, Response as HttpResponse, StatusCode, header},
-    middleware::Next,
     response::Response,
 };
 use bytes::Bytes;
@@ -14,12 +12,7 @@ use countersign_wire::{
 };
 use serde::Serialize;
 
-use crate::{
-    error::ApiError,
-    ids::HttpRequestId,
-    protocol::PROTO_JSON,
-    state::{AppState, SharedState},
-};
+use crate::{error::ApiError, ids::HttpRequestId, protocol::PROTO_JSON, state::AppState};
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub(crate) const JSON: &str = "application/json";
@@ -110,28 +103,29 @@ pub(crate) fn busy_answer() -> Bytes {
     [head.into_bytes(), body].concat().into()
 }
 
-/// The headers that every answer has.
+/// The headers that every answer has, unless it has its own.
 pub(crate) fn add_common_headers<B>(response: &mut HttpResponse<B>, http_id: &HttpRequestId) {
     http_id.put_on(response);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // The page's files say something else.
+    let caching = response.headers_mut().entry(header::CACHE_CONTROL);
+    caching.or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// Middleware of each group of routes: renders the errors of its handlers in the group's form.
-pub(crate) async fn render_errors(
-    State((app, form)): State<(SharedState, ErrorForm)>,
-    request: Request,
-    next: Next,
+/// Renders the error of a handler, if it returned one, and adds the common headers.
+pub(crate) fn finish(
+    app: &AppState,
+    http_id: &HttpRequestId,
+    form: ErrorForm,
+    mut response: Response,
 ) -> Response {
-    let http_id = HttpRequestId::of(&request);
-    let mut response = next.run(request).await;
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
-        let (parts, body) = render_error(&app, &http_id, form, &error).into_parts();
+        let (parts, body) = render_error(app, http_id, form, &error).into_parts();
         *response.status_mut() = parts.status;
         *response.body_mut() = Body::from(body);
         response.headers_mut().remove(header::CONTENT_LENGTH);
         response.headers_mut().extend(parts.headers);
     }
-    add_common_headers(&mut response, &http_id);
+    add_common_headers(&mut response, http_id);
     response
 }
 
@@ -139,16 +133,10 @@ pub(crate) async fn render_errors(
 mod tests {
     use std::fmt::Write as _;
 
-    use axum::{
-        Router,
-        middleware::{from_fn, from_fn_with_state},
-        routing::get,
-    };
+    use axum::{extract::Request, response::IntoResponse as _};
     use http_body_util::BodyExt as _;
-    use tower::ServiceExt as _;
 
     use super::*;
-    use crate::ids::assign_request_id;
     use crate::test_node::TestNode;
 
     #[tokio::test]
@@ -158,11 +146,8 @@ mod tests {
         let mut table = String::new();
         for failure in Failure::ALL {
             for form in [ErrorForm::Envelope, ErrorForm::Bare] {
-                let router: Router = Router::new()
-                    .route("/", get(|| async { ApiError::from(*failure) }))
-                    .layer(from_fn_with_state((app.clone(), form), render_errors))
-                    .layer(from_fn(assign_request_id));
-                let answer = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+                let http_id = HttpRequestId::assign(&mut Request::new(Body::empty()));
+                let answer = finish(app, &http_id, form, ApiError::from(*failure).into_response());
                 let header =
                     |name| answer.headers().get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
                 let (status, content_type) = (answer.status().as_u16(), header("content-type"));

@@ -14,7 +14,6 @@ use axum::{
     body::Body,
     extract::Request,
     http::{HeaderValue, header},
-    middleware::Next,
     response::Response,
 };
 use bytes::Bytes;
@@ -34,14 +33,17 @@ struct Rest {
 
 type Left = Arc<Mutex<Option<Rest>>>;
 
-/// Middleware: discards what the handler left of the body.
-pub(crate) async fn discard_unread_body(request: Request, next: Next) -> Response {
+/// Discards what `handle` leaves of the body.
+pub(crate) async fn discard_unread_body(
+    request: Request,
+    handle: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let expect = request.headers().get(header::EXPECT).map(HeaderValue::as_bytes);
     let waits_for_continue = expect.is_some_and(|expect| expect.eq_ignore_ascii_case(b"100-continue"));
     let left = Left::default();
     let to = Arc::clone(&left);
     let returned = request.map(|body| Body::new(Returned { body: Some(body), is_begun: false, to }));
-    let mut response = next.run(returned).await;
+    let mut response = handle(returned).await;
     let rest = left.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Rest { mut body, is_begun }) = rest {
         if waits_for_continue && !is_begun {

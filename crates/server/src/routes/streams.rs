@@ -71,7 +71,9 @@ async fn stream(
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Sse);
     let subscription = Subscription::open(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
     let positions = subscription.positions();
-    let stream = Box::new(SseStream { app, revocation, subscriber, subscription, http_id, meter, positions });
+    let origin = app.allowed_origins.of(headers);
+    let stream = SseStream { app, revocation, subscriber, subscription, http_id, origin, meter, positions };
+    let stream = Box::new(stream);
     match takeover
         .take(|socket| async move {
             let held = Held::begin(&stream.app, &stream.http_id, "/v1/sse");

@@ -21,7 +21,7 @@ cases! {
 async fn an_unknown_path_is_404_before_anything_else(world: Arc<World>) {
     let nobody = world.operator.without_key();
     nobody.get("/v2/artifacts").await.refuse(404, "PROTO_ERR_NOT_FOUND");
-    nobody.get("/").await.refuse(404, "PROTO_ERR_NOT_FOUND");
+    nobody.get("/pages").await.refuse(404, "PROTO_ERR_NOT_FOUND");
     nobody.post("/v1/exchanges//wait/x", "").await.refuse(404, "PROTO_ERR_NOT_FOUND");
 }
 
