@@ -1,4 +1,4 @@
-//! SSE streams: `id`, `event`, `data`, each event once per connection.
+//! SSE streams: `id`, `event`, `data`, each event once per connection and history of the store.
 
 use std::{collections::VecDeque, time::Duration};
 
