@@ -224,6 +224,13 @@ impl Http {
         Ok(response.headers().get(DATE).and_then(timestamp))
     }
 
+    /// A file that the gateway serves to everybody, such as a part of its page. The credential is not sent. Asked once,
+    /// without retries.
+    pub async fn file(&self, path: &str) -> Result<Vec<u8>, CallError> {
+        let public = Self { authorization: None, ..self.clone() };
+        Ok(public.send(&Call::get(path)).await?.body)
+    }
+
     /// Calls once; who retries uses [`Http::send_until`].
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, CallError> {
         let unreachable = |error: reqwest::Error| CallError::Unreachable {

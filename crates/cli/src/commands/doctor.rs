@@ -1,6 +1,6 @@
 //! `doctor`.
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use countersign_client::{
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Options;
 use crate::{
     agent::last_check,
-    doctor::{hosts, news, profiles, report::Report},
+    doctor::{hosts, news, page::PageHashes, profiles, report::Report},
     exit::{Exit, Failure},
     finding::{Finding, Level},
     home::{Home, failed},
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// Looks at the profiles, their gateways, keys and clocks, and at every host in which the hook is installed. Starts each of
 /// these hosts against a model of its own on this machine, lets it try a harmless command, and sees whether a refusal stops
-/// it. For each thing that is not as it should be it says what, why it matters and what to do. Nothing is changed; the
+/// it. Compares the page that a gateway serves with the one that was built. For each thing that is not as it should be it says what, why it matters and what to do. Nothing is changed; the
 /// result is shown to your team with the presence of this machine.
 ///
 /// Ends with 0 if there is nothing to put right, and with 87 if there is.
@@ -33,12 +33,18 @@ pub(super) struct Doctor {
     /// Don't start the hosts.
     #[arg(long)]
     no_start: bool,
+    /// Hashes of the page that gateways should serve, the hashes.json of its build. Otherwise those of the page that was built
+    /// beside this tool, if there was one.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 impl Doctor {
     pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
         let mut report = Report::default();
-        profiles::check(&Home::of_user()?, options.profile.as_deref(), &mut report).await?;
+        let hashes = PageHashes::read(self.page.as_deref())?;
+        let gateways = profiles::check(&Home::of_user()?, options.profile.as_deref(), &mut report).await?;
+        hashes.compare(&gateways, &mut report).await;
         let project = env::current_dir().unwrap_or_default();
         let facts = hosts::check(&Places::of_user()?, &project, !self.no_start, &mut report).await;
         let result = news::result(&report, &facts, SystemClock.now());

@@ -6,6 +6,7 @@
 //! | profiles, their gateways, keys and clocks | [`profiles`] |
 //! | the hosts in which the hook is installed | [`hosts`], [`versions`] |
 //! | a host that is made to try something harmless | [`canary`], [`model`] |
+//! | the page that a gateway serves | [`page`] |
 //! | what a team sees of the result | [`news`] |
 
 pub mod report;
@@ -15,6 +16,7 @@ pub mod model;
 
 pub mod canary;
 pub mod hosts;
+pub mod page;
 pub mod profiles;
 
 pub mod news;

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use countersign_client::{
     clock::{Clock as _, SystemClock},
     http::{CallError, Http},
-    profile::{KeyPlace, Profile, Role},
+    profile::{GatewayUrl, KeyPlace, Profile, Role},
 };
 use countersign_wire::timestamp::Timestamp;
 
@@ -21,9 +21,9 @@ use crate::{
 /// The difference between two clocks that is still right: requests live for minutes.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
 
-/// Looks at every profile, or at the named one, and at the rules beside them.
-pub async fn check(home: &Home, name: Option<&str>, report: &mut Report) -> Result<(), Failure> {
-    let mut roles = Vec::new();
+/// Looks at every profile, or at the named one, and at the rules beside them. Returns their gateways.
+pub async fn check(home: &Home, name: Option<&str>, report: &mut Report) -> Result<Vec<GatewayUrl>, Failure> {
+    let (mut roles, mut gateways) = (Vec::new(), Vec::new());
     for (profile_name, profile) in home.all()? {
         if name.is_some_and(|wanted| wanted != profile_name.as_str()) {
             continue;
@@ -32,6 +32,10 @@ pub async fn check(home: &Home, name: Option<&str>, report: &mut Report) -> Resu
             Ok(profile) => {
                 roles.push(profile.facts().party.role());
                 check_one(profile_name.as_str(), &profile, report).await;
+                let gateway = &profile.facts().gateway;
+                if !gateways.contains(gateway) {
+                    gateways.push(gateway.clone());
+                }
             }
             Err(error) => report.find(Finding::problem(
                 profile_name.as_str(),
@@ -53,7 +57,7 @@ pub async fn check(home: &Home, name: Option<&str>, report: &mut Report) -> Resu
     if file.exists() {
         report.add("rules", rules_file(&file));
     }
-    Ok(())
+    Ok(gateways)
 }
 
 async fn check_one(name: &str, profile: &Profile, report: &mut Report) {
