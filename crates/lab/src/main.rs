@@ -18,6 +18,7 @@
 //! | from a decision on one node to its delivery by another | `nodes/` |
 //! | many nodes under mixed load | `cluster/` |
 //! | what the client library costs | `client_costs/` |
+//! | faults on purpose, and the promises that must hold | `faults/` |
 //! | the servers and their clients | `servers/`, `clients/` |
 //! | the push path without a disk | `memory_store.rs`, `servers/in_memory.rs` |
 
@@ -30,6 +31,8 @@ mod commits;
 mod cpu;
 mod exchange;
 mod expiries;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "used by the command `faults`"))]
+mod faults;
 mod figures;
 mod latency;
 mod load;

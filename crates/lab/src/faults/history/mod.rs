@@ -1,0 +1,17 @@
+//! What every client did and saw, one JSON object to a line, with one clock for all of them.
+//!
+//! An operation has a line when it begins and one when it ends: `ok`, `fail` (it certainly did nothing) or `unknown`. What
+//! was pushed, acts of enforcers and faults have lines of their own.
+
+mod event;
+mod read;
+mod recorder;
+
+pub(crate) use event::{
+    Act, Answer, Call, Caller, Event, ExchangeState, Hash, Message, Push, Transport, What, marked, tenants_in,
+};
+pub(crate) use read::{Fault, History, Operation, Outcome};
+pub(crate) use recorder::{Counts, FaultId, Open, Recorder};
+
+#[cfg(test)]
+mod tests;
