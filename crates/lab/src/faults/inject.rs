@@ -16,8 +16,13 @@ use super::{
 };
 use crate::{Failure, report_progress};
 
-/// Runs the schedule from now on, and returns when its last fault is healed and the cluster is whole.
-pub(crate) async fn run(rig: &Arc<Rig>, schedule: &[Planned], recorder: &Recorder) -> Result<(), Failure> {
+/// Runs the schedule from now on for `length`, and returns when its last fault is healed and the cluster is whole.
+pub(crate) async fn run(
+    rig: &Arc<Rig>,
+    schedule: &[Planned],
+    length: Duration,
+    recorder: &Recorder,
+) -> Result<(), Failure> {
     let began = Instant::now();
     let mut faults = JoinSet::new();
     for planned in schedule.iter().copied() {
@@ -30,6 +35,7 @@ pub(crate) async fn run(rig: &Arc<Rig>, schedule: &[Planned], recorder: &Recorde
         let (rig, recorder) = (Arc::clone(rig), recorder.clone());
         faults.spawn(async move { inject(&rig, planned, &recorder).await });
     }
+    sleep_until(began + length).await;
     while let Some(ended) = faults.join_next().await {
         ended??;
     }

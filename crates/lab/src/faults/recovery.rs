@@ -25,7 +25,9 @@ pub(crate) struct Recovery {
 /// All kinds of faults in a history. `nodes` are the base URLs of the nodes, in order of their numbers.
 pub(crate) fn of(history: &History, nodes: &[String]) -> Vec<Recovery> {
     let mut writes: Vec<Vec<&Operation>> = vec![Vec::new(); nodes.len()];
-    for operation in history.operations.iter().filter(|operation| operation.is_ok() && is_write(&operation.call)) {
+    for operation in
+        history.operations.iter().filter(|operation| operation.is_ok() && is_write(&operation.call))
+    {
         if let Some(node) = nodes.iter().position(|node| same_url(node, &operation.by.node)) {
             writes[node].push(operation);
         }
@@ -63,7 +65,9 @@ fn summary(kind: &str, faults: &[(&Fault, Option<u64>)]) -> Recovery {
     let since = |from: fn(&Fault) -> u64| {
         let mut times: Vec<Duration> = faults
             .iter()
-            .filter_map(|(fault, success)| Some(Duration::from_micros((*success)?.saturating_sub(from(fault)))))
+            .filter_map(|(fault, success)| {
+                Some(Duration::from_micros((*success)?.saturating_sub(from(fault))))
+            })
             .collect();
         times.sort_unstable();
         [50, 100].map(|percent| milliseconds(percentile(&times, percent)))

@@ -54,7 +54,13 @@ impl Report {
     pub(crate) fn table(&self) -> String {
         let mut lines = vec![format!(
             "seed {}, {} s of faults, database: {}; {} faults, {} failovers, {} node starts; {} operations acknowledged",
-            self.seed, self.seconds, self.arrangement, self.faults, self.failovers, self.node_starts, self.acknowledged
+            self.seed,
+            self.seconds,
+            self.arrangement,
+            self.faults,
+            self.failovers,
+            self.node_starts,
+            self.acknowledged
         )];
         lines.extend(self.left_out.iter().map(|left_out| format!("LEFT OUT: {left_out}")));
         if !self.recovery.is_empty() {
@@ -82,16 +88,13 @@ impl Report {
 
     /// One line for each kind of fault. Times are to the first write that succeeds at the node, or at all nodes.
     fn recovery_lines(&self) -> Vec<String> {
-        let head = ["ms to the first success", "faults", "p50", "worst", "p50 after its end", "worst after its end"];
+        let head =
+            ["ms to the first success", "faults", "p50", "worst", "p50 after its end", "worst after its end"];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.recovery.iter().map(|recovery| {
-            let times = [
-                recovery.p50_ms,
-                recovery.worst_ms,
-                recovery.p50_after_end_ms,
-                recovery.worst_after_end_ms,
-            ]
-            .map(|ms| format!("{ms:.0}"));
+            let times =
+                [recovery.p50_ms, recovery.worst_ms, recovery.p50_after_end_ms, recovery.worst_after_end_ms]
+                    .map(|ms| format!("{ms:.0}"));
             let [p50, worst, p50_after, worst_after] = times;
             let kind = match recovery.never {
                 0 => recovery.kind.clone(),

@@ -179,9 +179,7 @@ fn draw(random: &mut Random) -> (Fault, Duration) {
         9 => (Fault::KillNats, (500, 4_000)),
         10 => (Fault::StopNats, (1_000, 6_000)),
         11..13 => (Fault::Cut(node, link), (500, 6_000)),
-        13..15 => {
-            (Fault::Slow(node, link, Duration::from_millis(random.between((20, 300)))), (1_000, 6_000))
-        }
+        13..15 => (Fault::Slow(node, link, Duration::from_millis(random.between((20, 300)))), (1_000, 6_000)),
         15..17 => (Fault::HalfOpen(node, link), (1_000, 8_000)),
         17..19 => {
             let seconds = if random.index(2) == 0 { CLOCK_STEP_SECONDS } else { -CLOCK_STEP_SECONDS };
@@ -249,7 +247,10 @@ mod tests {
         for seed in 0..100 {
             let planned = make(&Plan { seed, length: Duration::from_secs(20), failovers: 1, ..PLAN });
             let failover = planned.iter().find(|planned| planned.fault == Fault::Failover);
-            assert!(failover.is_some_and(|failover| failover.at < Duration::from_secs(10)), "{seed}: {planned:?}");
+            assert!(
+                failover.is_some_and(|failover| failover.at < Duration::from_secs(10)),
+                "{seed}: {planned:?}"
+            );
         }
     }
 
@@ -267,8 +268,7 @@ mod tests {
     #[test]
     fn what_is_not_possible_here_is_left_out() {
         let planned = make(&Plan { with_clock: false, with_disk: false, ..PLAN });
-        let impossible =
-            |planned: &Planned| matches!(planned.fault, Fault::MoveClock(..) | Fault::FillDisk);
+        let impossible = |planned: &Planned| matches!(planned.fault, Fault::MoveClock(..) | Fault::FillDisk);
         assert!(!planned.iter().any(impossible));
         assert!(planned.len() > 800, "{}", planned.len());
     }

@@ -67,7 +67,9 @@ impl Postgres {
         assert!(self.server.is_none(), "the server still runs");
         let data = self.folder.path();
         let mut rewind = self.programs.command("pg_rewind", data);
-        rewind.args(["--write-recovery-conf", "--source-server", &primary.url(), "--target-pgdata"]).arg(data);
+        rewind
+            .args(["--write-recovery-conf", "--source-server", &primary.url(), "--target-pgdata"])
+            .arg(data);
         let rewound = rewind.output().is_ok_and(|done| done.status.success());
         // Without a difference it writes nothing, and the server would start as a second primary.
         let resync = if rewound && data.join("standby.signal").is_file() {
@@ -95,7 +97,8 @@ fn empty(folder: &Path) {
     for entry in fs::read_dir(folder).expect("our own folder") {
         let entry = entry.expect("our own folder");
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let removed = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
+        let removed =
+            if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
         removed.expect("our own file");
     }
 }

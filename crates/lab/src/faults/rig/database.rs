@@ -123,7 +123,9 @@ impl Database {
             match self.is_replicated().await {
                 Ok(true) => return Ok(()),
                 result if watch.elapsed() >= REPLICATED_WITHIN => {
-                    return Err(format!("no synchronous standby after {REPLICATED_WITHIN:?}: {result:?}").into());
+                    return Err(
+                        format!("no synchronous standby after {REPLICATED_WITHIN:?}: {result:?}").into()
+                    );
                 }
                 _ => sleep(CHECK_INTERVAL).await,
             }
@@ -150,5 +152,7 @@ pub(crate) fn connection_string(ports: &[u16]) -> String {
     let hosts = vec!["127.0.0.1"; ports.len()].join(",");
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let ports = ports.join(",");
-    format!("host={hosts} port={ports} user=postgres dbname=postgres connect_timeout=2 target_session_attrs=read-write")
+    format!(
+        "host={hosts} port={ports} user=postgres dbname=postgres connect_timeout=2 target_session_attrs=read-write"
+    )
 }

@@ -11,6 +11,7 @@ mod process;
 mod proxy;
 
 pub(crate) use database::Database;
+pub(crate) use disk::in_own_mounts;
 pub(crate) use keys::Keys;
 pub(crate) use node::Program;
 pub(crate) use process::signal;
@@ -80,7 +81,11 @@ pub(crate) enum Link {
 
 impl Rig {
     /// Starts everything. Configurations and logs of nodes are written to `folder`.
-    pub(crate) async fn start(program: &Program, arrangement: Arrangement, folder: &Path) -> Result<Self, Failure> {
+    pub(crate) async fn start(
+        program: &Program,
+        arrangement: Arrangement,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
         let data = TempDir::with_prefix("countersign-faults-")?;
         // Another user runs PostgreSQL in it.
         fs::set_permissions(data.path(), Permissions::from_mode(0o711))?;
@@ -171,7 +176,11 @@ impl Links {
         for port in database {
             to_database.push(Proxy::start(*port).await?);
         }
-        Ok(Self { clients: Proxy::start(node).await?, database: to_database, nats: Proxy::start(nats).await? })
+        Ok(Self {
+            clients: Proxy::start(node).await?,
+            database: to_database,
+            nats: Proxy::start(nats).await?,
+        })
     }
 }
 

@@ -30,7 +30,10 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn start(folder: &Path, mebibytes: u64) -> Result<Self, Failure> {
-        let disks = [Disk::new(folder.join("database-a"), mebibytes)?, Disk::new(folder.join("database-b"), mebibytes)?];
+        let disks = [
+            Disk::new(folder.join("database-a"), mebibytes)?,
+            Disk::new(folder.join("database-b"), mebibytes)?,
+        ];
         let primary = Postgres::start_at(disks[0].new_folder()?, SETTINGS);
         let standby = primary.start_standby_at(disks[1].new_folder()?);
         Ok(Self { servers: [primary, standby], disks, primary: 0, resyncs: BTreeMap::new() })

@@ -84,7 +84,8 @@ impl Patroni {
             }
             sleep(CHECK_INTERVAL).await;
         }
-        Err(format!("Patroni has no leader after {WAIT:?}; its log is {}", self.members[0].log.display()).into())
+        Err(format!("Patroni has no leader after {WAIT:?}; its log is {}", self.members[0].log.display())
+            .into())
     }
 
     async fn is_leader(&self, member: &Member) -> bool {
@@ -184,7 +185,8 @@ impl Member {
     fn kill_postgres(&self) -> Result<(), Failure> {
         let Ok(lock) = fs::read_to_string(self.data.join("postmaster.pid")) else { return Ok(()) };
         let pid: u32 = lock.lines().next().unwrap_or_default().trim().parse()?;
-        let is_postgres = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres");
+        let is_postgres =
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres");
         if is_postgres { signal(pid, Signal::KILL) } else { Ok(()) }
     }
 }
@@ -195,7 +197,8 @@ fn start_etcd(folder: &Path) -> Result<(Child, u16), Failure> {
     fs::create_dir(&data)?;
     hand_over_to_server_user(&data);
     let log = File::create(folder.join("etcd.log"))?;
-    let (clients_url, peers_url) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
+    let (clients_url, peers_url) =
+        (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
     let mut command = command_as_server_user("KILL", Path::new(ETCD));
     command.arg("--data-dir").arg(&data);
     command.args(["--listen-client-urls", &clients_url, "--advertise-client-urls", &clients_url]);
