@@ -20,10 +20,15 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// Starts it, with disks of this size in `folder`. Returns when what is written is on a standby too.
-    pub(crate) async fn start(with_patroni: bool, folder: &Path, mebibytes: u64) -> Result<Self, Failure> {
+    /// Starts it, with disks of this size in `folder`, and its logs in `logs`. Returns when what is written is on a standby too.
+    pub(crate) async fn start(
+        with_patroni: bool,
+        folder: &Path,
+        logs: &Path,
+        mebibytes: u64,
+    ) -> Result<Self, Failure> {
         let database = if with_patroni {
-            Self::Patroni(Box::new(Patroni::start(folder, mebibytes).await?))
+            Self::Patroni(Box::new(Patroni::start(folder, logs, mebibytes).await?))
         } else {
             Self::Pair(Box::new(block_in_place(|| Pair::start(folder, mebibytes))?))
         };
@@ -133,12 +138,18 @@ impl Database {
     }
 
     async fn is_replicated(&self) -> Result<bool, Failure> {
+        if let Self::Patroni(patroni) = self
+            && !patroni.has_heir().await
+        {
+            return Ok(false);
+        }
         let url = connection_string(&self.ports());
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
         let driver = tokio::spawn(connection);
         let asked = client
             .query_one(
-                "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))",
+                "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE state = 'streaming' \
+                 AND sync_state IN ('sync', 'quorum') AND application_name <> 'pg_basebackup')",
                 &[],
             )
             .await;

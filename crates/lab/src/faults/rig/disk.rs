@@ -30,7 +30,7 @@ pub(crate) struct Disk {
 const OWN_MOUNTS: &str = "COUNTERSIGN_LAB_OWN_MOUNTS";
 
 /// Whether this process may mount a disk.
-fn may_mount() -> bool {
+pub(super) fn may_mount() -> bool {
     env::var_os(OWN_MOUNTS).is_some()
 }
 

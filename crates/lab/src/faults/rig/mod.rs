@@ -91,7 +91,7 @@ impl Rig {
         fs::set_permissions(data.path(), Permissions::from_mode(0o711))?;
         report_progress("starting a database with a synchronous standby, and NATS");
         let Arrangement { with_patroni, disk_mebibytes } = arrangement;
-        let database = Database::start(with_patroni, data.path(), disk_mebibytes).await?;
+        let database = Database::start(with_patroni, data.path(), folder, disk_mebibytes).await?;
         let nats = tokio::task::block_in_place(Nats::start);
         let (mut nodes, mut links, mut configs) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..NODES {

@@ -1,9 +1,10 @@
 //! Three PostgreSQL servers under Patroni in strict synchronous mode, with etcd. Patroni notices, promotes and rewinds.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -12,10 +13,14 @@ use countersign_testkit::{
     postgres::{command_as_server_user, hand_over_to_server_user, programs_folder},
 };
 use rustix::process::Signal;
+use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{disk::Disk, process::signal};
-use crate::{Failure, stopwatch::Stopwatch};
+use super::{
+    disk::{Disk, may_mount},
+    process::signal,
+};
+use crate::{Failure, servers::ends_with_us, stopwatch::Stopwatch};
 
 /// From Debian's packages `patroni` and `etcd-server`.
 const PATRONI: &str = "/usr/bin/patroni";
@@ -51,16 +56,16 @@ struct Member {
 
 impl Patroni {
     /// Starts everything and waits for a leader with its synchronous standby.
-    pub(crate) async fn start(folder: &Path, mebibytes: u64) -> Result<Self, Failure> {
+    pub(crate) async fn start(folder: &Path, logs: &Path, mebibytes: u64) -> Result<Self, Failure> {
         for program in [PATRONI, ETCD] {
             if !Path::new(program).is_file() {
                 return Err(format!("there is no {program}: install Debian's packages patroni, etcd-server, etcd-client and python3-etcd").into());
             }
         }
-        let (etcd, etcd_port) = start_etcd(folder)?;
+        let (etcd, etcd_port) = start_etcd(folder, logs)?;
         let mut patroni = Self { members: Vec::new(), etcd, http: reqwest::Client::new(), lost: None };
         for name in NAMES {
-            let mut member = Member::new(folder, name, etcd_port, mebibytes)?;
+            let mut member = Member::new(folder, logs, name, etcd_port, mebibytes)?;
             member.start()?;
             patroni.members.push(member);
             // The first one becomes the leader; the others copy it.
@@ -125,6 +130,17 @@ impl Patroni {
         self.leader().await.map(drop)
     }
 
+    /// Whether etcd knows which member may become the leader. Otherwise none may, and the loss of the leader means waiting for it.
+    pub(crate) async fn has_heir(&self) -> bool {
+        let url = format!("http://127.0.0.1:{}/cluster", self.members[0].api_port);
+        let Ok(asked) = self.http.get(url).timeout(Duration::from_secs(2)).send().await else { return false };
+        let Ok(text) = asked.text().await else { return false };
+        let cluster: Value = serde_json::from_str(&text).unwrap_or_default();
+        let is_heir = |member: &Value| member["role"] == "sync_standby" && is_running(member);
+        let members = cluster["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+        members.len() == NAMES.len() && members.iter().all(is_running) && members.iter().any(is_heir)
+    }
+
     pub(crate) fn can_fill_disk(&self) -> bool {
         self.members.iter().all(|member| member.disk.can_be_filled())
     }
@@ -139,6 +155,10 @@ impl Patroni {
     }
 }
 
+fn is_running(member: &Value) -> bool {
+    ["running", "streaming"].iter().any(|state| member["state"] == *state)
+}
+
 impl Drop for Patroni {
     fn drop(&mut self) {
         for member in &mut self.members {
@@ -151,22 +171,25 @@ impl Drop for Patroni {
 }
 
 impl Member {
-    fn new(folder: &Path, name: &str, etcd_port: u16, mebibytes: u64) -> Result<Self, Failure> {
+    fn new(folder: &Path, logs: &Path, name: &str, etcd_port: u16, mebibytes: u64) -> Result<Self, Failure> {
         let disk = Disk::new(folder.join(format!("database-{name}")), mebibytes)?;
-        let data = disk.path().join("data");
-        fs::create_dir(&data)?;
-        hand_over_to_server_user(&data);
+        let (data, home) = (disk.path().join("data"), disk.path().join("home"));
+        for folder in [&data, &home] {
+            fs::create_dir(folder)?;
+            // PostgreSQL refuses a folder that others may read.
+            fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+            hand_over_to_server_user(folder);
+        }
         let (port, api_port) = (free_port(), free_port());
         let config = folder.join(format!("patroni-{name}.yml"));
-        fs::write(&config, configuration(name, port, api_port, etcd_port, &data))?;
-        let log = folder.join(format!("patroni-{name}.log"));
+        fs::write(&config, configuration(name, port, api_port, etcd_port, &data, &home))?;
+        let log = logs.join(format!("patroni-{name}.log"));
         Ok(Self { port, api_port, config, data, log, patroni: None, disk })
     }
 
     fn start(&mut self) -> Result<(), Failure> {
         let log = File::options().create(true).append(true).open(&self.log)?;
-        // On this signal Patroni stops its server too.
-        let mut command = command_as_server_user("TERM", Path::new(PATRONI));
+        let mut command = in_own_processes(&command_as_server_user("KILL", Path::new(PATRONI)));
         command.arg(&self.config).current_dir(self.disk.path()).env("LC_ALL", "C.UTF-8");
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         self.patroni = Some(spawn_from_permanent_thread(command));
@@ -181,22 +204,46 @@ impl Member {
         Ok(())
     }
 
-    /// It is not our child: its pid is in the file that it locks its data with.
+    /// It is not our child: it is found by its data.
     fn kill_postgres(&self) -> Result<(), Failure> {
-        let Ok(lock) = fs::read_to_string(self.data.join("postmaster.pid")) else { return Ok(()) };
-        let pid: u32 = lock.lines().next().unwrap_or_default().trim().parse()?;
-        let is_postgres =
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "postgres");
-        if is_postgres { signal(pid, Signal::KILL) } else { Ok(()) }
+        match find_process(&self.data) {
+            Some(pid) => signal(pid, Signal::KILL),
+            None => Ok(()),
+        }
     }
 }
 
-fn start_etcd(folder: &Path) -> Result<(Child, u16), Failure> {
+/// The server with this data folder.
+fn find_process(data: &Path) -> Option<u32> {
+    let data = data.as_os_str().as_encoded_bytes();
+    fs::read_dir("/proc").ok()?.filter_map(Result::ok).find_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let words = fs::read(entry.path().join("cmdline")).ok()?;
+        let mut words = words.split(|byte| *byte == 0);
+        let is_server = words.next().is_some_and(|program| program.ends_with(b"/postgres"));
+        (is_server && words.any(|word| word.ends_with(data))).then_some(pid)
+    })
+}
+
+/// Runs a command where its processes are a group of their own, as on a machine of its own: they all end with the first of
+/// them, and it waits for those that nobody else waits for. Only root can do that; without it they end one by one.
+fn in_own_processes(command: &Command) -> Command {
+    if !may_mount() {
+        let mut same = Command::new(command.get_program());
+        same.args(command.get_args());
+        return same;
+    }
+    let mut own = ends_with_us("KILL", "unshare");
+    own.args(["--pid", "--fork", "--mount-proc", "--"]).arg(command.get_program()).args(command.get_args());
+    own
+}
+
+fn start_etcd(folder: &Path, logs: &Path) -> Result<(Child, u16), Failure> {
     let (clients, peers) = (free_port(), free_port());
     let data = folder.join("etcd");
     fs::create_dir(&data)?;
     hand_over_to_server_user(&data);
-    let log = File::create(folder.join("etcd.log"))?;
+    let log = File::create(logs.join("etcd.log"))?;
     let (clients_url, peers_url) =
         (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
     let mut command = command_as_server_user("KILL", Path::new(ETCD));
@@ -208,8 +255,8 @@ fn start_etcd(folder: &Path) -> Result<(Child, u16), Failure> {
     Ok((spawn_from_permanent_thread(command), clients))
 }
 
-fn configuration(name: &str, port: u16, api_port: u16, etcd_port: u16, data: &Path) -> String {
-    let (data, programs) = (data.display(), programs_folder());
+fn configuration(name: &str, port: u16, api_port: u16, etcd_port: u16, data: &Path, home: &Path) -> String {
+    let (data, home, programs) = (data.display(), home.display(), programs_folder());
     let programs = programs.display();
     format!(
         "scope: countersign
@@ -235,6 +282,7 @@ postgresql:
   listen: 127.0.0.1:{port}
   connect_address: 127.0.0.1:{port}
   data_dir: {data}
+  pgpass: {home}/pgpass
   bin_dir: {programs}
   authentication: {{superuser: {{username: postgres, password: x}}, replication: {{username: rep, password: x}}, rewind: {{username: rew, password: x}}}}
   parameters: {{unix_socket_directories: ''}}
