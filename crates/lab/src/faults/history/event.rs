@@ -22,19 +22,38 @@ pub(crate) struct Event {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum What {
     /// An operation begins. Exactly one of `Ok`, `Fail` and `Unknown` with the same number follows.
-    Invoke { op: u64, by: Caller, call: Call },
+    Invoke {
+        op: u64,
+        by: Caller,
+        call: Call,
+    },
     /// The gateway has answered with a success.
-    Ok { op: u64, answer: Answer },
+    Ok {
+        op: u64,
+        answer: Answer,
+    },
     /// It certainly did nothing: it was refused, or nothing was sent.
-    Fail { op: u64, answer: Answer },
+    Fail {
+        op: u64,
+        answer: Answer,
+    },
     /// It may have happened, now or later, or not at all.
-    Unknown { op: u64, answer: Answer },
+    Unknown {
+        op: u64,
+        answer: Answer,
+    },
     /// A message arrived that nobody asked for at that moment.
     Push(Push),
     /// An enforcer did what was approved.
     Act(Act),
-    FaultBegins { fault: u64, kind: String, target: String },
-    FaultEnds { fault: u64 },
+    FaultBegins {
+        fault: u64,
+        kind: String,
+        target: String,
+    },
+    FaultEnds {
+        fault: u64,
+    },
     /// All faults are over, and no client begins anything new.
     Quiet,
 }

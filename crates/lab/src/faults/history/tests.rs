@@ -47,8 +47,7 @@ fn an_end_without_a_begin_is_an_error() {
 
 #[test]
 fn faults_that_overlap_count_once() {
-    let fault =
-        |begins, ends| Fault { kind: String::new(), target: String::new(), begins, ends };
+    let fault = |begins, ends| Fault { kind: String::new(), target: String::new(), begins, ends };
     let history =
         History { faults: vec![fault(0, 10), fault(5, 20), fault(30, u64::MAX)], ..History::default() };
     assert_eq!(history.faulty_time(0, 25), 20);
@@ -58,7 +57,8 @@ fn faults_that_overlap_count_once() {
 
 #[test]
 fn the_tenants_in_a_text_are_found() {
-    let text = format!("{{\"a\":\"{}\",\"b\":\"{}\"}} mk:", event::marked("t-1", "e"), event::marked("t2", ""));
+    let text =
+        format!("{{\"a\":\"{}\",\"b\":\"{}\"}} mk:", marked("t-1", "e"), marked("t2", ""));
     assert_eq!(tenants_in(text.as_bytes()).into_iter().collect::<Vec<_>>(), ["t-1", "t2"]);
     assert!(tenants_in(b"nothing").is_empty());
 }
