@@ -1,59 +1,55 @@
 //! Reads a history and finds what must never happen. Each invariant is a sentence in docs/guarantees.md.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | what is known of one exchange, and when somebody saw it in which state | `exchange.rs` |
+//! | submissions and decisions: kept, unchanged, at most one, as a whole or not at all | `kept.rs` |
+//! | the state table, and the time of expiry | `states.rs` |
+//! | replays | `replays.rs` |
+//! | pushed messages: delivered, not again, in order | `delivery.rs`, `order.rs` |
+//! | tenants and revoked credentials | `access.rs` |
+//! | acts | `acts.rs` |
 
-use serde::Serialize;
+mod access;
+mod acts;
+mod delivery;
+mod exchange;
+mod kept;
+mod order;
+mod replays;
+mod states;
+mod violation;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 
 use super::history::History;
+use exchange::Exchanges;
 
-/// What was violated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Invariant {
-    /// An acknowledged submission is never lost or changed.
-    SubmissionKept,
-    /// An acknowledged decision is never lost or changed.
-    DecisionKept,
-    /// At most one decision wins.
-    OneDecision,
-    /// No step outside of the state table, none backward.
-    StateTable,
-    /// Nothing is decided after it has expired.
-    Expiry,
-    /// Every decision is delivered.
-    Delivered,
-    /// What is acknowledged is not pushed again.
-    NotPushedAgain,
-    /// A replay equals the original.
-    ReplayEqual,
-    /// Messages come in the order of their mailbox.
-    MailboxOrder,
-    /// Nothing crosses tenants.
-    Tenants,
-    /// A revoked credential does nothing after its bound.
-    Revoked,
-    /// A `once` decision is executed at most once.
-    ActedOnce,
-    /// What has an unknown end happened as a whole or not at all.
-    AllOrNothing,
-}
+pub(crate) use violation::{Invariant, Violation};
 
-/// One violation, with what is needed to find it in the history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Violation {
-    pub(crate) invariant: Invariant,
-    pub(crate) tenant: String,
-    /// The exchange, where there is one.
-    pub(crate) request: Option<String>,
-    /// When it was seen, in microseconds.
-    pub(crate) at: u64,
-    /// The operations that contradict each other.
-    pub(crate) operations: Vec<u64>,
-    pub(crate) clients: Vec<String>,
-    /// What happened, for people.
-    pub(crate) text: String,
-}
-
-/// All violations, in order of time.
+/// All violations, in order of time; of each invariant the first one about an exchange or a client.
 pub(crate) fn check(history: &History) -> Vec<Violation> {
-    let _ = history;
-    Vec::new()
+    let exchanges = Exchanges::of(history);
+    let mut found = Vec::new();
+    for exchange in exchanges.iter() {
+        kept::check(exchange, history, &mut found);
+        states::check(exchange, &mut found);
+        replays::check(exchange, &mut found);
+        delivery::check_delivered(exchange, &mut found);
+        acts::check(exchange, &mut found);
+    }
+    replays::check_messages(history, &mut found);
+    delivery::check_acknowledged(history, &mut found);
+    order::check(history, &exchanges, &mut found);
+    access::check(history, &mut found);
+    found.sort_by_key(|violation| violation.at);
+    let mut known = BTreeSet::new();
+    found.retain(|violation| {
+        let subject = violation.request.clone().unwrap_or_else(|| violation.clients.join(" "));
+        known.insert((violation.invariant, violation.tenant.clone(), subject))
+    });
+    found
 }

@@ -1,0 +1,91 @@
+//! Pushed messages: delivered, not again, in order.
+
+use super::*;
+
+#[test]
+fn a_decision_that_is_never_delivered_is_caught() {
+    let wait = || Call::Wait { request: "r".into(), acknowledges: true };
+    let story = || approved().ok("t/e", (2.5, 2.6), wait(), Answer { decision: text("yes"), ..answer(200) });
+    let end = |state| story().quiet(3.0).final_read((40.0, 40.1), decided(state, "yes"));
+    end(ExchangeState::Delivered).passes();
+    end(ExchangeState::Decided).is_caught(Invariant::Delivered);
+}
+
+#[test]
+fn what_comes_again_after_its_acknowledgement_is_caught() {
+    let ack = || Call::Ack { reader: "t/e".into(), request: "r".into(), message: "m".into() };
+    let pushed = |story: Story, at| story.push("t/e", at, 91, message("decision.deliver", "m", "yes"));
+    let acked = || pushed(approved(), 2.2).ok("t/e", (2.3, 2.4), ack(), answer(200));
+    pushed(acked(), 12.3).passes();
+    pushed(acked(), 12.5).is_caught(Invariant::NotPushedAgain);
+    // A node was stopped for a while.
+    pushed(acked().fault(5.0, 9.0), 16.3).passes();
+    pushed(acked().fault(5.0, 9.0), 16.5).is_caught(Invariant::NotPushedAgain);
+    let unknown = pushed(approved(), 2.2).unknown("t/e", (2.3, 7.0), ack());
+    pushed(unknown, 60.0).passes();
+}
+
+#[test]
+fn a_message_with_two_contents_is_caught() {
+    let pushed = |body| {
+        let first = submitted().push("t/a", 1.5, 90, message("approval.request", "m", "body"));
+        first.push("t/a", 11.5, 90, message("approval.request", "m", body))
+    };
+    pushed("body").passes();
+    pushed("other").is_caught(Invariant::ReplayEqual);
+}
+
+fn numbered(number: u32, approver: Option<&str>) -> Call {
+    let (request, approver) = (Some(format!("r{number}")), approver.map(str::to_owned));
+    Call::Submit { request, enforcer: "t/e".into(), approver, body: None, lifetime_ms: 60_000 }
+}
+
+fn request(number: u32) -> Message {
+    let (id, request) = (format!("m{number}"), format!("r{number}"));
+    Message { id, request, ..message("approval.request", "", "") }
+}
+
+/// Two submissions, the second one after the first one was answered, to own or shared mailboxes.
+fn two(first: Option<&str>, second: Option<&str>) -> Story {
+    let story = Story::default().ok("t/e", (1.0, 1.1), numbered(1, first), answer(202));
+    story.ok("t/e", (2.0, 2.1), numbered(2, second), answer(202))
+}
+
+#[test]
+fn messages_out_of_order_are_caught() {
+    let own = Some("t/a");
+    let swapped = |story: Story, connection| {
+        story.push("t/a", 3.0, 90, request(2)).push("t/a", 3.1, connection, request(1))
+    };
+    two(own, own).push("t/a", 3.0, 90, request(1)).push("t/a", 3.1, 90, request(2)).passes();
+    swapped(two(own, own), 90).is_caught(Invariant::MailboxOrder);
+    // Another connection, another mailbox.
+    swapped(two(own, own), 91).passes();
+    swapped(two(own, None), 90).passes();
+    // Redelivery of what came in order.
+    let again = two(own, own).push("t/a", 2.5, 90, request(1)).push("t/a", 3.0, 90, request(2));
+    again.push("t/a", 12.5, 90, request(1)).passes();
+}
+
+#[test]
+fn concurrent_submissions_may_come_in_any_order() {
+    let own = Some("t/a");
+    let story = Story::default().ok("t/e", (1.0, 2.1), numbered(1, own), answer(202));
+    let story = story.ok("t/e", (2.0, 2.2), numbered(2, own), answer(202));
+    story.push("t/a", 3.0, 90, request(2)).push("t/a", 3.1, 90, request(1)).passes();
+}
+
+#[test]
+fn an_inbox_that_lacks_repeats_or_reorders_items_is_caught() {
+    let walk = |times, items: &[u32]| {
+        let messages = items.iter().map(|number| request(*number)).collect();
+        let call = Call::Inbox { approver: "t/a".into() };
+        two(Some("t/a"), None).ok("t/a", times, call, Answer { messages, ..answer(200) })
+    };
+    walk((3.0, 3.1), &[1, 2]).passes();
+    walk((3.0, 3.1), &[2, 1]).is_caught(Invariant::MailboxOrder);
+    walk((3.0, 3.1), &[1, 2, 1]).is_caught(Invariant::MailboxOrder);
+    walk((3.0, 3.1), &[2]).is_caught(Invariant::MailboxOrder);
+    // Near its expiry it may be gone.
+    walk((61.0, 61.1), &[]).passes();
+}
