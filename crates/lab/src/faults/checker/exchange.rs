@@ -139,7 +139,8 @@ impl<'a> Exchange<'a> {
 
     /// The same of the decision with this text.
     pub(super) fn decided(&self, text: &Hash) -> (u64, u64) {
-        let sent: Vec<&Operation> = self.decides.iter().copied().filter(|decide| sends(decide, text)).collect();
+        let sent: Vec<&Operation> =
+            self.decides.iter().copied().filter(|decide| sends(decide, text)).collect();
         between(&sent)
     }
 

@@ -57,8 +57,7 @@ fn faults_that_overlap_count_once() {
 
 #[test]
 fn the_tenants_in_a_text_are_found() {
-    let text =
-        format!("{{\"a\":\"{}\",\"b\":\"{}\"}} mk:", marked("t-1", "e"), marked("t2", ""));
+    let text = format!("{{\"a\":\"{}\",\"b\":\"{}\"}} mk:", marked("t-1", "e"), marked("t2", ""));
     assert_eq!(tenants_in(text.as_bytes()).into_iter().collect::<Vec<_>>(), ["t-1", "t2"]);
     assert!(tenants_in(b"nothing").is_empty());
 }
