@@ -147,8 +147,12 @@ impl<'a> Exchange<'a> {
     /// When it expires, as far as the client knows: `expiresAt` was computed when it was first submitted.
     pub(super) fn expires(&self) -> Option<u64> {
         let first = self.submits.first()?;
-        let Call::Submit { lifetime_ms, request: Some(_), .. } = first.call else { return None };
-        Some(first.invoked + lifetime_ms * 1_000)
+        match first.call {
+            Call::Submit { lifetime_ms: lifetime @ 1.., request: Some(_), .. } => {
+                Some(first.invoked + lifetime * 1_000)
+            }
+            _ => None,
+        }
     }
 
     fn observe(&mut self) {
@@ -202,7 +206,6 @@ fn observation(operation: &Operation) -> Option<Observation<'_>> {
     let answer = &operation.answer;
     let mut decision = answer.decision.as_ref();
     let seen = match (&operation.call, operation.outcome) {
-        (_, Outcome::Unknown) => return None,
         (Call::Decide { decision: sent, .. }, Outcome::Ok) => {
             decision = sent.as_ref();
             Seen::HasDecision
@@ -223,12 +226,11 @@ fn observation(operation: &Operation) -> Option<Observation<'_>> {
                 _ => return None,
             }
         }
-        // A decision on a withdrawn exchange is 404 too.
-        (Call::Decide { .. }, Outcome::Fail) => return None,
         (
             Call::Status { .. } | Call::Wait { .. } | Call::FinalRead { .. } | Call::Withdraw { .. },
             Outcome::Fail,
         ) if answer.status == 404 => Seen::Absent,
+        // Also a decision that is answered with 404: the exchange may be withdrawn.
         _ => return None,
     };
     Some(Observation { seen, decision, ..observed(operation) })

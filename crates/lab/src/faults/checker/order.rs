@@ -67,16 +67,24 @@ fn pushed_in_order<'a>(history: &'a History, exchanges: &Exchanges<'a>, found: &
 /// Whether a message is from the tenant's shared mailbox, and when it was stored; `None` if its order is not known.
 fn mailbox_of(push: &Push, exchange: &Exchange<'_>) -> Option<(bool, (u64, u64))> {
     match push.message.kind.as_str() {
-        "approval.request" => Some((address(exchange)?.is_none(), exchange.submitted())),
+        "approval.request" => Some((address(exchange)? == Address::Everybody, exchange.submitted())),
         "decision.deliver" => Some((false, exchange.decided(push.message.body.as_ref()?))),
         _ => None,
     }
 }
 
-/// The approver that an exchange is addressed to, or `None` for all of them; `None` around that if it is not known.
-fn address<'a>(exchange: &Exchange<'a>) -> Option<Option<&'a str>> {
+/// Whom an exchange is addressed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Address<'a> {
+    Everybody,
+    Approver(&'a str),
+}
+
+/// `None` if it is not known.
+fn address<'a>(exchange: &Exchange<'a>) -> Option<Address<'a>> {
     match &exchange.submits.first()?.call {
-        Call::Submit { approver, request: Some(_), .. } => Some(approver.as_deref()),
+        Call::Submit { approver: Some(approver), .. } => Some(Address::Approver(approver)),
+        Call::Submit { request: Some(_), .. } => Some(Address::Everybody),
         _ => None,
     }
 }
@@ -101,7 +109,7 @@ fn listed_once_in_order<'a>(walk: &'a Operation, exchanges: &Exchanges<'a>, foun
 }
 
 /// The exchanges of each approver's inbox, in order of the time by which they were certainly stored.
-struct Addressed<'a>(BTreeMap<(&'a str, Option<&'a str>), Vec<Listed<'a>>>);
+struct Addressed<'a>(BTreeMap<(&'a str, Address<'a>), Vec<Listed<'a>>>);
 
 /// When an exchange must be in an inbox.
 struct Listed<'a> {
@@ -131,7 +139,7 @@ impl<'a> Addressed<'a> {
     /// What is pending during the whole walk is in it.
     fn all_listed(&self, walk: &Operation, approver: &str, found: &mut Vec<Violation>) {
         let listed: HashSet<&str> = walk.answer.messages.iter().map(|item| item.request.as_str()).collect();
-        for address in [None, Some(approver)] {
+        for address in [Address::Everybody, Address::Approver(approver)] {
             let expected = self.0.get(&(walk.by.tenant.as_str(), address));
             let stored = expected.into_iter().flatten().take_while(|it| it.from < walk.invoked);
             for missing in stored.filter(|it| it.until > walk.ended && !listed.contains(it.request)) {

@@ -104,7 +104,7 @@ pub(crate) enum Call {
         approver: Option<String>,
         /// The text of the body; `None` if the client library makes it.
         body: Option<Hash>,
-        /// From the begin of the first submission to `expiresAt`.
+        /// From the begin of this submission, if it is the first one, to `expiresAt`; 0 if it was past then.
         lifetime_ms: u64,
     },
     /// Sends a decision, for the first time or again.
@@ -228,11 +228,6 @@ impl ExchangeState {
     /// Reads the word of the protocol.
     pub(crate) fn read(word: &str) -> Option<Self> {
         serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
-    }
-
-    /// Whether an exchange in this state has a decision.
-    pub(crate) fn has_decision(self) -> bool {
-        matches!(self, Self::Decided | Self::Delivered)
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) use event::{
     Act, Answer, Call, Caller, Event, ExchangeState, Hash, Message, Push, Transport, What, marked, tenants_in,
 };
 pub(crate) use read::{Fault, History, Operation, Outcome};
-pub(crate) use recorder::{Counts, FaultId, Open, Recorder};
+pub(crate) use recorder::{Counts, Open, Recorder};
 
 #[cfg(test)]
 mod tests;

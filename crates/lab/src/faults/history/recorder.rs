@@ -71,7 +71,7 @@ pub(crate) struct Open {
     recorder: Recorder,
     op: u64,
     kind: &'static str,
-    is_open: bool,
+    is_pending: bool,
 }
 
 impl Recorder {
@@ -87,7 +87,7 @@ impl Recorder {
         let op = self.0.next.fetch_add(1, Ordering::Relaxed);
         let kind = call.kind();
         self.write(What::Invoke { op, by: by.clone(), call }, |_| {});
-        Open { recorder: self.clone(), op, kind, is_open: true }
+        Open { recorder: self.clone(), op, kind, is_pending: true }
     }
 
     /// A message that was pushed.
@@ -168,7 +168,7 @@ impl Open {
     }
 
     pub(crate) fn ok(mut self, answer: Answer) {
-        self.is_open = false;
+        self.is_pending = false;
         let kind = self.kind;
         let count = |counts: &mut Counts| counts.operations.entry(kind).or_default().ok += 1;
         self.recorder.write(What::Ok { op: self.op, answer }, count);
@@ -176,7 +176,7 @@ impl Open {
 
     /// It certainly did nothing.
     pub(crate) fn fail(mut self, answer: Answer) {
-        self.is_open = false;
+        self.is_pending = false;
         let kind = self.kind;
         let count = |counts: &mut Counts| counts.operations.entry(kind).or_default().fail += 1;
         self.recorder.write(What::Fail { op: self.op, answer }, count);
@@ -187,7 +187,7 @@ impl Open {
     }
 
     fn end_unknown(&mut self, answer: Answer) {
-        self.is_open = false;
+        self.is_pending = false;
         let kind = self.kind;
         let count = |counts: &mut Counts| counts.operations.entry(kind).or_default().unknown += 1;
         self.recorder.write(What::Unknown { op: self.op, answer }, count);
@@ -196,7 +196,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.is_open {
+        if self.is_pending {
             self.end_unknown(Answer::none("the client was stopped"));
         }
     }

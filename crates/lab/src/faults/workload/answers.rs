@@ -62,11 +62,10 @@ fn of_envelope(envelope: &Envelope<'_>, text: &[u8]) -> Message {
 pub(super) fn page(text: &[u8]) -> Option<(Vec<Message>, Option<String>)> {
     let envelope = parse::<Envelope<'_>>(text).ok()?;
     let page = envelope.body.view::<InboxPage<Envelope<'_>>>().ok()?.into_view();
-    let items = page.items.iter().map(|item| {
-        let of_page =
-            Message { tenants: tenants_in(item.body.as_str().as_bytes()), ..of_envelope(item, b"") };
-        of_page
-    });
+    let items = page
+        .items
+        .iter()
+        .map(|item| Message { tenants: tenants_in(item.body.as_str().as_bytes()), ..of_envelope(item, b"") });
     Some((items.collect(), page.next_cursor))
 }
 

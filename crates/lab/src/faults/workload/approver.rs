@@ -82,13 +82,14 @@ impl Approver {
         }
     }
 
-    fn decision(&mut self, message: &Message, hash: &str, approver: &str, approves: bool) -> (Call, Sent) {
+    fn decision(&mut self, message: &Message, hash: &str, by: &str, approves: bool) -> (Call, Sent) {
         let mark = self.rest.world.marked(self.rest.tenant, "");
         let request = &message.request;
         let body = texts::decision(request, hash, &mark, approves, self.rest.rng.next());
-        let sent = texts::envelope("decision.submit", request, ("approverId", approver), None, &body);
-        let (request, approver) = (request.clone(), approver.to_owned());
-        let call = Call::Decide { request, approver, decision: Some(Hash::of(&body)), approves };
+        let sent = texts::envelope("decision.submit", request, ("approverId", by), None, &body);
+        let request = request.clone();
+        let call =
+            Call::Decide { request, approver: by.to_owned(), decision: Some(Hash::of(&body)), approves };
         (call, Sent::post("/v1/decisions", sent))
     }
 

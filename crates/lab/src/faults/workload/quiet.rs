@@ -14,10 +14,10 @@ use super::{
 use crate::{Failure, clients::messages::Role};
 
 /// How long decisions have to reach their enforcers after the last fault.
-const DRAIN_TIME: Duration = Duration::from_secs(60);
+const DRAIN_TIME: Duration = Duration::from_mins(1);
 
 /// How long each read is tried.
-const READ_TIME: Duration = Duration::from_secs(60);
+const READ_TIME: Duration = Duration::from_mins(1);
 
 /// Reads at once.
 const READERS: usize = 16;

@@ -65,7 +65,7 @@ async fn nodes(folder: &Path, store: &str, nodes: usize, tenants: usize) -> (Vec
                 for role in
                     [CredentialRole::Operator, CredentialRole::Enforcer(None), CredentialRole::Approver(None)]
                 {
-                    made.push(gateway.create_key(&id, role, &mac_key).await.unwrap().key.expose().to_owned());
+                    made.push(gateway.create_key(&id, role, &mac_key).await.unwrap().key.expose().clone());
                 }
                 let [operator_key, enforcer_key, approver_key] = made.try_into().unwrap();
                 keys.push(TenantKeys { tenant, operator_key, enforcer_key, approver_key });

@@ -81,8 +81,7 @@ impl World {
     /// Waits until the clients are stopped, or for this time; returns whether they are.
     pub(super) async fn stopped_within(&self, limit: Duration) -> bool {
         let mut stop = self.stop.subscribe();
-        let stopped = timeout(limit, stop.wait_for(|stop| *stop)).await.is_ok();
-        stopped
+        timeout(limit, stop.wait_for(|stop| *stop)).await.is_ok_and(|_| true)
     }
 
     /// There may be an exchange of this id.

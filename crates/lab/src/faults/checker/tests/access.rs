@@ -7,19 +7,19 @@ fn with_tenants(tenants: &[&str]) -> Answer {
 }
 
 #[test]
-fn what_crosses_tenants_is_caught() {
+fn what_crosses_tenants_breaks() {
     Story::default().ok("t/e", (1.0, 1.1), Call::Presence, with_tenants(&["t"])).passes();
     let seen = Story::default().ok("t/e", (1.0, 1.1), Call::Presence, with_tenants(&["t", "u"]));
-    seen.is_caught(Invariant::Tenants);
+    seen.breaks(Invariant::Tenants);
     let pushed = Message { tenants: ["u".to_owned()].into(), ..message("approval.request", "m", "body") };
-    submitted().push("t/a", 1.5, 90, pushed).is_caught(Invariant::Tenants);
+    submitted().push("t/a", 1.5, 90, pushed).breaks(Invariant::Tenants);
 }
 
 #[test]
-fn a_probe_that_succeeds_is_caught() {
+fn a_probe_that_succeeds_breaks() {
     let probe = || Call::Probe { of: "u".into(), request: "r".into(), tries: "status".into() };
     Story::default().fail("t/e", (1.0, 1.1), probe(), refused(404, "PROTO_ERR_NOT_FOUND")).passes();
-    Story::default().ok("t/e", (1.0, 1.1), probe(), answer(200)).is_caught(Invariant::Tenants);
+    Story::default().ok("t/e", (1.0, 1.1), probe(), answer(200)).breaks(Invariant::Tenants);
 }
 
 /// A key that is revoked at 2 s, with which the status is read at this time.
@@ -36,18 +36,18 @@ fn used_at(seconds: f64, outcome: Outcome, answer: Answer) -> Story {
 }
 
 #[test]
-fn a_revoked_key_that_is_accepted_after_its_bound_is_caught() {
+fn a_revoked_key_that_is_accepted_after_its_bound_breaks() {
     used_at(7.9, Outcome::Ok, answer(200)).passes();
-    used_at(8.1, Outcome::Ok, answer(200)).is_caught(Invariant::Revoked);
+    used_at(8.1, Outcome::Ok, answer(200)).breaks(Invariant::Revoked);
     used_at(8.1, Outcome::Fail, refused(401, "PROTO_ERR_UNAUTHENTICATED")).passes();
-    used_at(8.1, Outcome::Fail, refused(404, "PROTO_ERR_NOT_FOUND")).is_caught(Invariant::Revoked);
+    used_at(8.1, Outcome::Fail, refused(404, "PROTO_ERR_NOT_FOUND")).breaks(Invariant::Revoked);
     used_at(8.1, Outcome::Unknown, refused(503, "PROTO_ERR_UNAVAILABLE")).passes();
     used_at(9.9, Outcome::Ok, answer(200)).fault(3.0, 5.0).passes();
-    used_at(10.1, Outcome::Ok, answer(200)).fault(3.0, 5.0).is_caught(Invariant::Revoked);
+    used_at(10.1, Outcome::Ok, answer(200)).fault(3.0, 5.0).breaks(Invariant::Revoked);
 }
 
 #[test]
-fn a_connection_of_a_revoked_key_that_gets_messages_after_its_bound_is_caught() {
+fn a_connection_of_a_revoked_key_that_gets_messages_after_its_bound_breaks() {
     let pushed = |at: f64| {
         let mut story = used_at(2.5, Outcome::Ok, answer(200));
         story = story.push("t/e", at, 1, Message { kind: "refresh.request".into(), ..Message::default() });
@@ -59,5 +59,5 @@ fn a_connection_of_a_revoked_key_that_gets_messages_after_its_bound_is_caught() 
         story
     };
     pushed(17.9).passes();
-    pushed(18.1).is_caught(Invariant::Revoked);
+    pushed(18.1).breaks(Invariant::Revoked);
 }

@@ -3,36 +3,36 @@
 use super::*;
 
 #[test]
-fn a_decision_that_is_never_delivered_is_caught() {
+fn a_decision_that_is_never_delivered_breaks() {
     let wait = || Call::Wait { request: "r".into(), acknowledges: true };
     let story = || approved().ok("t/e", (2.5, 2.6), wait(), Answer { decision: text("yes"), ..answer(200) });
     let end = |state| story().quiet(3.0).final_read((40.0, 40.1), decided(state, "yes"));
     end(ExchangeState::Delivered).passes();
-    end(ExchangeState::Decided).is_caught(Invariant::Delivered);
+    end(ExchangeState::Decided).breaks(Invariant::Delivered);
 }
 
 #[test]
-fn what_comes_again_after_its_acknowledgement_is_caught() {
+fn what_comes_again_after_its_acknowledgement_breaks() {
     let ack = || Call::Ack { reader: "t/e".into(), request: "r".into(), message: "m".into() };
     let pushed = |story: Story, at| story.push("t/e", at, 91, message("decision.deliver", "m", "yes"));
     let acked = || pushed(approved(), 2.2).ok("t/e", (2.3, 2.4), ack(), answer(200));
     pushed(acked(), 12.3).passes();
-    pushed(acked(), 12.5).is_caught(Invariant::NotPushedAgain);
+    pushed(acked(), 12.5).breaks(Invariant::NotPushedAgain);
     // A node was stopped for a while.
     pushed(acked().fault(5.0, 9.0), 16.3).passes();
-    pushed(acked().fault(5.0, 9.0), 16.5).is_caught(Invariant::NotPushedAgain);
+    pushed(acked().fault(5.0, 9.0), 16.5).breaks(Invariant::NotPushedAgain);
     let unknown = pushed(approved(), 2.2).unknown("t/e", (2.3, 7.0), ack());
     pushed(unknown, 60.0).passes();
 }
 
 #[test]
-fn a_message_with_two_contents_is_caught() {
+fn a_message_with_two_contents_breaks() {
     let pushed = |body| {
         let first = submitted().push("t/a", 1.5, 90, message("approval.request", "m", "body"));
         first.push("t/a", 11.5, 90, message("approval.request", "m", body))
     };
     pushed("body").passes();
-    pushed("other").is_caught(Invariant::ReplayEqual);
+    pushed("other").breaks(Invariant::ReplayEqual);
 }
 
 fn numbered(number: u32, approver: Option<&str>) -> Call {
@@ -58,7 +58,7 @@ fn messages_out_of_order_are_caught() {
         story.push("t/a", 3.0, 90, request(2)).push("t/a", 3.1, connection, request(1))
     };
     two(own, own).push("t/a", 3.0, 90, request(1)).push("t/a", 3.1, 90, request(2)).passes();
-    swapped(two(own, own), 90).is_caught(Invariant::MailboxOrder);
+    swapped(two(own, own), 90).breaks(Invariant::MailboxOrder);
     // Another connection, another mailbox.
     swapped(two(own, own), 91).passes();
     swapped(two(own, None), 90).passes();
@@ -76,16 +76,16 @@ fn concurrent_submissions_may_come_in_any_order() {
 }
 
 #[test]
-fn an_inbox_that_lacks_repeats_or_reorders_items_is_caught() {
+fn an_inbox_that_lacks_repeats_or_reorders_items_breaks() {
     let walk = |times, items: &[u32]| {
         let messages = items.iter().map(|number| request(*number)).collect();
         let call = Call::Inbox { approver: "t/a".into() };
         two(Some("t/a"), None).ok("t/a", times, call, Answer { messages, ..answer(200) })
     };
     walk((3.0, 3.1), &[1, 2]).passes();
-    walk((3.0, 3.1), &[2, 1]).is_caught(Invariant::MailboxOrder);
-    walk((3.0, 3.1), &[1, 2, 1]).is_caught(Invariant::MailboxOrder);
-    walk((3.0, 3.1), &[2]).is_caught(Invariant::MailboxOrder);
+    walk((3.0, 3.1), &[2, 1]).breaks(Invariant::MailboxOrder);
+    walk((3.0, 3.1), &[1, 2, 1]).breaks(Invariant::MailboxOrder);
+    walk((3.0, 3.1), &[2]).breaks(Invariant::MailboxOrder);
     // Near its expiry it may be gone.
     walk((61.0, 61.1), &[]).passes();
 }

@@ -29,6 +29,7 @@ fn refused(status: u16, code: &str) -> Answer {
     Answer { code: code.into(), ..answer(status) }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as it stands in calls and answers")]
 fn text(of: &str) -> Option<Hash> {
     Some(Hash::of(of))
 }
@@ -140,7 +141,7 @@ impl Story {
         assert_eq!(self.violated(), []);
     }
 
-    fn is_caught(self, invariant: Invariant) {
+    fn breaks(self, invariant: Invariant) {
         let violated = self.violated();
         assert!(violated.contains(&invariant), "{violated:?}");
     }

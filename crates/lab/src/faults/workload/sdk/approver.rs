@@ -125,8 +125,12 @@ impl Living {
 
     /// Decides with the client library, which chooses the text.
     async fn send(&self, client: &Client, by: &Caller, request: &OpenedRequest, approves: bool) {
-        let (id, approver) = (request.request_id.as_str().to_owned(), self.of.id.clone());
-        let call = Call::Decide { request: id, approver, decision: None, approves };
+        let call = Call::Decide {
+            request: request.request_id.as_str().to_owned(),
+            approver: self.of.id.clone(),
+            decision: None,
+            approves,
+        };
         let open = self.of.world.recorder.invoke(by, call);
         match timeout(CALL_TIME, client.decide(request, &choice(approves))).await {
             Ok(Ok(_)) => open.ok(Answer { status: 200, ..Answer::default() }),
@@ -143,10 +147,14 @@ impl Living {
     async fn send_text_twice(&mut self, request: &OpenedRequest, approves: bool) {
         let Client { id, keys, .. } = &self.client;
         let Ok(text) = decide(request, &choice(approves), id, keys, SystemClock.now()) else { return };
-        let (request, approver) = (request.request_id.as_str(), self.of.id.clone());
-        let sent = texts::envelope("decision.submit", request, ("approverId", &approver), None, &text);
-        let (request, decision) = (request.to_owned(), Some(Hash::of(&text)));
-        let call = Call::Decide { request, approver, decision, approves };
+        let request = request.request_id.as_str();
+        let sent = texts::envelope("decision.submit", request, ("approverId", &self.of.id), None, &text);
+        let call = Call::Decide {
+            request: request.to_owned(),
+            approver: self.of.id.clone(),
+            decision: Some(Hash::of(&text)),
+            approves,
+        };
         let sent = Sent::post("/v1/decisions", sent);
         self.rest.call_until_known(&call, &sent).await;
         self.rest.call(call, &sent).await;
