@@ -7,19 +7,30 @@ use serde::Serialize;
 use super::history::{Call, Fault, History, Operation};
 use crate::figures::{milliseconds, percentile};
 
-/// The faults of one kind.
+/// The faults of one kind. Times are from the begin of a fault to the first success after it, at the node or at all nodes that it
+/// was done to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Recovery {
     pub(crate) kind: String,
     pub(crate) faults: usize,
-    /// From the begin of the fault to the first success after it, at each node that it was done to.
+    /// Faults during which, until the first success, no other one was active that slows the same nodes.
+    pub(crate) alone: usize,
+    /// Of those that were alone; 0 if there are none.
     pub(crate) p50_ms: f64,
     pub(crate) worst_ms: f64,
     /// The same from the end of the fault; 0 where a write succeeded before.
-    pub(crate) p50_after_end_ms: f64,
     pub(crate) worst_after_end_ms: f64,
+    /// Of all faults of this kind.
+    pub(crate) worst_together_ms: f64,
     /// Faults after which no write succeeded.
     pub(crate) never: usize,
+}
+
+/// A fault, and the first success after it.
+struct Recovered<'a> {
+    fault: &'a Fault,
+    success: Option<u64>,
+    is_alone: bool,
 }
 
 /// All kinds of faults in a history. `nodes` are the base URLs of the nodes, in order of their numbers.
@@ -32,9 +43,12 @@ pub(crate) fn of(history: &History, nodes: &[String]) -> Vec<Recovery> {
             writes[node].push(operation);
         }
     }
-    let mut by_kind: BTreeMap<&str, Vec<(&Fault, Option<u64>)>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<&str, Vec<Recovered<'_>>> = BTreeMap::new();
     for fault in &history.faults {
-        by_kind.entry(&fault.kind).or_default().push((fault, first_success(fault, &writes)));
+        let success = first_success(fault, &writes);
+        let until = success.unwrap_or(u64::MAX);
+        let is_alone = !history.faults.iter().any(|other| disturbs(other, fault, until));
+        by_kind.entry(&fault.kind).or_default().push(Recovered { fault, success, is_alone });
     }
     by_kind.into_iter().map(|(kind, faults)| summary(kind, &faults)).collect()
 }
@@ -61,22 +75,39 @@ fn first_success(fault: &Fault, writes: &[Vec<&Operation>]) -> Option<u64> {
     }
 }
 
-fn summary(kind: &str, faults: &[(&Fault, Option<u64>)]) -> Recovery {
-    let since = |from: fn(&Fault) -> u64| {
-        let mut times: Vec<Duration> = faults
-            .iter()
-            .filter_map(|(fault, success)| {
-                Some(Duration::from_micros((*success)?.saturating_sub(from(fault))))
-            })
+/// Whether `other` may be why nothing succeeds from the begin of `fault` until this time.
+fn disturbs(other: &Fault, fault: &Fault, until: u64) -> bool {
+    let same_nodes = other.target == fault.target
+        || !other.target.starts_with("node ")
+        || !fault.target.starts_with("node ");
+    !std::ptr::eq(other, fault) && same_nodes && other.begins < until && other.ends > fault.begins
+}
+
+fn summary(kind: &str, faults: &[Recovered<'_>]) -> Recovery {
+    let times = |alone: bool, from: fn(&Fault) -> u64| {
+        let counted = faults.iter().filter(|it| it.is_alone || !alone);
+        let mut times: Vec<Duration> = counted
+            .filter_map(|it| Some(Duration::from_micros(it.success?.saturating_sub(from(it.fault)))))
             .collect();
         times.sort_unstable();
         [50, 100].map(|percent| milliseconds(percentile(&times, percent)))
     };
-    let [p50_ms, worst_ms] = since(|fault| fault.begins);
-    let [p50_after_end_ms, worst_after_end_ms] = since(|fault| fault.ends);
-    let never = faults.iter().filter(|(_, success)| success.is_none()).count();
+    let [p50_ms, worst_ms] = times(true, |fault| fault.begins);
+    let [_, worst_after_end_ms] = times(true, |fault| fault.ends);
+    let [_, worst_together_ms] = times(false, |fault| fault.begins);
+    let alone = faults.iter().filter(|it| it.is_alone).count();
+    let never = faults.iter().filter(|it| it.success.is_none()).count();
     let kind = kind.to_owned();
-    Recovery { kind, faults: faults.len(), p50_ms, worst_ms, p50_after_end_ms, worst_after_end_ms, never }
+    Recovery {
+        kind,
+        faults: faults.len(),
+        alone,
+        p50_ms,
+        worst_ms,
+        worst_after_end_ms,
+        worst_together_ms,
+        never,
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +126,10 @@ mod tests {
     }
 
     fn recovery(fault: Fault) -> Recovery {
+        recovery_among(vec![fault])
+    }
+
+    fn recovery_among(faults: Vec<Fault>) -> Recovery {
         let operations = vec![
             // It began before the faults, so it proves nothing.
             write("http://a", 500, 1_500, Outcome::Ok),
@@ -102,7 +137,7 @@ mod tests {
             write("http://a/", 4_000, 5_000, Outcome::Ok),
             write("http://b", 1_100, 2_000, Outcome::Ok),
         ];
-        let history = History { operations, faults: vec![fault], ..History::default() };
+        let history = History { operations, faults, ..History::default() };
         of(&history, &["http://a".to_owned(), "http://b".to_owned()]).remove(0)
     }
 
@@ -118,5 +153,14 @@ mod tests {
     fn a_cluster_has_recovered_with_its_last_node() {
         assert!((recovery(fault("database", 1_000, 2_000)).worst_ms - 4.0).abs() < f64::EPSILON);
         assert_eq!(recovery(fault("database", 1_200, 2_000)).never, 1);
+    }
+
+    #[test]
+    fn a_fault_beside_another_one_at_the_same_node_is_not_alone() {
+        let beside =
+            |target| recovery_among(vec![fault("node 0", 1_000, 4_000), fault(target, 4_500, 6_000)]);
+        let [same, other] = ["node 0", "node 1"].map(|target| beside(target));
+        assert_eq!((same.alone, same.worst_ms, same.worst_together_ms), (0, 0.0, 4.0));
+        assert_eq!((other.alone, other.worst_ms), (2, 4.0));
     }
 }

@@ -88,19 +88,31 @@ impl Report {
 
     /// One line for each kind of fault. Times are to the first write that succeeds at the node, or at all nodes.
     fn recovery_lines(&self) -> Vec<String> {
-        let head =
-            ["ms to the first success", "faults", "p50", "worst", "p50 after its end", "worst after its end"];
+        let head = [
+            "ms to the first success",
+            "faults",
+            "alone",
+            "p50",
+            "worst",
+            "worst after end",
+            "worst with others",
+        ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.recovery.iter().map(|recovery| {
-            let times =
-                [recovery.p50_ms, recovery.worst_ms, recovery.p50_after_end_ms, recovery.worst_after_end_ms]
-                    .map(|ms| format!("{ms:.0}"));
-            let [p50, worst, p50_after, worst_after] = times;
+            let of_alone = |ms: f64| if recovery.alone > 0 { format!("{ms:.0}") } else { String::new() };
             let kind = match recovery.never {
                 0 => recovery.kind.clone(),
                 never => format!("{} ({never} without success)", recovery.kind),
             };
-            [kind, recovery.faults.to_string(), p50, worst, p50_after, worst_after]
+            [
+                kind,
+                recovery.faults.to_string(),
+                recovery.alone.to_string(),
+                of_alone(recovery.p50_ms),
+                of_alone(recovery.worst_ms),
+                of_alone(recovery.worst_after_end_ms),
+                format!("{:.0}", recovery.worst_together_ms),
+            ]
         }));
         aligned(&rows, 1)
     }

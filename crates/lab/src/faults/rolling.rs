@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::{
-    history::{History, Outcome},
+    history::{Answer, Call, History, Outcome, Transport},
     report::Rolling,
     rig::{NODES, Program, Rig},
 };
@@ -40,9 +40,10 @@ pub(crate) async fn restart(rig: &Rig, rounds: u64, program: &Program) -> Result
 
 /// Counts what clients of the library saw.
 pub(crate) fn count(rolling: &mut Rolling, history: &History) {
-    for operation in history.operations.iter().filter(|operation| operation.by.client.contains("sdk")) {
+    for operation in history.operations.iter().filter(|operation| is_of_library(&operation.call)) {
         match operation.outcome {
             Outcome::Ok => rolling.library_succeeded += 1,
+            Outcome::Fail | Outcome::Unknown if is_expected(&operation.answer) => {}
             Outcome::Fail | Outcome::Unknown => rolling.library_failed.push(format!(
                 "{} ms {} {}: {} {} {}",
                 operation.invoked / 1_000,
@@ -54,4 +55,21 @@ pub(crate) fn count(rolling: &mut Rolling, history: &History) {
             )),
         }
     }
+}
+
+/// Whether only the client library makes such a call: it makes the texts itself.
+fn is_of_library(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Submit { body: None, .. }
+            | Call::Decide { decision: None, .. }
+            | Call::Wait { acknowledges: true, .. }
+            | Call::Listen { transport: Transport::Sdk, .. }
+    )
+}
+
+/// Whether it ended so without any fault of a node: the client was stopped, nobody decided in time, or somebody else did.
+fn is_expected(answer: &Answer) -> bool {
+    ["stopped", "in time", "expired"].iter().any(|words| answer.reason.contains(words))
+        || answer.status == 409
 }

@@ -97,7 +97,8 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<Report, Failure> {
 async fn run_cluster(args: &FaultsArgs, seed: u64, folder: &Path) -> Result<Ran, Failure> {
     let programs = Programs::find(args)?;
     let disk_mebibytes = DISK_MEBIBYTES + args.seconds * DISK_MEBIBYTES_PER_SECOND;
-    let arrangement = Arrangement { with_patroni: args.patroni, disk_mebibytes };
+    let balances = args.rolling.is_some();
+    let arrangement = Arrangement { with_patroni: args.patroni, disk_mebibytes, balances };
     let rig = Arc::new(Rig::start(&programs.first, arrangement, folder).await?);
     let recorder = Recorder::create(&folder.join("history.jsonl"))?;
     let mut workload = Workload::start(setup(args, seed, &rig, &programs)?, recorder.clone());

@@ -47,12 +47,18 @@ pub(super) fn check<'a>(history: &'a History, exchanges: &Exchanges<'a>, found: 
 
 fn pushed_in_order<'a>(history: &'a History, exchanges: &Exchanges<'a>, found: &mut Vec<Violation>) {
     let mut sequences: HashMap<(u64, bool), Sequence<'_>> = HashMap::new();
+    let mut first_connections: HashMap<(&str, &str), u64> = HashMap::new();
     for (at, push) in &history.pushes {
         // The client library also lists, so its order is not that of a mailbox.
         if push.transport == Transport::Sdk {
             continue;
         }
         let message = &push.message;
+        // What was pushed before and not acknowledged comes again on a later connection, after what is new.
+        let first = *first_connections.entry((&push.reader, &message.id)).or_insert(push.connection);
+        if first != push.connection {
+            continue;
+        }
         let Some(exchange) = exchanges.get(&push.by.tenant, &message.request) else { continue };
         let Some((is_shared, stored)) = mailbox_of(push, exchange) else { continue };
         let sequence = sequences.entry((push.connection, is_shared)).or_default();

@@ -46,6 +46,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct Arrangement {
     pub(crate) with_patroni: bool,
     pub(crate) disk_mebibytes: u64,
+    /// Whether clients of a node that is down reach another one, as behind a load balancer.
+    pub(crate) balances: bool,
 }
 
 /// The running cluster. When dropped everything is stopped and removed, except logs in a folder that was given.
@@ -90,13 +92,15 @@ impl Rig {
         // Another user runs PostgreSQL in it.
         fs::set_permissions(data.path(), Permissions::from_mode(0o711))?;
         report_progress("starting a database with a synchronous standby, and NATS");
-        let Arrangement { with_patroni, disk_mebibytes } = arrangement;
+        let Arrangement { with_patroni, disk_mebibytes, balances } = arrangement;
         let database = Database::start(with_patroni, data.path(), folder, disk_mebibytes).await?;
         let nats = tokio::task::block_in_place(Nats::start);
         let (mut nodes, mut links, mut configs) = (Vec::new(), Vec::new(), Vec::new());
-        for number in 0..NODES {
-            let port = free_port();
-            let of_node = Links::start(port, &database.ports(), nats.port()).await?;
+        let ports: Vec<u16> = (0..NODES).map(|_| free_port()).collect();
+        for (number, port) in ports.iter().copied().enumerate() {
+            let others = (1..NODES).map(|step| ports[(number + step) % NODES]).filter(|_| balances);
+            let targets = std::iter::once(port).chain(others).collect();
+            let of_node = Links::start(targets, &database.ports(), nats.port()).await?;
             let node_folder = folder.join(format!("node-{number}"));
             fs::create_dir(&node_folder)?;
             configs.push(node_folder.join("gateway.toml"));
@@ -171,15 +175,15 @@ impl Rig {
 }
 
 impl Links {
-    async fn start(node: u16, database: &[u16], nats: u16) -> Result<Self, Failure> {
+    async fn start(nodes: Vec<u16>, database: &[u16], nats: u16) -> Result<Self, Failure> {
         let mut to_database = Vec::new();
         for port in database {
-            to_database.push(Proxy::start(*port).await?);
+            to_database.push(Proxy::start(vec![*port]).await?);
         }
         Ok(Self {
-            clients: Proxy::start(node).await?,
+            clients: Proxy::start(nodes).await?,
             database: to_database,
-            nats: Proxy::start(nats).await?,
+            nats: Proxy::start(vec![nats]).await?,
         })
     }
 }

@@ -1,9 +1,6 @@
 //! A TCP proxy that can cut, slow down or silently swallow the connections of one link.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -40,12 +37,12 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    pub(crate) async fn start(target: u16) -> Result<Self, Failure> {
+    /// In front of the first of these ports that accepts a connection, tried in this order for each one.
+    pub(crate) async fn start(targets: Vec<u16>) -> Result<Self, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let (mode, watched) = watch::channel(Mode::Pass);
-        let target = SocketAddr::from((Ipv4Addr::LOCALHOST, target));
-        let accepting = tokio::spawn(accept(listener, target, watched));
+        let accepting = tokio::spawn(accept(listener, targets.into(), watched));
         Ok(Self { port, mode, accepting })
     }
 
@@ -64,17 +61,17 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, mode: watch::Receiver<Mode>) {
+async fn accept(listener: TcpListener, targets: Arc<[u16]>, mode: watch::Receiver<Mode>) {
     loop {
         // An error is of one connection that its client has given up.
         if let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(connection(client, target, mode.clone()));
+            tokio::spawn(connection(client, Arc::clone(&targets), mode.clone()));
         }
     }
 }
 
 /// Carries one connection to its end.
-async fn connection(client: TcpStream, target: SocketAddr, mut mode: watch::Receiver<Mode>) {
+async fn connection(client: TcpStream, targets: Arc<[u16]>, mut mode: watch::Receiver<Mode>) {
     let mode_now = *mode.borrow_and_update();
     match mode_now {
         Mode::Cut => reset(&client),
@@ -83,11 +80,21 @@ async fn connection(client: TcpStream, target: SocketAddr, mut mode: watch::Rece
             reset(&client);
         }
         Mode::Pass | Mode::Slow(_) => {
-            let Ok(server) = TcpStream::connect(target).await else { return reset(&client) };
+            let Some(server) = connect(&targets).await else { return reset(&client) };
             drop((client.set_nodelay(true), server.set_nodelay(true)));
             carry(client, server, mode).await;
         }
     }
+}
+
+/// Connects to the first of these ports that accepts it.
+async fn connect(targets: &[u16]) -> Option<TcpStream> {
+    for target in targets {
+        if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, *target)).await {
+            return Some(server);
+        }
+    }
+    None
 }
 
 /// Makes the peer see a reset instead of an orderly end when the connection is dropped.
@@ -171,9 +178,10 @@ async fn pump(
 mod tests {
     use super::*;
 
+    use countersign_testkit::child_process::free_port;
     use tokio::time::{Instant, timeout};
 
-    /// A server that returns every byte, behind a proxy.
+    /// A server that returns every byte, behind a proxy that tries a port before where nobody listens.
     async fn echo_behind_a_proxy() -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -185,10 +193,10 @@ mod tests {
                 });
             }
         });
-        Proxy::start(port).await.unwrap()
+        Proxy::start(vec![free_port(), port]).await.unwrap()
     }
 
-    async fn connect(proxy: &Proxy) -> TcpStream {
+    async fn open(proxy: &Proxy) -> TcpStream {
         TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).await.unwrap()
     }
 
@@ -200,25 +208,25 @@ mod tests {
     #[tokio::test]
     async fn a_cut_resets_what_is_open_and_what_is_new_until_it_is_healed() {
         let proxy = echo_behind_a_proxy().await;
-        let mut open = connect(&proxy).await;
+        let mut open = open(&proxy).await;
         assert_eq!(round_trip(&mut open).await.unwrap(), b'x');
         proxy.set(Mode::Cut);
         open.read_u8().await.unwrap_err();
-        round_trip(&mut connect(&proxy).await).await.unwrap_err();
+        round_trip(&mut open(&proxy).await).await.unwrap_err();
         proxy.set(Mode::Pass);
-        assert_eq!(round_trip(&mut connect(&proxy).await).await.unwrap(), b'x');
+        assert_eq!(round_trip(&mut open(&proxy).await).await.unwrap(), b'x');
     }
 
     #[tokio::test]
     async fn a_half_open_link_says_nothing_until_it_is_healed() {
         let proxy = echo_behind_a_proxy().await;
-        let mut open = connect(&proxy).await;
+        let mut open = open(&proxy).await;
         assert_eq!(round_trip(&mut open).await.unwrap(), b'x');
         proxy.set(Mode::HalfOpen);
         // The connection itself sees the mode a moment later.
         tokio::task::yield_now().await;
         sleep(Duration::from_millis(20)).await;
-        let mut new = connect(&proxy).await;
+        let mut new = open(&proxy).await;
         for stream in [&mut open, &mut new] {
             timeout(Duration::from_millis(100), round_trip(stream)).await.unwrap_err();
         }
@@ -226,7 +234,7 @@ mod tests {
         for stream in [&mut open, &mut new] {
             stream.read_u8().await.unwrap_err();
         }
-        assert_eq!(round_trip(&mut connect(&proxy).await).await.unwrap(), b'x');
+        assert_eq!(round_trip(&mut open(&proxy).await).await.unwrap(), b'x');
     }
 
     #[tokio::test]
@@ -234,7 +242,7 @@ mod tests {
         let proxy = echo_behind_a_proxy().await;
         proxy.set(Mode::Slow(Duration::from_millis(50)));
         let started = Instant::now();
-        assert_eq!(round_trip(&mut connect(&proxy).await).await.unwrap(), b'x');
+        assert_eq!(round_trip(&mut open(&proxy).await).await.unwrap(), b'x');
         assert!(started.elapsed() >= Duration::from_millis(100), "{:?}", started.elapsed());
     }
 }
