@@ -17,6 +17,10 @@ struct Sequence<'a> {
     seen: HashSet<&'a str>,
     /// The latest time before which one of them was certainly not stored, and which one it is.
     newest: Option<(u64, &'a str)>,
+    /// When the first one came.
+    began: u64,
+    /// How often it has started from the beginning.
+    restarts: usize,
 }
 
 impl<'a> Sequence<'a> {
@@ -62,12 +66,33 @@ fn pushed_in_order<'a>(history: &'a History, exchanges: &Exchanges<'a>, found: &
         let Some(exchange) = exchanges.get(&push.by.tenant, &message.request) else { continue };
         let Some((is_shared, stored)) = mailbox_of(push, exchange) else { continue };
         let sequence = sequences.entry((push.connection, is_shared)).or_default();
-        if let Some(newer) = sequence.push(&message.id, &message.request, stored) {
+        if sequence.seen.is_empty() {
+            sequence.began = *at;
+        }
+        let stored_later = sequence.push(&message.id, &message.request, stored);
+        if stored_later.is_some() && sequence.restarts < failovers(history, sequence.began, *at) {
+            let (began, restarts) = (sequence.began, sequence.restarts + 1);
+            *sequence = Sequence { began, restarts, ..Sequence::default() };
+            sequence.push(&message.id, &message.request, stored);
+            continue;
+        }
+        if let Some(newer) = stored_later {
             let text = format!("{} came after that of {newer}, which was stored later", message.kind);
             let wrong = Violation::new(Invariant::MailboxOrder, &push.by.tenant, *at, text);
             found.push(wrong.about(&message.request).pushed(push));
         }
     }
+}
+
+/// A node may notice this late that the database is another one, in microseconds.
+const NOTICED_WITHIN: u64 = 60_000_000;
+
+/// How often a connection may have started from the beginning between these times: after a failover numbers of a mailbox may
+/// mean other messages, so a node sends everything again that is not acknowledged, in order.
+fn failovers(history: &History, from: u64, to: u64) -> usize {
+    let is_failover = |kind: &str| kind.contains("failover") || kind.ends_with(" database");
+    let faults = history.faults.iter().filter(|fault| is_failover(&fault.kind));
+    faults.filter(|fault| fault.begins <= to && fault.begins.saturating_add(NOTICED_WITHIN) >= from).count()
 }
 
 /// Whether a message is from the tenant's shared mailbox, and when it was stored; `None` if its order is not known.

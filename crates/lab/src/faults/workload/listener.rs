@@ -9,6 +9,7 @@ use std::{
 
 use tokio::{
     sync::mpsc,
+    task::JoinSet,
     time::{Instant, timeout, timeout_at},
 };
 
@@ -43,6 +44,8 @@ pub(super) struct Listener {
     drains: bool,
     seen: HashSet<String>,
     last_event: Option<String>,
+    /// Acknowledgements over REST that are under way. They must not delay reading: the time of arrival counts.
+    acks: JoinSet<()>,
 }
 
 /// One connection.
@@ -67,6 +70,7 @@ impl Listener {
             drains: false,
             seen: HashSet::new(),
             last_event: None,
+            acks: JoinSet::new(),
         }
     }
 
@@ -78,6 +82,7 @@ impl Listener {
             let pause = self.rest.rng.millis(50, 500);
             world.stopped_within(pause).await;
         }
+        while self.acks.join_next().await.is_some() {}
     }
 
     /// Listens until this task is dropped, and acknowledges everything.
@@ -126,7 +131,7 @@ impl Listener {
             }
             let Some(message) = self.take(&text, connection) else { continue };
             if self.rest.rng.is_one_of(30) {
-                self.acknowledge(&message).await;
+                self.acknowledge(&message);
                 continue;
             }
             let sent = texts::acknowledgement(&message.request, self.sender(), &message.id);
@@ -167,7 +172,7 @@ impl Listener {
                 let (id, data) = fields(&event);
                 self.last_event = id.or(self.last_event.take());
                 let Some(message) = self.take(&data, connection) else { continue };
-                self.acknowledge(&message).await;
+                self.acknowledge(&message);
             }
         }
     }
@@ -207,9 +212,15 @@ impl Listener {
         (!message.id.is_empty() && message.kind != "error" && !is_ignored).then_some(message)
     }
 
-    async fn acknowledge(&mut self, message: &Message) {
-        let sent = texts::acknowledgement(&message.request, self.sender(), &message.id);
-        self.rest.call(self.ack(message), &Sent::post("/v1/acks", sent)).await;
+    fn acknowledge(&mut self, message: &Message) {
+        let sent =
+            Sent::post("/v1/acks", texts::acknowledgement(&message.request, self.sender(), &message.id));
+        let (call, node) = (self.ack(message), self.rest.world.node(&mut self.rest.rng));
+        let rest = self.rest.clone();
+        self.acks.spawn(async move {
+            rest.call_on(node, call, &sent).await;
+        });
+        while self.acks.try_join_next().is_some() {}
     }
 
     fn ack(&self, message: &Message) -> Call {

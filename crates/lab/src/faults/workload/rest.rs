@@ -14,6 +14,7 @@ use super::{
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One client with its credential.
+#[derive(Clone)]
 pub(super) struct Rest {
     pub(super) world: Arc<World>,
     pub(super) rng: Rng,
