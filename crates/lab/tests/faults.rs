@@ -1,7 +1,5 @@
 //! A short run with one failover keeps every promise, and a schedule can be repeated.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::Command;
 
 use serde_json::Value;

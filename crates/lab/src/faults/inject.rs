@@ -138,21 +138,17 @@ async fn mend_database(database: &mut Database, fault: Fault, length: Duration) 
 }
 
 fn stop_nats(nats: &mut Nats, fault: Fault) -> Result<(), Failure> {
-    match (fault, nats.pid()) {
-        (Fault::StopNats, Some(pid)) => signal(pid, Signal::STOP),
-        _ => {
-            block_in_place(|| nats.stop());
-            Ok(())
-        }
+    if let (Fault::StopNats, Some(pid)) = (fault, nats.pid()) {
+        return signal(pid, Signal::STOP);
     }
+    block_in_place(|| nats.stop());
+    Ok(())
 }
 
 fn start_nats(nats: &mut Nats, fault: Fault) -> Result<(), Failure> {
-    match (fault, nats.pid()) {
-        (Fault::StopNats, Some(pid)) => signal(pid, Signal::CONT),
-        _ => {
-            block_in_place(|| nats.start_again());
-            Ok(())
-        }
+    if let (Fault::StopNats, Some(pid)) = (fault, nats.pid()) {
+        return signal(pid, Signal::CONT);
     }
+    block_in_place(|| nats.start_again());
+    Ok(())
 }

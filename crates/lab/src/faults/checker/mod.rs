@@ -28,7 +28,9 @@ use std::collections::BTreeSet;
 use super::history::History;
 use exchange::Exchanges;
 
-pub(crate) use violation::{Invariant, Violation};
+#[cfg(test)]
+pub(crate) use violation::Invariant;
+pub(crate) use violation::Violation;
 
 /// All violations, in order of time; of each invariant the first one about an exchange or a client.
 pub(crate) fn check(history: &History) -> Vec<Violation> {

@@ -26,6 +26,7 @@ pub(crate) enum Invariant {
 }
 
 impl Invariant {
+    #[cfg(test)]
     pub(crate) const ALL: [Self; 13] = [
         Self::SubmissionKept,
         Self::DecisionKept,

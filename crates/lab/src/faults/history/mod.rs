@@ -8,8 +8,10 @@ mod read;
 mod recorder;
 
 pub(crate) use event::{
-    Act, Answer, Call, Caller, Event, ExchangeState, Hash, Message, Push, Transport, What, marked, tenants_in,
+    Act, Answer, Call, Caller, ExchangeState, Hash, Message, Push, Transport, marked, tenants_in,
 };
+#[cfg(test)]
+pub(crate) use event::{Event, What};
 pub(crate) use read::{Fault, History, Operation, Outcome};
 pub(crate) use recorder::{Counts, Open, Recorder};
 

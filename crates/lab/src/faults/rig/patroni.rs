@@ -29,7 +29,7 @@ const ETCD: &str = "/usr/bin/etcd";
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A leader that is gone is missed after Patroni's `ttl` of 20 s; a member that starts anew copies all data.
-const WAIT: Duration = Duration::from_secs(120);
+const WAIT: Duration = Duration::from_mins(2);
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 

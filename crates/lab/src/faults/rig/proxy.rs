@@ -141,14 +141,13 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, mut mode: watch::Re
             _ = broken => None,
         }
     };
-    match ended {
-        Some(Ok(_)) => return,
-        Some(Err(_)) => {}
-        None if *mode.borrow() == Mode::HalfOpen => {
-            let mut of_server = mode.clone();
-            tokio::join!(swallow(&client, &mut mode), swallow(&server, &mut of_server));
-        }
-        None => {}
+    if let Some(Ok(_)) = ended {
+        return;
+    }
+    let is_half_open = *mode.borrow() == Mode::HalfOpen;
+    if ended.is_none() && is_half_open {
+        let mut of_server = mode.clone();
+        tokio::join!(swallow(&client, &mut mode), swallow(&server, &mut of_server));
     }
     reset(&client);
     reset(&server);
@@ -208,10 +207,10 @@ mod tests {
     #[tokio::test]
     async fn a_cut_resets_what_is_open_and_what_is_new_until_it_is_healed() {
         let proxy = echo_behind_a_proxy().await;
-        let mut open = open(&proxy).await;
-        assert_eq!(round_trip(&mut open).await.unwrap(), b'x');
+        let mut opened = open(&proxy).await;
+        assert_eq!(round_trip(&mut opened).await.unwrap(), b'x');
         proxy.set(Mode::Cut);
-        open.read_u8().await.unwrap_err();
+        opened.read_u8().await.unwrap_err();
         round_trip(&mut open(&proxy).await).await.unwrap_err();
         proxy.set(Mode::Pass);
         assert_eq!(round_trip(&mut open(&proxy).await).await.unwrap(), b'x');
@@ -220,18 +219,18 @@ mod tests {
     #[tokio::test]
     async fn a_half_open_link_says_nothing_until_it_is_healed() {
         let proxy = echo_behind_a_proxy().await;
-        let mut open = open(&proxy).await;
-        assert_eq!(round_trip(&mut open).await.unwrap(), b'x');
+        let mut opened = open(&proxy).await;
+        assert_eq!(round_trip(&mut opened).await.unwrap(), b'x');
         proxy.set(Mode::HalfOpen);
         // The connection itself sees the mode a moment later.
         tokio::task::yield_now().await;
         sleep(Duration::from_millis(20)).await;
         let mut new = open(&proxy).await;
-        for stream in [&mut open, &mut new] {
+        for stream in [&mut opened, &mut new] {
             timeout(Duration::from_millis(100), round_trip(stream)).await.unwrap_err();
         }
         proxy.set(Mode::Pass);
-        for stream in [&mut open, &mut new] {
+        for stream in [&mut opened, &mut new] {
             stream.read_u8().await.unwrap_err();
         }
         assert_eq!(round_trip(&mut open(&proxy).await).await.unwrap(), b'x');
