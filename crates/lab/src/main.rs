@@ -18,6 +18,7 @@
 //! | from a decision on one node to its delivery by another | `nodes/` |
 //! | many nodes under mixed load | `cluster/` |
 //! | what the client library costs | `client_costs/` |
+//! | faults on purpose, and the promises that must hold | `faults/` |
 //! | the servers and their clients | `servers/`, `clients/` |
 //! | the push path without a disk | `memory_store.rs`, `servers/in_memory.rs` |
 
@@ -30,6 +31,7 @@ mod commits;
 mod cpu;
 mod exchange;
 mod expiries;
+mod faults;
 mod figures;
 mod latency;
 mod load;
@@ -75,6 +77,15 @@ enum Command {
     /// Measure one property and its baseline.
     #[command(subcommand)]
     Bench(Bench),
+    /// Do faults to a cluster under load, and check that every promise is kept.
+    ///
+    /// Three nodes on a private PostgreSQL with a synchronous standby (or on three under Patroni) and a private NATS. Clients of
+    /// five tenants work through the client library, REST, SSE and WebSockets. Every 2 to 5 s there is a fault: nodes, PostgreSQL
+    /// and NATS are killed or stopped, the standby takes over, connections are cut, slowed or half open, a node's clock is wrong,
+    /// a disk is full. Then all is healed, and every exchange is read on every node. The history of what clients did and saw is
+    /// checked. Exit code 1: a promise was broken; the history, a timeline and the logs are kept. Progress goes to stderr, the
+    /// result to stdout.
+    Faults(faults::FaultsArgs),
     /// A gateway for `bench channels` with its store in memory only.
     #[command(hide = true)]
     ServeInMemory,
@@ -186,6 +197,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 fn main() -> Result<(), Failure> {
     let bench = match Cli::parse().command {
         Command::Bench(bench) => bench,
+        Command::Faults(args) => return run_faults(&args),
         Command::ServeInMemory => return servers::in_memory::run(),
         Command::Gateway(command) => return servers::gateway::run(command),
         Command::HoldEnforcer { profile } => return client_costs::idle::hold_enforcer(&profile),
@@ -239,6 +251,13 @@ fn main() -> Result<(), Failure> {
     };
     writeln!(io::stdout(), "{text}")?;
     Ok(())
+}
+
+fn run_faults(args: &faults::FaultsArgs) -> Result<(), Failure> {
+    let report = faults::run(args)?;
+    let text = if args.json { serde_json::to_string(&report)? } else { report.table() };
+    writeln!(io::stdout(), "{text}")?;
+    if report.is_bad() { Err("a promise was broken".into()) } else { Ok(()) }
 }
 
 /// Prints progress to stderr. Errors are ignored: nobody may be reading.

@@ -23,6 +23,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::Handle,
     task::JoinHandle,
+    time::timeout,
 };
 use tokio_postgres::{
     AsyncMessage, Client, Config, Connection, Error, NoTls, Socket,
@@ -32,7 +33,11 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{error::OpenError, options::Options};
+use crate::{
+    error::OpenError,
+    hosts::{self, Hosts},
+    options::Options,
+};
 
 /// Set when the server warned that a commit may not have reached its standby.
 pub(crate) type InDoubt = Arc<AtomicBool>;
@@ -66,6 +71,7 @@ const START_TIME: &str =
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: Config,
+    hosts: Arc<Hosts>,
     tls: Option<MakeRustlsConnect>,
     /// Drives all connections, whoever asks for the first use of one: a caller on a busy thread must not end up with
     /// a connection that others need too.
@@ -79,7 +85,7 @@ impl Connector {
         let mut config: Config = options.url.parse().map_err(OpenError::Url)?;
         check_encryption(&config, options)?;
         config.application_name("countersign");
-        config.connect_timeout(Duration::from_secs(5));
+        config.connect_timeout(hosts::MAX_WAIT);
         config.keepalives_idle(Duration::from_secs(30));
         // Detects a server that disappeared without closing the connection.
         config.tcp_user_timeout(Duration::from_secs(15));
@@ -89,7 +95,13 @@ impl Connector {
             .options(format!("{given} -c statement_timeout={timeout} {PLANNER_SETTINGS} {SESSION_TIMEOUTS}"));
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        Ok(Self { config, tls, runtime: Handle::current(), timeline: Arc::default() })
+        let hosts = Arc::new(Hosts::new(&config));
+        Ok(Self { config, hosts, tls, runtime: Handle::current(), timeline: Arc::default() })
+    }
+
+    /// How long it takes at most to find out that no server can be used.
+    pub(crate) fn max_wait(&self) -> Duration {
+        self.hosts.max_wait()
     }
 
     /// Of all connections that this and its clones make.
@@ -111,9 +123,24 @@ impl Connector {
 
     /// Connects, and starts the task that drives the connection.
     async fn start(&self, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error> {
+        let mut failed = Error::__private_api_timeout();
+        for (number, host) in self.hosts.in_order() {
+            match timeout(hosts::MAX_WAIT, self.start_at(host, Arc::clone(&in_doubt))).await {
+                Ok(Ok(started)) => {
+                    self.hosts.prefer(number);
+                    return Ok(started);
+                }
+                Ok(Err(error)) => failed = error,
+                Err(_) => failed = Error::__private_api_timeout(),
+            }
+        }
+        Err(failed)
+    }
+
+    async fn start_at(&self, host: &Config, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error> {
         let (client, driver) = match self.tls.clone() {
-            Some(tls) => self.start_with(tls, in_doubt).await?,
-            None => self.start_with(NoTls, in_doubt).await?,
+            Some(tls) => self.start_with(host, tls, in_doubt).await?,
+            None => self.start_with(host, NoTls, in_doubt).await?,
         };
         // Before the connection reads anything: what it reads must not be taken for the history before.
         if let Some(history) = history(&client).await? {
@@ -122,14 +149,19 @@ impl Connector {
         Ok((client, driver))
     }
 
-    async fn start_with<T>(&self, tls: T, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error>
+    async fn start_with<T>(
+        &self,
+        host: &Config,
+        tls: T,
+        in_doubt: InDoubt,
+    ) -> Result<(Client, JoinHandle<()>), Error>
     where
         T: MakeTlsConnect<Socket> + Send,
         T::Stream: Send + 'static,
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let mut connecting = Box::pin(self.config.connect(tls));
+        let mut connecting = Box::pin(host.connect(tls));
         let connected = poll_fn(|context| {
             let _entered = self.runtime.enter();
             connecting.as_mut().poll(context)
@@ -346,6 +378,20 @@ mod tests {
         let said = refused("postgres://c:hunter2@db.example/c", false).unwrap().to_string();
         assert!(["root_certificates", "allow_plain = true"].iter().all(|part| said.contains(part)), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
+    }
+
+    /// As a server that is frozen, or whose machine is gone, does after a failover.
+    #[tokio::test]
+    async fn a_host_that_says_nothing_does_not_keep_the_next_one_from_being_used() {
+        let server = Postgres::start();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let ports = format!("{},{}", silent.local_addr().unwrap().port(), server.port());
+        let url = format!("host=127.0.0.1,127.0.0.1 port={ports} user=postgres dbname=postgres");
+        let connector = Connector::new(&Options::new(url)).unwrap();
+        let connect = async |within| timeout(within, connector.connect()).await;
+        connect(hosts::MAX_WAIT * 2).await.expect("the second host is asked").unwrap();
+        // It is asked first from now on.
+        connect(hosts::MAX_WAIT / 2).await.expect("the second host is asked first").unwrap();
     }
 
     #[tokio::test]

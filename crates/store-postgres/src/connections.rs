@@ -39,7 +39,7 @@ impl Connections {
             .max_size(count)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(MAX_WAIT))
-            .create_timeout(Some(Duration::from_secs(5)))
+            .create_timeout(Some(connector.max_wait() + Duration::from_secs(1)))
             .build()?;
         Ok(Self { pool, shared: Semaphore::new(count - 1) })
     }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | what can be configured; why opening fails | `options`, `error` |
 //! | the server's time without asking | `clock` |
+//! | the hosts of a connection string, one after the other | `hosts` |
 //! | connections, and the check that the server's commits are durable | `connect` |
 //! | who gets a connection, and the one for authentication | `connections` |
 //! | the schema | `migrations/`, applied by `migrations` |
@@ -28,6 +29,7 @@
 
 mod clock;
 mod error;
+mod hosts;
 mod options;
 
 mod connect;

@@ -13,7 +13,7 @@ struct SpawnRequest {
 
 /// The kernel sends the signal of `setpriv --pdeathsig` when the *thread* that started the child ends, not its
 /// process. Threads of tests and runtimes end before their server should; this thread ends with the process.
-pub(crate) fn spawn_from_permanent_thread(command: Command) -> Child {
+pub fn spawn_from_permanent_thread(command: Command) -> Child {
     static REQUESTS: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
     let requests = REQUESTS.get_or_init(|| {
         let (requests, received) = mpsc::channel::<SpawnRequest>();
@@ -30,14 +30,14 @@ pub(crate) fn spawn_from_permanent_thread(command: Command) -> Child {
 }
 
 /// Runs a command to its end and returns its standard output.
-pub(crate) fn output(command: &mut Command) -> String {
+pub fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
 /// A loopback port that is free now. Another process may take it before a server binds it.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("the address of a listener").port()
 }

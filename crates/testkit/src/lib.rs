@@ -8,8 +8,7 @@
     reason = "a case fails by panicking"
 )]
 
-mod child_process;
-
+pub mod child_process;
 pub mod crash;
 pub mod doorbell_suite;
 pub mod gateway_suite;

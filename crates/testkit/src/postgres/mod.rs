@@ -3,20 +3,19 @@
 
 mod programs;
 mod server;
+mod standby;
 mod template;
 
-use std::{
-    fs::{self, Permissions},
-    os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
 use programs::Programs;
+pub use programs::{command_as_server_user, hand_over_to_server_user, programs_folder};
 use server::{NotStarted, Server};
+pub use standby::Resync;
 
-use crate::child_process::{free_port, output};
+use crate::child_process::free_port;
 
 /// How many ports to try: another process may take a free port before the server binds it.
 const PORTS_TO_TRY: u32 = 5;
@@ -48,8 +47,17 @@ impl Postgres {
     ///
     /// As [`Postgres::start`].
     pub fn start_with(settings: &[&str]) -> Self {
+        Self::start_at(template::temporary_folder(), settings)
+    }
+
+    /// The same, with its data in this folder, which is empty.
+    ///
+    /// # Panics
+    ///
+    /// As [`Postgres::start`].
+    pub fn start_at(folder: TempDir, settings: &[&str]) -> Self {
         let programs = Programs::find();
-        let folder = template::copy(&programs);
+        template::copy(&programs, folder.path());
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
         Self::start_in(programs, folder, settings)
     }
@@ -57,25 +65,6 @@ impl Postgres {
     /// One of the programs that come with the server, such as `pgbench`.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.path(name)
-    }
-
-    /// Starts a standby of this server from a copy of its data. It is synchronous once the server's
-    /// `synchronous_standby_names` is `*`.
-    ///
-    /// # Panics
-    ///
-    /// Where the data can't be copied, or the standby does not start.
-    #[must_use]
-    pub fn start_standby(&self) -> Self {
-        let programs = Programs::find();
-        let folder = template::temporary_folder();
-        // PostgreSQL refuses a folder that others may read.
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).expect("our own folder");
-        programs.hand_over(folder.path());
-        let mut copy = programs.command("pg_basebackup", folder.path());
-        copy.args(["-d", &self.url(), "--checkpoint=fast", "--write-recovery-conf", "-D"]).arg(folder.path());
-        output(&mut copy);
-        Self::start_in(programs, folder, self.settings.clone())
     }
 
     fn start_in(programs: Programs, folder: TempDir, settings: Vec<String>) -> Self {
@@ -108,6 +97,11 @@ impl Postgres {
     /// When it does not run.
     pub fn pid(&self) -> u32 {
         self.server.as_ref().expect("the server runs").pid()
+    }
+
+    /// Whether the postmaster still runs. It ends by itself when it can't recover from a crash, on a full disk for example.
+    pub fn is_running(&mut self) -> bool {
+        self.server.as_mut().is_some_and(Server::is_running)
     }
 
     /// Stops it as an operator would: open transactions are rolled back, connections closed. Does nothing if

@@ -48,13 +48,18 @@ impl Programs {
     /// A command that runs `program` in `folder`, as a user that PostgreSQL accepts. It gets the signal `QUIT` when
     /// the thread that starts it ends; this stops a server at once and leaves nothing behind.
     pub(super) fn command(&self, program: &str, folder: &Path) -> Command {
+        let mut command = self.command_for("QUIT", &self.path(program));
+        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    fn command_for(&self, signal: &str, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "QUIT"]);
+        command.args(["--pdeathsig", signal]);
         if self.as_root {
             command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
         }
-        command.arg("--").arg(self.path(program));
-        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+        command.arg("--").arg(program);
         command
     }
 
@@ -64,6 +69,34 @@ impl Programs {
             output(Command::new("chown").arg(format!("{USER}:{USER}")).arg(folder));
         }
     }
+}
+
+/// The folder of PostgreSQL's programs.
+///
+/// # Panics
+///
+/// Where there is no PostgreSQL.
+pub fn programs_folder() -> PathBuf {
+    Programs::find().folder
+}
+
+/// A command that runs `program`, such as a supervisor of PostgreSQL, as a user that PostgreSQL accepts. It gets this signal
+/// when the thread that starts it ends.
+///
+/// # Panics
+///
+/// As [`programs_folder`].
+pub fn command_as_server_user(signal: &str, program: &Path) -> Command {
+    Programs::find().command_for(signal, program)
+}
+
+/// Makes the user that PostgreSQL runs as the owner of this folder or file.
+///
+/// # Panics
+///
+/// As [`programs_folder`], and when there is no such folder.
+pub fn hand_over_to_server_user(folder: &Path) {
+    Programs::find().hand_over(folder);
 }
 
 fn newest_of_debian() -> Option<PathBuf> {

@@ -78,10 +78,16 @@ impl Server {
         self.postmaster.id()
     }
 
+    pub(super) fn is_running(&mut self) -> bool {
+        self.postmaster.try_wait().is_ok_and(|exited| exited.is_none())
+    }
+
     /// Sends the postmaster this signal and returns when it and all its children are gone.
     pub(super) fn end(mut self, signal: &str) {
-        // A child that has exited keeps its pid until we wait for it, so the pid can't belong to another process.
-        output(Command::new("kill").args(["-s", signal]).arg(self.pid().to_string()));
+        // A child that exits after this check keeps its pid until we wait for it, so the pid can't belong to another process.
+        if self.is_running() {
+            output(Command::new("kill").args(["-s", signal]).arg(self.pid().to_string()));
+        }
         self.postmaster.wait().expect("the postmaster is our child");
         // Its children inherited the log and close it after the shared memory that would keep a new server from
         // starting.

@@ -13,15 +13,13 @@ use tempfile::TempDir;
 use super::programs::Programs;
 use crate::child_process::output;
 
-/// A data folder for one server, owned by the user that the server runs as.
+/// Fills a data folder for one server, and makes the user that the server runs as its owner.
 ///
-/// It is in the folder for temporary files because that user can't enter a cache below `/root`.
-pub(super) fn copy(programs: &Programs) -> TempDir {
+/// It is a copy because that user can't enter a cache below `/root`.
+pub(super) fn copy(programs: &Programs, folder: &Path) {
     let template = find_or_make(programs);
-    let folder = temporary_folder();
     // The dot makes `cp` set the owner and mode of the folder itself too.
-    output(Command::new("cp").arg("-a").arg(template.join(".")).arg(folder.path()));
-    folder
+    output(Command::new("cp").arg("-a").arg(template.join(".")).arg(folder));
 }
 
 fn find_or_make(programs: &Programs) -> PathBuf {

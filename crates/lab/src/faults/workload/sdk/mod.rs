@@ -1,0 +1,52 @@
+//! Clients through the client library: profiles in folders, joined and paired, stopped anywhere and started again.
+
+mod approver;
+mod enforcer;
+mod people;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+
+use super::world::World;
+use crate::Failure;
+
+pub(super) use approver::Approver;
+pub(super) use enforcer::Enforcer;
+pub(super) use people::{People, pair};
+
+/// One call of the client library, which retries on its own, is given up after this time.
+const CALL_TIME: Duration = Duration::from_secs(8);
+
+/// Somebody who can be stopped at any moment and started again.
+pub(super) trait Life: Clone + Send + Sync + 'static {
+    /// Works on one node until the world is stopped.
+    fn live(self, node: String, number: u64) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// A name for choices.
+    fn name(&self) -> &str;
+}
+
+/// Starts somebody again and again: each life ends after some seconds, wherever it is.
+pub(super) async fn revive(world: Arc<World>, somebody: impl Life) {
+    let mut rng = world.rng(&format!("lives of {}", somebody.name()));
+    for number in 0.. {
+        if world.is_stopped() {
+            return;
+        }
+        let mut life = JoinSet::new();
+        life.spawn(somebody.clone().live(world.node(&mut rng), number));
+        let length = rng.millis(1_500, 7_000);
+        tokio::select! {
+            _ = life.join_next() => {
+                world.stopped_within(Duration::from_millis(300)).await;
+            }
+            stopped = world.stopped_within(length) => {
+                // Dropping the set stops it at once; when the world stops it may end what it does.
+                if stopped {
+                    let _ended = tokio::time::timeout(CALL_TIME, life.join_next()).await;
+                }
+            }
+        }
+    }
+}
