@@ -90,6 +90,8 @@ enum Command {
     /// A gateway for `bench channels` with its store in memory only.
     #[command(hide = true)]
     ServeInMemory,
+    /// The gateway of `countersign-gateway serve`, with a planted bug if one is named.
+    Node(servers::node::NodeArgs),
     /// The gateway's own commands, so that tests need no other program.
     #[command(hide = true, subcommand)]
     Gateway(countersign_server::commands::Command),
@@ -204,6 +206,7 @@ fn main() -> Result<ExitCode, Failure> {
             return Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Command::ServeInMemory => return servers::in_memory::run().map(|()| ExitCode::SUCCESS),
+        Command::Node(args) => return servers::node::run(args).map(|()| ExitCode::SUCCESS),
         Command::Gateway(command) => return servers::gateway::run(command).map(|()| ExitCode::SUCCESS),
         Command::HoldEnforcer { profile } => return client_costs::idle::hold_enforcer(&profile).map(|()| ExitCode::SUCCESS),
         Command::HoldHttpClient { url } => return client_costs::idle::hold_http_client(&url).map(|()| ExitCode::SUCCESS),

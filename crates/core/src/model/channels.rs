@@ -82,6 +82,12 @@ impl Channels {
         self.open.len() < before
     }
 
+    /// As [`Channels::close`], if the channel is on this node.
+    pub fn close_of(&mut self, node: &NodeId, number: ChannelNumber) -> bool {
+        let is_there = self.open.iter().any(|channel| channel.number == number && channel.node == *node);
+        is_there && self.close(number)
+    }
+
     /// The newest live channel for a message: decisions use any channel, other messages WebSockets only.
     pub fn newest(&self, is_decision: bool, is_live: impl Fn(&NodeId) -> bool) -> Option<ChannelNumber> {
         self.open

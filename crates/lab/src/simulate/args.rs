@@ -22,6 +22,9 @@ pub(crate) struct SimulateArgs {
     /// Plant each bug in turn, and print after how many seeds each was caught. Fails if one was not.
     #[arg(long, conflicts_with = "bug")]
     pub(crate) all_bugs: bool,
+    /// Go on after a seed has failed, and print what each violates.
+    #[arg(long, conflicts_with = "all_bugs")]
+    pub(crate) keep_going: bool,
     /// Print one JSON object instead.
     #[arg(long)]
     pub(crate) json: bool,

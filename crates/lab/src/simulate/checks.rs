@@ -240,7 +240,9 @@ impl Watch {
             found.push((ONE_DECISION, format!("{:?} and {:?}", facts.accepted, facts.seen)));
         }
         let Some(stored) = stored else {
-            if facts.submitted.is_some() || !facts.observed.is_empty() {
+            // That it is pending is told before it is durable, and nobody acts on it.
+            let has_ended = |told: &Observed| told.state != State::PendingApproval;
+            if facts.submitted.is_some() || facts.observed.iter().any(has_ended) {
                 found.push((NOT_CHANGED, "it is gone".to_owned()));
             }
             return found;

@@ -23,13 +23,17 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(String, bool), Failure> {
         return all_bugs(args);
     }
     let stopwatch = Stopwatch::start();
-    let ran = run_seeds(args.first, args.seeds, args.bug, true)?;
+    let ran = run_seeds(args.first, args.seeds, args.bug, !args.keep_going)?;
     let seconds = stopwatch.elapsed().as_secs_f64();
     let Some(failing) = ran.failing.first() else {
         return Ok((summary(args, &ran, seconds), true));
     };
     let mut text = summary(args, &ran, seconds);
-    if !args.json {
+    if args.keep_going && !args.json {
+        for Failing { seed, violations } in &ran.failing {
+            let _ = write!(text, "\nseed {seed} violates {}", violations[0]);
+        }
+    } else if !args.json {
         let steps = run_seed(failing.seed, args.bug, true)?.steps;
         text = format!("{}\n{text}", steps.join("\n"));
     }
