@@ -208,10 +208,20 @@ fn main() -> Result<ExitCode, Failure> {
         Command::ServeInMemory => return servers::in_memory::run().map(|()| ExitCode::SUCCESS),
         Command::Node(args) => return servers::node::run(args).map(|()| ExitCode::SUCCESS),
         Command::Gateway(command) => return servers::gateway::run(command).map(|()| ExitCode::SUCCESS),
-        Command::HoldEnforcer { profile } => return client_costs::idle::hold_enforcer(&profile).map(|()| ExitCode::SUCCESS),
-        Command::HoldHttpClient { url } => return client_costs::idle::hold_http_client(&url).map(|()| ExitCode::SUCCESS),
+        Command::HoldEnforcer { profile } => {
+            return client_costs::idle::hold_enforcer(&profile).map(|()| ExitCode::SUCCESS);
+        }
+        Command::HoldHttpClient { url } => {
+            return client_costs::idle::hold_http_client(&url).map(|()| ExitCode::SUCCESS);
+        }
     };
-    let text = match bench {
+    writeln!(io::stdout(), "{}", run_bench(bench)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of a measurement, as text.
+fn run_bench(bench: Bench) -> Result<String, Failure> {
+    Ok(match bench {
         Bench::Commits(args) => {
             let report = report::Report::new(&args, commits::run(&args)?);
             if args.json { serde_json::to_string(&report)? } else { table::write(&report) }
@@ -256,9 +266,7 @@ fn main() -> Result<ExitCode, Failure> {
             let report = nodes::run(&args)?;
             if args.json { serde_json::to_string(&report)? } else { report.table() }
         }
-    };
-    writeln!(io::stdout(), "{text}")?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Prints progress to stderr. Errors are ignored: nobody may be reading.

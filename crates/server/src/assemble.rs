@@ -133,10 +133,13 @@ fn nats_options(config: &Config) -> NatsOptions {
     options
 }
 
+/// Puts something around a port.
+pub type Decorator<Port> = Box<dyn FnOnce(Port) -> Port + Send>;
+
 /// What is put around the ports of a node, for tests and measurements. The product has nothing there.
 pub struct Decorators {
-    pub store: Box<dyn FnOnce(Arc<dyn Store>) -> Arc<dyn Store> + Send>,
-    pub doorbell: Box<dyn FnOnce(Box<dyn Doorbell>) -> Box<dyn Doorbell> + Send>,
+    pub store: Decorator<Arc<dyn Store>>,
+    pub doorbell: Decorator<Box<dyn Doorbell>>,
 }
 
 impl Default for Decorators {

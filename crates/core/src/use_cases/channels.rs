@@ -1,11 +1,6 @@
 //! Enforcers' channels open and close, and ask which messages are theirs to send.
 
-use std::{
-    collections::BTreeSet,
-    slice,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeSet, slice, time::Duration};
 
 use countersign_wire::{
     id::{EnforcerId, TenantId},
@@ -69,19 +64,17 @@ impl Gateway {
         node: &NodeId,
         transport: Transport,
     ) -> Result<ChannelNumber, Error> {
-        let last_tried = AtomicU64::new(0);
+        let attempt = self.random.secret()[..16].to_owned();
         let opened = self
             .update(tenant, &ChannelsAndLeases { enforcer, node }, |loaded, _| {
                 let mut next = loaded.channels();
-                let number = next.open(node, transport, |node| loaded.live.contains(node));
-                last_tried.store(number.0, Ordering::Relaxed);
+                let number = next.open(node, transport, &attempt, |node| loaded.live.contains(node));
                 Ok(Evaluation::commit(put_channels(tenant, enforcer, loaded.known.as_ref(), &next)?, number))
             })
             .await;
         // Its node lives, so it would count as the newest although nobody serves it.
         if let Err(Error::Store(StoreError::OutcomeUnknown)) = &opened {
-            let number = ChannelNumber(last_tried.into_inner());
-            self.spawn_close(tenant, enforcer, number, Closing::PerhapsOpen(node.clone()));
+            self.spawn_close(tenant, enforcer, Closing::OfAttempt(attempt));
         }
         opened
     }
@@ -89,14 +82,14 @@ impl Gateway {
     /// Closes a channel in a task of its own, and tries again until it succeeds: this node is alive, so its open channels
     /// count.
     pub fn close_channel_until_done(&self, tenant: &TenantId, enforcer: &EnforcerId, number: ChannelNumber) {
-        self.spawn_close(tenant, enforcer, number, Closing::Open);
+        self.spawn_close(tenant, enforcer, Closing::Open(number));
     }
 
-    fn spawn_close(&self, tenant: &TenantId, enforcer: &EnforcerId, number: ChannelNumber, closing: Closing) {
+    fn spawn_close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: Closing) {
         let (gateway, tenant, enforcer) = (self.clone(), tenant.clone(), enforcer.clone());
         tokio::spawn(async move {
             let (mut delay, longest) = CLOSE_RETRY_DELAY;
-            while let Err(error) = gateway.close(&tenant, &enforcer, number, &closing).await {
+            while let Err(error) = gateway.close(&tenant, &enforcer, &closing).await {
                 tracing::debug!(%error, "a channel was not closed in the store; it will be retried");
                 sleep(delay).await;
                 delay = longest.min(delay * 2);
@@ -111,28 +104,21 @@ impl Gateway {
         enforcer: &EnforcerId,
         number: ChannelNumber,
     ) -> Result<(), Error> {
-        self.close(tenant, enforcer, number, &Closing::Open).await
+        self.close(tenant, enforcer, &Closing::Open(number)).await
     }
 
-    async fn close(
-        &self,
-        tenant: &TenantId,
-        enforcer: &EnforcerId,
-        number: ChannelNumber,
-        closing: &Closing,
-    ) -> Result<(), Error> {
+    async fn close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: &Closing) -> Result<(), Error> {
         let load = (record_of::<Channels>(enforcer), record_of::<Presence>(enforcer));
         self.update(tenant, &load, |(known, presence), now| {
             let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            let is_there = match closing {
-                Closing::Open => next.close(number),
-                Closing::PerhapsOpen(node) => next.close_of(node, number),
-            };
             match closing {
-                Closing::Open if !is_there => return Ok(Evaluation::NothingToDo(())),
+                Closing::Open(number) if !next.close(*number) => return Ok(Evaluation::NothingToDo(())),
                 // A write all the same: the commit that opens it may still come, and must meet another version.
-                Closing::PerhapsOpen(_) if !is_there => {
-                    return Ok(Evaluation::commit(put_channels(tenant, enforcer, known.as_ref(), &next)?, ()));
+                Closing::OfAttempt(attempt) if !next.close_attempt(attempt) => {
+                    return Ok(Evaluation::commit(
+                        put_channels(tenant, enforcer, known.as_ref(), &next)?,
+                        (),
+                    ));
                 }
                 _ => {}
             }
@@ -198,12 +184,11 @@ impl Gateway {
     }
 }
 
-/// What is known of a channel that is closed.
+/// The channel to close.
 enum Closing {
-    /// It was opened.
-    Open,
-    /// This node may have opened it.
-    PerhapsOpen(NodeId),
+    Open(ChannelNumber),
+    /// The one that this attempt may have opened, or may still open.
+    OfAttempt(String),
 }
 
 /// The first delay before closing is retried, and the longest.

@@ -73,9 +73,9 @@ impl BuggyStore {
     /// The change as the store gets it.
     fn weakened(&self, mut change: Change) -> Change {
         match self.bug {
-            Bug::VersionGuard => change.guards.retain(
-                |guard| !matches!(guard, Guard::Version(key, _) if key.kind == Kind::Exchange),
-            ),
+            Bug::VersionGuard => change
+                .guards
+                .retain(|guard| !matches!(guard, Guard::Version(key, _) if key.kind == Kind::Exchange)),
             Bug::ExpiryGuard => change.guards.retain(|guard| !matches!(guard, Guard::Before(_))),
             Bug::OldestChannel => {
                 for guard in &mut change.guards {
@@ -94,7 +94,8 @@ impl BuggyStore {
         let keys: Vec<Key> = change.puts.iter().map(|put| put.key.clone()).collect();
         let Loaded { records, now } = self.inner.load(&change.tenant, &keys).await?;
         let versions = records.iter().map(|record| record.as_ref().map_or(1, |record| record.version + 1));
-        let mailbox = |mailbox: &Mailbox| MailboxKey { tenant: change.tenant.clone(), mailbox: mailbox.clone() };
+        let mailbox =
+            |mailbox: &Mailbox| MailboxKey { tenant: change.tenant.clone(), mailbox: mailbox.clone() };
         let mailboxes: Vec<MailboxKey> =
             change.deliveries.iter().map(|delivery| mailbox(&delivery.mailbox)).collect();
         let heads = if mailboxes.is_empty() { Vec::new() } else { self.inner.heads(&mailboxes).await? };
@@ -154,7 +155,8 @@ impl BuggyStore {
 
     /// A record as this node sees it.
     fn seen(&self, key: &Key, record: Option<Record>) -> Result<Option<Record>, StoreError> {
-        let content = |value: Result<Vec<u8>, serde_json::Error>| value.map(Bytes::from).map_err(StoreError::corrupt);
+        let content =
+            |value: Result<Vec<u8>, serde_json::Error>| value.map(Bytes::from).map_err(StoreError::corrupt);
         match (self.bug, key.kind, record) {
             (Bug::EndlessLease, Kind::Lease, Some(record)) => {
                 let lease = Lease { until: Timestamp::from_unix_micros(i64::MAX / 4) };
@@ -162,7 +164,11 @@ impl BuggyStore {
             }
             (Bug::OldestChannel, Kind::Channels, None) => {
                 let none = Channels { last: FIRST_CHANNEL, open: Vec::new() };
-                Ok(Some(Record { key: key.clone(), version: 0, content: content(serde_json::to_vec(&none))? }))
+                Ok(Some(Record {
+                    key: key.clone(),
+                    version: 0,
+                    content: content(serde_json::to_vec(&none))?,
+                }))
             }
             (Bug::OldestChannel, Kind::Channels, Some(record)) => {
                 let mut channels: Channels =

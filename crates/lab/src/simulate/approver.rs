@@ -13,7 +13,7 @@ use countersign_wire::{
 
 use super::{
     channel::{EventId, connect},
-    checks::Watch,
+    checks::{Watch, about},
     cluster::{Cluster, Reply},
     random::{Numbers, hash},
     subscription::Subscriber,
@@ -63,7 +63,7 @@ impl ApproverProcess {
                 let body = String::from_utf8_lossy(&message.body).into_owned();
                 self.watch.requested(&self.tenant, &self.approver, &message.request_id, &body);
                 if message.msg_type == MsgType::ApprovalRequest && self.numbers.happens(600) {
-                    let about = self.watch.about(&self.tenant, &message.request_id);
+                    let about = about(&self.tenant, &message.request_id);
                     let deciding = self.clone().decide(message.request_id, about, 0);
                     tokio::spawn(deciding);
                 }
@@ -92,7 +92,9 @@ impl ApproverProcess {
                 })
                 .await;
             let times = (asked_at, world.now());
-            world.step(|| format!("{} {} decides {request_id} {nonce}: {reply:?}", self.tenant, self.approver));
+            world.step(|| {
+                format!("{} {} decides {request_id} {nonce}: {reply:?}", self.tenant, self.approver)
+            });
             match reply {
                 Reply::Done(_) => {
                     self.watch.facts.update(&self.tenant, &request_id, |exchange| {

@@ -86,7 +86,9 @@ pub(crate) struct Serving {
     sent: BTreeMap<(usize, String), BTreeSet<u64>>,
     /// The history that they are of. After another one a feed starts again, once what it had read is sent.
     sent_in: u64,
-    may_restart: BTreeSet<(usize, String)>,
+    /// How often the history changed, and how often each has started again since.
+    histories: u64,
+    restarts: BTreeMap<(usize, String), u64>,
 }
 
 /// Connects a client to a node, which serves it from then on.
@@ -118,7 +120,8 @@ pub(crate) fn connect(
         index: None,
         sent: BTreeMap::new(),
         sent_in: node.gateway.timeline(),
-        may_restart: BTreeSet::new(),
+        histories: 0,
+        restarts: BTreeMap::new(),
     };
     node.run.spawn(serving.run(after));
     Connection { pushes, acks, closing }
@@ -132,7 +135,8 @@ impl Serving {
             Reader::Enforcer(enforcer) => {
                 let (tenant, asked_at) = (&self.subscriber.tenant, self.world.now());
                 let transport = self.subscriber.transport;
-                let Ok(number) = gateway.open_channel(tenant, enforcer, gateway.node(), transport).await else {
+                let Ok(number) = gateway.open_channel(tenant, enforcer, gateway.node(), transport).await
+                else {
                     return;
                 };
                 let channel = OpenChannel { enforcer: enforcer.clone(), number };
@@ -243,6 +247,8 @@ impl Serving {
                 .and_modify(|(_, due, delay)| (*due, *delay) = (now + *delay * 2, *delay * 2))
                 .or_insert(sent);
         }
+        self.world.count("messages sent to clients", 1);
+        self.world.count("of these again on the same channel", u64::from(!is_first));
         self.check(item, &message, is_first);
         let event = EventId { timeline: self.node.gateway.timeline(), positions: self.positions.clone() };
         self.last_arrival = self.last_arrival.max(now + self.numbers.between(1, 3));
@@ -263,16 +269,19 @@ impl Serving {
         });
         let timeline = self.node.gateway.timeline();
         if std::mem::replace(&mut self.sent_in, timeline) != timeline {
-            self.may_restart.extend(self.sent.keys().cloned());
+            self.histories += 1;
         }
         let kind = (item.source, message.msg_type.as_str().to_owned());
         let number = item.delivery.number;
         let sent = self.sent.entry(kind.clone()).or_default();
         let last = sent.last().copied().unwrap_or(0);
-        if number <= last && self.may_restart.remove(&kind) {
+        let restarts = self.restarts.entry(kind).or_default();
+        if number <= last && *restarts < self.histories {
+            *restarts += 1;
             sent.clear();
         }
-        if sent.insert(number) && number < last && !sent.is_empty() && sent.len() > 1 {
+        let is_in_order = sent.last().is_none_or(|last| *last < number);
+        if sent.insert(number) && !is_in_order {
             let what = format!("{} {number} after {last} on {}", message.request_id, run.name());
             self.world.violated("a channel sends a mailbox in its order", &what);
         }

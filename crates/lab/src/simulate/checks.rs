@@ -82,17 +82,22 @@ impl Watch {
     pub(crate) fn rejected(&self, tenant: &TenantId, id: &RequestId, times: (u64, u64), error: &Error) {
         let state = match error {
             Error::Exchange(TransitionError::AlreadyDecided { .. }) => State::Decided,
-            Error::Exchange(TransitionError::Expired { .. }) => State::Expired,
+            Error::Exchange(TransitionError::Expired { .. } | TransitionError::AlreadyPast) => State::Expired,
             Error::Exchange(TransitionError::Ended { state }) => *state,
             Error::Exchange(TransitionError::NotFound) => State::Withdrawn,
-            Error::Exchange(TransitionError::AlreadyPast) => State::Expired,
-            other => return self.violated("only what the state table rejects is rejected", &format!("{tenant} {id}: {other}")),
+            other => {
+                return self.violated(
+                    "only what the state table rejects is rejected",
+                    &format!("{tenant} {id}: {other}"),
+                );
+            }
         };
         let mut was_known = false;
         self.facts.update(tenant, id, |exchange| {
             was_known = exchange.submitted.as_ref().is_some_and(|(_, at)| *at < times.0);
         });
-        let unknown = matches!(error, Error::Exchange(TransitionError::NotFound | TransitionError::AlreadyPast));
+        let unknown =
+            matches!(error, Error::Exchange(TransitionError::NotFound | TransitionError::AlreadyPast));
         if unknown && !was_known {
             return;
         }
@@ -109,18 +114,13 @@ impl Watch {
         times: (u64, u64),
         snapshot: &ExchangeSnapshot,
     ) {
-        if snapshot.artifact_hash != artifact_hash(&self.about(tenant, id)) {
+        if snapshot.artifact_hash != artifact_hash(&about(tenant, id)) {
             self.violated(NOT_CROSSED, &format!("{tenant} reads {id} with another artifact"));
         }
         if let Some(decision) = &snapshot.decision {
             self.decision_told(tenant, id, &String::from_utf8_lossy(decision));
         }
         self.facts.observed(tenant, id, times, snapshot.state);
-    }
-
-    /// What a request of this tenant is about.
-    pub(crate) fn about(&self, tenant: &TenantId, id: &RequestId) -> String {
-        format!("{tenant}/{id}")
     }
 
     /// Somebody was told this decision.
@@ -158,7 +158,7 @@ impl Watch {
 
     /// An approver got a message.
     pub(crate) fn requested(&self, tenant: &TenantId, by: &ApproverId, id: &RequestId, body: &str) {
-        if body.contains("ciphertext") && !body.contains(&self.about(tenant, id)) {
+        if body.contains("ciphertext") && !body.contains(&about(tenant, id)) {
             self.violated(NOT_CROSSED, &format!("{by} of {tenant} got {body}"));
         }
         self.facts.update(tenant, id, |exchange| {
@@ -213,7 +213,10 @@ impl Watch {
             self.violated("what is acknowledged is not sent again", &what);
         }
         if let Some(newer) = newer {
-            self.violated("the newest live channel gets a decision", &format!("{id} by {name} and not {newer}"));
+            self.violated(
+                "the newest live channel gets a decision",
+                &format!("{id} by {name} and not {newer}"),
+            );
         }
     }
 
@@ -222,9 +225,23 @@ impl Watch {
         let known = self.facts.known();
         for ((tenant, id), facts) in &known.exchanges {
             let stored = self.cluster.database.exchange(tenant, &Key::new(Kind::Exchange, id));
+            self.count(facts, stored.as_ref());
             for (invariant, what) in self.check(tenant, facts, stored.as_ref()) {
                 self.violated(invariant, &format!("{tenant} {id}: {what}"));
             }
+        }
+    }
+
+    fn count(&self, facts: &ExchangeFacts, stored: Option<&Exchange>) {
+        let world = &self.cluster.world;
+        world.count("submissions acknowledged", u64::from(facts.submitted.is_some()));
+        world.count("decisions acknowledged", facts.accepted.len() as u64);
+        world.count("states told", facts.observed.len() as u64);
+        match stored.map(|stored| stored.state.to_wire()) {
+            Some(State::Delivered) => world.count("exchanges delivered", 1),
+            Some(State::Expired) => world.count("exchanges expired", 1),
+            Some(State::Withdrawn) => world.count("exchanges withdrawn", 1),
+            _ => {}
         }
     }
 
@@ -258,18 +275,31 @@ impl Watch {
             let contradicts = |next: &&Observed| {
                 first.answered_at < next.asked_at && !is_reachable(first.state, next.state)
             };
-            found.extend(all.iter().find(contradicts).map(|next| (NOT_CHANGED, format!("{first:?} and then {next:?}"))));
+            found.extend(
+                all.iter()
+                    .find(contradicts)
+                    .map(|next| (NOT_CHANGED, format!("{first:?} and then {next:?}"))),
+            );
         }
         let decided = stored.state.decided();
         let text = decided.and_then(|decided| self.cluster.database.payload(tenant, decided.decision?));
         let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
         let is_other = |told: &&String| Some(*told) != text.as_ref();
         found.extend(
-            facts.accepted.union(&facts.seen).find(is_other).map(|told| (NOT_CHANGED, format!("{told} is not stored"))),
+            facts
+                .accepted
+                .union(&facts.seen)
+                .find(is_other)
+                .map(|told| (NOT_CHANGED, format!("{told} is not stored"))),
         );
         found.extend(not_delivered(facts, state, end));
         found
     }
+}
+
+/// What a request of this tenant is about.
+pub(crate) fn about(tenant: &TenantId, id: &RequestId) -> String {
+    format!("{tenant}/{id}")
 }
 
 /// What was not delivered although all is quiet.

@@ -150,6 +150,7 @@ impl Cluster {
     fn happen(self: &Arc<Self>, fault: Fault, order: u64) {
         let world = &self.world;
         world.step(|| format!("{fault:?}"));
+        world.count("faults", 1);
         // Whatever was begun ends when faults do.
         let until = |millis: u64| (world.now() + millis).min(self.plan.healed_at);
         match fault {
@@ -203,6 +204,7 @@ impl Cluster {
             () = self.world.pause(patience, order) => None,
         };
         self.world.pause(numbers.between(1, 3), order).await;
+        self.world.count("requests", 1);
         match result {
             Some(Ok(done)) => Reply::Done(done),
             Some(Err(error)) if error.failure() == Failure::Unavailable => Reply::Unknown,

@@ -26,6 +26,9 @@ use futures_util::FutureExt as _;
 use super::{random::Numbers, world::World};
 use crate::memory_store::{Data, MemoryStore};
 
+/// The clocks of two servers differ by less than twice as much, in milliseconds.
+const CLOCK_SPREAD: u64 = 300;
+
 /// One commit of the log.
 struct Logged {
     change: Change,
@@ -41,6 +44,8 @@ struct Inner {
     epoch: u64,
     /// Nobody answers before this time.
     down_until: u64,
+    /// By how much the clock of this server is ahead, in milliseconds, plus [`CLOCK_SPREAD`].
+    ahead: u64,
     /// Since when each node counts as alive.
     alive_since: HashMap<String, u64>,
 }
@@ -63,7 +68,7 @@ impl Database {
     pub(crate) fn new(world: &Arc<World>) -> Arc<Self> {
         let (clock, data) = (Arc::new(AtomicI64::new(0)), Arc::default());
         let store = open(&data, &clock);
-        let state = Mutex::default();
+        let state = Mutex::new(Inner { ahead: CLOCK_SPREAD, ..Inner::default() });
         Arc::new(Self { world: Arc::clone(world), clock, data, store, state })
     }
 
@@ -81,7 +86,7 @@ impl Database {
 
     /// The store's time.
     pub(crate) fn now(&self) -> Timestamp {
-        time(self.world.now())
+        time((self.world.now() + self.state().ahead).saturating_sub(CLOCK_SPREAD))
     }
 
     /// The primary, for a call at this moment.
@@ -97,14 +102,15 @@ impl Database {
         let violations = self.check_transitions(&change);
         self.watch_leases(&change);
         let outcome = ready(self.primary().commit(change));
-        let mut state = self.state();
+        let (at, mut state) = (self.now(), self.state());
         let before = state.log.last().map_or(0, |last| last.durable_at);
         let now = self.world.now();
         let Ok(Outcome::Committed { .. }) = &outcome else {
             return Applied { outcome, durable_at: before.max(now) };
         };
         let durable_at = before.max(now + lag);
-        state.log.push(Logged { change: logged, now: self.now(), durable_at });
+        self.world.count("commits", 1);
+        state.log.push(Logged { change: logged, now: at, durable_at });
         drop(state);
         for violation in violations {
             self.world.violated("the state table is kept", &violation);
@@ -122,6 +128,7 @@ impl Database {
         let undone = state.log.split_off(kept);
         state.epoch += 1;
         state.down_until = now + millis;
+        state.ahead = numbers.between(0, 2 * CLOCK_SPREAD);
         let fresh: Arc<Mutex<Data>> = Arc::default();
         let rebuilt = open(&fresh, &self.clock);
         for logged in &mut state.log {
@@ -137,6 +144,8 @@ impl Database {
             let keys: Vec<Vec<String>> = undone.iter().map(keys).collect();
             format!("failover, {} commits undone: {keys:?}", undone.len())
         });
+        self.world.count("failovers", 1);
+        self.world.count("commits undone by a failover", undone.len() as u64);
     }
 
     /// What a change does to exchanges that no change may do. Empty if its guards do not hold: then it does nothing.
@@ -146,7 +155,15 @@ impl Database {
             let next: Exchange = serde_json::from_slice(&put.content).ok()?;
             let known = self.exchange(&change.tenant, &put.key);
             let (from, to) = (known.as_ref().map(|known| &known.state), &next.state);
-            let what = || format!("{} {} {:?} -> {:?}", change.tenant, put.key.id, from.map(State::to_wire), to.to_wire());
+            let what = || {
+                format!(
+                    "{} {} {:?} -> {:?}",
+                    change.tenant,
+                    put.key.id,
+                    from.map(State::to_wire),
+                    to.to_wire()
+                )
+            };
             if !is_step(from, to) {
                 return Some(what());
             }
@@ -214,13 +231,12 @@ pub(crate) fn ready<T>(call: impl Future<Output = Result<T, StoreError>>) -> Res
 fn is_step(from: Option<&State>, to: &State) -> bool {
     match (from, to) {
         (None, State::Pending) => true,
-        (None, _) => false,
-        // The same decision, with other facts about the exchange.
-        (Some(State::Decided(known)), State::Decided(next))
-        | (Some(State::Decided(known)), State::Delivered { decided: next, .. })
-        | (Some(State::Delivered { decided: known, .. }), State::Delivered { decided: next, .. }) => {
-            known.digest == next.digest
-        }
+        (None, _) | (Some(State::Delivered { .. }), State::Decided(_)) => false,
+        // The same decision, with other facts about the exchange, or delivered.
+        (
+            Some(State::Decided(known) | State::Delivered { decided: known, .. }),
+            State::Decided(next) | State::Delivered { decided: next, .. },
+        ) => known.digest == next.digest,
         (Some(State::Pending), next) => next.to_wire() != WireState::Delivered,
         (Some(known), next) => known == next,
     }

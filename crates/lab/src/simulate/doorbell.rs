@@ -57,6 +57,7 @@ impl Bells {
         }
         let has_faults = now < self.healed_at;
         if has_faults && numbers.happens(self.faults.lost) {
+            self.world.count("rings lost", 1);
             self.world.step(|| format!("ring from {} to {} lost", from.name(), to.run.name()));
             return;
         }
@@ -75,6 +76,7 @@ impl Bells {
         self.world.at(due, order, move || match to.run.liveness() {
             Liveness::Running => {
                 let hand_overs = announcement.hand_overs.len();
+                bells.world.count("hand-overs between nodes", hand_overs as u64);
                 bells.world.step(|| {
                     let rings = announcement.rings.len();
                     format!("{} hears {rings} rings, {hand_overs} hand-overs", to.run.name())

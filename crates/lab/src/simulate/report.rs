@@ -48,13 +48,24 @@ fn summary(args: &SimulateArgs, ran: &Ran, seconds: f64) -> String {
             .iter()
             .map(|failing| json!({ "seed": failing.seed, "violations": failing.violations }))
             .collect();
-        let report =
-            json!({ "first": first, "seeds": ran.seeds, "seconds": seconds, "bug": bug, "failing": failing });
+        let report = json!({
+            "first": first,
+            "seeds": ran.seeds,
+            "seconds": seconds,
+            "bug": bug,
+            "counts": ran.counts,
+            "failing": failing,
+        });
         return report.to_string();
     }
     let mut text = format!("{} seeds from {first} on, {seconds:.1} s", ran.seeds);
     match ran.failing.first() {
-        None => text += ": nothing was violated",
+        None => {
+            text += ": nothing was violated";
+            for (what, count) in &ran.counts {
+                let _ = write!(text, "\n{count:>12} {what}");
+            }
+        }
         Some(Failing { seed, violations }) => {
             let _ = write!(text, ": seed {seed} violates");
             for violation in violations.iter().take(SHOWN) {

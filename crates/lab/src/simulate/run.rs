@@ -7,7 +7,7 @@ use countersign_wire::id::{ApproverId, EnforcerId, RequestId, TenantId};
 
 use super::{
     approver::ApproverProcess,
-    checks::Watch,
+    checks::{Watch, about},
     cluster::Cluster,
     database::time,
     enforcer::EnforcerProcess,
@@ -15,7 +15,7 @@ use super::{
     facts::ExchangeFacts,
     plan::Plan,
     random::Numbers,
-    world::World,
+    world::{Counts, World},
 };
 use crate::{Failure, bugs::Bug};
 
@@ -30,6 +30,8 @@ pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
     /// Empty unless they were wanted.
     pub(crate) steps: Vec<String>,
+    /// How often things happened.
+    pub(crate) counts: Counts,
 }
 
 /// Runs one seed.
@@ -47,7 +49,8 @@ pub(crate) fn run_seed(seed: u64, bug: Option<Bug>, keeps_steps: bool) -> Result
         world.run_until(end).await;
         watch.check_all();
         world.forget_events();
-        Ok(Outcome { violations: world.take_violations(), steps: world.take_steps() })
+        let (violations, steps) = (world.take_violations(), world.take_steps());
+        Ok(Outcome { violations, steps, counts: world.take_counts() })
     })
 }
 
@@ -110,7 +113,7 @@ fn start_exchange(
     let request = Request {
         id: id.clone(),
         enforcer: ENFORCERS[numbers.index(2)].parse()?,
-        about: watch.about(tenant, &id),
+        about: about(tenant, &id),
         to: to.clone(),
         expires_at: time(starts_at).plus(Duration::from_millis(lives)),
     };

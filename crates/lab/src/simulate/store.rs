@@ -57,7 +57,10 @@ enum Fate {
     Answered,
     Refused,
     /// The caller does not learn what became of its commit, which was applied, is applied later, or is not.
-    Unknown { applied: bool, later: u64 },
+    Unknown {
+        applied: bool,
+        later: u64,
+    },
 }
 
 impl SimStore {
@@ -99,7 +102,8 @@ impl SimStore {
             let end = Arc::clone(&at);
             let finish = move || {
                 let broken = result.is_ok() && end.database.epoch() != reached;
-                let result = if broken { Err(StoreError::unavailable("the connection broke")) } else { result };
+                let result =
+                    if broken { Err(StoreError::unavailable("the connection broke")) } else { result };
                 drop(answer.send(result));
             };
             at.answer(due, verdict.order, finish);
@@ -121,6 +125,7 @@ impl SimStore {
                 _ if !at.reaches(epoch, Fate::Answered) => (Err(StoreError::OutcomeUnknown), now),
                 Fate::Refused => (Err(StoreError::Overloaded), now),
                 Fate::Unknown { applied, later } => {
+                    at.world.count("unknown outcomes", 1);
                     at.apply_unknown(change, applied, later, lag, verdict.order);
                     (Err(StoreError::OutcomeUnknown), now)
                 }
@@ -129,7 +134,8 @@ impl SimStore {
                     (applied.outcome, applied.durable_at)
                 }
             };
-            at.world.step(|| format!("{} commit {what}: {}, {:?}", at.run.name(), short(&result), verdict.fate));
+            at.world
+                .step(|| format!("{} commit {what}: {}, {:?}", at.run.name(), short(&result), verdict.fate));
             let reached = at.database.epoch();
             let end = Arc::clone(&at);
             let finish = move || {

@@ -6,7 +6,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
+    collections::{BTreeMap, BinaryHeap, HashMap},
     hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -18,6 +18,9 @@ use tokio::{
 };
 
 use super::random::{Numbers, hash};
+
+/// How often something happened, by its name.
+pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
 type Run = Box<dyn FnOnce() + Send>;
 
@@ -62,6 +65,7 @@ struct State {
     count: u64,
     steps: Vec<String>,
     violations: Vec<String>,
+    counts: Counts,
 }
 
 /// One run.
@@ -161,6 +165,15 @@ impl World {
     pub(crate) fn violated(&self, invariant: &str, what: &str) {
         self.step(|| format!("VIOLATION {invariant}: {what}"));
         self.state().violations.push(format!("{invariant}: {what}"));
+    }
+
+    /// Counts what happened, to show that a run tries what it should.
+    pub(crate) fn count(&self, what: &'static str, more: u64) {
+        *self.state().counts.entry(what).or_default() += more;
+    }
+
+    pub(crate) fn take_counts(&self) -> Counts {
+        std::mem::take(&mut self.state().counts)
     }
 
     pub(crate) fn take_steps(&self) -> Vec<String> {
