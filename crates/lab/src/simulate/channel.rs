@@ -82,13 +82,36 @@ pub(crate) struct Serving {
     positions: Vec<u64>,
     /// Its place in the facts, for an enforcer.
     index: Option<usize>,
-    /// The numbers that were sent of each mailbox and kind of message.
-    sent: BTreeMap<(usize, String), BTreeSet<u64>>,
-    /// The history that they are of. After another one a feed starts again, once what it had read is sent.
-    sent_in: u64,
-    /// How often the history changed, and how often each has started again since.
+    /// What was sent of each mailbox and kind of message.
+    sent: BTreeMap<(usize, String), Sent>,
+    /// The history of the last message, and how often it was another one than before.
+    timeline: u64,
     histories: u64,
-    restarts: BTreeMap<(usize, String), u64>,
+}
+
+/// What was sent on a connection.
+#[derive(Default)]
+struct Sent {
+    numbers: BTreeSet<u64>,
+    last: u64,
+    /// After another history a feed starts again, once what it had read is sent.
+    restarts: u64,
+}
+
+impl Sent {
+    /// Whether this is in order: not lower than the last, unless it was sent before or the feed started again.
+    fn is_in_order(&mut self, number: u64, histories: u64) -> bool {
+        if !self.numbers.insert(number) {
+            return true;
+        }
+        let is_lower = number < self.last;
+        self.last = number;
+        if is_lower && self.restarts < histories {
+            self.restarts += 1;
+            return true;
+        }
+        !is_lower
+    }
 }
 
 /// Connects a client to a node, which serves it from then on.
@@ -119,9 +142,8 @@ pub(crate) fn connect(
         positions: Vec::new(),
         index: None,
         sent: BTreeMap::new(),
-        sent_in: node.gateway.timeline(),
+        timeline: node.gateway.timeline(),
         histories: 0,
-        restarts: BTreeMap::new(),
     };
     node.run.spawn(serving.run(after));
     Connection { pushes, acks, closing }
@@ -268,20 +290,12 @@ impl Serving {
             format!("{} sends {} {msg_type} {id} number {number}{again}", run.name(), self.subscriber.tenant)
         });
         let timeline = self.node.gateway.timeline();
-        if std::mem::replace(&mut self.sent_in, timeline) != timeline {
+        if std::mem::replace(&mut self.timeline, timeline) != timeline {
             self.histories += 1;
         }
-        let kind = (item.source, message.msg_type.as_str().to_owned());
-        let number = item.delivery.number;
-        let sent = self.sent.entry(kind.clone()).or_default();
-        let last = sent.last().copied().unwrap_or(0);
-        let restarts = self.restarts.entry(kind).or_default();
-        if number <= last && *restarts < self.histories {
-            *restarts += 1;
-            sent.clear();
-        }
-        let is_in_order = sent.last().is_none_or(|last| *last < number);
-        if sent.insert(number) && !is_in_order {
+        let sent = self.sent.entry((item.source, message.msg_type.as_str().to_owned())).or_default();
+        let (number, last) = (item.delivery.number, sent.last);
+        if is_first && !sent.is_in_order(number, self.histories) {
             let what = format!("{} {number} after {last} on {}", message.request_id, run.name());
             self.world.violated("a channel sends a mailbox in its order", &what);
         }
