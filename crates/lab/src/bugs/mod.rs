@@ -13,7 +13,7 @@ use countersign_core::{notify::Doorbell, store::Store};
 
 pub(crate) use store::BugState;
 
-/// A planted bug.
+/// A bug that a node, or an enforcer's process, can be run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Bug {
     /// The heads of mailboxes are not compared: what no ring announces is not found.

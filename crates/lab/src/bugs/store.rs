@@ -26,7 +26,7 @@ const FIRST_CHANNEL: u64 = 1_000_000;
 /// Every so many commits one takes longer than those after it.
 const SLOW_COMMITS: u64 = 3;
 
-/// How much longer.
+/// How much longer it takes than the others.
 const SLOW_COMMIT: Duration = Duration::from_millis(150);
 
 /// What the nodes of one process remember for a bug.
@@ -111,13 +111,13 @@ impl BuggyStore {
             let record = keys.iter().zip(&records).find(|(of, _)| *of == key).and_then(|(_, it)| it.as_ref());
             record.map_or(0, |record| record.version)
         };
-        let holds = change.guards.iter().all(|guard| match guard {
+        let passes = change.guards.iter().all(|guard| match guard {
             Guard::Absent(key) => version(key) == 0,
             Guard::Version(key, expected) | Guard::Seen(key, expected) => version(key) == *expected,
             Guard::Before(end) => now < *end,
             Guard::NotBefore(earliest) => now >= *earliest,
         });
-        Ok(match holds {
+        Ok(match passes {
             true => Outcome::Committed { now, numbers: Vec::new(), versions: Vec::new() },
             false => Outcome::Conflict { current: records, now },
         })

@@ -10,7 +10,7 @@ use crate::{Failure, bugs::Bug};
 /// Arguments of `node`, those of `countersign-gateway serve` among them.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
-    /// The configuration.
+    /// The configuration, as for `countersign-gateway serve`.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Where to listen, instead of where the configuration says.
@@ -19,7 +19,7 @@ pub(crate) struct NodeArgs {
     /// The data folder, instead of the one in the configuration.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Plant this bug.
+    /// Run with this planted bug; without one it is `countersign-gateway serve`.
     #[arg(long, value_name = "NAME")]
     bug: Option<Bug>,
 }

@@ -16,7 +16,7 @@ pub(crate) struct SimulateArgs {
     /// Run this seed only, and print each of its steps.
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "first", "all_bugs"])]
     pub(crate) seed: Option<u64>,
-    /// Plant this bug.
+    /// Run all nodes and enforcers with this planted bug.
     #[arg(long, value_name = "NAME")]
     pub(crate) bug: Option<Bug>,
     /// Plant each bug in turn, and print after how many seeds each was caught. Fails if one was not.

@@ -26,7 +26,7 @@ use super::{
     world::World,
 };
 
-/// As in `server/src/ws/session.rs`.
+/// In milliseconds, as in `server/src/ws/session.rs`.
 const REDELIVERY_DELAY: u64 = 10_000;
 
 /// What a client names when it connects again: the history and the positions of the last event that it has.
@@ -50,7 +50,7 @@ pub(crate) struct Ack {
     pub(crate) ack: MessageAck,
 }
 
-/// The client's end.
+/// A connection as the client has it.
 pub(crate) struct Connection {
     pub(crate) pushes: mpsc::UnboundedReceiver<Push>,
     pub(crate) acks: mpsc::UnboundedSender<Ack>,
@@ -64,7 +64,7 @@ impl Connection {
     }
 }
 
-/// The node's end.
+/// A connection as the node has it.
 pub(crate) struct Serving {
     world: Arc<World>,
     node: Arc<Node>,

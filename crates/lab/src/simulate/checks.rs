@@ -258,7 +258,7 @@ impl Watch {
         }
         let Some(stored) = stored else {
             // That it is pending is told before it is durable, and nobody acts on it.
-            let has_ended = |told: &Observed| told.state != State::PendingApproval;
+            let has_ended = |observed: &Observed| observed.state != State::PendingApproval;
             if facts.submitted.is_some() || facts.observed.iter().any(has_ended) {
                 found.push((NOT_CHANGED, "it is gone".to_owned()));
             }
@@ -284,13 +284,13 @@ impl Watch {
         let decided = stored.state.decided();
         let text = decided.and_then(|decided| self.cluster.database.payload(tenant, decided.decision?));
         let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
-        let is_other = |told: &&String| Some(*told) != text.as_ref();
+        let is_other = |text_seen: &&String| Some(*text_seen) != text.as_ref();
         found.extend(
             facts
                 .accepted
                 .union(&facts.seen)
                 .find(is_other)
-                .map(|told| (NOT_CHANGED, format!("{told} is not stored"))),
+                .map(|other| (NOT_CHANGED, format!("{other} is not stored"))),
         );
         found.extend(not_delivered(facts, state, end));
         found

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::bugs::{Bug, BugState};
 
-/// As in `server/src/background.rs`.
+/// In milliseconds, as in `server/src/background.rs`.
 const SWEEP_INTERVAL: u64 = 5_000;
 const POLL_INTERVAL: u64 = 5_000;
 const POLL_RETRY_DELAY: u64 = 1_000;
@@ -109,7 +109,7 @@ impl Cluster {
         self.nodes()[index].0 = Some(Arc::new(Node { run, gateway }));
     }
 
-    /// As `server/src/background.rs` does.
+    /// Starts the loops of `server/src/background.rs`.
     fn start_background(&self, run: &Arc<NodeRun>, gateway: &Gateway) {
         let order = hash(run.name());
         let (world, node) = (Arc::clone(&self.world), gateway.clone());
@@ -213,7 +213,7 @@ impl Cluster {
         }
     }
 
-    /// Any node.
+    /// Any node, also one that does not run.
     pub(crate) fn any(&self, numbers: &mut Numbers) -> usize {
         numbers.index(self.plan.nodes)
     }

@@ -40,7 +40,7 @@ struct Logged {
 #[derive(Default)]
 struct Inner {
     log: Vec<Logged>,
-    /// Counts failovers.
+    /// One more with every failover.
     epoch: u64,
     /// Nobody answers before this time.
     down_until: u64,
@@ -84,7 +84,7 @@ impl Database {
         self.world.now() < self.state().down_until
     }
 
-    /// The store's time.
+    /// The time by the clock of the primary.
     pub(crate) fn now(&self) -> Timestamp {
         time((self.world.now() + self.state().ahead).saturating_sub(CLOCK_SPREAD))
     }

@@ -61,7 +61,7 @@ pub(crate) struct Known {
     pub(crate) channels: Vec<ChannelFacts>,
 }
 
-/// All of it.
+/// What is known of a run so far.
 #[derive(Default)]
 pub(crate) struct Facts(Mutex<Known>);
 

@@ -48,7 +48,7 @@ pub(crate) struct Plan {
     pub(crate) exchanges: u64,
     pub(crate) store: StoreFaults,
     pub(crate) rings: RingFaults,
-    /// With their times.
+    /// Each with its time, in milliseconds.
     pub(crate) faults: Vec<(u64, Fault)>,
     /// When faults end, and when the run does.
     pub(crate) healed_at: u64,

@@ -34,7 +34,7 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
 }
 
-/// Runs one seed.
+/// Runs one seed, on a runtime of its own.
 pub(crate) fn run_seed(seed: u64, bug: Option<Bug>, keeps_steps: bool) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {

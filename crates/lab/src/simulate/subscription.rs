@@ -19,7 +19,7 @@ use countersign_wire::{
 };
 use tokio::time::timeout;
 
-/// Who is subscribed.
+/// Who is subscribed, and over which transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscriber {
     pub(crate) tenant: TenantId,
@@ -40,7 +40,7 @@ impl From<Error> for SubscriptionEnded {
     }
 }
 
-/// An enforcer's channel.
+/// An enforcer's channel in the store.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenChannel {
     pub(crate) enforcer: EnforcerId,

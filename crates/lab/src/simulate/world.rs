@@ -68,7 +68,7 @@ struct State {
     counts: Counts,
 }
 
-/// One run.
+/// The scheduler of one run.
 pub(crate) struct World {
     pub(crate) seed: u64,
     start: Instant,
