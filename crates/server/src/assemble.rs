@@ -134,10 +134,34 @@ fn nats_options(config: &Config) -> NatsOptions {
     options
 }
 
+/// Puts something around a port.
+pub type Decorator<Port> = Box<dyn FnOnce(Port) -> Port + Send>;
+
+/// What is put around the ports of a node, for tests and measurements. The product has nothing there.
+pub struct Decorators {
+    pub store: Decorator<Arc<dyn Store>>,
+    pub doorbell: Decorator<Box<dyn Doorbell>>,
+}
+
+impl Default for Decorators {
+    fn default() -> Self {
+        Self { store: Box::new(|store| store), doorbell: Box::new(|doorbell| doorbell) }
+    }
+}
+
+impl std::fmt::Debug for Decorators {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decorators").finish_non_exhaustive()
+    }
+}
+
 /// A node of a cluster: its gateway, its secrets, and the doorbell that connects it with the others.
-pub async fn node(config: &Config) -> anyhow::Result<(Gateway, Secrets, ConfiguredDoorbell)> {
+pub async fn node(
+    config: &Config,
+    decorators: Decorators,
+) -> anyhow::Result<(Gateway, Secrets, ConfiguredDoorbell)> {
     let metrics = Metrics::default();
-    let store = store(config, &metrics.writer).await?;
+    let store = (decorators.store)(store(config, &metrics.writer).await?);
     // The secrets come first, since the doorbell's key is made from them.
     let alone = Gateway::new(
         Arc::clone(&store),
@@ -146,7 +170,8 @@ pub async fn node(config: &Config) -> anyhow::Result<(Gateway, Secrets, Configur
         config.retention(),
     );
     let secrets = secrets(config, &alone).await?;
-    let doorbell = doorbell(config, &secrets, &metrics.rings)?;
+    let mut doorbell = doorbell(config, &secrets, &metrics.rings)?;
+    doorbell.port = (decorators.doorbell)(doorbell.port);
     let random = Arc::new(SystemRandom);
     let gateway = Gateway::with_metrics(store, &*doorbell.port, random, config.retention(), metrics);
     Ok((gateway, secrets, doorbell))

@@ -19,6 +19,7 @@ pub struct RecordingStore {
     committed: Mutex<Vec<Change>>,
     loads_fail: AtomicBool,
     commits_conflict: AtomicBool,
+    outcomes_unknown: AtomicBool,
     unreadable: Mutex<Option<TenantId>>,
     scans_left: AtomicU64,
     calls: AtomicU64,
@@ -34,6 +35,7 @@ impl RecordingStore {
             committed: Mutex::default(),
             loads_fail: AtomicBool::new(false),
             commits_conflict: AtomicBool::new(false),
+            outcomes_unknown: AtomicBool::new(false),
             unreadable: Mutex::default(),
             scans_left: AtomicU64::new(u64::MAX),
             calls: AtomicU64::new(0),
@@ -51,6 +53,11 @@ impl RecordingStore {
     /// Whether every commit from now on is told that somebody else was first.
     pub fn set_commits_conflict(&self, conflict: bool) {
         self.commits_conflict.store(conflict, Ordering::SeqCst);
+    }
+
+    /// Whether every commit from now on is done, and nobody learns that it was.
+    pub fn set_outcomes_unknown(&self, unknown: bool) {
+        self.outcomes_unknown.store(unknown, Ordering::SeqCst);
     }
 
     /// The tenant whose loads fail from now on; `None` for no tenant.
@@ -114,6 +121,9 @@ impl Store for RecordingStore {
         let outcome = self.counted().commit(change).await;
         if matches!(outcome, Ok(Outcome::Committed { .. })) {
             self.committed.lock().unwrap().push(copy);
+        }
+        if self.outcomes_unknown.load(Ordering::SeqCst) {
+            return Err(StoreError::OutcomeUnknown);
         }
         outcome
     }

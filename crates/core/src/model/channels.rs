@@ -33,6 +33,9 @@ pub struct Channel {
     pub number: ChannelNumber,
     pub node: NodeId,
     pub transport: Transport,
+    /// Random, of the attempt that opened it: another attempt may have tried the same number.
+    #[serde(default)]
+    pub attempt: String,
 }
 
 /// All open channels of one enforcer.
@@ -64,12 +67,13 @@ impl Channels {
         &mut self,
         node: &NodeId,
         transport: Transport,
+        attempt: &str,
         is_live: impl Fn(&NodeId) -> bool,
     ) -> ChannelNumber {
         self.open.retain(|channel| is_live(&channel.node) || channel.node == *node);
         self.last += 1;
         let number = ChannelNumber(self.last);
-        self.open.push(Channel { number, node: node.clone(), transport });
+        self.open.push(Channel { number, node: node.clone(), transport, attempt: attempt.to_owned() });
         let excess = self.open.len().saturating_sub(MAX_OPEN_CHANNELS);
         self.open.drain(..excess);
         number
@@ -79,6 +83,13 @@ impl Channels {
     pub fn close(&mut self, number: ChannelNumber) -> bool {
         let before = self.open.len();
         self.open.retain(|channel| channel.number != number);
+        self.open.len() < before
+    }
+
+    /// Removes the channel that this attempt has opened. Returns whether it was there.
+    pub fn close_attempt(&mut self, attempt: &str) -> bool {
+        let before = self.open.len();
+        self.open.retain(|channel| channel.attempt != attempt);
         self.open.len() < before
     }
 
@@ -105,9 +116,9 @@ mod tests {
     fn the_newest_live_channel_gets_messages_and_the_next_one_when_it_closes() {
         let mut channels = Channels::default();
         let (a, b) = (node("a"), node("b"));
-        let first = channels.open(&a, Transport::Websocket, |_| true);
-        let second = channels.open(&b, Transport::Websocket, |_| true);
-        let third = channels.open(&a, Transport::Sse, |_| true);
+        let first = channels.open(&a, Transport::Websocket, "", |_| true);
+        let second = channels.open(&b, Transport::Websocket, "", |_| true);
+        let third = channels.open(&a, Transport::Sse, "", |_| true);
         assert_eq!(channels.newest(true, |_| true), Some(third));
         assert_eq!(channels.newest(false, |_| true), Some(second), "a stream carries decisions only");
         assert_eq!(channels.newest(true, |node| *node == b), Some(second), "the other node is dead");
@@ -121,7 +132,7 @@ mod tests {
     fn of_too_many_channels_the_oldest_are_dropped() {
         let mut channels = Channels::default();
         let numbers: Vec<ChannelNumber> =
-            (0..100).map(|_| channels.open(&node("a"), Transport::Sse, |_| true)).collect();
+            (0..100).map(|_| channels.open(&node("a"), Transport::Sse, "", |_| true)).collect();
         let open: Vec<ChannelNumber> = channels.open.iter().map(|channel| channel.number).collect();
         assert_eq!(open, numbers[68..]);
     }
@@ -129,11 +140,11 @@ mod tests {
     #[test]
     fn numbers_are_never_assigned_twice_and_channels_of_dead_nodes_are_dropped() {
         let mut channels = Channels::default();
-        let first = channels.open(&node("dead"), Transport::Websocket, |_| true);
-        let second = channels.open(&node("new"), Transport::Websocket, |_| false);
+        let first = channels.open(&node("dead"), Transport::Websocket, "", |_| true);
+        let second = channels.open(&node("new"), Transport::Websocket, "", |_| false);
         assert!(second > first);
         assert_eq!(channels.open.len(), 1);
         channels.close(second);
-        assert!(channels.open(&node("new"), Transport::Websocket, |_| true) > second);
+        assert!(channels.open(&node("new"), Transport::Websocket, "", |_| true) > second);
     }
 }

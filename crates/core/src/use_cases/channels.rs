@@ -1,13 +1,13 @@
 //! Enforcers' channels open and close, and ask which messages are theirs to send.
 
-use std::{collections::BTreeSet, slice};
+use std::{collections::BTreeSet, slice, time::Duration};
 
 use countersign_wire::{
     id::{EnforcerId, TenantId},
     presence::Transport,
     timestamp::Timestamp,
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     cache::MAX_KNOWN_AGE,
@@ -56,7 +56,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Opens a channel, which is the newest from then on.
+    /// Opens a channel, which is the newest from then on. If it is not known whether it was opened, it is closed again.
     pub async fn open_channel(
         &self,
         tenant: &TenantId,
@@ -64,12 +64,37 @@ impl Gateway {
         node: &NodeId,
         transport: Transport,
     ) -> Result<ChannelNumber, Error> {
-        self.update(tenant, &ChannelsAndLeases { enforcer, node }, |loaded, _| {
-            let mut next = loaded.channels();
-            let number = next.open(node, transport, |node| loaded.live.contains(node));
-            Ok(Evaluation::commit(put_channels(tenant, enforcer, loaded.known.as_ref(), &next)?, number))
-        })
-        .await
+        let attempt = self.random.secret()[..16].to_owned();
+        let opened = self
+            .update(tenant, &ChannelsAndLeases { enforcer, node }, |loaded, _| {
+                let mut next = loaded.channels();
+                let number = next.open(node, transport, &attempt, |node| loaded.live.contains(node));
+                Ok(Evaluation::commit(put_channels(tenant, enforcer, loaded.known.as_ref(), &next)?, number))
+            })
+            .await;
+        // Its node lives, so it would count as the newest although nobody serves it.
+        if let Err(Error::Store(StoreError::OutcomeUnknown)) = &opened {
+            self.spawn_close(tenant, enforcer, Closing::OfAttempt(attempt));
+        }
+        opened
+    }
+
+    /// Closes a channel in a task of its own, and tries again until it succeeds: this node is alive, so its open channels
+    /// count.
+    pub fn close_channel_until_done(&self, tenant: &TenantId, enforcer: &EnforcerId, number: ChannelNumber) {
+        self.spawn_close(tenant, enforcer, Closing::Open(number));
+    }
+
+    fn spawn_close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: Closing) {
+        let (gateway, tenant, enforcer) = (self.clone(), tenant.clone(), enforcer.clone());
+        tokio::spawn(async move {
+            let (mut delay, longest) = CLOSE_RETRY_DELAY;
+            while let Err(error) = gateway.close(&tenant, &enforcer, &closing).await {
+                tracing::debug!(%error, "a channel was not closed in the store; it will be retried");
+                sleep(delay).await;
+                delay = longest.min(delay * 2);
+            }
+        });
     }
 
     /// Closes a channel, and wakes the next newest.
@@ -79,11 +104,23 @@ impl Gateway {
         enforcer: &EnforcerId,
         number: ChannelNumber,
     ) -> Result<(), Error> {
+        self.close(tenant, enforcer, &Closing::Open(number)).await
+    }
+
+    async fn close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: &Closing) -> Result<(), Error> {
         let load = (record_of::<Channels>(enforcer), record_of::<Presence>(enforcer));
         self.update(tenant, &load, |(known, presence), now| {
             let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            if !next.close(number) {
-                return Ok(Evaluation::NothingToDo(()));
+            match closing {
+                Closing::Open(number) if !next.close(*number) => return Ok(Evaluation::NothingToDo(())),
+                // A write all the same: the commit that opens it may still come, and must meet another version.
+                Closing::OfAttempt(attempt) if !next.close_attempt(attempt) => {
+                    return Ok(Evaluation::commit(
+                        put_channels(tenant, enforcer, known.as_ref(), &next)?,
+                        (),
+                    ));
+                }
+                _ => {}
             }
             let mut change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
             // Without its last channel an enforcer is offline until it is next seen.
@@ -146,6 +183,16 @@ impl Gateway {
         Ok(live_nodes(&self.reading(ReadFrom::Store), tenant, nodes).await?)
     }
 }
+
+/// The channel to close.
+enum Closing {
+    Open(ChannelNumber),
+    /// The one that this attempt may have opened, or may still open.
+    OfAttempt(String),
+}
+
+/// The first delay before closing is retried, and the longest.
+const CLOSE_RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// `None` if there is no such channel.
 fn routing(

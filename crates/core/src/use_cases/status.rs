@@ -86,7 +86,7 @@ impl Gateway {
         Ok(Progress { state: state.to_wire(), approvers: approvers(&known) })
     }
 
-    /// An exchange and its state, which no failover undoes.
+    /// An exchange and its state. If that is an end, no failover undoes it.
     async fn current(
         &self,
         tenant: &TenantId,
@@ -106,8 +106,8 @@ impl Gateway {
                 continue;
             }
             let state = known.value.state_at(now);
-            // Don't tell of a decision that a failover could undo.
-            if state.decided().is_none()
+            // Don't tell of an end that a failover could undo: what was withdrawn could be decided then.
+            if state == State::Pending
                 || self.confirm_unchanged(tenant, &exchange.key(), known.version).await?
             {
                 return Ok((known.value, state));

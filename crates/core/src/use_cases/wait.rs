@@ -70,6 +70,10 @@ impl Gateway {
                 TransitionResult::Rejected(error) => return Err(error.into()),
                 TransitionResult::NotYet => {}
                 TransitionResult::EndedWithout => {
+                    // Don't tell of an end that a failover could undo.
+                    if !Box::pin(self.confirm_unchanged(tenant, &exchange.key(), known.version)).await? {
+                        continue;
+                    }
                     sleep_until(deadline.min(started + MIN_ANSWER_TIME)).await;
                     return Ok(WaitOutcome::NotDecided { state: state.to_wire() });
                 }

@@ -4,6 +4,7 @@ pub(crate) mod bare;
 pub(crate) mod gateway;
 pub(crate) mod in_memory;
 pub(crate) mod nchan;
+pub(crate) mod node;
 
 use std::{ffi::OsStr, fs, process::Command};
 

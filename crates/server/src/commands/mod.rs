@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+pub use serve::run_node;
+
 /// The approval gateway for AI agents.
 ///
 /// An agent's enforcer submits what the agent is about to do, a person decides, and the gateway carries both.

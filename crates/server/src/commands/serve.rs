@@ -9,7 +9,13 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{assemble, config::Config, net::listener, state::AppState, telemetry};
+use crate::{
+    assemble::{self, Decorators},
+    config::Config,
+    net::listener,
+    state::AppState,
+    telemetry,
+};
 
 /// Run the gateway as a service.
 #[derive(Debug, Args)]
@@ -30,22 +36,27 @@ impl Serve {
         let mut config = Config::read(&self.config)?;
         config.listen = self.listen.unwrap_or(config.listen);
         config.data = self.data.unwrap_or(config.data);
-        config.check()?;
-        let _flush = telemetry::start(config.log, &config.traces)?;
-        let (gateway, secrets, doorbell) = assemble::node(&config).await?;
-        let listener = listen(config.listen).await?;
-        let scrapers = listen_for_scrapers(config.metrics.listen).await?;
-        // Port 0 is a real one now, for links.
-        config.listen = listener.local_addr()?;
-        let app = assemble::app_of_node(&config, gateway, secrets, &doorbell)?;
-        tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
-        if let Some(scrapers) = scrapers {
-            tracing::info!(address = %scrapers.local_addr()?, "listening for scrapers of metrics");
-            let service = assemble::metrics_service(&app);
-            tokio::spawn(listener::serve(scrapers, service, app.drain().clone()));
-        }
-        serve_until_signalled(listener, app).await
+        run_node(config, Decorators::default()).await
     }
+}
+
+/// Runs a gateway until it is signalled, as `serve` does, with something around its ports.
+pub async fn run_node(mut config: Config, decorators: Decorators) -> anyhow::Result<()> {
+    config.check()?;
+    let _flush = telemetry::start(config.log, &config.traces)?;
+    let (gateway, secrets, doorbell) = assemble::node(&config, decorators).await?;
+    let listener = listen(config.listen).await?;
+    let scrapers = listen_for_scrapers(config.metrics.listen).await?;
+    // Port 0 is a real one now, for links.
+    config.listen = listener.local_addr()?;
+    let app = assemble::app_of_node(&config, gateway, secrets, &doorbell)?;
+    tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
+    if let Some(scrapers) = scrapers {
+        tracing::info!(address = %scrapers.local_addr()?, "listening for scrapers of metrics");
+        let service = assemble::metrics_service(&app);
+        tokio::spawn(listener::serve(scrapers, service, app.drain().clone()));
+    }
+    serve_until_signalled(listener, app).await
 }
 
 async fn listen_for_scrapers(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {

@@ -1,13 +1,10 @@
 //! An enforcer's channel in the store, open until its guard is dropped.
 
-use std::time::Duration;
-
-use countersign_core::{Error, Gateway, model::channels::ChannelNumber, use_cases::channels::ChannelRouting};
+use countersign_core::{Error, model::channels::ChannelNumber, use_cases::channels::ChannelRouting};
 use countersign_wire::{
     failure::Failure,
     id::{EnforcerId, TenantId},
 };
-use tokio::time::sleep;
 
 use super::subscriber::Subscriber;
 use crate::state::SharedState;
@@ -49,22 +46,9 @@ impl ChannelGuard {
     }
 }
 
-/// The first delay before closing is retried, and the longest.
-const CLOSE_RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
 impl Drop for ChannelGuard {
     fn drop(&mut self) {
-        let (gateway, tenant): (Gateway, _) = (self.app.gateway.clone(), self.tenant.clone());
-        let (enforcer, number) = (self.enforcer.clone(), self.number);
-        self.app.presence.forget(&tenant, &enforcer);
-        tokio::spawn(async move {
-            // Until it succeeds: this node is alive, so its open channels count.
-            let (mut delay, longest) = CLOSE_RETRY_DELAY;
-            while let Err(error) = gateway.close_channel(&tenant, &enforcer, number).await {
-                tracing::debug!(%error, "a channel was not closed in the store; it will be retried");
-                sleep(delay).await;
-                delay = longest.min(delay * 2);
-            }
-        });
+        self.app.presence.forget(&self.tenant, &self.enforcer);
+        self.app.gateway.close_channel_until_done(&self.tenant, &self.enforcer, self.number);
     }
 }

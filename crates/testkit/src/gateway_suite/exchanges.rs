@@ -40,6 +40,7 @@ cases! {
     a_wait_on_an_exchange_that_ended_undecided_gets_no_decision,
     a_wait_on_an_unknown_exchange_is_not_found,
     a_decision_of_another_node_is_confirmed_before_it_is_sent,
+    an_end_by_another_node_is_confirmed_before_it_is_told,
     a_refresh_is_coalesced_only_while_it_is_unacknowledged,
     whoever_always_comes_second_is_told_to_come_back,
 }
@@ -324,6 +325,26 @@ async fn whoever_always_comes_second_is_told_to_come_back(harness: Box<dyn Store
     assert_eq!(status_of(&submitted, 202), 503);
     store.set_commits_conflict(false);
     submit(&gateway, &world.tenant, &request("r")).await.unwrap();
+}
+
+async fn an_end_by_another_node_is_confirmed_before_it_is_told(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (enforcer, id): (_, RequestId) = (robot(), "r".parse().unwrap());
+    world.submit(&request("r")).await.unwrap();
+    world.gateway.withdraw(&world.tenant, &enforcer, &id).await.unwrap();
+    let recording = crate::recording_store::RecordingStore::new(world.harness.store());
+    let node = |seed| super::world::gateway(recording.clone(), &world.doorbell, seed);
+    let viewer = Viewer::Enforcer(&enforcer);
+    let (reads, waits) = (node(2), node(3));
+    for _ in 0..2 {
+        let snapshot = reads.status(&world.tenant, viewer, &id).await.unwrap();
+        assert_eq!(snapshot.state, State::Withdrawn);
+        let waited = waits.wait(&world.tenant, viewer, &id, Duration::ZERO).await.unwrap();
+        assert_eq!(waited, WaitOutcome::NotDecided { state: State::Withdrawn });
+    }
+    let confirms = recording.take_committed();
+    assert!(confirms.iter().all(|change| change.puts.is_empty() && change.guards.len() == 1));
+    assert_eq!(confirms.len(), 2, "each node once");
 }
 
 async fn a_decision_of_another_node_is_confirmed_before_it_is_sent(harness: Box<dyn StoreHarness>) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_core::{model::channels::NodeId, store::Kind, use_cases::presence::SelfDescription};
+use countersign_core::{Gateway, model::channels::NodeId, store::Kind, use_cases::presence::SelfDescription};
 use countersign_wire::{
     parse,
     presence::{Hello, Status, Transport},
@@ -23,6 +23,7 @@ cases! {
     the_list_has_every_enforcer_once_however_many_there_are,
     an_enforcer_that_was_offline_for_thirty_days_is_forgotten,
     an_enforcer_with_an_open_channel_is_kept_however_silent_it_is,
+    a_channel_that_may_or_may_not_be_open_is_closed,
     a_record_that_is_written_often_has_one_due_entry,
     an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later,
     capabilities_are_kept_as_they_were_written,
@@ -146,6 +147,36 @@ async fn an_enforcer_with_an_open_channel_is_kept_however_silent_it_is(harness: 
         at_day(&world, day).await;
         assert_eq!(is_known(&world).await, expected, "day {day}");
     }
+}
+
+async fn a_channel_that_may_or_may_not_be_open_is_closed(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (tenant, robot) = (&world.tenant, robot());
+    let store = RecordingStore::new(world.harness.store());
+    let other = super::world::gateway(store.clone(), &world.doorbell, 2);
+    let gateway = &world.gateway;
+    for gateway in [gateway, &other] {
+        gateway.renew_lease(gateway.node()).await.unwrap();
+    }
+    let open = async |gateway: &Gateway| {
+        gateway.open_channel(tenant, &robot, gateway.node(), Transport::Websocket).await
+    };
+    let first = open(gateway).await.unwrap();
+    let gets_decisions = async || {
+        let routing = gateway.channel_routing(tenant, &robot, gateway.node(), first).await;
+        routing.unwrap().is_some_and(|routing| routing.decisions)
+    };
+    store.set_outcomes_unknown(true);
+    assert_eq!(status_of(&open(&other).await, 200), 503);
+    assert!(!gets_decisions().await, "the store has it as the newest");
+    store.set_outcomes_unknown(false);
+    // Nobody serves it, so its node closes it.
+    let closed = async {
+        while !gets_decisions().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap();
 }
 
 async fn a_record_that_is_written_often_has_one_due_entry(harness: Box<dyn StoreHarness>) {
