@@ -4,7 +4,7 @@ import { sha256 as digest } from "@noble/hashes/sha2.js";
 
 import { type Bytes, concat, equal, hex, utf8 } from "./bytes.ts";
 import { canonical, canonicalWithout } from "./canonical.ts";
-import { HashError } from "./errors.ts";
+import { HashError, UnsafeNumberError } from "./errors.ts";
 import type { JsonObject } from "./json.ts";
 
 /** SHA-256 of all parts, one after the other. */
@@ -32,4 +32,15 @@ export function checkHash(object: JsonObject, member: string): void {
   const claimed = object.members.get(member);
   const isRight = typeof claimed === "string" && equal(utf8(claimed), utf8(hashWithout(object, member)));
   if (!isRight) throw new HashError(member);
+}
+
+/** Whether the member has the hash of the rest of its object. */
+export function hasItsHash(object: JsonObject, member: string): boolean {
+  try {
+    checkHash(object, member);
+    return true;
+  } catch (error) {
+    if (error instanceof HashError || error instanceof UnsafeNumberError) return false;
+    throw error;
+  }
 }
