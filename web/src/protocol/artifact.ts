@@ -1,0 +1,137 @@
+// The artifact that an enforcer submits for review, as it is inside of the seal.
+
+import { canonical } from "./canonical.ts";
+import type { Outcome } from "./decision.ts";
+import { FormatError } from "./errors.ts";
+import { checkHash, sha256Hex } from "./hash.ts";
+import { type JsonObject, type JsonValue, parseObject } from "./json.ts";
+import { id, list, Members, nonEmpty, number, object, sha256, text, time, word } from "./members.ts";
+import type { Timestamp } from "./timestamp.ts";
+
+/** The kinds of artifacts. */
+export const ARTIFACT_TYPES = [
+  "plan.review",
+  "task.review",
+  "patch.review",
+  "command.review",
+  "checkpoint.review",
+] as const;
+
+/** The kind of an artifact. */
+export type ArtifactType = (typeof ARTIFACT_TYPES)[number];
+
+/** A button that the enforcer requests, and the decision that it submits. */
+export interface Action {
+  /** Unique in its list, regardless of case. */
+  readonly id: string;
+  /** The text of the button; it comes from the other side, so show it with `visible`. */
+  readonly caption: string;
+  readonly style: "primary" | "secondary" | "danger";
+  readonly decision: Outcome;
+}
+
+/** An artifact. */
+export interface Artifact {
+  readonly requestId: string;
+  readonly sessionId: string | undefined;
+  readonly artifactType: ArtifactType;
+  readonly repoRef: string;
+  readonly baseRevision: string | undefined;
+  readonly createdAt: Timestamp;
+  readonly expiresAt: Timestamp;
+  readonly payload: JsonObject;
+  readonly artifactHash: string;
+  readonly metadata: JsonObject | undefined;
+  readonly extensions: JsonObject | undefined;
+}
+
+/** Extensions that our enforcers write. */
+export const EXTENSIONS = {
+  salt: "org.proto.salt",
+  repoName: "org.proto.repoName",
+  sessionId: "org.proto.sessionId",
+  actions: "org.proto.requestedActions",
+} as const;
+
+/** Reads exactly an artifact and compares its hash. Throws a `JsonError`, a `FormatError` or a `HashError`. */
+export function readArtifact(json: string | Uint8Array): Artifact {
+  const source = parseObject(json);
+  const artifact = readMembers(source);
+  checkHash(source, "artifactHash");
+  return artifact;
+}
+
+/** As {@link readArtifact}, without comparing the hash. */
+export function parseArtifact(json: string): Artifact {
+  return readMembers(parseObject(json));
+}
+
+function readMembers(value: JsonValue): Artifact {
+  const members = new Members(value);
+  members.required("artifactHashAlg", word(["SHA-256"]));
+  const artifact = {
+    requestId: members.required("requestId", id),
+    sessionId: members.optional("sessionId", id),
+    artifactType: members.required("artifactType", word(ARTIFACT_TYPES)),
+    repoRef: members.required("repoRef", text),
+    baseRevision: members.optional("baseRevision", text),
+    createdAt: members.required("createdAt", time),
+    expiresAt: members.required("expiresAt", time),
+    payload: members.required("payload", object),
+    artifactHash: members.required("artifactHash", sha256),
+    metadata: members.optional("metadata", object),
+    extensions: members.optional("extensions", object),
+  };
+  members.close();
+  return artifact;
+}
+
+/** An extension that is a text; `undefined` if it is absent or something else. */
+export function textExtension(artifact: Artifact, name: string): string | undefined {
+  const value = artifact.extensions?.members.get(name);
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The buttons of an artifact. A list that is broken or not known is none: then there are Approve and Reject. */
+export function requestedActions(artifact: Artifact): readonly Action[] {
+  const value = artifact.extensions?.members.get(EXTENSIONS.actions);
+  if (value === undefined) return [];
+  try {
+    return readActions(value, EXTENSIONS.actions);
+  } catch {
+    return [];
+  }
+}
+
+function readActions(value: JsonValue, at: string): Action[] {
+  const members = new Members(value, at);
+  // Compared as a number: in JSON, 1 and 1.0 are the same integer.
+  if (members.required("version", number) !== 1) throw new FormatError(at, "must be version 1");
+  const actions = members.required("actions", list(readAction));
+  members.close();
+  const ids = new Set(actions.map((action) => action.id.toLowerCase()));
+  if (actions.length < 1 || actions.length > 5 || ids.size !== actions.length) {
+    throw new FormatError(at, "must be 1 to 5 actions with different ids");
+  }
+  return actions;
+}
+
+function readAction(value: JsonValue, at: string): Action {
+  const members = new Members(value, at);
+  const action: Action = {
+    id: members.required("id", nonEmpty),
+    caption: members.required("caption", nonEmpty),
+    style: members.optional("style", word(["primary", "secondary", "danger"])) ?? "secondary",
+    decision: members.required("decision", word(["approve", "reject"])),
+  };
+  members.close();
+  return action;
+}
+
+/** Identifies what an artifact does (docs/grants.md): its type, payload and repository, without salt, ids and times. */
+export function effectHash(artifactType: ArtifactType, payload: JsonObject, repoName: string): string {
+  const shell = JSON.stringify({ artifactType, repoName, v: 1 });
+  // The payload stays a text here, so that no number of it is rounded before it is canonical.
+  const whole = parseObject(`${shell.slice(0, -1)},"payload":${payload.source}}`);
+  return sha256Hex(canonical(whole));
+}

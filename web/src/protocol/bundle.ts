@@ -1,0 +1,230 @@
+// A finished exchange as one JSON text that can be verified without a gateway (docs/bundles.md).
+
+import { type Artifact, EXTENSIONS, effectHash, parseArtifact, textExtension } from "./artifact.ts";
+import {
+  type Decision,
+  decisionHash,
+  type Outcome,
+  readDecision,
+  type Scope,
+  verifyDecisionSignature,
+} from "./decision.ts";
+import { CountersignError } from "./errors.ts";
+import { hasItsHash } from "./hash.ts";
+import { type JsonValue, parse, parseObject } from "./json.ts";
+import { fingerprint, formatBundle, type KeyBundle, parseBundle } from "./keys.ts";
+import { count, Members, text } from "./members.ts";
+import type { Pin, Pins } from "./pins.ts";
+import { isReceiptSignedBy, type Receipt, readReceipt } from "./receipt.ts";
+import type { Identity } from "./request.ts";
+import { readWords, type Words } from "./words.ts";
+
+/** A finished exchange. Nothing in it is proven before {@link verifyBundle}. */
+export interface Bundle {
+  /** The artifact in the clear, as JSON text; `undefined` in a bundle of an approver. */
+  readonly artifact: string | undefined;
+  /** The decision as it was received. */
+  readonly decision: string;
+  readonly signer: {
+    readonly approverId: string;
+    readonly keys: string;
+    /** `paired`, `vouched`, `recovered`, or `own` in a bundle that the signer itself has written. */
+    readonly source: string;
+    readonly vouchedBy: string | undefined;
+    readonly since: string;
+  };
+  readonly words: Words;
+  readonly enforcer: { readonly enforcerId: string; readonly keys: string };
+  /** The payload of what was done, if it is not what was shown. */
+  readonly payload: string | undefined;
+  readonly receipt: Receipt;
+}
+
+/** The text is not a bundle. */
+export class BundleError extends CountersignError {
+  readonly code: "not-a-bundle" | "newer-bundle";
+  readonly next: string;
+
+  constructor(code: BundleError["code"], cause?: unknown) {
+    super(
+      code === "newer-bundle"
+        ? "a newer program wrote this bundle"
+        : "the text is not a bundle, or was not copied completely",
+      { cause },
+    );
+    this.code = code;
+    this.next = code === "newer-bundle" ? "Update this program." : "Export it again, and copy all of it.";
+  }
+}
+
+/** Reads a bundle; nothing of it is verified. Throws {@link BundleError}. */
+export function readBundle(json: string): Bundle {
+  try {
+    const members = new Members(parse(json));
+    if (members.required("version", count) !== 1) throw new BundleError("newer-bundle");
+    const bundle = {
+      artifact: members.optional("artifact", text),
+      decision: members.required("decision", text),
+      signer: members.required("signer", readSigner),
+      words: members.required("words", (value) => readWords(sourceOf(value))),
+      enforcer: members.required("enforcer", readEnforcer),
+      payload: members.optional("payload", text),
+      receipt: members.required("receipt", readReceipt),
+    };
+    members.close();
+    return bundle;
+  } catch (cause) {
+    throw cause instanceof BundleError ? cause : new BundleError("not-a-bundle", cause);
+  }
+}
+
+function sourceOf(value: JsonValue): string {
+  return new Members(value).object.source;
+}
+
+function readSigner(value: JsonValue, at: string): Bundle["signer"] {
+  const members = new Members(value, at);
+  const signer = {
+    approverId: members.required("approverId", text),
+    keys: members.required("keys", text),
+    source: members.required("source", text),
+    vouchedBy: members.optional("vouchedBy", text),
+    since: members.required("since", text),
+  };
+  members.close();
+  return signer;
+}
+
+function readEnforcer(value: JsonValue, at: string): Bundle["enforcer"] {
+  const members = new Members(value, at);
+  const enforcer = { enforcerId: members.required("enforcerId", text), keys: members.required("keys", text) };
+  members.close();
+  return enforcer;
+}
+
+/**
+ * What this device can prove of a decision of its own: that it signed the decision, and that the machine has signed a
+ * receipt about it. The artifact and the words are missing, because an approver's device does not keep them.
+ */
+export function ownBundle(decision: string, approver: Identity, machine: Pin, receipt: Receipt): string {
+  const head = {
+    version: 1,
+    decision,
+    signer: { approverId: approver.id, keys: formatBundle(approver.keys.bundle), source: "own", since: machine.since },
+    words: {},
+    enforcer: { enforcerId: machine.party.id, keys: formatBundle(machine.bundle) },
+  };
+  return `${JSON.stringify(head).slice(0, -1)},"receipt":${receipt.source}}`;
+}
+
+/** Something that a bundle claims, in the order of docs/bundles.md. */
+export const CLAIMS = {
+  artifact: "The artifact has the hash that it says.",
+  about: "The decision is about this artifact.",
+  signature: "The decision is signed by the keys in the bundle.",
+  approver: "These keys are those of this approver.",
+  words: "The words are those of the approver.",
+  receipt: "The receipt is signed by the enforcer's keys in the bundle.",
+  decision: "The receipt is about this decision.",
+  enforcer: "These keys are those of this enforcer.",
+  effect: "What was done is what the artifact says.",
+  done: "The enforcer has done what the receipt says.",
+} as const;
+
+/** The name of a claim. */
+export type BundleClaim = keyof typeof CLAIMS;
+
+/** How certain a claim is. */
+export type Certainty = "proven" | "unproven" | "wrong";
+
+/** What a bundle proves, claim by claim. */
+export interface BundleReport {
+  readonly outcome: Outcome;
+  readonly scope: Scope;
+  readonly findings: Readonly<Record<BundleClaim, Certainty>>;
+  /** Whether nothing in the bundle is wrong. That does not mean that everything is proven. */
+  readonly isConsistent: boolean;
+}
+
+/** Verifies everything that can be verified. Without pins it is not known whose keys are in the bundle. */
+export function verifyBundle(bundle: Bundle, pins?: Pins): BundleReport {
+  const parts = readParts(bundle);
+  const { decision, artifact, signer, enforcer } = parts;
+  const ofArtifact = (certainty: (read: Artifact) => Certainty): Certainty =>
+    artifact === undefined ? "unproven" : certainty(artifact);
+  const isAbout = (read: Artifact): boolean =>
+    decision.requestId === read.requestId &&
+    decision.artifactHash === read.artifactHash &&
+    decision.repoRef === read.repoRef;
+  const { receipt } = bundle;
+  const isOfDecision =
+    decisionHash(decision) === receipt.decisionHash &&
+    receipt.decisionNonce === decision.nonce &&
+    receipt.requestId === decision.requestId;
+  const isSigned = verifyDecisionSignature(decision, signer.signing) && decision.signerKeyId === fingerprint(signer);
+  const isReceipt = isReceiptSignedBy(receipt, enforcer.signing) && receipt.enforcerId === bundle.enforcer.enforcerId;
+  const findings: Record<BundleClaim, Certainty> = {
+    artifact: ofArtifact(() => proven(parts.isArtifactHashed)),
+    about: ofArtifact((read) => proven(isAbout(read))),
+    signature: proven(isSigned),
+    approver: pinned(pins, signer, "approver", bundle.signer.approverId),
+    words: "unproven",
+    receipt: proven(isReceipt),
+    decision: proven(isOfDecision),
+    enforcer: pinned(pins, enforcer, "enforcer", bundle.enforcer.enforcerId),
+    effect: ofArtifact((read) => effect(bundle, read)),
+    done: "unproven",
+  };
+  const isConsistent = !Object.values(findings).includes("wrong");
+  return { outcome: decision.decision, scope: decision.scope, findings, isConsistent };
+}
+
+interface Parts {
+  readonly decision: Decision;
+  readonly artifact: Artifact | undefined;
+  readonly isArtifactHashed: boolean;
+  readonly signer: KeyBundle;
+  readonly enforcer: KeyBundle;
+}
+
+function readParts(bundle: Bundle): Parts {
+  try {
+    const decision = readDecision(bundle.decision);
+    const [signer, enforcer] = [parseBundle(bundle.signer.keys), parseBundle(bundle.enforcer.keys)];
+    const artifact = bundle.artifact === undefined ? undefined : parseArtifact(bundle.artifact);
+    return {
+      decision,
+      artifact,
+      isArtifactHashed: hasItsHash(parseObject(bundle.artifact ?? "{}"), "artifactHash"),
+      signer,
+      enforcer,
+    };
+  } catch (cause) {
+    throw new BundleError("not-a-bundle", cause);
+  }
+}
+
+/** Whether the receipt is about what was shown; or, under a pattern, about the payload in the bundle. */
+function effect({ payload, receipt }: Bundle, artifact: Artifact): Certainty {
+  const name = textExtension(artifact, EXTENSIONS.repoName) ?? "";
+  const isNamed = (read: Artifact["payload"]): boolean =>
+    effectHash(artifact.artifactType, read, name) === receipt.effectHash;
+  if (payload === undefined) return proven(isNamed(artifact.payload));
+  try {
+    // The pattern is among the words, which are not proven.
+    return isNamed(parseObject(payload)) ? "unproven" : "wrong";
+  } catch {
+    return "wrong";
+  }
+}
+
+function proven(isTrue: boolean): Certainty {
+  return isTrue ? "proven" : "wrong";
+}
+
+/** Whether the pins say that these keys are those of this party. A pin that was revoked since still says whose they were. */
+function pinned(pins: Pins | undefined, bundle: KeyBundle, role: "approver" | "enforcer", id: string): Certainty {
+  const pin = pins?.get(fingerprint(bundle));
+  if (pin === undefined) return "unproven";
+  return proven(pin.party.role === role && pin.party.id === id);
+}

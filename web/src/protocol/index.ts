@@ -1,0 +1,36 @@
+// The protocol of Countersign for JavaScript: nothing here needs a page, and nothing here trusts a gateway.
+
+export * from "./approver.ts";
+export { type Action, ARTIFACT_TYPES, type ArtifactType, effectHash } from "./artifact.ts";
+export * as base64url from "./base64url.ts";
+export * from "./bundle.ts";
+export type { Bytes } from "./bytes.ts";
+export * from "./card.ts";
+export * from "./channel.ts";
+export * from "./decision.ts";
+export * from "./device.ts";
+export * from "./envelope.ts";
+export * from "./errors.ts";
+export * from "./http.ts";
+export * from "./join.ts";
+export * from "./json.ts";
+export * from "./keys.ts";
+export * from "./link.ts";
+export * from "./pairing.ts";
+export * from "./payload/command.ts";
+export * from "./payload/effect.ts";
+export * from "./payload/index.ts";
+export * from "./payload/patch.ts";
+export * from "./pins.ts";
+export * from "./prompt.ts";
+export * from "./receipt.ts";
+export * from "./recovery.ts";
+export * from "./reply.ts";
+export * from "./request.ts";
+export * from "./seal.ts";
+export * from "./session.ts";
+export * from "./statement.ts";
+export * from "./timestamp.ts";
+export type { Transport, WebSocketClass } from "./transport.ts";
+export * from "./visible.ts";
+export * from "./words.ts";

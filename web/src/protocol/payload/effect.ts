@@ -1,0 +1,43 @@
+// What a request does to the world, as the enforcer derives it; never the model.
+
+import type { JsonValue } from "../json.ts";
+import { Members, nonEmpty, word } from "../members.ts";
+
+/** The kinds of effects, in the words of a chip. The list is closed. */
+export const EFFECT_PHRASES = {
+  deletes: "deletes",
+  overwrites: "overwrites",
+  leavesRepository: "leaves the repository",
+  network: "network",
+  publishes: "publishes",
+  rewritesHistory: "rewrites history",
+  touchesSecrets: "touches secrets",
+  escalatesPrivileges: "escalates privileges",
+} as const;
+
+/** The kind of an effect. */
+export type EffectKind = keyof typeof EFFECT_PHRASES;
+
+/** One effect, perhaps with what it is on. */
+export interface Effect {
+  readonly effect: EffectKind;
+  readonly detail: string | undefined;
+}
+
+/**
+ * Whether a person is asked each time: it can't be undone, or reaches what the agent should not. A connection to another
+ * machine alone is not dangerous.
+ */
+export function isDangerous(effect: EffectKind): boolean {
+  return effect !== "network";
+}
+
+const KINDS = Object.keys(EFFECT_PHRASES) as EffectKind[];
+
+/** Reads one effect. */
+export function readEffect(value: JsonValue, at: string): Effect {
+  const members = new Members(value, at);
+  const effect = { effect: members.required("effect", word(KINDS)), detail: members.optional("detail", nonEmpty) };
+  members.close();
+  return effect;
+}
