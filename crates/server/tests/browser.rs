@@ -1,6 +1,6 @@
 //! What browsers are served: the page, and who else may call the gateway from a script.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
