@@ -39,8 +39,8 @@ fn submission_stays(exchange: &Exchange<'_>, found: &mut Vec<Violation>) {
             found.push(violation(exchange, Invariant::SubmissionKept, absent, text));
         } else if let Some(seen) = seen_by.filter(|seen| seen.to < absent.from) {
             let text = format!("{} saw it, and later it is unknown to the gateway", seen.client);
-            let lost = violation(exchange, Invariant::AllOrNothing, absent, text);
-            found.push(lost.involving(seen.operation, seen.client));
+            let gone = violation(exchange, Invariant::AllOrNothing, absent, text);
+            found.push(gone.involving(seen.operation, seen.client));
         }
     }
 }
@@ -105,8 +105,8 @@ fn decision_stays(exchange: &Exchange<'_>, found: &mut Vec<Violation>) {
     for later in exchange.observations.iter().filter(|it| it.from > seen.to) {
         if later.seen.end() != Some(End::Decision) {
             let text = format!("{} saw a decision, and later it is {}", seen.client, later.seen.words());
-            let lost = violation(exchange, Invariant::AllOrNothing, later, text);
-            found.push(lost.involving(seen.operation, seen.client));
+            let gone = violation(exchange, Invariant::AllOrNothing, later, text);
+            found.push(gone.involving(seen.operation, seen.client));
         }
     }
 }

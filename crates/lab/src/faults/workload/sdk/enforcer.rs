@@ -113,10 +113,10 @@ impl Living {
             match timeout(CALL_TIME, self.client.authorize(&draft, &self.pins, &rules)).await {
                 Ok(Ok(Authorized::Approved(taken))) => {
                     self.act(&taken);
-                    open.ok(asked(&taken));
+                    open.ok(answer_of(&taken));
                     self.finish(taken).await;
                 }
-                Ok(Ok(Authorized::Rejected(taken))) => open.ok(asked(&taken)),
+                Ok(Ok(Authorized::Rejected(taken))) => open.ok(answer_of(&taken)),
                 Ok(Err(error)) => {
                     open.unknown(Answer::none(error.to_string()));
                     // The node may be away: the next life uses another one.
@@ -228,8 +228,8 @@ impl Living {
         let world = Arc::clone(&self.of.world);
         if self.rng.is_one_of(50) {
             let open = world.recorder.invoke(&self.by, self.submission(None, &draft));
-            let asked = timeout(CALL_TIME, self.client.ask_detached(&draft, &self.pins)).await;
-            let Ok(Ok(request)) = asked else { return Ok(None) };
+            let sent = timeout(CALL_TIME, self.client.ask_detached(&draft, &self.pins)).await;
+            let Ok(Ok(request)) = sent else { return Ok(None) };
             let id = request.request_id.as_str().to_owned();
             world.learn_unique(self.of.tenant, &id);
             open.ok(Answer { status: 202, request: Some(id), ..Answer::default() });
@@ -303,6 +303,6 @@ impl Living {
 }
 
 /// The answer to something that was asked and decided in one call.
-fn asked(taken: &Taken) -> Answer {
+fn answer_of(taken: &Taken) -> Answer {
     Answer { status: 200, request: Some(taken.request_id.as_str().to_owned()), ..Answer::default() }
 }
