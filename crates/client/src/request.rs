@@ -148,7 +148,7 @@ impl Request {
             Sha256Hex::of_object_without(RawObject::parse(unhashed.as_bytes())?, "artifactHash")?;
         artifact["artifactHash"] = artifact_hash.to_string().into();
         let text = Zeroizing::new(artifact.to_string());
-        let context = context(&request_id, artifact_hash, enforcer, expires_at);
+        let context = context(&request_id, artifact_hash, enforcer, &expires_at.to_string());
         let recipients: Vec<Recipient<'_>> =
             pinned.iter().map(|pin| Recipient { id: pin.party().id(), bundle: pin.bundle() }).collect();
         let sealed = seal(keys, &context, text.as_bytes(), &recipients)?;
@@ -196,8 +196,9 @@ impl Request {
     }
 }
 
-fn context(request_id: &RequestId, hash: Sha256Hex, enforcer: &EnforcerId, expires_at: Timestamp) -> Context {
-    Context::artifact(request_id.as_str(), &hash.to_string(), enforcer.as_str(), &expires_at.to_string())
+/// The time is the text of the body, as it is written there.
+fn context(request_id: &RequestId, hash: Sha256Hex, enforcer: &EnforcerId, expires_at: &str) -> Context {
+    Context::artifact(request_id.as_str(), &hash.to_string(), enforcer.as_str(), expires_at)
 }
 
 /// A request that an approver has opened and checked.
@@ -288,14 +289,15 @@ impl OpenedRequest {
         let ciphertext = body.get("ciphertext").ok_or(OpenError::NotSealed)?;
         let sealed: Sealed = serde_json::from_value(ciphertext.clone()).map_err(|_| OpenError::Malformed)?;
         let hash: Sha256Hex = member(&body, "artifactHash")?;
-        let expires_at: Timestamp = member(&body, "expiresAt")?;
+        let (expires_at, written): (Timestamp, String) =
+            (member(&body, "expiresAt")?, member(&body, "expiresAt")?);
         let enforcer = envelope.sender.enforcer_id.clone().ok_or(OpenError::Malformed)?;
         let party = Party::Enforcer(enforcer.clone());
         let counts = |pin: &&Pin| except == Some(Check::Sender) || pins.is_active(pin.fingerprint(), now);
         let asked_by = sealed.sender().and_then(|fingerprint| pins.get(fingerprint));
         let asked_by = asked_by.filter(|pin| *pin.party() == party).filter(counts);
         let asked_by = asked_by.ok_or_else(|| OpenError::UnknownSender(enforcer.to_string()))?.clone();
-        let context = context(&envelope.request_id, hash, &enforcer, expires_at);
+        let context = context(&envelope.request_id, hash, &enforcer, &written);
         let text = sealed.open(keys, approver, asked_by.bundle(), &context)?;
         let artifact: Verbatim<'_, Artifact<'_>> = parse(&text).map_err(|_| OpenError::Malformed)?;
         let is_other_content = artifact.check_hash().is_err() || artifact.artifact_hash != hash;

@@ -24,8 +24,17 @@ impl World {
 
     /// A pushed request whose content is `artifact`, sealed for what the envelope says; `body` changes the body.
     fn pushed(&self, artifact: &Value, hash: Option<Sha256Hex>, body: impl FnOnce(&mut Value)) -> String {
-        let (id, expires_at): (RequestId, Timestamp) =
-            ("r".parse().unwrap(), "2026-11-15T13:00:00Z".parse().unwrap());
+        self.pushed_until("2026-11-15T13:00:00Z", artifact, hash, body)
+    }
+
+    fn pushed_until(
+        &self,
+        expires_at: &str,
+        artifact: &Value,
+        hash: Option<Sha256Hex>,
+        body: impl FnOnce(&mut Value),
+    ) -> String {
+        let id: RequestId = "r".parse().unwrap();
         let own = artifact["artifactHash"].as_str().unwrap().parse().unwrap();
         let hash = hash.unwrap_or(own);
         let context = context(&id, hash, &"robot".parse().unwrap(), expires_at);
@@ -83,6 +92,20 @@ fn every_check_catches_what_no_other_catches() {
         let expected = differs.map_or(OpenError::UnknownSender("robot".to_owned()), OpenError::Differs);
         assert_eq!(world.open(text, pins, None).err(), Some(expected), "{check:?}");
         assert!(world.open(text, pins, Some(check)).is_ok(), "without {check:?} the attack succeeds");
+    }
+}
+
+/// docs/sealing.md: times are texts, without normalisation. `toISOString` of JavaScript writes milliseconds.
+#[test]
+fn a_time_belongs_to_the_content_as_it_is_written() {
+    let world = World::new();
+    let [short, long] = ["2026-11-15T13:00:00Z", "2026-11-15T13:00:00.000Z"];
+    for (written, changed) in [(short, long), (long, short)] {
+        let honest = world.pushed_until(written, &artifact(|_| ()), None, |_| ());
+        assert!(world.open(&honest, &world.adas, None).is_ok(), "{written}");
+        let rewritten =
+            world.pushed_until(written, &artifact(|_| ()), None, |body| body["expiresAt"] = changed.into());
+        assert!(world.open(&rewritten, &world.adas, None).is_err(), "{written} became {changed}");
     }
 }
 
