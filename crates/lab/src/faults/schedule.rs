@@ -219,7 +219,7 @@ mod tests {
 
     const PLAN: Plan = Plan {
         seed: 7,
-        length: Duration::from_secs(3_600),
+        length: Duration::from_hours(1),
         failovers: 40,
         failover_length: Duration::from_secs(8),
         with_clock: true,
