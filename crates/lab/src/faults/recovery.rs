@@ -159,7 +159,7 @@ mod tests {
     fn a_fault_beside_another_one_at_the_same_node_is_not_alone() {
         let beside =
             |target| recovery_among(vec![fault("node 0", 1_000, 4_000), fault(target, 4_500, 6_000)]);
-        let [same, other] = ["node 0", "node 1"].map(|target| beside(target));
+        let [same, other] = ["node 0", "node 1"].map(beside);
         // The second one begins when the first has ended, so it is alone.
         assert_eq!((same.alone, same.worst_ms, same.worst_together_ms), (1, 0.0, 4.0));
         assert_eq!((other.alone, other.worst_ms), (2, 4.0));
