@@ -1,7 +1,7 @@
 // Random inputs from a seed, so that a failure can be repeated.
 
 import * as base64url from "../src/protocol/base64url.ts";
-import { keysFromSecret, type DeviceKeys } from "../src/protocol/device.ts";
+import { type DeviceKeys, keysFromSecret } from "../src/protocol/device.ts";
 
 const LETTERS = [...'abXY09 "\\/<>&\u00e9\u0301\u2028\ufeff\uffff✓清𝄞🧹.#%{}\n\t\u0000\u202e'];
 

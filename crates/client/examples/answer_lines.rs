@@ -42,7 +42,8 @@ fn answer(line: &Value) -> Readable<Value> {
         "seal" => seal_content(line),
         "unseal" => {
             let opened = seal_cases::open(line)?.into_iter();
-            let answers = opened.map(|it| it.map_or_else(|reason| json!({ "refused": reason }), |it| json!(it)));
+            let answers =
+                opened.map(|it| it.map_or_else(|reason| json!({ "refused": reason }), |it| json!(it)));
             Ok(Value::Array(answers.collect()))
         }
         "request" => request(line),
@@ -132,8 +133,7 @@ fn open(line: &Value) -> Readable<Result<OpenedRequest, String>> {
     let pins = enforcers(line)?;
     let read = parse::<Envelope<'_>>(text(line, "envelope")?.as_bytes());
     let Ok(envelope) = read else { return Ok(Err("not an envelope".to_owned())) };
-    let opened =
-        OpenedRequest::open(&envelope, text(line, "approverId")?, &keys, &pins, time(line, "now")?);
+    let opened = OpenedRequest::open(&envelope, text(line, "approverId")?, &keys, &pins, time(line, "now")?);
     Ok(opened.map_err(|error| error.to_string()))
 }
 

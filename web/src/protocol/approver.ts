@@ -1,16 +1,14 @@
 // The end beside a person: joins, pairs with enforcers, lists what waits, opens and checks it, and signs decisions.
 
-import * as base64url from "./base64url.ts";
-import { random } from "./bytes.ts";
-import { readDecision, verifyDecisionSignature } from "./decision.ts";
 import { ownBundle } from "./bundle.ts";
+import { readDecision, verifyDecisionSignature } from "./decision.ts";
 import type { DeviceKeys } from "./device.ts";
 import { type Envelope, readEnvelope, writeEnvelope } from "./envelope.ts";
 import { CountersignError, FormatError } from "./errors.ts";
-import { type Call, CallError, Http, type HttpOptions, segment, understood } from "./http.ts";
+import { type Call, CallError, type Http, segment, understood } from "./http.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { formatBundle, type KeyBundle, parseBundle } from "./keys.ts";
-import type { JoinLink, PairingLink } from "./link.ts";
+import type { PairingLink } from "./link.ts";
 import { id, list, Members, object, sha256, text, time, word } from "./members.ts";
 import { answerLink, answerTyped, type PairingAnswer, PairingError, type Transcript } from "./pairing.ts";
 import { newPin, type Pin, type Pins } from "./pins.ts";
@@ -25,44 +23,6 @@ import type { Timestamp } from "./timestamp.ts";
 /** Pages of a list that are read, of 200 items each: a gateway could always name another one. */
 export const MAX_PAGES = 20;
 
-/** What somebody who joined has: everything that a profile needs besides keys. */
-export interface Joined {
-  readonly gateway: string;
-  /** The API key, which nobody else has. */
-  readonly credential: string;
-  readonly tenant: string;
-  readonly role: "approver" | "enforcer";
-  readonly id: string;
-}
-
-/** Nobody has joined, because the invitation is unknown, expired, revoked or used; the gateway does not say which. */
-export class InvitationError extends CountersignError {
-  readonly code = "invitation";
-  readonly next = "Ask for a new invitation.";
-
-  constructor() {
-    super("the invitation is not valid any more, or never was");
-  }
-}
-
-/** Joins with an invitation, which is used up then. A lost answer is asked for again under the same nonce. */
-export async function join(link: JoinLink, options: Omit<HttpOptions, "gateway" | "credential"> = {}): Promise<Joined> {
-  const http = new Http({ ...options, gateway: link.gateway });
-  const body = JSON.stringify({ invitation: link.invitation, nonce: base64url.encode(random(24)) });
-  try {
-    const answer = await http.sendUntil({ method: "POST", path: "/platform/v1/join", body }, 45_000);
-    return answer.read((members) => ({
-      gateway: link.gateway,
-      credential: members.required("key", text),
-      tenant: members.required("tenant", text),
-      role: members.required("role", word(["approver", "enforcer"])),
-      id: members.required("id", id),
-    }));
-  } catch (error) {
-    throw error instanceof CallError && error.status === 404 ? new InvitationError() : error;
-  }
-}
-
 /** One item of the inbox: opened and checked, or the reason why it can't be decided here. */
 export interface InboxItem {
   readonly requestId: string;
@@ -72,7 +32,14 @@ export interface InboxItem {
 }
 
 /** Where an exchange stands, by the gateway's word. */
-export const EXCHANGE_STATES = ["pendingApproval", "decided", "delivered", "expired", "withdrawn", "cancelled"] as const;
+export const EXCHANGE_STATES = [
+  "pendingApproval",
+  "decided",
+  "delivered",
+  "expired",
+  "withdrawn",
+  "cancelled",
+] as const;
 
 /** The status of an exchange. Show it as the gateway's word, and decide nothing by it. */
 export interface ExchangeStatus {
@@ -158,7 +125,10 @@ export class Approver {
     return { envelopes, isComplete };
   }
 
-  async #pages<T>(base: string, read: (path: string) => Promise<{ items: T[]; nextCursor: string | undefined }>): Promise<[T[], boolean]> {
+  async #pages<T>(
+    base: string,
+    read: (path: string) => Promise<{ items: T[]; nextCursor: string | undefined }>,
+  ): Promise<[T[], boolean]> {
     const all: T[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -212,14 +182,23 @@ export class Approver {
   }
 
   /** Acknowledges a message: `received` when this device has it, `seen` when it is shown. */
-  async acknowledge(requestId: string, msgId: string | undefined, status: "received" | "seen" | "processed"): Promise<void> {
+  async acknowledge(
+    requestId: string,
+    msgId: string | undefined,
+    status: "received" | "seen" | "processed",
+  ): Promise<void> {
     const body = JSON.stringify({ msgId, status, ackAt: this.#now });
     await this.#post("/v1/acks", "ack.submit", requestId, body);
   }
 
   /** Asks the enforcer of an exchange to submit it again. The reason is not sealed: the gateway can read it. */
   async refresh(requestId: string, reason?: string): Promise<void> {
-    await this.#post(`/v1/exchanges/${segment(requestId)}/refresh`, "refresh.request", requestId, JSON.stringify({ reason }));
+    await this.#post(
+      `/v1/exchanges/${segment(requestId)}/refresh`,
+      "refresh.request",
+      requestId,
+      JSON.stringify({ reason }),
+    );
   }
 
   async #post(path: string, msgType: string, requestId: string, body: string): Promise<void> {
@@ -239,13 +218,15 @@ export class Approver {
   }
 
   async #pair(code: string, answer: (transcript: Transcript) => PairingAnswer): Promise<Paired> {
-    const resolved = (await this.http.send({ method: "GET", path: `/v1/pairing/resolve/${segment(code)}` })).read((members) => ({
-      nonce: members.required("nonce", id),
-      enforcerId: members.optional("enforcerId", id),
-      enforcerLabel: members.optional("enforcerLabel", text) ?? "",
-      workspaceName: members.optional("workspaceName", text) ?? "",
-      publicKey: members.required("publicKey", text),
-    }));
+    const resolved = (await this.http.send({ method: "GET", path: `/v1/pairing/resolve/${segment(code)}` })).read(
+      (members) => ({
+        nonce: members.required("nonce", id),
+        enforcerId: members.optional("enforcerId", id),
+        enforcerLabel: members.optional("enforcerLabel", text) ?? "",
+        workspaceName: members.optional("workspaceName", text) ?? "",
+        publicKey: members.required("publicKey", text),
+      }),
+    );
     const { nonce, enforcerId, enforcerLabel, workspaceName } = resolved;
     if (enforcerId === undefined) throw new PairingError("unknown-keys");
     const enforcer = keysOrStop(resolved.publicKey);
@@ -389,6 +370,8 @@ function readPair(value: JsonValue, at: string): PairEntry {
 }
 
 function readSnapshots(value: JsonValue, at: string): ReadonlyMap<string, JsonObject> {
-  const entries = [...object(value, at).members].map(([name, event]) => [name, object(event, `${at}.${name}`)] as const);
+  const entries = [...object(value, at).members].map(
+    ([name, event]) => [name, object(event, `${at}.${name}`)] as const,
+  );
   return new Map(entries);
 }

@@ -1,11 +1,11 @@
 // The artifact that an enforcer submits for review, as it is inside of the seal.
 
+import { canonical } from "./canonical.ts";
+import type { Outcome } from "./decision.ts";
 import { FormatError } from "./errors.ts";
 import { checkHash, sha256Hex } from "./hash.ts";
 import { type JsonObject, type JsonValue, parseObject } from "./json.ts";
-import { canonical } from "./canonical.ts";
 import { id, list, Members, nonEmpty, number, object, sha256, text, time, word } from "./members.ts";
-import type { Outcome } from "./decision.ts";
 import type { Timestamp } from "./timestamp.ts";
 
 /** The kinds of artifacts. */

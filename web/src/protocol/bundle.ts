@@ -1,7 +1,14 @@
 // A finished exchange as one JSON text that can be verified without a gateway (docs/bundles.md).
 
 import { type Artifact, EXTENSIONS, effectHash, parseArtifact, textExtension } from "./artifact.ts";
-import { type Decision, decisionHash, type Outcome, readDecision, type Scope, verifyDecisionSignature } from "./decision.ts";
+import {
+  type Decision,
+  decisionHash,
+  type Outcome,
+  readDecision,
+  type Scope,
+  verifyDecisionSignature,
+} from "./decision.ts";
 import { CountersignError } from "./errors.ts";
 import { hasItsHash } from "./hash.ts";
 import { type JsonValue, parse, parseObject } from "./json.ts";
@@ -39,7 +46,12 @@ export class BundleError extends CountersignError {
   readonly next: string;
 
   constructor(code: BundleError["code"], cause?: unknown) {
-    super(code === "newer-bundle" ? "a newer program wrote this bundle" : "the text is not a bundle, or was not copied completely", { cause });
+    super(
+      code === "newer-bundle"
+        ? "a newer program wrote this bundle"
+        : "the text is not a bundle, or was not copied completely",
+      { cause },
+    );
     this.code = code;
     this.next = code === "newer-bundle" ? "Update this program." : "Export it again, and copy all of it.";
   }
@@ -141,7 +153,9 @@ export function verifyBundle(bundle: Bundle, pins?: Pins): BundleReport {
   const ofArtifact = (certainty: (read: Artifact) => Certainty): Certainty =>
     artifact === undefined ? "unproven" : certainty(artifact);
   const isAbout = (read: Artifact): boolean =>
-    decision.requestId === read.requestId && decision.artifactHash === read.artifactHash && decision.repoRef === read.repoRef;
+    decision.requestId === read.requestId &&
+    decision.artifactHash === read.artifactHash &&
+    decision.repoRef === read.repoRef;
   const { receipt } = bundle;
   const isOfDecision =
     decisionHash(decision) === receipt.decisionHash &&
@@ -178,7 +192,13 @@ function readParts(bundle: Bundle): Parts {
     const decision = readDecision(bundle.decision);
     const [signer, enforcer] = [parseBundle(bundle.signer.keys), parseBundle(bundle.enforcer.keys)];
     const artifact = bundle.artifact === undefined ? undefined : parseArtifact(bundle.artifact);
-    return { decision, artifact, isArtifactHashed: hasItsHash(parseObject(bundle.artifact ?? "{}"), "artifactHash"), signer, enforcer };
+    return {
+      decision,
+      artifact,
+      isArtifactHashed: hasItsHash(parseObject(bundle.artifact ?? "{}"), "artifactHash"),
+      signer,
+      enforcer,
+    };
   } catch (cause) {
     throw new BundleError("not-a-bundle", cause);
   }
@@ -187,7 +207,8 @@ function readParts(bundle: Bundle): Parts {
 /** Whether the receipt is about what was shown; or, under a pattern, about the payload in the bundle. */
 function effect({ payload, receipt }: Bundle, artifact: Artifact): Certainty {
   const name = textExtension(artifact, EXTENSIONS.repoName) ?? "";
-  const isNamed = (read: Artifact["payload"]): boolean => effectHash(artifact.artifactType, read, name) === receipt.effectHash;
+  const isNamed = (read: Artifact["payload"]): boolean =>
+    effectHash(artifact.artifactType, read, name) === receipt.effectHash;
   if (payload === undefined) return proven(isNamed(artifact.payload));
   try {
     // The pattern is among the words, which are not proven.

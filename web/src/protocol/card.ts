@@ -68,7 +68,9 @@ export function formatVoucher({ machine, statement }: Voucher): string {
 /** Reads a voucher; its statement has still to be verified. Throws {@link CardError}. */
 export function parseVoucher(voucher: string): Voucher {
   const trimmed = voucher.trim();
-  const json = trimmed.startsWith(PREFIXES.voucher) ? base64url.decode(trimmed.slice(PREFIXES.voucher.length)) : undefined;
+  const json = trimmed.startsWith(PREFIXES.voucher)
+    ? base64url.decode(trimmed.slice(PREFIXES.voucher.length))
+    : undefined;
   try {
     const members = new Members(parse(json ?? ""));
     const machine = { id: members.required("machine", id), bundle: parseBundle(members.required("keys", text)) };

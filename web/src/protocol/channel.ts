@@ -1,8 +1,8 @@
 // What waits for an approver, live: one connection over the best transport that works, and each message once. The inbox is
 // also listed on every connection and every minute, so that nothing is missed, whatever a connection loses.
 
-import { type Approver, type InboxItem } from "./approver.ts";
-import { readEnvelope, type Envelope, writeEnvelope } from "./envelope.ts";
+import type { Approver, InboxItem } from "./approver.ts";
+import { type Envelope, readEnvelope, writeEnvelope } from "./envelope.ts";
 import { CallError, jittered } from "./http.ts";
 import { type JsonObject, parse } from "./json.ts";
 import { id, Members, sha256, word } from "./members.ts";
@@ -20,7 +20,12 @@ export type ChannelEvent =
   /** A request that was shown needs no decision any more, by the gateway's word. */
   | { readonly type: "gone"; readonly requestId: string; readonly wasWithdrawn: boolean }
   /** What became of a prompt, by the gateway's word. */
-  | { readonly type: "prompt-ack"; readonly requestId: string; readonly promptHash: string; readonly status: PromptStatus }
+  | {
+      readonly type: "prompt-ack";
+      readonly requestId: string;
+      readonly promptHash: string;
+      readonly status: PromptStatus;
+    }
   /** A message about an agent's session, not opened. */
   | { readonly type: "session"; readonly msgType: string; readonly sessionId: string; readonly event: JsonObject }
   /** The credential is not accepted. The channel has ended. */
@@ -67,7 +72,12 @@ export class ApproverChannel {
   #connection: Connection | undefined;
   #isConnected: boolean | undefined;
 
-  constructor(approver: Approver, pins: () => Pins, report: (event: ChannelEvent) => void, settings: ChannelSettings = {}) {
+  constructor(
+    approver: Approver,
+    pins: () => Pins,
+    report: (event: ChannelEvent) => void,
+    settings: ChannelSettings = {},
+  ) {
     this.#approver = approver;
     this.#pins = pins;
     this.#report = report;
@@ -149,7 +159,10 @@ export class ApproverChannel {
       this.#isConnected = true;
       this.#unpushed.clear();
       this.#report({ type: "connected", transport });
-      const isLimit = limit === undefined ? new Promise<never>(() => undefined) : clock.sleep(limit, over.signal).then(() => TRY_BETTER);
+      const isLimit =
+        limit === undefined
+          ? new Promise<never>(() => undefined)
+          : clock.sleep(limit, over.signal).then(() => TRY_BETTER);
       const closed = connection.ended.then((reason): Outcome => ({ kind: "worked", reason, retryAfter: 0 }));
       return await Promise.race([closed, isLimit, this.#listAgainAndAgain(transport, over.signal)]);
     } catch (error) {
@@ -179,7 +192,8 @@ export class ApproverChannel {
     while (!signal.aborted) {
       const now = clock.now().millis;
       const isDeaf = [...this.#unpushed.values()].some((found) => now - found > PUSH_MILLIS);
-      if (transport !== "poll" && isDeaf) return { kind: "worked", reason: "the connection carries nothing", retryAfter: 0 };
+      if (transport !== "poll" && isDeaf)
+        return { kind: "worked", reason: "the connection carries nothing", retryAfter: 0 };
       // What waited before the connection was opened, another device may have acknowledged: that is not pushed.
       await this.#list(transport !== "poll" && now - connectedAt > 2 * PUSH_MILLIS);
       await this.#pause(every);

@@ -1,10 +1,10 @@
 // Calls to a gateway over HTTP: bounded in time and size, retried under the same ids.
 
 import { concat, fromUtf8 } from "./bytes.ts";
+import { type Envelope, parseEnvelope } from "./envelope.ts";
 import { CountersignError } from "./errors.ts";
 import { type JsonObject, parseObject } from "./json.ts";
-import { Members, flag, text } from "./members.ts";
-import { type Envelope, parseEnvelope } from "./envelope.ts";
+import { flag, Members, text } from "./members.ts";
 import { Timestamp } from "./timestamp.ts";
 
 /** An answer must arrive within this time. */
@@ -58,7 +58,7 @@ export class CallError extends CountersignError {
   /** When to come back, in milliseconds, if the gateway said so. */
   readonly retryAfter: number | undefined;
 
-  constructor(reason: CallReason, detail: string, refusal?: Refusal, cause?: unknown) {
+  constructor(reason: CallReason, detail: string, refusal?: RefusedBy, cause?: unknown) {
     super(callMessage(reason, detail), { cause });
     this.reason = reason;
     this.status = refusal?.status ?? 0;
@@ -70,7 +70,8 @@ export class CallError extends CountersignError {
   get next(): string {
     if (this.reason === "unreachable") return "Check the connection, and try again: the same call is safe to repeat.";
     if (this.reason === "stopped") return "Nothing; it was stopped here.";
-    if (this.reason === "not-understood") return "Update this program. If it is up to date, ask whoever runs the gateway.";
+    if (this.reason === "not-understood")
+      return "Update this program. If it is up to date, ask whoever runs the gateway.";
     return NEXT_BY_STATUS[this.status] ?? (this.isRetryable ? "Try again in a moment." : "Look at what was sent.");
   }
 }
@@ -91,7 +92,7 @@ function callMessage(reason: CallReason, detail: string): string {
   return `the gateway answered something that is not understood: ${detail}`;
 }
 
-interface Refusal {
+interface RefusedBy {
   readonly status: number;
   readonly code: string;
   readonly retryable: boolean;
@@ -145,7 +146,10 @@ export function understood<T>(read: () => T): T {
 
 /** A path segment, percent-encoded: ids may contain anything. A dot too: one or two of them have a meaning of their own. */
 export function segment(id: string): string {
-  return encodeURIComponent(id).replace(/[.!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(id).replace(
+    /[.!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }
 
 /** How the gateway is called. */
@@ -188,7 +192,12 @@ export class Http {
     } catch (cause) {
       if (cause instanceof CallError) throw cause;
       if (signal?.aborted === true) throw new CallError("stopped", "", undefined, cause);
-      throw new CallError("unreachable", limit.signal.aborted ? "no answer in time" : reasonOf(cause), undefined, cause);
+      throw new CallError(
+        "unreachable",
+        limit.signal.aborted ? "no answer in time" : reasonOf(cause),
+        undefined,
+        cause,
+      );
     } finally {
       done.abort();
       signal?.removeEventListener("abort", stop);
@@ -280,7 +289,12 @@ function refused(response: Response, body: Uint8Array): CallError {
   // A proxy's own error has no code of ours.
   const retryable = found?.retryable ?? status >= 500;
   const retryAfter = isSeconds ? Math.min(seconds, 60) * 1_000 : undefined;
-  return new CallError("refused", code === "" ? `status ${status}` : `${code} (${status})`, { status, code, retryable, retryAfter });
+  return new CallError("refused", code === "" ? `status ${status}` : `${code} (${status})`, {
+    status,
+    code,
+    retryable,
+    retryAfter,
+  });
 }
 
 function refusalOf(body: Uint8Array): { code: string; retryable: boolean } | undefined {

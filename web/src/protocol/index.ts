@@ -12,6 +12,7 @@ export * from "./device.ts";
 export * from "./envelope.ts";
 export * from "./errors.ts";
 export * from "./http.ts";
+export * from "./join.ts";
 export * from "./json.ts";
 export * from "./keys.ts";
 export * from "./link.ts";

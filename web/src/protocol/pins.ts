@@ -84,7 +84,10 @@ export class Pins {
       if (other.fingerprint === pin.fingerprint) {
         if (other.revokedAt !== undefined) throw new PinError("revoked");
         if (!isSame(other.party, pin.party)) throw new PinError("other-party");
-      } else if (equal(other.bundle.signing, pin.bundle.signing) || equal(other.bundle.agreement, pin.bundle.agreement)) {
+      } else if (
+        equal(other.bundle.signing, pin.bundle.signing) ||
+        equal(other.bundle.agreement, pin.bundle.agreement)
+      ) {
         throw new PinError("shares-a-key");
       } else if (pin.party.role === "enforcer" && isSame(other.party, pin.party) && other.revokedAt === undefined) {
         throw new PinError("key-changed");

@@ -140,7 +140,12 @@ export class PromptRefusedError extends ReasonError<PromptReason> {
 }
 
 /** Opens a `prompt.send`, in the order of docs/trust.md. Throws {@link PromptRefusedError}. */
-export async function openPrompt(envelope: Envelope, enforcer: Identity, pins: Pins, now: Timestamp): Promise<OpenedPrompt> {
+export async function openPrompt(
+  envelope: Envelope,
+  enforcer: Identity,
+  pins: Pins,
+  now: Timestamp,
+): Promise<OpenedPrompt> {
   const outer = readOuter(envelope);
   const pin = pins.get(outer.sealed.sender);
   if (pin === undefined || pin.party.role !== "approver" || !pins.isActive(pin.fingerprint, now)) {
@@ -149,11 +154,15 @@ export async function openPrompt(envelope: Envelope, enforcer: Identity, pins: P
   const { requestId } = envelope;
   const [approverId, { promptHash, target }] = [pin.party.id, outer];
   const opening = { keys: enforcer.keys, ownId: enforcer.id, sender: pin.bundle };
-  const content = await open(outer.sealed, opening, { kind: "prompt", requestId, promptHash, approverId, target }).catch(
-    (cause: unknown) => {
-      throw cause instanceof SealError ? new PromptRefusedError("seal", cause.message, cause) : cause;
-    },
-  );
+  const content = await open(outer.sealed, opening, {
+    kind: "prompt",
+    requestId,
+    promptHash,
+    approverId,
+    target,
+  }).catch((cause: unknown) => {
+    throw cause instanceof SealError ? new PromptRefusedError("seal", cause.message, cause) : cause;
+  });
   const inner = readInner(content);
   const differs: readonly (readonly [string, boolean])[] = [
     ["promptHash", !inner.isHashed || inner.promptHash !== promptHash],
@@ -165,7 +174,16 @@ export async function openPrompt(envelope: Envelope, enforcer: Identity, pins: P
   if ("statement" in inner.content && target !== "other") throw new PromptRefusedError("malformed");
   if (!now.isBefore(inner.expiresAt.plus(SKEW_MILLIS))) throw new PromptRefusedError("expired");
   const { sessionId, expiresAt } = inner;
-  return { requestId, promptHash, approverId, device: pin.fingerprint, target, content: inner.content, sessionId, expiresAt };
+  return {
+    requestId,
+    promptHash,
+    approverId,
+    device: pin.fingerprint,
+    target,
+    content: inner.content,
+    sessionId,
+    expiresAt,
+  };
 }
 
 function readOuter(envelope: Envelope) {

@@ -62,7 +62,24 @@ export class ReceiptError extends ReasonError<ReceiptReason> {
 }
 
 /** The UUID of version 5 of `countersign receipt v1` in the namespace for URLs. */
-const NAMESPACE = Uint8Array.of(0x27, 0x3a, 0x0f, 9, 0x8e, 0x0d, 0x50, 0x6d, 0xa9, 0xef, 0x1d, 0x4c, 0xb5, 0x78, 0x7b, 0xdc);
+const NAMESPACE = Uint8Array.of(
+  0x27,
+  0x3a,
+  0x0f,
+  9,
+  0x8e,
+  0x0d,
+  0x50,
+  0x6d,
+  0xa9,
+  0xef,
+  0x1d,
+  0x4c,
+  0xb5,
+  0x78,
+  0x7b,
+  0xdc,
+);
 
 /** The session that has the receipt of one use: a UUID of version 5, so that both ends know it. */
 export function receiptSession(requestId: string, use: number): string {
@@ -139,7 +156,8 @@ export async function signReceipt(signer: Signer, receipt: Omit<Receipt, "signat
 export function openReceipt(snapshot: OpenedSnapshot, sent: SentDecision, use: number): Receipt {
   const receipt = readOrRefuse(snapshot.payload);
   const { party, bundle } = snapshot.sentBy;
-  const isOfEnforcer = party.role === "enforcer" && party.id === sent.enforcerId && receipt.enforcerId === sent.enforcerId;
+  const isOfEnforcer =
+    party.role === "enforcer" && party.id === sent.enforcerId && receipt.enforcerId === sent.enforcerId;
   const checks: readonly (readonly [ReceiptReason, () => boolean])[] = [
     ["other-enforcer", () => isOfEnforcer],
     ["signature", () => isReceiptSignedBy(receipt, bundle.signing)],

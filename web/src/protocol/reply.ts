@@ -13,7 +13,7 @@ import {
 } from "./decision.ts";
 import { type Explained, ReasonError } from "./errors.ts";
 import type { Pins } from "./pins.ts";
-import type { Identity, BuiltRequest, OpenedRequest } from "./request.ts";
+import type { BuiltRequest, Identity, OpenedRequest } from "./request.ts";
 import { open, readSealed, SealError, seal } from "./seal.ts";
 import type { Timestamp } from "./timestamp.ts";
 import { readWords, type Words, writeWords } from "./words.ts";
@@ -45,7 +45,10 @@ export interface SentDecision {
 type ChoiceReason = "expired" | "no-session";
 const CHOICE_REASONS: Explained<ChoiceReason> = {
   expired: ["the request has expired", "Nothing was done. Ask the machine to send it again."],
-  "no-session": ["the request belongs to no session, so it can't be approved for one", "Approve it once, or for a time."],
+  "no-session": [
+    "the request belongs to no session, so it can't be approved for one",
+    "Approve it once, or for a time.",
+  ],
 };
 
 /** A decision can't be made. */
@@ -63,7 +66,12 @@ export function newNonce(): string {
 }
 
 /** Signs a decision about an opened request. Throws {@link ChoiceError} or a `SealError`. */
-export async function decide(request: OpenedRequest, choice: Choice, approver: Identity, now: Timestamp): Promise<SentDecision> {
+export async function decide(
+  request: OpenedRequest,
+  choice: Choice,
+  approver: Identity,
+  now: Timestamp,
+): Promise<SentDecision> {
   if (!now.isBefore(request.expiresAt)) throw new ChoiceError("expired");
   if (choice.scope === "session" && request.session === undefined) throw new ChoiceError("no-session");
   const nonce = choice.nonce ?? newNonce();
@@ -115,7 +123,10 @@ const REJECTED_REASONS: Explained<RejectedReason> = {
   "other-request": ["the decision is about another request", NOT_DONE],
   "other-content": ["the decision is about other content than was asked for", NOT_DONE],
   "other-repository": ["the decision is about another repository", NOT_DONE],
-  "unknown-signer": ["the decision is signed by a device that is not paired, or not any more", "Pair the device, and ask again."],
+  "unknown-signer": [
+    "the decision is signed by a device that is not paired, or not any more",
+    "Pair the device, and ask again.",
+  ],
   signature: ["the signature of the decision does not verify", NOT_DONE],
   "too-late": ["the decision came too late", NOT_DONE],
   "no-session": ["the decision covers a session, and does not name that of the request", NOT_DONE],
@@ -200,7 +211,13 @@ async function openWords(decision: Decision, approverId: string, opening: Parame
   if (sealed === undefined) return {};
   const { requestId, artifactHash, nonce } = decision;
   try {
-    const content = await open(readSealed(sealed), opening, { kind: "hints", requestId, artifactHash, approverId, nonce });
+    const content = await open(readSealed(sealed), opening, {
+      kind: "hints",
+      requestId,
+      artifactHash,
+      approverId,
+      nonce,
+    });
     return readWords(content);
   } catch (cause) {
     throw new RejectedError("words", cause instanceof SealError ? cause : new SealError("malformed"));

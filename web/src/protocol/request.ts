@@ -51,11 +51,23 @@ export interface OpenedRequest {
 export type OpenReason = "malformed" | "not-sealed" | "unknown-sender" | "seal" | "differs";
 
 const OPEN_REASONS: Explained<OpenReason> = {
-  malformed: ["the request is not in a format that is known here", "Update this program, or look at the request elsewhere. It can't be approved here."],
-  "not-sealed": ["the request is not sealed: anybody between could have written it", "Do not approve it. Ask the machine to send it sealed."],
-  "unknown-sender": ["it comes from a machine that is not paired with this device", "Pair this device with the machine, if you know it, and ask for the request again."],
+  malformed: [
+    "the request is not in a format that is known here",
+    "Update this program, or look at the request elsewhere. It can't be approved here.",
+  ],
+  "not-sealed": [
+    "the request is not sealed: anybody between could have written it",
+    "Do not approve it. Ask the machine to send it sealed.",
+  ],
+  "unknown-sender": [
+    "it comes from a machine that is not paired with this device",
+    "Pair this device with the machine, if you know it, and ask for the request again.",
+  ],
   seal: ["the request does not open", "Ask the machine to send it again. It can't be approved here."],
-  differs: ["what was sealed differs from what the gateway says", "Do not approve it. The gateway shows it as something else."],
+  differs: [
+    "what was sealed differs from what the gateway says",
+    "Do not approve it. The gateway shows it as something else.",
+  ],
 };
 
 /** A request can't be checked, so it can't be approved. Show it with the reason. */
@@ -81,7 +93,12 @@ export interface Identity {
  * Opens an `approval.request`, in this order: shape, sealed, sender pinned, sealed by that sender to this device in this
  * context, hash of the content, agreement of content and envelope. Throws {@link OpenError}.
  */
-export async function openRequest(envelope: Envelope, approver: Identity, pins: Pins, now: Timestamp): Promise<OpenedRequest> {
+export async function openRequest(
+  envelope: Envelope,
+  approver: Identity,
+  pins: Pins,
+  now: Timestamp,
+): Promise<OpenedRequest> {
   const outer = readOuter(envelope);
   const pin = pins.get(outer.sealed.sender);
   const isOfEnforcer = pin?.party.role === "enforcer" && pin.party.id === outer.enforcerId;
@@ -178,7 +195,12 @@ export interface BuiltRequest {
 }
 
 /** Builds, salts, hashes and seals a request to every approver's device that is pinned and counts now. */
-export async function buildRequest(draft: RequestDraft, enforcer: Identity, pins: Pins, now: Timestamp): Promise<BuiltRequest> {
+export async function buildRequest(
+  draft: RequestDraft,
+  enforcer: Identity,
+  pins: Pins,
+  now: Timestamp,
+): Promise<BuiltRequest> {
   const requestId = base64url.encode(random(16));
   const extensions = {
     [EXTENSIONS.salt]: base64url.encode(random(16)),
@@ -191,7 +213,13 @@ export async function buildRequest(draft: RequestDraft, enforcer: Identity, pins
   const unhashed = `${JSON.stringify(head).slice(0, -1)},"payload":${parseObject(draft.payload).source}}`;
   const artifactHash = hashWithout(parseObject(unhashed), "artifactHash");
   const artifact = `${unhashed.slice(0, -1)},"artifactHash":"${artifactHash}"}`;
-  const context = { kind: "artifact", requestId, artifactHash, enforcerId: enforcer.id, expiresAt: `${expiresAt}` } as const;
+  const context = {
+    kind: "artifact",
+    requestId,
+    artifactHash,
+    enforcerId: enforcer.id,
+    expiresAt: `${expiresAt}`,
+  } as const;
   const pinned = pins.active("approver", now);
   const recipients = pinned.map((pin) => ({ id: pin.party.id, bundle: pin.bundle }));
   const ciphertext = await seal(enforcer.keys, context, utf8(artifact), recipients);

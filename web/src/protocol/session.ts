@@ -82,7 +82,12 @@ function readEvent(value: JsonValue): SnapshotEvent {
  * Opens the event of a snapshot, in this order: shape, sealed, sender pinned as an enforcer, sealed by that sender to this
  * device in this context, hash of the content, agreement of content and event. Throws {@link SnapshotError}.
  */
-export async function openSnapshot(event: JsonObject, approver: Identity, pins: Pins, now: Timestamp): Promise<OpenedSnapshot> {
+export async function openSnapshot(
+  event: JsonObject,
+  approver: Identity,
+  pins: Pins,
+  now: Timestamp,
+): Promise<OpenedSnapshot> {
   const outer = orMalformed(() => readEvent(event));
   const ciphertext = outer.payload.members.get("ciphertext");
   if (ciphertext === undefined) throw new SnapshotError("not-sealed");
@@ -136,9 +141,21 @@ export interface SnapshotDraft {
 }
 
 /** Builds, salts, hashes and seals a snapshot to these devices. Returns the event as JSON text. */
-export async function sealSnapshot(draft: SnapshotDraft, enforcer: Identity, recipients: readonly Recipient[], now: Timestamp): Promise<string> {
+export async function sealSnapshot(
+  draft: SnapshotDraft,
+  enforcer: Identity,
+  recipients: readonly Recipient[],
+  now: Timestamp,
+): Promise<string> {
   const { sessionId, snapshotId, snapshotType } = draft;
-  const head = { eventType: "session.snapshot", sessionId, snapshotId, snapshotType, createdAt: now, snapshotHashAlg: "SHA-256" };
+  const head = {
+    eventType: "session.snapshot",
+    sessionId,
+    snapshotId,
+    snapshotType,
+    createdAt: now,
+    snapshotHashAlg: "SHA-256",
+  };
   const metadata = { "org.proto.salt": base64url.encode(random(16)) };
   const payload = parseObject(draft.payload).source;
   const unhashed = `${JSON.stringify({ ...head, metadata }).slice(0, -1)},"payload":${payload}}`;

@@ -58,7 +58,8 @@ export async function openSocket(
     };
   });
   socket.onmessage = ({ data }) => {
-    const text = typeof data === "string" ? data : data instanceof ArrayBuffer ? fromUtf8(new Uint8Array(data)) : undefined;
+    const text =
+      typeof data === "string" ? data : data instanceof ArrayBuffer ? fromUtf8(new Uint8Array(data)) : undefined;
     if (text === undefined || text.length > MAX_MESSAGE) socket.close();
     else listener.onMessage(text, undefined);
   };
@@ -104,7 +105,12 @@ export async function openStream(
   return { send: () => false, close: stop, ended };
 }
 
-async function readStream(response: Response, listener: Listener, own: AbortController, approver: Approver): Promise<string> {
+async function readStream(
+  response: Response,
+  listener: Listener,
+  own: AbortController,
+  approver: Approver,
+): Promise<string> {
   const reader = response.body?.getReader();
   const events = new EventReader(MAX_MESSAGE);
   if (reader === undefined) return "the stream is empty";

@@ -10,7 +10,8 @@ export class Rust {
 
   constructor() {
     const program = process.env["COUNTERSIGN_ANSWER_LINES"];
-    if (program === undefined) throw new Error("set COUNTERSIGN_ANSWER_LINES to the example answer_lines of the client");
+    if (program === undefined)
+      throw new Error("set COUNTERSIGN_ANSWER_LINES to the example answer_lines of the client");
     this.#child = spawn(program, { stdio: ["pipe", "pipe", "pipe"] });
     this.#child.stdout.setEncoding("utf8").on("data", (chunk: string) => this.#read(chunk));
     this.#child.stderr.setEncoding("utf8").on("data", (text: string) => process.stderr.write(text));

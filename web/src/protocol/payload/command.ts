@@ -96,5 +96,7 @@ export function commandHeadline({ invocation }: Command): string {
 
 /** A word so that a POSIX shell reads exactly it. */
 export function quoted(argument: string): string {
-  return /^[a-zA-Z0-9@%+=:,./_\u0080-\u{10ffff}-]+$/u.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`;
+  return /^[a-zA-Z0-9@%+=:,./_\u0080-\u{10ffff}-]+$/u.test(argument)
+    ? argument
+    : `'${argument.replaceAll("'", "'\\''")}'`;
 }

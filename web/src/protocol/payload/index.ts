@@ -101,7 +101,10 @@ function readCheckpoint(members: Members): Checkpoint {
 
 function readEarlier(value: JsonValue, at: string): Checkpoint["earlier"][number] {
   const members = new Members(value, at);
-  const earlier = { requestId: members.required("requestId", id), artifactHash: members.required("artifactHash", sha256) };
+  const earlier = {
+    requestId: members.required("requestId", id),
+    artifactHash: members.required("artifactHash", sha256),
+  };
   members.close();
   return earlier;
 }

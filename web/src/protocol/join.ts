@@ -1,0 +1,46 @@
+// Joining: trades an invitation for an API key of one's own.
+
+import * as base64url from "./base64url.ts";
+import { random } from "./bytes.ts";
+import { CountersignError } from "./errors.ts";
+import { CallError, Http, type HttpOptions } from "./http.ts";
+import type { JoinLink } from "./link.ts";
+import { id, text, word } from "./members.ts";
+
+/** What somebody who joined has: everything that a profile needs besides keys. */
+export interface Joined {
+  readonly gateway: string;
+  /** The API key, which nobody else has. */
+  readonly credential: string;
+  readonly tenant: string;
+  readonly role: "approver" | "enforcer";
+  readonly id: string;
+}
+
+/** Nobody has joined, because the invitation is unknown, expired, revoked or used; the gateway does not say which. */
+export class InvitationError extends CountersignError {
+  readonly code = "invitation";
+  readonly next = "Ask for a new invitation.";
+
+  constructor() {
+    super("the invitation is not valid any more, or never was");
+  }
+}
+
+/** Joins with an invitation, which is used up then. A lost answer is asked for again under the same nonce. */
+export async function join(link: JoinLink, options: Omit<HttpOptions, "gateway" | "credential"> = {}): Promise<Joined> {
+  const http = new Http({ ...options, gateway: link.gateway });
+  const body = JSON.stringify({ invitation: link.invitation, nonce: base64url.encode(random(24)) });
+  try {
+    const answer = await http.sendUntil({ method: "POST", path: "/platform/v1/join", body }, 45_000);
+    return answer.read((members) => ({
+      gateway: link.gateway,
+      credential: members.required("key", text),
+      tenant: members.required("tenant", text),
+      role: members.required("role", word(["approver", "enforcer"])),
+      id: members.required("id", id),
+    }));
+  } catch (error) {
+    throw error instanceof CallError && error.status === 404 ? new InvitationError() : error;
+  }
+}
