@@ -1,24 +1,31 @@
 // The storage of the page: IndexedDB, which keeps keys that nobody can read out.
 
+import { CountersignError } from "../protocol/index.ts";
+
 const NAME = "countersign";
 const VALUES = "values";
 const SENT = "sent";
 
-/** This browser keeps nothing, or has lost what it kept. */
-export class StorageError extends Error {
-  override readonly name = "StorageError";
+/** This browser does not keep what the page needs. */
+export class StorageError extends CountersignError {
+  readonly code = "storage";
+  readonly next = "Leave private browsing, allow this site to store data, or free some space; then load the page again.";
+
+  constructor(cause: unknown) {
+    super("this browser does not store what this page needs", { cause });
+  }
 }
 
 function request<T>(source: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     source.onsuccess = () => resolve(source.result);
-    source.onerror = () => reject(new StorageError("the storage of this browser does not work", { cause: source.error }));
+    source.onerror = () => reject(new StorageError(source.error));
   });
 }
 
 function done(transaction: IDBTransaction): Promise<void> {
   return new Promise((resolve, reject) => {
-    const fail = (): void => reject(new StorageError("the storage of this browser keeps nothing", { cause: transaction.error }));
+    const fail = (): void => reject(new StorageError(transaction.error));
     transaction.oncomplete = () => resolve();
     transaction.onerror = fail;
     transaction.onabort = fail;
@@ -28,13 +35,15 @@ function done(transaction: IDBTransaction): Promise<void> {
 /** An open database. */
 export class Database {
   readonly #database: IDBDatabase;
+  readonly #factory: IDBFactory;
 
-  private constructor(database: IDBDatabase) {
+  private constructor(database: IDBDatabase, factory: IDBFactory) {
     this.#database = database;
+    this.#factory = factory;
   }
 
-  static async open(): Promise<Database> {
-    const opening = indexedDB.open(NAME, 1);
+  static async open(factory: IDBFactory = indexedDB): Promise<Database> {
+    const opening = factory.open(NAME, 1);
     opening.onupgradeneeded = () => {
       opening.result.createObjectStore(VALUES);
       opening.result.createObjectStore(SENT, { keyPath: "requestId" });
@@ -42,7 +51,7 @@ export class Database {
     const database = await request(opening);
     // Another tab that forgets this device deletes the database.
     database.onversionchange = () => database.close();
-    return new Database(database);
+    return new Database(database, factory);
   }
 
   /** A value, or `undefined`. */
@@ -90,6 +99,6 @@ export class Database {
   /** Deletes everything. */
   async destroy(): Promise<void> {
     this.#database.close();
-    await request(indexedDB.deleteDatabase(NAME));
+    await request(this.#factory.deleteDatabase(NAME));
   }
 }

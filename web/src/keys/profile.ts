@@ -60,26 +60,31 @@ export type Found =
   | { readonly kind: "profile"; readonly profile: Profile; readonly keys: DeviceKeys };
 
 /** Looks for the profile of this browser, and whether its keys still work. */
-export async function findProfile(database: Database): Promise<Found> {
+export async function findProfile(database: Database, texts: Texts = localStorage): Promise<Found> {
   const profile = (await database.get(PROFILE)) as Profile | undefined;
-  if (profile === undefined) return lostOrNone();
+  const marker = readMarker(texts);
+  if (profile === undefined) return marker === undefined ? { kind: "none" } : { kind: "lost", id: marker.id, gateway: marker.gateway };
   try {
-    return { kind: "profile", profile, keys: await openKeys(profile.keys) };
+    const keys = await openKeys(profile.keys);
+    // Keys in place of others are no keys of this device.
+    if (marker === undefined || marker.fingerprint === keys.fingerprint) return { kind: "profile", profile, keys };
   } catch {
-    return { kind: "lost", id: profile.id, gateway: profile.gateway };
+    // It is said below.
   }
+  return { kind: "lost", id: profile.id, gateway: profile.gateway };
 }
 
-function lostOrNone(): Found {
+/** Where the marker is kept. */
+export type Texts = Pick<Storage, "getItem" | "setItem" | "removeItem">;
+
+function readMarker(texts: Texts): { id: string; gateway: string; fingerprint: string } | undefined {
   try {
-    const marker: unknown = JSON.parse(localStorage.getItem(MARKER) ?? "null");
-    if (typeof marker === "object" && marker !== null && "id" in marker && "gateway" in marker) {
-      return { kind: "lost", id: String(marker.id), gateway: String(marker.gateway) };
-    }
+    const marker: unknown = JSON.parse(texts.getItem(MARKER) ?? "null");
+    if (typeof marker !== "object" || marker === null || !("id" in marker && "gateway" in marker && "fingerprint" in marker)) return undefined;
+    return { id: String(marker.id), gateway: String(marker.gateway), fingerprint: String(marker.fingerprint) };
   } catch {
-    // A browser without this storage has no marker.
+    return undefined;
   }
-  return { kind: "none" };
 }
 
 /**
@@ -95,12 +100,17 @@ export async function prepareKeys(database: Database): Promise<DeviceKeys> {
 }
 
 /** Makes the keys that were prepared those of this browser's profile. */
-export async function keepProfile(database: Database, joined: Omit<Profile, "version" | "keys" | "pins" | "labels">): Promise<Profile> {
+export async function keepProfile(
+  database: Database,
+  joined: Omit<Profile, "version" | "keys" | "pins" | "labels">,
+  texts: Texts = localStorage,
+): Promise<Profile> {
   const keys = (await database.get(PENDING)) as StoredKeys;
   const profile = await database.update(PROFILE, (): Profile => ({ version: 1, ...joined, keys, pins: new Pins().toText(), labels: {} }));
   await database.update(PENDING, () => null);
   try {
-    localStorage.setItem(MARKER, JSON.stringify({ id: profile.id, gateway: profile.gateway }));
+    const { fingerprint } = await openKeys(keys);
+    texts.setItem(MARKER, JSON.stringify({ id: profile.id, gateway: profile.gateway, fingerprint }));
   } catch {
     // The marker only helps to explain a loss.
   }
@@ -116,9 +126,9 @@ export function changeProfile(database: Database, change: (before: Profile) => P
 }
 
 /** Removes everything that this browser keeps. */
-export async function forget(database: Database): Promise<void> {
+export async function forget(database: Database, texts: Texts = localStorage): Promise<void> {
   try {
-    localStorage.removeItem(MARKER);
+    texts.removeItem(MARKER);
   } catch {
     // It was never there then.
   }
