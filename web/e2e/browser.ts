@@ -72,6 +72,7 @@ export class Person {
   async join(link: string): Promise<void> {
     await this.page.goto(link);
     await this.press("Join");
+    await this.press("I have written it down");
     await this.page.getByText("This device is not paired with a machine yet.").first().waitFor();
   }
 

@@ -30,6 +30,10 @@ describe("from an invitation to an approved command", () => {
     expect(dana.page.url()).toBe(`${stage.url}/#/`);
     await dana.shot("join");
     await dana.press("Join");
+    await dana.page.getByRole("heading", { name: "Your recovery code" }).waitFor();
+    expect(await dana.page.locator(".recovery").textContent()).toMatch(/^[0-9A-HJKMNP-TV-Z]{28}$/);
+    await dana.shot("recovery-code");
+    await dana.press("I have written it down");
     await dana.page.getByText("This device is not paired with a machine yet.").first().waitFor();
   });
 

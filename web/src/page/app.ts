@@ -8,7 +8,6 @@ import {
   type ChannelEvent,
   type DeviceKeys,
   Http,
-  InvitationError,
   type JoinLink,
   join,
   OpenError,
@@ -20,6 +19,7 @@ import {
   type PromptStatus,
   visible,
 } from "../protocol/index.ts";
+import { texts } from "../texts.ts";
 import { FADE_MILLIS, Inbox, newCard } from "./inbox.ts";
 import { screenChanged } from "./guard.ts";
 import { type Route, readRoute } from "./route.ts";
@@ -238,7 +238,7 @@ export class App {
     await keepStorage();
     await prepareKeys(this.database);
     const joined = await join(link);
-    if (joined.role !== "approver") throw new InvitationError();
+    if (joined.role !== "approver") throw new Error(texts.joinFailedRole);
     const { gateway, credential, tenant, id } = joined;
     await keepProfile(this.database, { gateway, credential, tenant, id, joinedAt: new Date().toISOString() });
     this.set({ link: undefined });

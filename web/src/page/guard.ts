@@ -25,6 +25,8 @@ export function isMeant(event: MouseEvent | KeyboardEvent | PointerEvent): boole
 export function meant<E extends MouseEvent | KeyboardEvent>(handler: (event: E) => void): (event: E) => void {
   return (event) => {
     if (isMeant(event)) handler(event);
+    // A tap that came too early must not leave the focus on a button that Enter would press later.
+    else if (event.currentTarget instanceof HTMLElement) event.currentTarget.blur();
   };
 }
 

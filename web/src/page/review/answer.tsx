@@ -56,6 +56,7 @@ export function AnswerBar({ card, content, shown, openNext }: { card: Card; cont
   const { request, payload } = card;
   if (request === undefined || payload === undefined) return null;
   return (
+    <>
     <div class="answer-bar">
       {problem === "" ? null : <Problem text={problem} />}
       {isDangerous ? <p class="caution"><strong>{texts.dangerous}.</strong> {texts.dangerousHelp}</p> : null}
@@ -63,8 +64,9 @@ export function AnswerBar({ card, content, shown, openNext }: { card: Card; cont
       <Options offer={offer} setSheet={setSheet} isDisabled={isBusy || !isOnline} />
       {!isOnline ? <p class="ended-now">{texts.offlineBar}</p> : null}
       <Buttons request={request} shown={shown} offer={offer} isDangerous={isDangerous} isBlocked={isBlocked} isDisabled={isBusy || !isOnline} isBusy={isBusy} openNext={openNext} answer={answer} />
-      <Sheets sheet={sheet} setSheet={setSheet} request={request} payload={payload} offer={offer} setOffer={setOffer} answer={answer} canApprove={!isBlocked && !isDangerous && request.actions.length === 0} />
     </div>
+      <Sheets sheet={sheet} setSheet={setSheet} request={request} payload={payload} offer={offer} setOffer={setOffer} answer={answer} canApprove={!isBlocked && !isDangerous && request.actions.length === 0} />
+    </>
   );
 }
 

@@ -79,7 +79,7 @@ function Export({ record }: { record: SentRecord }) {
   };
   return (
     <div class="export">
-      <Act label={texts.exportProof} kind="quiet" act={save} />
+      <Act label={texts.exportProof} kind="quiet small" act={save} />
       <p class="small">{name === "" ? texts.exportHelp : name}</p>
     </div>
   );

@@ -6,6 +6,7 @@ import { type JoinLink, LinkError, parseJoinLink, visibleCode } from "../../prot
 import { texts } from "../../texts.ts";
 import { messageOf } from "../app.ts";
 import { meant } from "../guard.ts";
+import { makeRecoveryCode } from "../pairing.ts";
 import { Act, CopyText, Problem, Screen, usePage, useApp } from "../parts.tsx";
 import { Scanner } from "./scanner.tsx";
 
@@ -111,7 +112,7 @@ function JoinQuestion({ link, back }: { link: JoinLink; back: () => void }) {
         <p>{texts.joinText}</p>
         <div class="row">
           <button type="button" class="button quiet" onClick={back}>{texts.cancel}</button>
-          <Act label={texts.join} busy={texts.joining} kind="primary" act={() => app.join(link)} />
+          <Act label={texts.join} busy={texts.joining} kind="primary" act={() => app.join(link).then(() => makeRecoveryCode(app))} />
         </div>
       </Screen>
     </main>
