@@ -3,7 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 
 import type { Machine, Stage } from "./stage.ts";
 
@@ -86,13 +86,28 @@ export class Person {
     await this.press("To the inbox");
   }
 
+  /** The card with this first line, when the screen takes answers. */
+  async card(text: string): Promise<Locator> {
+    const card = this.page.locator(".list .card", { hasText: text }).first();
+    const more = this.page.getByRole("button", { name: /^\d+ more$/ });
+    const end = Date.now() + 10_000;
+    // A card that leaves makes the screen fresh again, and a tap on the button is ignored then.
+    while (!(await card.isVisible()) && Date.now() < end) {
+      await this.page.waitForTimeout(100);
+      if ((await more.isVisible()) && !(await card.isVisible())) {
+        await this.settle();
+        await more.click({ timeout: 1_000 }).catch(() => undefined);
+      }
+    }
+    await card.waitFor();
+    await this.settle();
+    return card;
+  }
+
   /** Opens a card by its first line. */
   async open(text: string): Promise<void> {
     await this.page.getByRole("link", { name: /^Inbox/ }).click();
-    const card = this.page.locator(".list .card", { hasText: text }).first();
-    await card.waitFor();
-    await this.settle();
-    await card.click();
+    await (await this.card(text)).click();
     await this.page.locator(".effect-bar h1", { hasText: text }).waitFor();
     await this.settle();
   }

@@ -89,11 +89,11 @@ describe("around an answer, on a desk", () => {
 
   test("the gateway is restarted, and what waits is still there", async () => {
     const built = await robot.ask({ payload: robot.command(["make", "again"]) });
-    await dana.page.locator(".card", { hasText: "make again" }).waitFor();
+    await dana.card("make again");
     await stage.stopGateway();
     await dana.page.getByText(/^Offline\. What you see/).waitFor();
     await stage.startGateway();
-    await dana.page.getByText("Live").waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
     await dana.open("make again");
     await dana.press(/^Approve/);
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
@@ -112,7 +112,7 @@ describe("around an answer, on a desk", () => {
     await dana.page.getByText(/^Offline\. What you see/).waitFor();
     stage.front.up();
     await dana.page.evaluate(() => window.dispatchEvent(new Event("online")));
-    await dana.page.getByText("Live").waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
     expect(await robot.isUndecided(built)).toBe(true);
     await dana.open("make offline");
     await dana.press("Reject");
@@ -122,10 +122,10 @@ describe("around an answer, on a desk", () => {
   test("without WebSockets it goes on over server-sent events", async () => {
     stage.front.hasSockets = false;
     await dana.page.reload();
-    await dana.page.getByText("Live").waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
     expect(stage.front.asked.some((path) => path.startsWith("/v1/sse/"))).toBe(true);
     const built = await robot.ask({ payload: robot.command(["make", "sse"]) });
-    await dana.page.locator(".card", { hasText: "make sse" }).waitFor({ timeout: 3_000 });
+    await dana.card("make sse");
     await robot.withdraw(built);
     stage.front.hasSockets = true;
     await dana.page.reload();

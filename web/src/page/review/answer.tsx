@@ -137,7 +137,7 @@ function Buttons({ request, shown, offer, isDangerous, isBlocked, isDisabled, is
   const approve = (label: string, action?: Action) => {
     const key = action?.id ?? "approve";
     const act = (): void => answer("approve", "", action);
-    if (isDangerous) return <HoldButton key={key} label={label} note={note} isDisabled={isDisabled} done={act} />;
+    if (isDangerous) return <HoldButton key={key} label={action === undefined ? texts.hold : `${texts.hold}: ${label}`} note={note} isDisabled={isDisabled} done={act} />;
     return (
       <button key={key} type="button" class="button approve" disabled={isDisabled} onClick={meant(act)}>
         <span>{isBusy ? texts.signing : label}</span>

@@ -46,7 +46,7 @@ export function HoldButton({ label, note, isDisabled, done }: { label: string; n
       onKeyDown={(event) => { if (isKey(event)) { event.preventDefault(); if (isMeant(event)) begin(); } }}
       onKeyUp={(event) => { if (isKey(event)) { event.preventDefault(); end(event.isTrusted); } }}
     >
-      <span>{phase === "idle" ? `${texts.hold}: ${label}` : phase === "holding" ? texts.holding : texts.letGo}</span>
+      <span>{phase === "idle" ? label : phase === "holding" ? texts.holding : texts.letGo}</span>
       {note === "" ? null : <small>{note}</small>}
     </button>
   );

@@ -35,12 +35,13 @@ export function InboxScreen() {
       {inbox.waiting.length > 0 ? (
         <button type="button" class="button more" onClick={meant(() => app.showArrivals())}>{texts.more(inbox.waiting.length)}</button>
       ) : null}
-      {inbox.shown.length === 0 && inbox.waiting.length === 0 ? (
+      {isPaired ? null : (
         <div class="empty">
-          <p>{isPaired ? texts.inboxEmpty : texts.inboxUnpaired}</p>
-          {isPaired ? null : <a class="button primary" href={writeRoute({ name: "pair" })}>{texts.pairTitle}</a>}
+          <p>{texts.inboxUnpaired}</p>
+          <a class="button primary" href={writeRoute({ name: "pair" })}>{texts.pairTitle}</a>
         </div>
-      ) : null}
+      )}
+      {isPaired && inbox.shown.length === 0 && inbox.waiting.length === 0 ? <p class="empty">{texts.inboxEmpty}</p> : null}
       <ul class="cards" ref={list}>
         {inbox.shown.map((card) => (
           <li key={card.requestId}>{card.request === undefined ? <BrokenCard card={card} /> : <WholeCard card={card} isOpen={card.requestId === open} />}</li>
