@@ -7,9 +7,7 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 60_000,
     execArgv: ["--experimental-websocket", "--no-warnings"],
-    maxWorkers: 1,
-    fileParallelism: false,
-    // A test goes on where the one before has ended, so the first failure ends its file.
-    bail: 0,
+    // Each file has a gateway and a browser of its own.
+    maxWorkers: 2,
   },
 });

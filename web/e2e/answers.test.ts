@@ -18,8 +18,15 @@ const digest = "0".repeat(64);
 /** A diff of one file of so many added lines. */
 function patch(files: number, lines: number): string {
   const names = Array.from({ length: files }, (_, at) => `src/auth/file${at}.ts`);
-  const diff = names.map((name) => `--- /dev/null\n+++ b/${name}\n@@ -0,0 +1,${lines} @@\n${Array.from({ length: lines }, (_, at) => `+line ${at}\tof ${name}`).join("\n")}\n`);
-  return payload({ diff: diff.join(""), files: names.map((path) => ({ path, status: "added", added: lines, removed: 0, resultDigest: digest })), effects: [] });
+  const diff = names.map(
+    (name) =>
+      `--- /dev/null\n+++ b/${name}\n@@ -0,0 +1,${lines} @@\n${Array.from({ length: lines }, (_, at) => `+line ${at}\tof ${name}`).join("\n")}\n`,
+  );
+  return payload({
+    diff: diff.join(""),
+    files: names.map((path) => ({ path, status: "added", added: lines, removed: 0, resultDigest: digest })),
+    effects: [],
+  });
 }
 
 beforeAll(async () => {
@@ -68,14 +75,21 @@ describe("answers", () => {
   });
 
   test("shows a plan, a task and a checkpoint, all of it", async () => {
-    const text = "# Fix the login\n\nThe session is *not* renewed. <img src=x onerror=alert(1)>\n\n```\nrm -rf /\n```\n- one\n";
-    const plan = await robot.ask({ artifactType: "plan.review", payload: payload({ text, steps: ["Write a test", "Renew"] }) });
+    const text =
+      "# Fix the login\n\nThe session is *not* renewed. <img src=x onerror=alert(1)>\n\n```\nrm -rf /\n```\n- one\n";
+    const plan = await robot.ask({
+      artifactType: "plan.review",
+      payload: payload({ text, steps: ["Write a test", "Renew"] }),
+    });
     await dana.open("Fix the login");
     await dana.page.getByText("<img src=x onerror=alert(1)>").waitFor();
     await dana.shot("review-plan");
     await dana.press(/^Approve/);
     expect(await robot.decision(plan)).toMatchObject({ outcome: "approve", scope: "once" });
-    const checkpoint = await robot.ask({ artifactType: "checkpoint.review", payload: payload({ summary: "The test fails as expected", changes: ["Wrote a test"] }) });
+    const checkpoint = await robot.ask({
+      artifactType: "checkpoint.review",
+      payload: payload({ summary: "The test fails as expected", changes: ["Wrote a test"] }),
+    });
     await dana.open("The test fails as expected");
     await dana.page.getByText("– Wrote a test").waitFor();
     await dana.press("Reject");
@@ -85,7 +99,10 @@ describe("answers", () => {
   test("shows a payload that it does not know as the JSON that it is", async () => {
     await robot.ask({ payload: JSON.stringify({ hello: "world\u202e" }) });
     await dana.open("command.review");
-    await dana.page.getByText(/"hello":"world\\u202e"|hello/).first().waitFor();
+    await dana.page
+      .getByText(/"hello":"world\\u202e"|hello/)
+      .first()
+      .waitFor();
     await dana.press("Reject");
     await dana.page.getByText(/accepted by the gateway/).waitFor();
   });
@@ -95,7 +112,11 @@ describe("answers", () => {
       { id: "blue", caption: "Use blue", style: "primary", decision: "approve" },
       { id: "green", caption: "Use green", style: "secondary", decision: "approve" },
     ] as const;
-    const built = await robot.ask({ artifactType: "checkpoint.review", payload: payload({ summary: "Which colour?", effects: [] }), actions });
+    const built = await robot.ask({
+      artifactType: "checkpoint.review",
+      payload: payload({ summary: "Which colour?", effects: [] }),
+      actions,
+    });
     await dana.open("Which colour?");
     await dana.page.getByRole("button", { name: "Reject" }).waitFor();
     await dana.shot("actions");

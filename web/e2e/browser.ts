@@ -3,7 +3,14 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from "playwright-core";
 
 import type { Machine, Stage } from "./stage.ts";
 
@@ -12,10 +19,22 @@ export const DESK = { width: 1440, height: 900 };
 /** A new screen takes no answer for half a second. */
 export const FRESH = 650;
 
-const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const ARGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 
 export async function openBrowser(...more: string[]): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", headless: true, args: [...ARGS, ...more] });
+  return chromium.launch({
+    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    headless: true,
+    args: [...ARGS, ...more],
+  });
 }
 
 const SHOTS = process.env["COUNTERSIGN_SHOTS"];
@@ -39,7 +58,8 @@ export class Person {
     page.on("pageerror", (error) => this.problems.push(`error: ${error.message}`));
     page.on("console", (message) => {
       // A refused or lost call is no fault of the page.
-      if (message.type() === "error" && !/Failed to load resource|WebSocket connection|ERR_/.test(message.text())) this.problems.push(`console: ${message.text()}`);
+      if (message.type() === "error" && !/Failed to load resource|WebSocket connection|ERR_/.test(message.text()))
+        this.problems.push(`console: ${message.text()}`);
     });
     page.on("dialog", (dialog) => {
       this.problems.push(`dialog: ${dialog.message()}`);

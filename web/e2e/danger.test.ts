@@ -15,7 +15,12 @@ let robot: Robot;
 let devtools: CDPSession;
 let authenticatorId: string;
 
-const FORCE = { effects: [{ effect: "publishes", detail: "origin main" }, { effect: "rewritesHistory", detail: "main" }] };
+const FORCE = {
+  effects: [
+    { effect: "publishes", detail: "origin main" },
+    { effect: "rewritesHistory", detail: "main" },
+  ],
+};
 
 beforeAll(async () => {
   await stage.start();
@@ -37,7 +42,14 @@ afterAll(async () => {
 });
 
 async function withLock(isUserVerified: boolean): Promise<void> {
-  const options = { protocol: "ctap2", transport: "internal", hasUserVerification: true, hasResidentKey: true, isUserVerified, automaticPresenceSimulation: true } as const;
+  const options = {
+    protocol: "ctap2",
+    transport: "internal",
+    hasUserVerification: true,
+    hasResidentKey: true,
+    isUserVerified,
+    automaticPresenceSimulation: true,
+  } as const;
   ({ authenticatorId } = await devtools.send("WebAuthn.addVirtualAuthenticator", { options }));
 }
 
@@ -103,8 +115,16 @@ describe("nothing is approved by accident", () => {
     await withLock(true);
     const content = "#!/bin/sh\nrm -rf build\n";
     const { createHash } = await import("node:crypto");
-    const file = { path: "push.sh", role: "script", digest: createHash("sha256").update(content).digest("hex"), size: content.length, content };
-    const built = await robot.ask({ payload: robot.command(["git", "push", "--force", "origin", "main"], { ...FORCE, files: [file] }) });
+    const file = {
+      path: "push.sh",
+      role: "script",
+      digest: createHash("sha256").update(content).digest("hex"),
+      size: content.length,
+      content,
+    };
+    const built = await robot.ask({
+      payload: robot.command(["git", "push", "--force", "origin", "main"], { ...FORCE, files: [file] }),
+    });
     await dana.open("git push --force origin main");
     await dana.shot("dangerous-closed");
     expect(await dana.page.getByRole("button", { name: /approve$/ }).textContent()).toBe("Open 1 more file to approve");
@@ -143,7 +163,10 @@ describe("nothing is approved by accident", () => {
   });
 
   test("what is dangerous has no scope but once", async () => {
-    const built = await robot.ask({ payload: robot.command(["rm", "-r", "build"], { effects: [{ effect: "deletes", detail: "build" }] }), session: "s-1" });
+    const built = await robot.ask({
+      payload: robot.command(["rm", "-r", "build"], { effects: [{ effect: "deletes", detail: "build" }] }),
+      session: "s-1",
+    });
     await dana.open("rm -r build");
     await dana.press("Scope: Once");
     expect(await dana.page.getByRole("radio").count()).toBe(1);

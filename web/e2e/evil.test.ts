@@ -15,7 +15,8 @@ let robot: Robot;
 let stranger: Robot;
 
 /** Markup that executes wherever it is taken for such, then characters that hide, turn and imitate. */
-const MARKUP = '"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload=window.hacked=1>javascript:window.hacked=1';
+const MARKUP =
+  '"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload=window.hacked=1>javascript:window.hacked=1';
 const ODD = `${MARKUP}\u202egnp.exe\u200b\u2066m\u0430in\u2069${"e\u0301".repeat(3)}`;
 
 beforeAll(async () => {
@@ -42,7 +43,8 @@ const hidden = async (): Promise<string[]> =>
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     const found: string[] = [];
     for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-      if (/[\u200b-\u200f\u202a-\u202e\u2066-\u2069\u0430]/.test(node.textContent ?? "")) found.push(node.textContent ?? "");
+      if (/[\u200b-\u200f\u202a-\u202e\u2066-\u2069\u0430]/.test(node.textContent ?? ""))
+        found.push(node.textContent ?? "");
     }
     return found;
   });
@@ -51,16 +53,46 @@ describe("a gateway that lies", () => {
   test("markup and look-alikes in every string of a request are shown, and do nothing", async () => {
     const files = [{ path: `x${ODD}`, status: "added", added: 1, removed: 0, resultDigest: "0".repeat(64) }];
     const requests = [
-      robot.ask({ payload: robot.command(["echo", ODD], { cwd: `/home/${ODD}`, env: [{ name: ODD.replaceAll("=", "-"), value: ODD }], baseRevision: ODD, effects: [{ effect: "network", detail: ODD }] }), repoName: ODD, session: `s${ODD}` }),
-      robot.ask({ artifactType: "patch.review", payload: JSON.stringify({ schema: "org.proto.payload", version: 1, diff: `--- /dev/null\n+++ b/x${ODD}\n@@ -0,0 +1 @@\n+${ODD}\n`, files, effects: [] }) }),
-      robot.ask({ artifactType: "plan.review", payload: JSON.stringify({ schema: "org.proto.payload", version: 1, text: `# ${ODD}\n\n${ODD}\n[x](javascript:window.hacked=1)\n`, steps: [ODD] }) }),
-      robot.ask({ artifactType: "checkpoint.review", payload: JSON.stringify({ schema: "org.proto.payload", version: 1, summary: ODD, changes: [ODD] }), actions: [{ id: "a", caption: ODD, style: "primary", decision: "reject" }] }),
+      robot.ask({
+        payload: robot.command(["echo", ODD], {
+          cwd: `/home/${ODD}`,
+          env: [{ name: ODD.replaceAll("=", "-"), value: ODD }],
+          baseRevision: ODD,
+          effects: [{ effect: "network", detail: ODD }],
+        }),
+        repoName: ODD,
+        session: `s${ODD}`,
+      }),
+      robot.ask({
+        artifactType: "patch.review",
+        payload: JSON.stringify({
+          schema: "org.proto.payload",
+          version: 1,
+          diff: `--- /dev/null\n+++ b/x${ODD}\n@@ -0,0 +1 @@\n+${ODD}\n`,
+          files,
+          effects: [],
+        }),
+      }),
+      robot.ask({
+        artifactType: "plan.review",
+        payload: JSON.stringify({
+          schema: "org.proto.payload",
+          version: 1,
+          text: `# ${ODD}\n\n${ODD}\n[x](javascript:window.hacked=1)\n`,
+          steps: [ODD],
+        }),
+      }),
+      robot.ask({
+        artifactType: "checkpoint.review",
+        payload: JSON.stringify({ schema: "org.proto.payload", version: 1, summary: ODD, changes: [ODD] }),
+        actions: [{ id: "a", caption: ODD, style: "primary", decision: "reject" }],
+      }),
       robot.ask({ payload: JSON.stringify({ [ODD]: ODD }) }),
     ];
     for (const built of await Promise.all(requests)) {
       await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(built.requestId)}`);
       await dana.page.locator(".answer-bar").waitFor();
-      await dana.page.getByText("⟨U+202E⟩").first().waitFor();
+      await dana.page.locator("main").getByText("⟨U+202E⟩").first().waitFor();
       expect(await hidden()).toEqual([]);
       expect(await isHacked()).toBe(false);
       expect(await dana.page.locator("main img, main script, main iframe, main a[href^='javascript']").count()).toBe(0);
@@ -75,7 +107,10 @@ describe("a gateway that lies", () => {
     const other = await robot.ask({ payload: robot.command(["make", "other"]) });
     await stranger.pair();
     const lies: readonly [string, (body: string) => string][] = [
-      ["a changed content", (body) => body.replace(/"content":"(.)/g, (_, first: string) => `"content":"${first === "A" ? "B" : "A"}`)],
+      [
+        "a changed content",
+        (body) => body.replace(/"content":"(.)/g, (_, first: string) => `"content":"${first === "A" ? "B" : "A"}`),
+      ],
       ["another hash", (body) => body.replaceAll(built.artifactHash, other.artifactHash)],
       ["another id", (body) => body.replaceAll(built.requestId, `${built.requestId}x`)],
       ["another time", (body) => body.replace(/"expiresAt":"20/g, '"expiresAt":"21')],
@@ -89,9 +124,13 @@ describe("a gateway that lies", () => {
       await dana.page.goto("about:blank");
       await dana.page.goto(`${stage.url}/#/`);
       await dana.page.locator(".card").first().waitFor();
-      const isRefused = await dana.page.locator(".card.broken", { hasText: "What can't be shown can't be approved." }).count();
+      const isRefused = await dana.page
+        .locator(".card.broken", { hasText: "What can't be shown can't be approved." })
+        .count();
       expect(isRefused, name).toBeGreaterThan(0);
-      await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(name === "another id" ? `${built.requestId}x` : built.requestId)}`);
+      await dana.page.goto(
+        `${stage.url}/#/request/${encodeURIComponent(name === "another id" ? `${built.requestId}x` : built.requestId)}`,
+      );
       await dana.settle();
       expect(await dana.page.getByRole("button", { name: /^(Approve|Hold|Reject)/ }).count(), name).toBe(0);
     }
@@ -110,7 +149,13 @@ describe("a gateway that lies", () => {
     await dana.page.goto(`${stage.url}/#/`);
     await dana.open("make shown");
     // From now on the gateway lists the other request in its place.
-    stage.front.tamper = (path, body) => (path.includes("/inbox") ? body.replaceAll(built.requestId, "\u0000").replaceAll(swapped.requestId, built.requestId).replaceAll("\u0000", swapped.requestId) : body);
+    stage.front.tamper = (path, body) =>
+      path.includes("/inbox")
+        ? body
+            .replaceAll(built.requestId, "\u0000")
+            .replaceAll(swapped.requestId, built.requestId)
+            .replaceAll("\u0000", swapped.requestId)
+        : body;
     await dana.page.evaluate(() => window.dispatchEvent(new Event("online")));
     await dana.page.waitForTimeout(1_000);
     expect(await dana.page.locator(".effect-bar h1").textContent()).toBe("make shown");
@@ -127,7 +172,10 @@ describe("a gateway that lies", () => {
     const { link } = await stranger.pair();
     const evil = await stranger.withNewKeys();
     const { formatBundle } = await import("../src/protocol/index.ts");
-    stage.front.tamper = (path, body) => (path.includes("/pairing/resolve") ? body.replace(formatBundle(stranger.device.keys.bundle), formatBundle(evil.device.keys.bundle)) : body);
+    stage.front.tamper = (path, body) =>
+      path.includes("/pairing/resolve")
+        ? body.replace(formatBundle(stranger.device.keys.bundle), formatBundle(evil.device.keys.bundle))
+        : body;
     await dana.page.goto(link);
     await dana.press("Pair");
     await dana.page.getByRole("heading", { name: "Stop: a key is not what it was" }).waitFor();
@@ -150,7 +198,7 @@ describe("a gateway that lies", () => {
     await dana.page.getByRole("heading", { name: "Stop: a key is not what it was" }).waitFor();
     await dana.press("I have read this. Nothing is trusted.");
     await dana.page.goto(`${stage.url}/#/`);
-    await dana.page.locator(".card.broken").waitFor();
+    await dana.card("A request that can't be shown");
     expect(await robot.isUndecided(forged)).toBe(true);
   });
 

@@ -2,7 +2,13 @@
 // A test can change what is passed on.
 
 import { readFileSync } from "node:fs";
-import { type IncomingMessage, request as httpRequest, createServer, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 
@@ -23,7 +29,13 @@ export const CSP = [
   "trusted-types countersign-worker",
 ].join("; ");
 
-const TYPES: Record<string, string> = { html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", png: "image/png", webmanifest: "application/manifest+json" };
+const TYPES: Record<string, string> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript",
+  css: "text/css",
+  png: "image/png",
+  webmanifest: "application/manifest+json",
+};
 
 /** Changes the body of an answer of the gateway; the same text to leave it. */
 export type Tamper = (path: string, body: string) => string;
@@ -79,7 +91,10 @@ export class Front {
     }
     const path = new URL(request.url ?? "/", this.url || "http://localhost").pathname;
     this.asked.push(path);
-    const file = path === "/" || path === "/join" || path === "/pair" ? "index.html" : /^\/(assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/.exec(path)?.[1];
+    const file =
+      path === "/" || path === "/join" || path === "/pair"
+        ? "index.html"
+        : /^\/(assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/.exec(path)?.[1];
     if (file === undefined) this.#pass(request, response);
     else this.#file(file, response);
   }
@@ -102,22 +117,30 @@ export class Front {
 
   #pass(request: IncomingMessage, response: ServerResponse): void {
     const { hostname, port } = this.#gateway;
-    const onward = httpRequest({ hostname, port, path: request.url, method: request.method, headers: request.headers }, (answer) => {
-      const { tamper } = this;
-      if (tamper === undefined || answer.headers["content-type"]?.startsWith("text/event-stream") === true) {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
-        return;
-      }
-      const chunks: Buffer[] = [];
-      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
-      answer.on("end", () => {
-        const body = tamper(request.url ?? "", Buffer.concat(chunks).toString("utf8"));
-        const { "content-length": _, ...headers } = answer.headers;
-        response.writeHead(answer.statusCode ?? 502, headers);
-        response.end(body);
-      });
-    });
+    // What is pushed can't be changed here, so a gateway that lies pushes nothing.
+    if (this.tamper !== undefined && request.url?.startsWith("/v1/sse/") === true) {
+      response.writeHead(404).end();
+      return;
+    }
+    const onward = httpRequest(
+      { hostname, port, path: request.url, method: request.method, headers: request.headers },
+      (answer) => {
+        const { tamper } = this;
+        if (tamper === undefined) {
+          response.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(response);
+          return;
+        }
+        const chunks: Buffer[] = [];
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+        answer.on("end", () => {
+          const body = tamper(request.url ?? "", Buffer.concat(chunks).toString("utf8"));
+          const { "content-length": _, ...headers } = answer.headers;
+          response.writeHead(answer.statusCode ?? 502, headers);
+          response.end(body);
+        });
+      },
+    );
     onward.on("error", () => response.writeHead(502).end());
     request.pipe(onward);
   }

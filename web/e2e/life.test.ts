@@ -57,11 +57,19 @@ describe("around an answer, on a desk", () => {
     await dana.page.goto(`${stage.url}/#/`);
     const first = await robot.ask({ payload: robot.command(["make", "first"]) }, 900);
     await dana.page.locator(".card", { hasText: "make first" }).waitFor();
-    const rest = await Promise.all(Array.from({ length: 4 }, (_, at) => robot.ask({ payload: robot.command(["make", `more${at}`]) }, 300 - at)));
+    const rest = await Promise.all(
+      Array.from({ length: 4 }, (_, at) => robot.ask({ payload: robot.command(["make", `more${at}`]) }, 300 - at)),
+    );
     await dana.page.getByRole("button", { name: "4 more" }).waitFor();
     expect(await dana.page.locator(".list .card").count()).toBe(1);
     await dana.press("4 more");
-    expect(await dana.page.locator(".list .card .effect").allTextContents()).toEqual(["make more3", "make more2", "make more1", "make more0", "make first"]);
+    expect(await dana.page.locator(".list .card .effect").allTextContents()).toEqual([
+      "make more3",
+      "make more2",
+      "make more1",
+      "make more0",
+      "make first",
+    ]);
     await dana.shot("inbox-desk");
     for (const built of [first, ...rest]) await robot.withdraw(built);
     await dana.page.getByText("Taken back by the machine").first().waitFor();
@@ -153,11 +161,17 @@ describe("around an answer, on a desk", () => {
     const built = await robot.ask({ payload: robot.command(["make", "race"]) });
     await dana.open("make race");
     await phone.open("make race");
-    await Promise.all([dana.page.getByRole("button", { name: /^Approve/ }).click(), phone.page.getByRole("button", { name: "Reject" }).click()]);
+    await Promise.all([
+      dana.page.getByRole("button", { name: /^Approve/ }).click(),
+      phone.page.getByRole("button", { name: "Reject" }).click(),
+    ]);
     const { outcome } = await robot.decision(built);
     const [winner, loser] = outcome === "approve" ? [dana, phone] : [phone, dana];
     await winner.page.getByText("accepted by the gateway").waitFor();
-    await loser.page.getByText(/Somebody else answered first|Answered on another device/).first().waitFor();
+    await loser.page
+      .getByText(/Somebody else answered first|Answered on another device/)
+      .first()
+      .waitFor();
     expect(phone.problems).toEqual([]);
     await phone.context.close();
   });
@@ -166,7 +180,9 @@ describe("around an answer, on a desk", () => {
     const eve = await Person.open(browser, stage);
     await eve.join(stage.invite("approver", "eve"));
     stage.revokeKeys("eve");
-    await eve.page.getByRole("heading", { name: "This device is not known to the gateway any more" }).waitFor({ timeout: 20_000 });
+    await eve.page
+      .getByRole("heading", { name: "This device is not known to the gateway any more" })
+      .waitFor({ timeout: 20_000 });
     await eve.context.close();
   });
 
@@ -175,12 +191,15 @@ describe("around an answer, on a desk", () => {
     await fay.join(stage.invite("approver", "fay"));
     await fay.page.goto("about:blank");
     await fay.page.goto(`${stage.url}/manifest.webmanifest`);
-    await fay.page.evaluate(() => new Promise((resolve, reject) => {
-      const deleting = indexedDB.deleteDatabase("countersign");
-      deleting.onsuccess = resolve;
-      deleting.onerror = reject;
-      deleting.onblocked = reject;
-    }));
+    await fay.page.evaluate(
+      () =>
+        new Promise((resolve, reject) => {
+          const deleting = indexedDB.deleteDatabase("countersign");
+          deleting.onsuccess = resolve;
+          deleting.onerror = reject;
+          deleting.onblocked = reject;
+        }),
+    );
     await fay.page.goto(stage.url);
     await fay.page.getByRole("heading", { name: "The keys of this device are lost" }).waitFor();
     await fay.page.getByText("had joined as fay", { exact: false }).waitFor();
@@ -191,7 +210,8 @@ describe("around an answer, on a desk", () => {
   });
 
   test("on an iPhone a tab explains how to install, and leaves the invitation unused", async () => {
-    const userAgent = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
+    const userAgent =
+      "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
     const gus = await Person.open(browser, stage, { userAgent });
     const link = stage.invite("approver", "gus");
     await gus.page.goto(link);

@@ -1,12 +1,12 @@
 // A machine in this process, by the protocol library: for requests that the tool makes only together with an agent's host.
 
-import { Http, join, newPin, parseJoinLink, Pins, Timestamp } from "../src/protocol/index.ts";
 import { effectHash, readArtifact } from "../src/protocol/artifact.ts";
+import { Http, join, newPin, Pins, parseJoinLink, Timestamp } from "../src/protocol/index.ts";
 import { formatBundle, parseBundle } from "../src/protocol/keys.ts";
 import { formatPairingLink } from "../src/protocol/link.ts";
 import { id, text } from "../src/protocol/members.ts";
 import { typedDigits, verifyLinkAnswer } from "../src/protocol/pairing.ts";
-import { receiptSession, type ReceiptOutcome, signReceipt } from "../src/protocol/receipt.ts";
+import { type ReceiptOutcome, receiptSession, signReceipt } from "../src/protocol/receipt.ts";
 import { type VerifiedDecision, verifyDecision } from "../src/protocol/reply.ts";
 import { type BuiltRequest, buildRequest, type RequestDraft } from "../src/protocol/request.ts";
 import { sealSnapshot } from "../src/protocol/session.ts";
@@ -41,18 +41,32 @@ export class Robot {
   /** Starts a pairing. `finish` waits for the answer, and pins whoever answered; by code it returns the digits. */
   async pair(isTyped = false): Promise<{ link: string; code: string; finish: () => Promise<string> }> {
     const { bundle, fingerprint } = this.device.keys;
-    const body = JSON.stringify({ enforcerId: this.device.id, publicKey: formatBundle(bundle), enforcerLabel: this.device.id });
-    const { code, nonce } = (await this.#http.send({ method: "POST", path: "/v1/pairing/initiate", body })).read((members) => ({
-      code: members.required("code", text),
-      nonce: members.required("nonce", id),
-    }));
+    const body = JSON.stringify({
+      enforcerId: this.device.id,
+      publicKey: formatBundle(bundle),
+      enforcerLabel: this.device.id,
+    });
+    const { code, nonce } = (await this.#http.send({ method: "POST", path: "/v1/pairing/initiate", body })).read(
+      (members) => ({
+        code: members.required("code", text),
+        nonce: members.required("nonce", id),
+      }),
+    );
     const secret = crypto.getRandomValues(new Uint8Array(16));
     const finish = async (): Promise<string> => {
       const answer = await until("an answer to the pairing", async () => {
         const status = await this.#http.send({ method: "GET", path: `/v1/pairing/status/${nonce}` });
-        return status.read((members) => ({ approverId: members.optional("approverId", id), publicKey: members.optional("publicKey", text) })).approverId === undefined ? undefined : status;
+        return status.read((members) => ({
+          approverId: members.optional("approverId", id),
+          publicKey: members.optional("publicKey", text),
+        })).approverId === undefined
+          ? undefined
+          : status;
       });
-      const { approverId, publicKey } = answer.read((members) => ({ approverId: members.required("approverId", id), publicKey: members.required("publicKey", text) }));
+      const { approverId, publicKey } = answer.read((members) => ({
+        approverId: members.required("approverId", id),
+        publicKey: members.required("publicKey", text),
+      }));
       const approver = parseBundle(publicKey);
       const transcript = { enforcerId: this.device.id, enforcer: bundle, approverId, approver, nonce };
       this.pins = this.pins.add(newPin({ role: "approver", id: approverId }, approver, now()));
@@ -60,23 +74,55 @@ export class Robot {
       verifyLinkAnswer(transcript, secret);
       return "";
     };
-    return { link: formatPairingLink({ gateway: this.gateway, code, enforcerId: this.device.id, fingerprint, secret }), code, finish };
+    return {
+      link: formatPairingLink({ gateway: this.gateway, code, enforcerId: this.device.id, fingerprint, secret }),
+      code,
+      finish,
+    };
   }
 
   async ask(draft: Partial<RequestDraft> & { payload: string }, seconds = 600): Promise<BuiltRequest> {
-    const whole = { artifactType: "command.review", repoRef: "repo:x", repoName: "acme/shop", expiresAt: now().plus(seconds * 1_000), ...draft } as const;
+    const whole = {
+      artifactType: "command.review",
+      repoRef: "repo:x",
+      repoName: "acme/shop",
+      expiresAt: now().plus(seconds * 1_000),
+      ...draft,
+    } as const;
     const built = await buildRequest(whole, this.device, this.pins, now());
-    await this.#http.send({ method: "POST", path: "/v1/artifacts", body: built.envelope, idempotencyKey: built.requestId });
+    await this.#http.send({
+      method: "POST",
+      path: "/v1/artifacts",
+      body: built.envelope,
+      idempotencyKey: built.requestId,
+    });
     return built;
   }
 
   command(argv: readonly string[], more: object = {}): string {
-    return JSON.stringify({ schema: "org.proto.payload", version: 1, argv, cwd: "/home/robot/shop", effects: [], ...more });
+    return JSON.stringify({
+      schema: "org.proto.payload",
+      version: 1,
+      argv,
+      cwd: "/home/robot/shop",
+      effects: [],
+      ...more,
+    });
   }
 
   async withdraw({ requestId }: BuiltRequest): Promise<void> {
-    const envelope = { msgType: "exchange.withdrawn", requestId, createdAt: `${now()}`, sender: { enforcerId: this.device.id }, body: { requestId, state: "withdrawn" } };
-    await this.#http.send({ method: "POST", path: `/v1/exchanges/${requestId}/withdraw`, body: JSON.stringify(envelope) });
+    const envelope = {
+      msgType: "exchange.withdrawn",
+      requestId,
+      createdAt: `${now()}`,
+      sender: { enforcerId: this.device.id },
+      body: { requestId, state: "withdrawn" },
+    };
+    await this.#http.send({
+      method: "POST",
+      path: `/v1/exchanges/${requestId}/withdraw`,
+      body: JSON.stringify(envelope),
+    });
   }
 
   /** The verified decision about a request. */
@@ -102,12 +148,23 @@ export class Robot {
   }
 
   async startSession(sessionId: string): Promise<void> {
-    const event = { eventType: "session.start", sessionId, agentHost: "claude-code", repoRef: "repo:x", createdAt: `${now()}` };
+    const event = {
+      eventType: "session.start",
+      sessionId,
+      agentHost: "claude-code",
+      repoRef: "repo:x",
+      createdAt: `${now()}`,
+    };
     await this.#http.send({ method: "POST", path: "/v1/session/event", body: JSON.stringify(event) });
   }
 
   /** Reports what was done. `signer` can be somebody else, who must not be believed. */
-  async report(built: BuiltRequest, decision: VerifiedDecision, outcome: ReceiptOutcome, signer = this.device.keys.signer): Promise<void> {
+  async report(
+    built: BuiltRequest,
+    decision: VerifiedDecision,
+    outcome: ReceiptOutcome,
+    signer = this.device.keys.signer,
+  ): Promise<void> {
     const effect = effectHash("command.review", readArtifact(built.artifact).payload, "acme/shop");
     const receipt = await signReceipt(signer, {
       requestId: built.requestId,

@@ -27,7 +27,11 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-export async function until<T>(what: string, look: () => Promise<T | undefined | false> | T | undefined | false, millis = 15_000): Promise<T> {
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  millis = 15_000,
+): Promise<T> {
   const end = Date.now() + millis;
   for (;;) {
     const found = await look();
@@ -53,7 +57,11 @@ export class Stage {
     this.#port = await freePort();
     this.front = new Front(`http://127.0.0.1:${this.#port}`);
     await this.front.start(await freePort());
-    const config = [`listen = "127.0.0.1:${this.#port}"`, `public_url = "${this.front.url}"`, `data = "${join(this.folder, "data")}"`];
+    const config = [
+      `listen = "127.0.0.1:${this.#port}"`,
+      `public_url = "${this.front.url}"`,
+      `data = "${join(this.folder, "data")}"`,
+    ];
     writeFileSync(this.config, `${config.join("\n")}\n[rates]\ncredential = { per_second = 500, burst = 5000 }\n`);
     await this.startGateway();
   }
@@ -63,7 +71,9 @@ export class Stage {
   }
 
   async startGateway(): Promise<void> {
-    const child = spawn(bin("countersign-gateway"), ["serve", "--config", this.config], { stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(bin("countersign-gateway"), ["serve", "--config", this.config], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     let said = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-4_000);
@@ -71,7 +81,10 @@ export class Stage {
     this.#gateway = child;
     await until(`the gateway runs: ${said}`, async () => {
       if (child.exitCode !== null) throw new Error(`the gateway has ended: ${said}`);
-      return fetch(`http://127.0.0.1:${this.#port}/readyz`).then((answer) => answer.ok, () => false);
+      return fetch(`http://127.0.0.1:${this.#port}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
     });
   }
 
@@ -95,7 +108,11 @@ export class Stage {
   /** Ends the credentials of an id. */
   revokeKeys(id: string): void {
     const run = (...args: string[]): string => {
-      const done = spawnSync(bin("countersign-gateway"), ["keys", ...args, "--config", this.config, "--tenant", "acme"], { encoding: "utf8", timeout: 20_000 });
+      const done = spawnSync(
+        bin("countersign-gateway"),
+        ["keys", ...args, "--config", this.config, "--tenant", "acme"],
+        { encoding: "utf8", timeout: 20_000 },
+      );
       if (done.status !== 0) throw new Error(`keys: ${done.stderr}`);
       return done.stdout;
     };
@@ -144,7 +161,14 @@ export class Machine {
   }
 
   get env(): NodeJS.ProcessEnv {
-    return { PATH: `${process.env["COUNTERSIGN_BIN"]}:${process.env["PATH"]}`, HOME: this.home, XDG_DATA_HOME: join(this.home, "data"), XDG_RUNTIME_DIR: this.home, TERM: "xterm", LANG: "C.UTF-8" };
+    return {
+      PATH: `${process.env["COUNTERSIGN_BIN"]}:${process.env["PATH"]}`,
+      HOME: this.home,
+      XDG_DATA_HOME: join(this.home, "data"),
+      XDG_RUNTIME_DIR: this.home,
+      TERM: "xterm",
+      LANG: "C.UTF-8",
+    };
   }
 
   /** Runs the tool to its end. It calls through this process, so it must not wait for it. */

@@ -1,6 +1,7 @@
 // Every text of the page, in one place.
 
-const plural = (count: number, one: string, many: string): string => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+const plural = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
 /** The texts of the page. */
 export const texts = {
@@ -30,8 +31,10 @@ export const texts = {
   unusableTitle: "This browser can't be used",
   unusableNext: "Open the page in a current browser, and not in a private window: it has to keep keys.",
   welcomeTitle: "Review what your agents want to do",
-  welcomeText: "To use this page you need an invitation to a gateway. Whoever runs the gateway gives you a link or a QR code.",
-  welcomeLost: "Had you joined here before? Then this browser has lost its storage, and with it the keys of this device. Ask for a new invitation, join again, and pair again.",
+  welcomeText:
+    "To use this page you need an invitation to a gateway. Whoever runs the gateway gives you a link or a QR code.",
+  welcomeLost:
+    "Had you joined here before? Then this browser has lost its storage, and with it the keys of this device. Ask for a new invitation, join again, and pair again.",
   invitation: "Invitation",
   invitationHint: "https://gateway.example/join#…",
   pasteInvitation: "Paste the invitation link",
@@ -39,41 +42,53 @@ export const texts = {
   scanning: "Hold the QR code in front of the camera.",
   scanFailed: "There is no camera that this page may use. Paste the link instead.",
   joinTitle: "Join this gateway?",
-  joinText: "This browser makes keys of its own and keeps them; they can't be copied out of it. The invitation is used up.",
+  joinText:
+    "This browser makes keys of its own and keeps them; they can't be copied out of it. The invitation is used up.",
   join: "Join",
   joining: "Joining…",
-  joinFailedRole: "This invitation is for an agent's machine, not for a person. It is used up. Ask for one for an approver.",
+  joinFailedRole:
+    "This invitation is for an agent's machine, not for a person. It is used up. Ask for one for an approver.",
   alreadyJoined: (id: string) => `This browser has joined already, as ${id}. The invitation was not used.`,
   notALink: "This is neither an invitation nor a pairing link. Copy all of it, with what follows the #.",
 
   // iPhone
   installTitle: "Install the app first",
   installText: "On an iPhone or iPad, a tab forgets its keys after a week. The installed app does not.",
-  installSteps: ["Tap Share, then “Add to Home Screen”.", "Open Countersign from the home screen.", "Scan or paste the invitation there."],
+  installSteps: [
+    "Tap Share, then “Add to Home Screen”.",
+    "Open Countersign from the home screen.",
+    "Scan or paste the invitation there.",
+  ],
   installUnused: "Your invitation was not used. Copy it to paste it in the app.",
   copyInvitation: "Copy the invitation",
 
   // Lost
   lostTitle: "The keys of this device are lost",
-  lostText: (id: string) => `This browser had joined as ${id}. It has cleared its storage, and the keys with it. Nobody else has them.`,
-  lostNext: "Join again with a new invitation, then pair with your machines again. Revoke the old device at each machine: countersign devices.",
+  lostText: (id: string) =>
+    `This browser had joined as ${id}. It has cleared its storage, and the keys with it. Nobody else has them.`,
+  lostNext:
+    "Join again with a new invitation, then pair with your machines again. Revoke the old device at each machine: countersign devices.",
   rejoin: "Join again",
   refusedTitle: "This device is not known to the gateway any more",
   refusedText: "Its key was revoked or has expired. Nothing can be received or answered here.",
-  refusedNext: "If you did not expect this, ask whoever runs the gateway. To go on, forget this device here and join again with a new invitation.",
+  refusedNext:
+    "If you did not expect this, ask whoever runs the gateway. To go on, forget this device here and join again with a new invitation.",
 
   // Recovery
   recoveryTitle: "Your recovery code",
-  recoveryText: "Write it on paper, and keep it where you keep keys. If you lose every device that can approve, it lets one new device take their place, once. It is shown this once, and is not kept here.",
+  recoveryText:
+    "Write it on paper, and keep it where you keep keys. If you lose every device that can approve, it lets one new device take their place, once. It is shown this once, and is not kept here.",
   recoveryDone: "I have written it down",
   recoveryMake: "Make a new recovery code",
   recoverTitle: "Use a recovery code",
-  recoverText: "For a new device, when the old ones are lost. Join in the same name first. On the agent's machine, run countersign recovery accept: it shows its card.",
+  recoverText:
+    "For a new device, when the old ones are lost. Join in the same name first. On the agent's machine, run countersign recovery accept: it shows its card.",
   recoveryCode: "Recovery code",
   machineCard: "Card of the machine",
   recoverGo: "Continue",
   recoverCompare: (machine: string) => `Are these the digits that ${machine} shows?`,
-  recoverDone: "Signed with the code, which is used up. Paste this text on the machine; after that this device approves there, and the lost one does not.",
+  recoverDone:
+    "Signed with the code, which is used up. Paste this text on the machine; after that this device approves there, and the lost one does not.",
 
   // Pairing
   pairTitle: "Pair with a machine",
@@ -89,7 +104,8 @@ export const texts = {
   digitsText: (machine: string) => `${machine} shows thirty digits now. Are they these?`,
   digitsSame: "They are the same",
   digitsDiffer: "They differ",
-  digitsDifferDone: "Nothing was paired. Somebody between you and the machine may have replaced keys: do not pair over this gateway, and report it.",
+  digitsDifferDone:
+    "Nothing was paired. Somebody between you and the machine may have replaced keys: do not pair over this gateway, and report it.",
   pairedTitle: "Paired",
   pairedText: (machine: string) => `Requests of ${machine} appear in your inbox.`,
   toInbox: "To the inbox",
@@ -98,8 +114,10 @@ export const texts = {
   // Stops
   stopTitle: "Stop: a key is not what it was",
   stopMachine: "Machine",
-  stopKeyChanged: "Something that claims to be this machine uses other keys than those that you confirmed. It may have been set up again. It may also be somebody who wants you to approve for them.",
-  stopReplaced: "The keys that the gateway relays are not those of the machine that shows the link. The gateway, or somebody in its place, tries to get between you and the machine.",
+  stopKeyChanged:
+    "Something that claims to be this machine uses other keys than those that you confirmed. It may have been set up again. It may also be somebody who wants you to approve for them.",
+  stopReplaced:
+    "The keys that the gateway relays are not those of the machine that shows the link. The gateway, or somebody in its place, tries to get between you and the machine.",
   stopRead: "I have read this. Nothing is trusted.",
 
   // Inbox
@@ -196,7 +214,8 @@ export const texts = {
   scopeSession: "This session",
   scopeHour: "1 hour, only this pattern",
   scopeOnceSentence: "Only this request is approved; nothing else will run without asking.",
-  scopeSessionSentence: (id: string) => `Until session ${id} ends, at most 8 hours, exactly this runs again without asking; anything else asks.`,
+  scopeSessionSentence: (id: string) =>
+    `Until session ${id} ends, at most 8 hours, exactly this runs again without asking; anything else asks.`,
   scopeHourSentence: (pattern: string, folder: string) =>
     `For 1 hour, every ${pattern} in ${folder} runs without asking; other options, programs and scripts and dangerous effects ask.`,
   scopePattern: "Tap an argument to allow any in its place.",
@@ -230,7 +249,8 @@ export const texts = {
   },
   sendAgain: "Send again",
   exportProof: "Save the proof",
-  exportHelp: "A file that countersign verify checks without a gateway: that you signed, and that the machine has reported.",
+  exportHelp:
+    "A file that countersign verify checks without a gateway: that you signed, and that the machine has reported.",
   scopeWord: { once: "once", session: "for this session", timebox: "for 1 hour" },
   yourWords: "your words",
   whatYouSaw: "what was on your screen",
@@ -262,25 +282,30 @@ export const texts = {
   fingerprint: "Fingerprint",
   revokedSince: "not trusted since",
   untrust: "Stop trusting this machine",
-  untrustQuestion: (machine: string) => `Nothing of ${machine} can be approved here any more, for good. Its keys never come back.`,
+  untrustQuestion: (machine: string) =>
+    `Nothing of ${machine} can be approved here any more, for good. Its keys never come back.`,
   untrustGo: "Stop trusting it",
   vouchTitle: "Let another device approve",
   vouchCardTitle: "This device is new",
-  vouchCardText: "Copy this card to a device that is paired, and compare the digits there. Then paste the voucher that you get.",
+  vouchCardText:
+    "Copy this card to a device that is paired, and compare the digits there. Then paste the voucher that you get.",
   vouchSignTitle: "Sign for another device",
-  vouchSignText: "Paste the card of the new device. It may approve for 90 days, at every machine that this device was paired with.",
+  vouchSignText:
+    "Paste the card of the new device. It may approve for 90 days, at every machine that this device was paired with.",
   deviceCard: "Card of the new device",
   vouchCompare: (id: string) => `Are these the digits on the new device of ${id}?`,
   vouchSign: "Sign",
   vouchers: "Paste each voucher on the new device:",
   voucher: "Voucher",
   voucherAccept: "Take the voucher",
-  voucherCompare: (machine: string) => `${machine} has these digits. Does the device that vouched for you show the same?`,
+  voucherCompare: (machine: string) =>
+    `${machine} has these digits. Does the device that vouched for you show the same?`,
   voucherDone: (machine: string) => `This device may approve for ${machine}, as soon as that machine has heard of it.`,
   vouched: "Devices that this one has vouched for",
   revoke: "Revoke",
   revokeTitle: "Revoke a device of yours",
-  revokeText: "Every machine that is paired with this device is asked to refuse it. It is pending until the machine has taken it; to be sure, revoke it at the machine.",
+  revokeText:
+    "Every machine that is paired with this device is asked to refuse it. It is pending until the machine has taken it; to be sure, revoke it at the machine.",
   revokeFingerprint: "Fingerprint of the device",
   revokeSent: (machine: string) => `${machine}: signed and sent. Pending until that machine has taken it.`,
   forgetTitle: "Forget this device",

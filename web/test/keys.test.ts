@@ -11,7 +11,13 @@ import { newPin, PinError, Pins } from "../src/protocol/pins.ts";
 import { Timestamp } from "../src/protocol/timestamp.ts";
 import { newDevice, Random } from "./random.ts";
 
-const JOINED = { gateway: "https://gw.example", tenant: "acme", id: "ada", credential: "csk_x", joinedAt: "2026-11-16T00:00:00Z" };
+const JOINED = {
+  gateway: "https://gw.example",
+  tenant: "acme",
+  id: "ada",
+  credential: "csk_x",
+  joinedAt: "2026-11-16T00:00:00Z",
+};
 const NOW = Timestamp.ofMillis(0);
 
 class Kept implements Texts {
@@ -46,7 +52,10 @@ describe("the profile of a browser", () => {
     expect(found.keys.fingerprint).toBe(prepared.fingerprint);
     const message = new Uint8Array(9);
     expect(verifyStrict(prepared.bundle.signing, message, await found.keys.signer.sign(message))).toBe(true);
-    expect([found.keys.agreement.privateKey.extractable, found.profile.keys.signing.privateKey.extractable]).toEqual([false, false]);
+    expect([found.keys.agreement.privateKey.extractable, found.profile.keys.signing.privateKey.extractable]).toEqual([
+      false,
+      false,
+    ]);
     expect(JSON.stringify([...texts.texts])).not.toContain("csk_x");
   });
 
@@ -71,15 +80,25 @@ describe("the profile of a browser", () => {
     await joined();
     const random = new Random(1);
     const pins = await Promise.all(
-      Array.from({ length: 8 }, async (_, number) => newPin({ role: "enforcer", id: `robot${number}` }, (await newDevice(random)).keys.bundle, NOW)),
+      Array.from({ length: 8 }, async (_, number) =>
+        newPin({ role: "enforcer", id: `robot${number}` }, (await newDevice(random)).keys.bundle, NOW),
+      ),
     );
     const add = async (pin: (typeof pins)[number]) =>
-      changeProfile(await Database.open(factory), (profile) => ({ ...profile, pins: Pins.parse(profile.pins).add(pin).toText() }));
+      changeProfile(await Database.open(factory), (profile) => ({
+        ...profile,
+        pins: Pins.parse(profile.pins).add(pin).toText(),
+      }));
     await Promise.all(pins.map(add));
     const [first] = pins;
     if (first === undefined) throw new Error("there are pins");
     await expect(add({ ...first, party: { role: "enforcer", id: "evil" } })).rejects.toBeInstanceOf(PinError);
     const found = await findProfile(await Database.open(factory), texts);
-    expect(found.kind === "profile" && Pins.parse(found.profile.pins).all.map((pin) => pin.party.id).sort()).toEqual(pins.map((pin) => pin.party.id));
+    expect(
+      found.kind === "profile" &&
+        Pins.parse(found.profile.pins)
+          .all.map((pin) => pin.party.id)
+          .sort(),
+    ).toEqual(pins.map((pin) => pin.party.id));
   });
 });

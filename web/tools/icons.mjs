@@ -45,7 +45,10 @@ function png(size) {
     for (let x = 0; x < size; x += 1) {
       const sum = [0, 0, 0];
       for (const dy of [0.25, 0.75]) {
-        for (const dx of [0.25, 0.75]) colour((x + dx) / size, (y + dy) / size).forEach((part, at) => { sum[at] += part / 4; });
+        for (const dx of [0.25, 0.75])
+          colour((x + dx) / size, (y + dy) / size).forEach((part, at) => {
+            sum[at] += part / 4;
+          });
       }
       row.push(...sum.map(Math.round));
     }
@@ -56,7 +59,11 @@ function png(size) {
   head.writeUInt32BE(size, 4);
   head.set([8, 2, 0, 0, 0], 8);
   const signature = Buffer.from([137, 80, 78, 71, 13, 10, 26, 10]);
-  const parts = [chunk("IHDR", head), chunk("IDAT", deflateSync(Buffer.concat(rows), { level: 9 })), chunk("IEND", Buffer.alloc(0))];
+  const parts = [
+    chunk("IHDR", head),
+    chunk("IDAT", deflateSync(Buffer.concat(rows), { level: 9 })),
+    chunk("IEND", Buffer.alloc(0)),
+  ];
   return Buffer.concat([signature, ...parts]);
 }
 

@@ -9,7 +9,8 @@ const SENT = "sent";
 /** This browser does not keep what the page needs. */
 export class StorageError extends CountersignError {
   readonly code = "storage";
-  readonly next = "Leave private browsing, allow this site to store data, or free some space; then load the page again.";
+  readonly next =
+    "Leave private browsing, allow this site to store data, or free some space; then load the page again.";
 
   constructor(cause: unknown) {
     super("this browser does not store what this page needs", { cause });

@@ -35,19 +35,28 @@ export async function createLock(name: string): Promise<LockCredential> {
     user: { id: crypto.getRandomValues(new Uint8Array(16)), name, displayName: name },
     challenge: crypto.getRandomValues(new Uint8Array(32)),
     pubKeyCredParams: [ES256, EDDSA, RS256].map((alg) => ({ type: "public-key" as const, alg })),
-    authenticatorSelection: { authenticatorAttachment: "platform", userVerification: "required", residentKey: "discouraged" },
+    authenticatorSelection: {
+      authenticatorAttachment: "platform",
+      userVerification: "required",
+      residentKey: "discouraged",
+    },
     attestation: "none",
     timeout: 60_000,
   };
   const made = await asked(() => navigator.credentials.create({ publicKey }));
-  if (!(made instanceof PublicKeyCredential) || !(made.response instanceof AuthenticatorAttestationResponse)) throw new LockError("wrong");
+  if (!(made instanceof PublicKeyCredential) || !(made.response instanceof AuthenticatorAttestationResponse))
+    throw new LockError("wrong");
   const key = made.response.getPublicKey();
   if (key === null) throw new LockError("none");
   return { id: new Uint8Array(made.rawId), publicKey: key, algorithm: made.response.getPublicKeyAlgorithm() };
 }
 
 /** What the lock confirms: exactly this request, this content and this decision. */
-export async function lockChallenge(requestId: string, artifactHash: string, nonce: string): Promise<Uint8Array<ArrayBuffer>> {
+export async function lockChallenge(
+  requestId: string,
+  artifactHash: string,
+  nonce: string,
+): Promise<Uint8Array<ArrayBuffer>> {
   const text = JSON.stringify([requestId, artifactHash, nonce]);
   return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
 }
@@ -61,7 +70,8 @@ export async function askLock(credential: LockCredential, challenge: Uint8Array<
     timeout: 60_000,
   };
   const answer = await asked(() => navigator.credentials.get({ publicKey }));
-  if (!(answer instanceof PublicKeyCredential) || !(answer.response instanceof AuthenticatorAssertionResponse)) throw new LockError("wrong");
+  if (!(answer instanceof PublicKeyCredential) || !(answer.response instanceof AuthenticatorAssertionResponse))
+    throw new LockError("wrong");
   await check(credential, challenge, answer.response);
 }
 
@@ -74,7 +84,11 @@ async function asked(ask: () => Promise<Credential | null>): Promise<Credential 
   }
 }
 
-async function check(credential: LockCredential, challenge: Uint8Array, response: AuthenticatorAssertionResponse): Promise<void> {
+async function check(
+  credential: LockCredential,
+  challenge: Uint8Array,
+  response: AuthenticatorAssertionResponse,
+): Promise<void> {
   const client: unknown = JSON.parse(new TextDecoder().decode(response.clientDataJSON));
   const data = new Uint8Array(response.authenticatorData);
   const isVerified = ((data[32] ?? 0) & 0x05) === 0x05;
@@ -87,16 +101,22 @@ async function check(credential: LockCredential, challenge: Uint8Array, response
     client.origin === location.origin;
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", response.clientDataJSON));
   const signed = new Uint8Array([...data, ...digest]);
-  if (!isVerified || !isOurs || !(await verify(credential, signed, new Uint8Array(response.signature)))) throw new LockError("wrong");
+  if (!isVerified || !isOurs || !(await verify(credential, signed, new Uint8Array(response.signature))))
+    throw new LockError("wrong");
 }
 
-async function verify(credential: LockCredential, signed: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>): Promise<boolean> {
+async function verify(
+  credential: LockCredential,
+  signed: Uint8Array<ArrayBuffer>,
+  signature: Uint8Array<ArrayBuffer>,
+): Promise<boolean> {
   if (credential.algorithm === ES256) {
     const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
     const key = await crypto.subtle.importKey("spki", credential.publicKey, algorithm, false, ["verify"]);
     return crypto.subtle.verify(algorithm, key, rawSignature(signature), signed);
   }
-  const algorithm = credential.algorithm === EDDSA ? { name: "Ed25519" } : { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
+  const algorithm =
+    credential.algorithm === EDDSA ? { name: "Ed25519" } : { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const key = await crypto.subtle.importKey("spki", credential.publicKey, algorithm, false, ["verify"]);
   return crypto.subtle.verify(algorithm, key, signature, signed);
 }

@@ -63,7 +63,8 @@ export type Found =
 export async function findProfile(database: Database, texts: Texts = localStorage): Promise<Found> {
   const profile = (await database.get(PROFILE)) as Profile | undefined;
   const marker = readMarker(texts);
-  if (profile === undefined) return marker === undefined ? { kind: "none" } : { kind: "lost", id: marker.id, gateway: marker.gateway };
+  if (profile === undefined)
+    return marker === undefined ? { kind: "none" } : { kind: "lost", id: marker.id, gateway: marker.gateway };
   try {
     const keys = await openKeys(profile.keys);
     // Keys in place of others are no keys of this device.
@@ -80,7 +81,12 @@ export type Texts = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 function readMarker(texts: Texts): { id: string; gateway: string; fingerprint: string } | undefined {
   try {
     const marker: unknown = JSON.parse(texts.getItem(MARKER) ?? "null");
-    if (typeof marker !== "object" || marker === null || !("id" in marker && "gateway" in marker && "fingerprint" in marker)) return undefined;
+    if (
+      typeof marker !== "object" ||
+      marker === null ||
+      !("id" in marker && "gateway" in marker && "fingerprint" in marker)
+    )
+      return undefined;
     return { id: String(marker.id), gateway: String(marker.gateway), fingerprint: String(marker.fingerprint) };
   } catch {
     return undefined;
@@ -106,7 +112,10 @@ export async function keepProfile(
   texts: Texts = localStorage,
 ): Promise<Profile> {
   const keys = (await database.get(PENDING)) as StoredKeys;
-  const profile = await database.update(PROFILE, (): Profile => ({ version: 1, ...joined, keys, pins: new Pins().toText(), labels: {} }));
+  const profile = await database.update(
+    PROFILE,
+    (): Profile => ({ version: 1, ...joined, keys, pins: new Pins().toText(), labels: {} }),
+  );
   await database.update(PENDING, () => null);
   try {
     const { fingerprint } = await openKeys(keys);

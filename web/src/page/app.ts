@@ -1,7 +1,16 @@
 // The page without its screens: who this device is, what waits, and what was answered. Screens read it and call it.
 
 import { Database } from "../keys/database.ts";
-import { changeProfile, type Found, findProfile, forget, keepProfile, keepStorage, type Profile, prepareKeys } from "../keys/profile.ts";
+import {
+  changeProfile,
+  type Found,
+  findProfile,
+  forget,
+  keepProfile,
+  keepStorage,
+  type Profile,
+  prepareKeys,
+} from "../keys/profile.ts";
 import {
   Approver,
   ApproverChannel,
@@ -20,8 +29,8 @@ import {
   visible,
 } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
-import { FADE_MILLIS, Inbox, newCard } from "./inbox.ts";
 import { screenChanged } from "./guard.ts";
+import { FADE_MILLIS, Inbox, newCard } from "./inbox.ts";
 import { type Route, readRoute } from "./route.ts";
 import { isSettled, type SentRecord, submit, watch } from "./sent.ts";
 
@@ -144,10 +153,19 @@ export class App {
     const http = new Http({ gateway: profile.gateway, credential: profile.credential });
     this.#approver = new Approver(http, profile.id, keys);
     const sent = (await this.database.allSent()) as SentRecord[];
-    this.set({ phase: "ready", profile, pins: Pins.parse(profile.pins), sent: new Map(sent.map((record) => [record.requestId, record])) });
+    this.set({
+      phase: "ready",
+      profile,
+      pins: Pins.parse(profile.pins),
+      sent: new Map(sent.map((record) => [record.requestId, record])),
+    });
     screenChanged();
     for (const record of sent) this.#watch(record);
-    this.#channel = new ApproverChannel(this.#approver, () => this.state.pins, (event) => this.#received(event));
+    this.#channel = new ApproverChannel(
+      this.#approver,
+      () => this.state.pins,
+      (event) => this.#received(event),
+    );
     void this.#channel.run();
   }
 
@@ -172,7 +190,10 @@ export class App {
     const arePinsNew = found.profile.pins !== this.state.profile?.pins;
     const sent = (await this.database.allSent()) as SentRecord[];
     const records = new Map(sent.map((record) => [record.requestId, record]));
-    const inbox = sent.reduce((all, { requestId, acceptedAt }) => (acceptedAt === undefined ? all : all.end(requestId, "answered", Date.now())), this.state.inbox);
+    const inbox = sent.reduce(
+      (all, { requestId, acceptedAt }) => (acceptedAt === undefined ? all : all.end(requestId, "answered", Date.now())),
+      this.state.inbox,
+    );
     this.set({ profile: found.profile, pins: Pins.parse(found.profile.pins), sent: records, inbox });
     if (arePinsNew) this.#channel?.reopen();
   }
@@ -213,8 +234,18 @@ export class App {
       this.set({ inbox: this.state.inbox.remove(requestId) });
       return;
     }
-    const state = wasWithdrawn ? "withdrawn" : await this.approver.status(requestId).then((status) => status.state).catch(() => "gone");
-    const end = state === "withdrawn" || state === "expired" || state === "cancelled" ? state : state === "gone" ? "gone" : "answered";
+    const state = wasWithdrawn
+      ? "withdrawn"
+      : await this.approver
+          .status(requestId)
+          .then((status) => status.state)
+          .catch(() => "gone");
+    const end =
+      state === "withdrawn" || state === "expired" || state === "cancelled"
+        ? state
+        : state === "gone"
+          ? "gone"
+          : "answered";
     this.set({ inbox: this.state.inbox.end(requestId, end, Date.now()) });
     screenChanged();
     setTimeout(() => this.#tick(), FADE_MILLIS + 100);
@@ -230,7 +261,8 @@ export class App {
     const { stop } = this.state;
     screenChanged();
     this.set({ stop: undefined });
-    if (stop !== undefined) await this.change((profile) => ({ ...profile, readStops: [...(profile.readStops ?? []), stop.id] }));
+    if (stop !== undefined)
+      await this.change((profile) => ({ ...profile, readStops: [...(profile.readStops ?? []), stop.id] }));
   }
 
   /** Joins with an invitation. The keys are made and kept first. */
@@ -319,11 +351,18 @@ export class App {
     this.#watches.get(record.requestId)?.abort();
     const ending = new AbortController();
     this.#watches.set(record.requestId, ending);
-    void watch(this.approver, () => this.state.pins, record, (seen) => this.#keep(seen), ending.signal);
+    void watch(
+      this.approver,
+      () => this.state.pins,
+      record,
+      (seen) => this.#keep(seen),
+      ending.signal,
+    );
   }
 
   #promptAcknowledged(requestId: string, status: PromptStatus): void {
-    const changed = (record: PromptRecord): PromptRecord => (record.requestId === requestId ? { ...record, status } : record);
+    const changed = (record: PromptRecord): PromptRecord =>
+      record.requestId === requestId ? { ...record, status } : record;
     this.set({ prompts: this.state.prompts.map(changed) });
   }
 
@@ -373,7 +412,8 @@ export class App {
 
 /** The words of an error: what happened, and what to do next. */
 export function messageOf(error: unknown): string {
-  if (error instanceof Error && "next" in error && typeof error.next === "string") return visible(`${sentence(error.message)} ${error.next}`);
+  if (error instanceof Error && "next" in error && typeof error.next === "string")
+    return visible(`${sentence(error.message)} ${error.next}`);
   return visible(error instanceof Error ? sentence(error.message) : String(error));
 }
 

@@ -1,6 +1,14 @@
 // The cards of the inbox: which are on the screen, in which order, and how they leave it.
 
-import { headline, type InboxItem, OpenError, type OpenedRequest, type Payload, readPayload, Timestamp } from "../protocol/index.ts";
+import {
+  headline,
+  type InboxItem,
+  OpenError,
+  type OpenedRequest,
+  type Payload,
+  readPayload,
+  Timestamp,
+} from "../protocol/index.ts";
 
 /** Why a card needs no answer any more. */
 export type CardEnd = "withdrawn" | "expired" | "answered" | "cancelled" | "gone";
@@ -56,7 +64,8 @@ export class Inbox {
   /** Takes a request. One that is opened already stays as it is shown; what could not be opened may be opened now. */
   add(card: Card, isOnScreen: boolean): Inbox {
     const known = this.get(card.requestId);
-    if (known !== undefined) return known.request === undefined && card.request !== undefined ? this.#replace(card) : this;
+    if (known !== undefined)
+      return known.request === undefined && card.request !== undefined ? this.#replace(card) : this;
     if (isOnScreen && this.shown.length > 0) return new Inbox(this.shown, [...this.waiting, card]);
     return new Inbox(sorted([...this.shown, card]), this.waiting);
   }
@@ -74,7 +83,10 @@ export class Inbox {
   /** Ends what has expired by this device's clock, and removes what ended a while ago unless it is open. */
   tick(now: number, open: string | undefined): Inbox {
     const expired = [...this.shown, ...this.waiting].filter(
-      (card) => card.end === undefined && card.request !== undefined && !Timestamp.ofMillis(now).isBefore(card.request.expiresAt),
+      (card) =>
+        card.end === undefined &&
+        card.request !== undefined &&
+        !Timestamp.ofMillis(now).isBefore(card.request.expiresAt),
     );
     const ended = expired.reduce<Inbox>((inbox, { requestId }) => inbox.end(requestId, "expired", now), this);
     const stays = (card: Card): boolean =>
@@ -89,7 +101,8 @@ export class Inbox {
   }
 
   #replace(card: Card): Inbox {
-    const replaced = (cards: readonly Card[]): Card[] => cards.map((other) => (other.requestId === card.requestId ? card : other));
+    const replaced = (cards: readonly Card[]): Card[] =>
+      cards.map((other) => (other.requestId === card.requestId ? card : other));
     return new Inbox(replaced(this.shown), replaced(this.waiting));
   }
 }

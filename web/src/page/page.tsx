@@ -8,8 +8,8 @@ import { isMeant } from "./guard.ts";
 import { AppContext, usePage } from "./parts.tsx";
 import { go, type Route, writeRoute } from "./route.ts";
 import { DevicesScreen } from "./screens/devices.tsx";
-import { InboxScreen } from "./screens/inbox.tsx";
 import { AnsweredScreen, ExpiredScreen } from "./screens/history.tsx";
+import { InboxScreen } from "./screens/inbox.tsx";
 import { JoinScreen, LostScreen, RefusedScreen, StartingScreen, UnusableScreen } from "./screens/join.tsx";
 import { PairScreen } from "./screens/pair.tsx";
 import { RecoverScreen, RecoveryCodeScreen } from "./screens/recovery.tsx";
@@ -47,7 +47,8 @@ function Ready({ state }: { state: State }) {
     const press = (event: KeyboardEvent): void => {
       if (isTyping(event) || !isMeant(event)) return;
       if (event.key === "?") setHelp((is) => !is);
-      else if (event.key === "Escape" && document.querySelector("dialog[open]") === null && route.name !== "inbox") go({ name: "inbox" });
+      else if (event.key === "Escape" && document.querySelector("dialog[open]") === null && route.name !== "inbox")
+        go({ name: "inbox" });
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
@@ -55,11 +56,12 @@ function Ready({ state }: { state: State }) {
   const isWide = route.name === "inbox" || route.name === "request";
   return (
     <div class={`frame at-${route.name}${isWide ? " with-list" : ""}`}>
-      <a class="skip" href={`${writeRoute(route)}`} onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>("main h1")?.focus(); }}>
-        {texts.skip}
-      </a>
       <Header state={state} />
-      {state.isOnline ? null : <p class="offline-bar" role="status">{texts.offlineBar}</p>}
+      {state.isOnline ? null : (
+        <p class="offline-bar" role="status">
+          {texts.offlineBar}
+        </p>
+      )}
       {isWide ? (
         <nav class="list" aria-label={texts.inbox}>
           <InboxScreen />
@@ -73,14 +75,21 @@ function Ready({ state }: { state: State }) {
 
 /** Whether a key belongs to a field that is being filled in, or to the browser. */
 export function isTyping(event: KeyboardEvent): boolean {
-  const isField = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement;
+  const isField =
+    event.target instanceof HTMLInputElement ||
+    event.target instanceof HTMLTextAreaElement ||
+    event.target instanceof HTMLSelectElement;
   return isField || event.ctrlKey || event.metaKey || event.altKey;
 }
 
 function screen(route: Route) {
   switch (route.name) {
     case "inbox":
-      return <p class="nothing-open" aria-hidden="true">{texts.name}</p>;
+      return (
+        <p class="nothing-open" aria-hidden="true">
+          {texts.name}
+        </p>
+      );
     case "request":
       return <RequestScreen key={route.id} id={route.id} />;
     case "answered":
@@ -108,6 +117,16 @@ function Header({ state }: { state: State }) {
   const { route, inbox, isOnline } = state;
   return (
     <header class="top">
+      <a
+        class="skip"
+        href={writeRoute(route)}
+        onClick={(event) => {
+          event.preventDefault();
+          document.querySelector<HTMLElement>("main h1, .list h1")?.focus();
+        }}
+      >
+        {texts.skip}
+      </a>
       <span class={isOnline ? "link on" : "link off"} role="status">
         <span class="dot" aria-hidden="true" />
         {isOnline ? texts.online : texts.offline}

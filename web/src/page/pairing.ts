@@ -59,7 +59,13 @@ export async function registerKeptRecovery(app: App, machine: string): Promise<v
 async function registerRecovery(app: App, machine: string, code: KeyBundle): Promise<void> {
   const { identity, http } = app.approver;
   const at = http.clock.now();
-  const claim = vouchFor({ approverId: identity.id, bundle: code, label: "", until: at.plus(MAX_VOUCH_MILLIS), recovery: true });
+  const claim = vouchFor({
+    approverId: identity.id,
+    bundle: code,
+    label: "",
+    until: at.plus(MAX_VOUCH_MILLIS),
+    recovery: true,
+  });
   const statement = await signStatement(identity.keys, { enforcerId: machine, by: identity.id, at }, claim);
   await app.approver.present(statement);
   await send(app, machine, statement);

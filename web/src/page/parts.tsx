@@ -68,7 +68,14 @@ export function TimeLeft({ from, until }: { from: Timestamp; until: Timestamp })
     <span class={isShort ? "left short" : "left"}>
       <svg viewBox="0 0 20 20" aria-hidden="true">
         <circle class="ring-all" cx="10" cy="10" r={RADIUS} />
-        <circle class="ring-left" cx="10" cy="10" r={RADIUS} stroke-dasharray={`${part * AROUND} ${AROUND}`} transform="rotate(-90 10 10)" />
+        <circle
+          class="ring-left"
+          cx="10"
+          cy="10"
+          r={RADIUS}
+          stroke-dasharray={`${part * AROUND} ${AROUND}`}
+          transform="rotate(-90 10 10)"
+        />
       </svg>
       {texts.timeLeft(duration(left))}
     </span>
@@ -95,7 +102,13 @@ export function Lock({ isClosed }: { isClosed: boolean }) {
 }
 
 /** A button that acts once at a time, and says what went wrong. */
-export function Act({ label, busy, kind = "", act, disabled = false }: {
+export function Act({
+  label,
+  busy,
+  kind = "",
+  act,
+  disabled = false,
+}: {
   label: string;
   busy?: string;
   kind?: string;
@@ -104,9 +117,12 @@ export function Act({ label, busy, kind = "", act, disabled = false }: {
 }) {
   const [state, setState] = useState<{ isBusy: boolean; problem: string }>({ isBusy: false, problem: "" });
   const isThere = useRef(true);
-  useEffect(() => () => {
-    isThere.current = false;
-  }, []);
+  useEffect(
+    () => () => {
+      isThere.current = false;
+    },
+    [],
+  );
   const press = meant(() => {
     if (state.isBusy) return;
     setState({ isBusy: true, problem: "" });

@@ -25,7 +25,11 @@ export function readRoute(hash: string): Route {
 
 /** The fragment of a screen. */
 export function writeRoute(route: Route): string {
-  return "id" in route ? `#/${route.name}/${encodeURIComponent(route.id)}` : route.name === "inbox" ? "#/" : `#/${route.name}`;
+  return "id" in route
+    ? `#/${route.name}/${encodeURIComponent(route.id)}`
+    : route.name === "inbox"
+      ? "#/"
+      : `#/${route.name}`;
 }
 
 /** Shows a screen. The back button returns to the one before. */

@@ -5,8 +5,8 @@ import {
   CallError,
   type Outcome,
   type Pins,
-  type ReceiptOutcome,
   ReceiptError,
+  type ReceiptOutcome,
   type Scope,
   SnapshotError,
   sentDecision,
@@ -31,7 +31,10 @@ export interface SentRecord {
   readonly signedAt: string;
   readonly acceptedAt?: string;
   /** The gateway has refused it, or could not be reached. */
-  readonly failed?: { readonly kind: "answered" | "expired" | "withdrawn" | "refused" | "unreachable"; readonly text: string };
+  readonly failed?: {
+    readonly kind: "answered" | "expired" | "withdrawn" | "refused" | "unreachable";
+    readonly text: string;
+  };
   readonly deliveredAt?: string;
   readonly receipt?: { readonly outcome: ReceiptOutcome; readonly at: string };
   /** Something came in place of a receipt, and failed a check. */
@@ -58,7 +61,8 @@ export async function submit(approver: Approver, record: SentRecord): Promise<Se
 }
 
 function failure(error: unknown): NonNullable<SentRecord["failed"]> {
-  if (!(error instanceof CallError)) return { kind: "unreachable", text: error instanceof Error ? error.message : String(error) };
+  if (!(error instanceof CallError))
+    return { kind: "unreachable", text: error instanceof Error ? error.message : String(error) };
   const text = error.message;
   if (error.gatewayCode === "AlreadyDecidedConflict") return { kind: "answered", text };
   if (error.gatewayCode === "PROTO_ERR_EXPIRED") return { kind: "expired", text };
@@ -75,7 +79,8 @@ export async function look(approver: Approver, pins: Pins, record: SentRecord): 
   let seen = record;
   if (seen.deliveredAt === undefined) {
     const { state } = await approver.status(record.requestId);
-    if (state === "delivered") seen = { ...seen, deliveredAt: now(approver), acceptedAt: seen.acceptedAt ?? now(approver) };
+    if (state === "delivered")
+      seen = { ...seen, deliveredAt: now(approver), acceptedAt: seen.acceptedAt ?? now(approver) };
   }
   try {
     const receipt = await approver.receipt(sentDecision(record.source, record.enforcerId), 1, pins);

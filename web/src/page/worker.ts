@@ -16,5 +16,7 @@ export function keepOffline(): void {
   const { trustedTypes } = window as { trustedTypes?: TrustedTypes };
   // The only policy of the page: it names one script, and nothing else can be turned into code.
   const policy = trustedTypes?.createPolicy("countersign-worker", { createScriptURL: () => WORKER });
-  void navigator.serviceWorker.register(policy?.createScriptURL(WORKER) ?? WORKER, { scope: "/" }).catch(() => undefined);
+  void navigator.serviceWorker
+    .register(policy?.createScriptURL(WORKER) ?? WORKER, { scope: "/" })
+    .catch(() => undefined);
 }

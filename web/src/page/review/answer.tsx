@@ -11,7 +11,7 @@ import { isTyping } from "../page.tsx";
 import { Problem, useApp, usePage } from "../parts.tsx";
 import type { ReviewDocument } from "./document.ts";
 import { HoldButton } from "./hold.tsx";
-import { ONCE, type Offer } from "./offer.ts";
+import { type Offer, ONCE } from "./offer.ts";
 import type { Shown } from "./reading.ts";
 import { ScopeSheet, WordsSheet } from "./sheets.tsx";
 import { NotSignedError, sign } from "./sign.ts";
@@ -27,7 +27,17 @@ export function missing({ files, ofFiles, lines, ofLines }: Shown): string {
   return parts.join(", ");
 }
 
-export function AnswerBar({ card, content, shown, openNext }: { card: Card; content: ReviewDocument; shown: Shown; openNext: () => void }) {
+export function AnswerBar({
+  card,
+  content,
+  shown,
+  openNext,
+}: {
+  card: Card;
+  content: ReviewDocument;
+  shown: Shown;
+  openNext: () => void;
+}) {
   const app = useApp();
   const { isOnline } = usePage();
   const [sheet, setSheetNow] = useState<Sheet>("none");
@@ -52,27 +62,70 @@ export function AnswerBar({ card, content, shown, openNext }: { card: Card; cont
       .catch((error: unknown) => setProblem(error instanceof NotSignedError ? error.message : messageOf(error)))
       .finally(() => setBusy(false));
   };
-  useKeys({ sheet, setSheet, isDangerous, isBlocked, openNext, answer, hasActions: (card.request?.actions.length ?? 0) > 0 });
+  useKeys({
+    sheet,
+    setSheet,
+    isDangerous,
+    isBlocked,
+    openNext,
+    answer,
+    hasActions: (card.request?.actions.length ?? 0) > 0,
+  });
   const { request, payload } = card;
   if (request === undefined || payload === undefined) return null;
   return (
     <>
-    <div class="answer-bar">
-      {problem === "" ? null : <Problem text={problem} />}
-      {isDangerous ? <p class="caution"><strong>{texts.dangerous}.</strong> {texts.dangerousHelp}</p> : null}
-      {sheet === "confirm" ? <p class="confirm" role="alert">{texts.confirmKey(`${texts.approveScope[offer.scope]}: ${card.headline}`)}</p> : null}
-      <Options offer={offer} setSheet={setSheet} isDisabled={isBusy || !isOnline} />
-      {!isOnline ? <p class="ended-now">{texts.offlineBar}</p> : null}
-      <Buttons request={request} shown={shown} offer={offer} isDangerous={isDangerous} isBlocked={isBlocked} isDisabled={isBusy || !isOnline} isBusy={isBusy} openNext={openNext} answer={answer} />
-    </div>
-      <Sheets sheet={sheet} setSheet={setSheet} request={request} payload={payload} offer={offer} setOffer={setOffer} answer={answer} canApprove={!isBlocked && !isDangerous && request.actions.length === 0} />
+      <div class="answer-bar">
+        {problem === "" ? null : <Problem text={problem} />}
+        {isDangerous ? (
+          <p class="caution">
+            <strong>{texts.dangerous}.</strong> {texts.dangerousHelp}
+          </p>
+        ) : null}
+        {sheet === "confirm" ? (
+          <p class="confirm" role="alert">
+            {texts.confirmKey(`${texts.approveScope[offer.scope]}: ${card.headline}`)}
+          </p>
+        ) : null}
+        <Options offer={offer} setSheet={setSheet} isDisabled={isBusy || !isOnline} />
+        {!isOnline ? <p class="ended-now">{texts.offlineBar}</p> : null}
+        <Buttons
+          request={request}
+          shown={shown}
+          offer={offer}
+          isDangerous={isDangerous}
+          isBlocked={isBlocked}
+          isDisabled={isBusy || !isOnline}
+          isBusy={isBusy}
+          openNext={openNext}
+          answer={answer}
+        />
+      </div>
+      <Sheets
+        sheet={sheet}
+        setSheet={setSheet}
+        request={request}
+        payload={payload}
+        offer={offer}
+        setOffer={setOffer}
+        answer={answer}
+        canApprove={!isBlocked && !isDangerous && request.actions.length === 0}
+      />
     </>
   );
 }
 
 type Answering = (outcome: "approve" | "reject", reason: string, action?: Action) => void;
 
-function useKeys({ sheet, setSheet, isDangerous, isBlocked, openNext, answer, hasActions }: {
+function useKeys({
+  sheet,
+  setSheet,
+  isDangerous,
+  isBlocked,
+  openNext,
+  answer,
+  hasActions,
+}: {
   sheet: Sheet;
   setSheet: (sheet: Sheet) => void;
   isDangerous: boolean;
@@ -95,7 +148,8 @@ function useKeys({ sheet, setSheet, isDangerous, isBlocked, openNext, answer, ha
         return;
       }
       if (sheet !== "none") return;
-      if (event.key === "a" && (isDangerous || hasActions)) document.querySelector<HTMLElement>(".answer-bar .approve")?.focus();
+      if (event.key === "a" && (isDangerous || hasActions))
+        document.querySelector<HTMLElement>(".answer-bar .approve")?.focus();
       else if (event.key === "a") isBlocked ? openNext() : setSheet("confirm");
       else if (event.key === "r") answer("reject", "");
       else if (event.key === "R") setSheet("words");
@@ -109,7 +163,15 @@ function useKeys({ sheet, setSheet, isDangerous, isBlocked, openNext, answer, ha
   });
 }
 
-function Options({ offer, setSheet, isDisabled }: { offer: Offer; setSheet: (sheet: Sheet) => void; isDisabled: boolean }) {
+function Options({
+  offer,
+  setSheet,
+  isDisabled,
+}: {
+  offer: Offer;
+  setSheet: (sheet: Sheet) => void;
+  isDisabled: boolean;
+}) {
   return (
     <div class="options">
       <button type="button" class="option" disabled={isDisabled} onClick={meant(() => setSheet("scope"))}>
@@ -122,7 +184,17 @@ function Options({ offer, setSheet, isDisabled }: { offer: Offer; setSheet: (she
   );
 }
 
-function Buttons({ request, shown, offer, isDangerous, isBlocked, isDisabled, isBusy, openNext, answer }: {
+function Buttons({
+  request,
+  shown,
+  offer,
+  isDangerous,
+  isBlocked,
+  isDisabled,
+  isBusy,
+  openNext,
+  answer,
+}: {
   request: OpenedRequest;
   shown: Shown;
   offer: Offer;
@@ -137,7 +209,16 @@ function Buttons({ request, shown, offer, isDangerous, isBlocked, isDisabled, is
   const approve = (label: string, action?: Action) => {
     const key = action?.id ?? "approve";
     const act = (): void => answer("approve", "", action);
-    if (isDangerous) return <HoldButton key={key} label={action === undefined ? texts.hold : `${texts.hold}: ${label}`} note={note} isDisabled={isDisabled} done={act} />;
+    if (isDangerous)
+      return (
+        <HoldButton
+          key={key}
+          label={action === undefined ? texts.hold : `${texts.hold}: ${label}`}
+          note={note}
+          isDisabled={isDisabled}
+          done={act}
+        />
+      );
     return (
       <button key={key} type="button" class="button approve" disabled={isDisabled} onClick={meant(act)}>
         <span>{isBusy ? texts.signing : label}</span>
@@ -146,7 +227,13 @@ function Buttons({ request, shown, offer, isDangerous, isBlocked, isDisabled, is
     );
   };
   const reject = (label: string, action?: Action) => (
-    <button key={action?.id ?? "reject"} type="button" class="button reject" disabled={isDisabled} onClick={meant(() => answer("reject", "", action))}>
+    <button
+      key={action?.id ?? "reject"}
+      type="button"
+      class="button reject"
+      disabled={isDisabled}
+      onClick={meant(() => answer("reject", "", action))}
+    >
       <span>{label}</span>
     </button>
   );
@@ -157,7 +244,12 @@ function Buttons({ request, shown, offer, isDangerous, isBlocked, isDisabled, is
   );
   const { actions } = request;
   if (actions.length === 0) {
-    return <div class="buttons">{reject(texts.reject)}{isBlocked ? blocked : approve(texts.approveScope[offer.scope])}</div>;
+    return (
+      <div class="buttons">
+        {reject(texts.reject)}
+        {isBlocked ? blocked : approve(texts.approveScope[offer.scope])}
+      </div>
+    );
   }
   // The captions are the machine's words, and stand on our own buttons.
   const own = actions.map((action) => {
@@ -166,10 +258,25 @@ function Buttons({ request, shown, offer, isDangerous, isBlocked, isDisabled, is
     return isBlocked ? null : approve(label, action);
   });
   const hasReject = actions.some(({ decision }) => decision === "reject");
-  return <div class="buttons many">{own}{isBlocked ? blocked : null}{hasReject ? null : reject(texts.reject)}</div>;
+  return (
+    <div class="buttons many">
+      {own}
+      {isBlocked ? blocked : null}
+      {hasReject ? null : reject(texts.reject)}
+    </div>
+  );
 }
 
-function Sheets({ sheet, setSheet, request, payload, offer, setOffer, answer, canApprove }: {
+function Sheets({
+  sheet,
+  setSheet,
+  request,
+  payload,
+  offer,
+  setOffer,
+  answer,
+  canApprove,
+}: {
   sheet: Sheet;
   setSheet: (sheet: Sheet) => void;
   request: OpenedRequest;
@@ -185,6 +292,7 @@ function Sheets({ sheet, setSheet, request, payload, offer, setOffer, answer, ca
     close();
   };
   if (sheet === "words") return <WordsSheet close={close} answer={answer} canApprove={canApprove} />;
-  if (sheet === "scope") return <ScopeSheet request={request} payload={payload} chosen={offer} choose={choose} close={close} />;
+  if (sheet === "scope")
+    return <ScopeSheet request={request} payload={payload} chosen={offer} choose={choose} close={close} />;
   return null;
 }

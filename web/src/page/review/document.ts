@@ -3,8 +3,8 @@
 import {
   type Checkpoint,
   type Command,
-  type Effect,
   EFFECT_PHRASES,
+  type Effect,
   isDangerous,
   isDangerousPayload,
   type OpenedRequest,
@@ -73,10 +73,16 @@ export function reviewDocument(request: OpenedRequest, payload: Payload): Review
   const together = sections.reduce((sum, { lines }) => sum + lines.length, 0);
   const folded = sections.map((section) => ({
     ...section,
-    isFolded: section.title !== undefined && (section.isFolded || section.lines.length > LONG || together > LONG_TOGETHER),
+    isFolded:
+      section.title !== undefined && (section.isFolded || section.lines.length > LONG || together > LONG_TOGETHER),
   }));
   const caution = isDangerousPayload(payload) ? "dangerous" : payload.effects === undefined ? "not-examined" : "none";
-  return { sections: folded, caution, files: folded.filter(({ title }) => title !== undefined).length, lines: together };
+  return {
+    sections: folded,
+    caution,
+    files: folded.filter(({ title }) => title !== undefined).length,
+    lines: together,
+  };
 }
 
 function line(text: string, kind: LineKind = "text"): Line {
@@ -106,7 +112,12 @@ function sectionsOf(payload: Payload): Section[] {
     case "checkpoint":
       return [open(checkpointLines(payload)), open(effectLines(payload.effects))];
     case "raw":
-      return [open([line(`${texts.shownAsJson} ${payload.reason}`, "note"), ...payload.text.split("\n").map((text) => line(shownCode(text), "code"))])];
+      return [
+        open([
+          line(`${texts.shownAsJson} ${payload.reason}`, "note"),
+          ...payload.text.split("\n").map((text) => line(shownCode(text), "code")),
+        ]),
+      ];
   }
 }
 
@@ -123,10 +134,14 @@ function commandSections(command: Command): Section[] {
   const runs =
     "shell" in invocation
       ? [line(texts.factShell, "note"), ...invocation.shell.split("\n").map((text) => line(shownCode(text), "code"))]
-      : invocation.argv.map((argument, at) => line(`${at === 0 ? texts.factRuns : texts.factArgument} ${shownCode(quoted(argument))}`, "code"));
+      : invocation.argv.map((argument, at) =>
+          line(`${at === 0 ? texts.factRuns : texts.factArgument} ${shownCode(quoted(argument))}`, "code"),
+        );
   const lines = [...runs, line(`${texts.factFolder} ${shownCode(command.cwd)}`)];
   for (const { name, value } of command.env) {
-    lines.push(line(`${texts.factVariable} ${shownCode(name)}=${value === undefined ? texts.secretValue : shownCode(value)}`));
+    lines.push(
+      line(`${texts.factVariable} ${shownCode(name)}=${value === undefined ? texts.secretValue : shownCode(value)}`),
+    );
   }
   if (command.stdin !== undefined) lines.push(line(texts.factInput(command.stdin.size, command.stdin.digest), "note"));
   if (command.baseRevision !== undefined) lines.push(line(`${texts.factCommit} ${shownCode(command.baseRevision)}`));
@@ -135,7 +150,10 @@ function commandSections(command: Command): Section[] {
       file.content === undefined
         ? [line(texts.contentNotSent, "note")]
         : [
-            ...file.content.replace(/\n$/, "").split("\n").map((text) => line(shownCode(text), "code")),
+            ...file.content
+              .replace(/\n$/, "")
+              .split("\n")
+              .map((text) => line(shownCode(text), "code")),
             ...(file.content === "" || file.content.endsWith("\n") ? [] : [line(texts.noLineBreak, "note")]),
           ];
     return {
@@ -176,7 +194,8 @@ export function markdownLines(text: string): Line[] {
     .split("\n")
     .map((source) => {
       const isFence = /^\s*(```|~~~)/.test(source);
-      const kind: LineKind = isCode || isFence || /^(?: {4}|\t)/.test(source) ? "code" : /^#{1,6} /.test(source) ? "heading" : "prose";
+      const kind: LineKind =
+        isCode || isFence || /^(?: {4}|\t)/.test(source) ? "code" : /^#{1,6} /.test(source) ? "heading" : "prose";
       if (isFence) isCode = !isCode;
       return line(kind === "code" ? shownCode(source) : visible(source).replaceAll("⟨U+0009⟩", "⟨⇥⟩"), kind);
     });

@@ -8,7 +8,17 @@ import { isMeant } from "../guard.ts";
 /** How long it is held. */
 export const HOLD_MILLIS = 1_000;
 
-export function HoldButton({ label, note, isDisabled, done }: { label: string; note: string; isDisabled: boolean; done: () => void }) {
+export function HoldButton({
+  label,
+  note,
+  isDisabled,
+  done,
+}: {
+  label: string;
+  note: string;
+  isDisabled: boolean;
+  done: () => void;
+}) {
   const [phase, setPhase] = useState<"idle" | "holding" | "held">("idle");
   const timer = useRef<number | undefined>(undefined);
   const cancel = (): void => {
@@ -37,14 +47,26 @@ export function HoldButton({ label, note, isDisabled, done }: { label: string; n
       type="button"
       class={`button approve hold ${phase}`}
       disabled={isDisabled}
-      onPointerDown={(event) => { if (event.button === 0 && isMeant(event)) begin(); }}
+      onPointerDown={(event) => {
+        if (event.button === 0 && isMeant(event)) begin();
+      }}
       onPointerUp={pointerUp}
       onPointerLeave={cancel}
       onPointerCancel={cancel}
       onBlur={cancel}
       onContextMenu={(event) => event.preventDefault()}
-      onKeyDown={(event) => { if (isKey(event)) { event.preventDefault(); if (isMeant(event)) begin(); } }}
-      onKeyUp={(event) => { if (isKey(event)) { event.preventDefault(); end(event.isTrusted); } }}
+      onKeyDown={(event) => {
+        if (isKey(event)) {
+          event.preventDefault();
+          if (isMeant(event)) begin();
+        }
+      }}
+      onKeyUp={(event) => {
+        if (isKey(event)) {
+          event.preventDefault();
+          end(event.isTrusted);
+        }
+      }}
     >
       <span>{phase === "idle" ? label : phase === "holding" ? texts.holding : texts.letGo}</span>
       {note === "" ? null : <small>{note}</small>}

@@ -65,7 +65,8 @@ class Chunk extends Component<ChunkProps, { isNear: boolean }> {
   #element: Element | null = null;
 
   override componentDidMount(): void {
-    if (this.#element !== null) this.props.nearness.watch(this.#element, () => this.state.isNear || this.setState({ isNear: true }));
+    if (this.#element !== null)
+      this.props.nearness.watch(this.#element, () => this.state.isNear || this.setState({ isNear: true }));
   }
 
   override componentWillUnmount(): void {
@@ -82,11 +83,19 @@ class Chunk extends Component<ChunkProps, { isNear: boolean }> {
       if (element !== null) this.#element = element;
     };
     return (
-      <div ref={keep} class="chunk" data-section={section} data-from={from} style={isNear ? {} : { height: `${lines.length * LINE_PIXELS}px` }}>
+      <div
+        ref={keep}
+        class="chunk"
+        data-section={section}
+        data-from={from}
+        style={isNear ? {} : { height: `${lines.length * LINE_PIXELS}px` }}
+      >
         {isNear
           ? lines.map(({ kind, text }, at) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
-              <div key={at} class={`line ${kind}`}><Marked text={text === "" ? " " : text} /></div>
+              <div key={at} class={`line ${kind}`}>
+                <Marked text={text === "" ? " " : text} />
+              </div>
             ))
           : null}
       </div>
@@ -123,7 +132,13 @@ function noteLines(chunk: Element, area: { top: number; bottom: number }, readin
 }
 
 /** All of a request. `shown` is called when more of it was on the screen. */
-export function Lines({ document: content, reading, folded, fold, shown }: {
+export function Lines({
+  document: content,
+  reading,
+  folded,
+  fold,
+  shown,
+}: {
   document: ReviewDocument;
   reading: Reading;
   folded: readonly boolean[];
@@ -161,23 +176,50 @@ export function Lines({ document: content, reading, folded, fold, shown }: {
     <div class="lines">
       {content.sections.map((section, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: sections never move
-        <Part key={at} section={section} at={at} isFolded={folded[at] === true} fold={() => fold(at)} nearness={nearness} />
+        <Part
+          key={at}
+          section={section}
+          at={at}
+          isFolded={folded[at] === true}
+          fold={() => fold(at)}
+          nearness={nearness}
+        />
       ))}
     </div>
   );
 }
 
-function Part({ section, at, isFolded, fold, nearness }: { section: Section; at: number; isFolded: boolean; fold: () => void; nearness: Nearness }) {
+function Part({
+  section,
+  at,
+  isFolded,
+  fold,
+  nearness,
+}: {
+  section: Section;
+  at: number;
+  isFolded: boolean;
+  fold: () => void;
+  nearness: Nearness;
+}) {
   const { title, note, lines } = section;
   const pieces = useMemo(() => chunks(lines), [lines]);
-  const body = pieces.map(({ from, lines: some }) => <Chunk key={from} lines={some} section={at} from={from} nearness={nearness} />);
+  const body = pieces.map(({ from, lines: some }) => (
+    <Chunk key={from} lines={some} section={at} from={from} nearness={nearness} />
+  ));
   if (title === undefined) return <div class="part">{body}</div>;
   return (
     <div class="part file" data-file={at}>
       <button type="button" class="file-head" aria-expanded={!isFolded} onClick={meant(fold)}>
-        <span class="fold" aria-hidden="true">{isFolded ? "▸" : "▾"}</span>
-        <span class="file-name"><Marked text={title} /></span>
-        <span class="file-note">{note} · {texts.lines(lines.length)}</span>
+        <span class="fold" aria-hidden="true">
+          {isFolded ? "▸" : "▾"}
+        </span>
+        <span class="file-name">
+          <Marked text={title} />
+        </span>
+        <span class="file-note">
+          {note} · {texts.lines(lines.length)}
+        </span>
       </button>
       {isFolded ? null : <div class="file-body">{body}</div>}
     </div>

@@ -1,12 +1,12 @@
 // What an approval can cover, each with one sentence that says what would then run without asking.
 
 import {
+  pattern as checkedPattern,
   covers,
   isDangerousPayload,
   type OpenedRequest,
   type Pattern,
   type Payload,
-  pattern as checkedPattern,
   quoted,
   type Scope,
   visible,
@@ -56,7 +56,10 @@ export function canBeAny(argument: string, at: number): boolean {
 export function hourOffer(payload: Payload, any: ReadonlySet<number>, hasRest: boolean): Offer | undefined {
   const argv = patternArguments(payload);
   if (argv === undefined || payload.kind !== "command") return undefined;
-  const words = [...argv.map((argument, at) => (any.has(at) && canBeAny(argument, at) ? "*" : argument)), ...(hasRest ? ["**"] : [])];
+  const words = [
+    ...argv.map((argument, at) => (any.has(at) && canBeAny(argument, at) ? "*" : argument)),
+    ...(hasRest ? ["**"] : []),
+  ];
   try {
     const pattern = checkedPattern(words);
     if (!covers(pattern, argv)) return undefined;

@@ -46,7 +46,9 @@ export class Reading {
 
   /** The first file that was not opened. */
   get nextUnopened(): number | undefined {
-    const at = this.#document.sections.findIndex(({ title }, section) => title !== undefined && !this.isOpened(section));
+    const at = this.#document.sections.findIndex(
+      ({ title }, section) => title !== undefined && !this.isOpened(section),
+    );
     return at < 0 ? undefined : at;
   }
 }

@@ -61,7 +61,8 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
   const { outcome, offer, action, shown } = answer;
   const nonce = newNonce();
   const isApproval = outcome === "approve";
-  const isUnlocked = isApproval && answer.isDangerous && (await unlock(app, request.requestId, request.artifactHash, nonce));
+  const isUnlocked =
+    isApproval && answer.isDangerous && (await unlock(app, request.requestId, request.artifactHash, nonce));
   // The lock takes its time, and the world goes on meanwhile.
   const current = app.state.inbox.get(card.requestId);
   if (current?.end !== undefined) throw new NotSignedError(texts.end[current.end]);

@@ -18,7 +18,11 @@ export function stepsOf(record: SentRecord): Step[] {
   const steps: Step[] = [{ mark: "✓", text: texts.stepSigned[record.outcome], time: clock(record.signedAt) }];
   if (record.failed !== undefined) return [...steps, { mark: "✗", text: texts.failed[record.failed.kind], time: "" }];
   const accepted = record.acceptedAt;
-  steps.push(accepted === undefined ? { mark: "·", text: texts.stepAcceptedNot, time: "" } : { mark: "✓", text: texts.stepAccepted, time: clock(accepted) });
+  steps.push(
+    accepted === undefined
+      ? { mark: "·", text: texts.stepAcceptedNot, time: "" }
+      : { mark: "✓", text: texts.stepAccepted, time: clock(accepted) },
+  );
   if (accepted === undefined) return steps;
   const delivered = record.deliveredAt;
   const isReported = record.receipt !== undefined;
@@ -51,8 +55,12 @@ export function Timeline({ record }: { record: SentRecord }) {
       <ol aria-live="polite">
         {stepsOf(record).map(({ mark, text, time }) => (
           <li key={text} class={mark === "✓" ? "done" : mark === "✗" ? "failed" : "open"}>
-            <span class="mark" aria-hidden="true">{mark}</span>
-            <span class="what"><Marked text={text} /></span>
+            <span class="mark" aria-hidden="true">
+              {mark}
+            </span>
+            <span class="what">
+              <Marked text={text} />
+            </span>
             <time>{time}</time>
           </li>
         ))}

@@ -3,7 +3,16 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { createLock, hasLock } from "../../keys/lock.ts";
-import { base64url, fingerprintDigits, isFingerprint, type Pin, revoke, shortFingerprint, visible, visibleCode } from "../../protocol/index.ts";
+import {
+  base64url,
+  fingerprintDigits,
+  isFingerprint,
+  type Pin,
+  revoke,
+  shortFingerprint,
+  visible,
+  visibleCode,
+} from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
 import { machines, makeRecoveryCode, state } from "../pairing.ts";
@@ -17,14 +26,26 @@ export function DevicesScreen() {
       <section>
         <h2>{texts.machines}</h2>
         {pins.all.length === 0 ? <p class="empty">{texts.machinesEmpty}</p> : null}
-        <ul class="cards">{pins.all.map((pin) => <li key={pin.fingerprint}><Machine pin={pin} /></li>)}</ul>
-        <a class="button primary" href={writeRoute({ name: "pair" })}>{texts.pairTitle}</a>
+        <ul class="cards">
+          {pins.all.map((pin) => (
+            <li key={pin.fingerprint}>
+              <Machine pin={pin} />
+            </li>
+          ))}
+        </ul>
+        <a class="button primary" href={writeRoute({ name: "pair" })}>
+          {texts.pairTitle}
+        </a>
       </section>
       <ThisDevice />
       <section>
         <h2>{texts.vouchTitle}</h2>
-        <a class="button quiet" href={writeRoute({ name: "vouch" })}>{texts.vouchTitle}</a>
-        <a class="button quiet" href={writeRoute({ name: "recover" })}>{texts.recoverTitle}</a>
+        <a class="button quiet" href={writeRoute({ name: "vouch" })}>
+          {texts.vouchTitle}
+        </a>
+        <a class="button quiet" href={writeRoute({ name: "recover" })}>
+          {texts.recoverTitle}
+        </a>
       </section>
       <RevokeDevice />
       <Forget />
@@ -41,7 +62,9 @@ function Machine({ pin }: { pin: Pin }) {
     await app.changePins((pins) => pins.revoke(pin.fingerprint, app.approver.http.clock.now()));
     const own = base64url.encode(app.approver.identity.keys.bundle.signing);
     const pairs = await app.approver.pairs();
-    for (const pair of pairs.filter(({ enforcerId, signingKey }) => enforcerId === pin.party.id && signingKey === own)) {
+    for (const pair of pairs.filter(
+      ({ enforcerId, signingKey }) => enforcerId === pin.party.id && signingKey === own,
+    )) {
       await app.approver.removePair(pair.pairId);
     }
   };
@@ -51,22 +74,38 @@ function Machine({ pin }: { pin: Pin }) {
   };
   return (
     <div class={`card${pin.revokedAt === undefined ? "" : " ended"}`}>
-      <span class="effect"><Marked text={visibleCode(pin.party.id)} /></span>
-      {label === "" || label === pin.party.id ? null : <span class="who"><Marked text={visible(label)} /></span>}
-      <span class="about"><span class="who">{texts.key} {shortFingerprint(pin.bundle)} · {texts.since} {clock(`${pin.since}`)}</span></span>
+      <span class="effect">
+        <Marked text={visibleCode(pin.party.id)} />
+      </span>
+      {label === "" || label === pin.party.id ? null : (
+        <span class="who">
+          <Marked text={visible(label)} />
+        </span>
+      )}
+      <span class="about">
+        <span class="who">
+          {texts.key} {shortFingerprint(pin.bundle)} · {texts.since} {clock(`${pin.since}`)}
+        </span>
+      </span>
       <Digits digits={fingerprintDigits(pin.bundle)} />
       {pin.revokedAt !== undefined ? (
-        <span class="reason">{texts.revokedSince} {clock(`${pin.revokedAt}`)}</span>
+        <span class="reason">
+          {texts.revokedSince} {clock(`${pin.revokedAt}`)}
+        </span>
       ) : isAsking ? (
         <>
           <p class="next">{texts.untrustQuestion(visible(pin.party.id))}</p>
           <div class="row">
-            <button type="button" class="button quiet" onClick={() => ask(false)}>{texts.cancel}</button>
+            <button type="button" class="button quiet" onClick={() => ask(false)}>
+              {texts.cancel}
+            </button>
             <Act label={texts.untrustGo} kind="danger" act={untrust} />
           </div>
         </>
       ) : (
-        <button type="button" class="button quiet small" onClick={() => ask(true)}>{texts.untrust}</button>
+        <button type="button" class="button quiet small" onClick={() => ask(true)}>
+          {texts.untrust}
+        </button>
       )}
     </div>
   );
@@ -90,11 +129,28 @@ function ThisDevice() {
     <section>
       <h2>{texts.thisDevice}</h2>
       <dl class="facts">
-        <div><dt>{texts.gateway}</dt><dd class="code">{visibleCode(profile?.gateway ?? "")}</dd></div>
-        <div><dt>{texts.thisDevice}</dt><dd><Marked text={visible(profile?.id ?? "")} /> · {texts.key} {shortFingerprint(bundle)}</dd></div>
-        <div><dt>{texts.fingerprint}</dt><dd class="code">{app.approver.identity.keys.fingerprint}</dd></div>
-        <div><dt>{texts.storageTitle}</dt><dd>{isKept === true ? texts.storageKept : texts.storageNotKept}</dd></div>
-        <div><dt>{texts.lockTitle}</dt><dd>{profile?.lock !== undefined ? texts.lockSet : hasOne === true ? texts.lockUnset : texts.lockNone}</dd></div>
+        <div>
+          <dt>{texts.gateway}</dt>
+          <dd class="code">{visibleCode(profile?.gateway ?? "")}</dd>
+        </div>
+        <div>
+          <dt>{texts.thisDevice}</dt>
+          <dd>
+            <Marked text={visible(profile?.id ?? "")} /> · {texts.key} {shortFingerprint(bundle)}
+          </dd>
+        </div>
+        <div>
+          <dt>{texts.fingerprint}</dt>
+          <dd class="code">{app.approver.identity.keys.fingerprint}</dd>
+        </div>
+        <div>
+          <dt>{texts.storageTitle}</dt>
+          <dd>{isKept === true ? texts.storageKept : texts.storageNotKept}</dd>
+        </div>
+        <div>
+          <dt>{texts.lockTitle}</dt>
+          <dd>{profile?.lock !== undefined ? texts.lockSet : hasOne === true ? texts.lockUnset : texts.lockNone}</dd>
+        </div>
       </dl>
       <Digits digits={fingerprintDigits(bundle)} />
       {hasOne === true && profile?.lock === undefined ? <Act label={texts.lockSetUp} kind="quiet" act={setUp} /> : null}
@@ -116,7 +172,9 @@ function RevokeDevice() {
     const revokedAt = new Date().toISOString();
     await app.change((before) => ({
       ...before,
-      vouched: (before.vouched ?? []).map((device) => (device.fingerprint === fingerprint ? { ...device, revokedAt } : device)),
+      vouched: (before.vouched ?? []).map((device) =>
+        device.fingerprint === fingerprint ? { ...device, revokedAt } : device,
+      ),
     }));
   };
   return (
@@ -125,16 +183,32 @@ function RevokeDevice() {
       <p class="small">{texts.revokeText}</p>
       {(profile?.vouched ?? []).map((device) => (
         <p key={device.fingerprint} class="vouched">
-          <span>{visible(device.approverId)} · {device.short} · {device.revokedAt === undefined ? clock(device.until) : `${texts.revokedSince} ${clock(device.revokedAt)}`}</span>
-          {device.revokedAt === undefined ? <Act label={texts.revoke} kind="danger small" act={() => send(device.fingerprint)} /> : null}
+          <span>
+            {visible(device.approverId)} · {device.short} ·{" "}
+            {device.revokedAt === undefined ? clock(device.until) : `${texts.revokedSince} ${clock(device.revokedAt)}`}
+          </span>
+          {device.revokedAt === undefined ? (
+            <Act label={texts.revoke} kind="danger small" act={() => send(device.fingerprint)} />
+          ) : null}
         </p>
       ))}
       <label>
         {texts.revokeFingerprint}
-        <input class="code" type="text" autocomplete="off" spellcheck={false} value={print} onInput={(event) => setPrint(event.currentTarget.value)} />
+        <input
+          class="code"
+          type="text"
+          autocomplete="off"
+          spellcheck={false}
+          value={print}
+          onInput={(event) => setPrint(event.currentTarget.value)}
+        />
       </label>
       <Act label={texts.revoke} kind="danger" act={() => send(print.trim())} disabled={!isFingerprint(print.trim())} />
-      {sent.map((line) => <p key={line} class="small" role="status">{line}</p>)}
+      {sent.map((line) => (
+        <p key={line} class="small" role="status">
+          {line}
+        </p>
+      ))}
     </section>
   );
 }
@@ -152,11 +226,15 @@ function Forget() {
       <p class="small">{texts.forgetText}</p>
       {isAsking ? (
         <div class="row">
-          <button type="button" class="button quiet" onClick={() => ask(false)}>{texts.cancel}</button>
+          <button type="button" class="button quiet" onClick={() => ask(false)}>
+            {texts.cancel}
+          </button>
           <Act label={texts.forget} kind="danger" act={() => app.forget()} />
         </div>
       ) : (
-        <button type="button" class="button quiet" onClick={() => ask(true)}>{texts.forgetTitle}…</button>
+        <button type="button" class="button quiet" onClick={() => ask(true)}>
+          {texts.forgetTitle}…
+        </button>
       )}
     </section>
   );

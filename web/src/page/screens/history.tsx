@@ -20,7 +20,9 @@ export function AnsweredScreen() {
       {records.length === 0 ? <p class="empty">{texts.answeredEmpty}</p> : null}
       <ul class="cards">
         {records.map((record) => (
-          <li key={record.requestId}><AnsweredCard record={record} /></li>
+          <li key={record.requestId}>
+            <AnsweredCard record={record} />
+          </li>
         ))}
       </ul>
     </Screen>
@@ -33,8 +35,15 @@ function AnsweredCard({ record }: { record: SentRecord }) {
   return (
     <a class="card" href={writeRoute({ name: "request", id: record.requestId })}>
       <CardHeadline text={record.headline} />
-      <span class="about"><span class="who">{word} · <Marked text={visible(record.enforcerId)} /></span><time>{clock(record.signedAt)}</time></span>
-      <span class="reason">{last?.mark} <Marked text={last?.text ?? ""} /></span>
+      <span class="about">
+        <span class="who">
+          {word} · <Marked text={visible(record.enforcerId)} />
+        </span>
+        <time>{clock(record.signedAt)}</time>
+      </span>
+      <span class="reason">
+        {last?.mark} <Marked text={last?.text ?? ""} />
+      </span>
     </a>
   );
 }
@@ -60,7 +69,12 @@ export function ExpiredScreen() {
           <li key={card.requestId}>
             <div class="card ended">
               <CardHeadline text={card.request === undefined ? texts.notShown : card.headline} />
-              <span class="about"><span class="who"><Marked text={visible(card.request?.enforcerId ?? card.error?.message ?? "")} /></span><time>{card.request === undefined ? "" : clock(`${card.request.expiresAt}`)}</time></span>
+              <span class="about">
+                <span class="who">
+                  <Marked text={visible(card.request?.enforcerId ?? card.error?.message ?? "")} />
+                </span>
+                <time>{card.request === undefined ? "" : clock(`${card.request.expiresAt}`)}</time>
+              </span>
             </div>
           </li>
         ))}

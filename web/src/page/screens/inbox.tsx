@@ -33,21 +33,35 @@ export function InboxScreen() {
   return (
     <Screen title={texts.inbox} kind="inbox">
       {inbox.waiting.length > 0 ? (
-        <button type="button" class="button more" onClick={meant(() => app.showArrivals())}>{texts.more(inbox.waiting.length)}</button>
+        <button type="button" class="button more" onClick={meant(() => app.showArrivals())}>
+          {texts.more(inbox.waiting.length)}
+        </button>
       ) : null}
       {isPaired ? null : (
         <div class="empty">
           <p>{texts.inboxUnpaired}</p>
-          <a class="button primary" href={writeRoute({ name: "pair" })}>{texts.pairTitle}</a>
+          <a class="button primary" href={writeRoute({ name: "pair" })}>
+            {texts.pairTitle}
+          </a>
         </div>
       )}
-      {isPaired && inbox.shown.length === 0 && inbox.waiting.length === 0 ? <p class="empty">{texts.inboxEmpty}</p> : null}
+      {isPaired && inbox.shown.length === 0 && inbox.waiting.length === 0 ? (
+        <p class="empty">{texts.inboxEmpty}</p>
+      ) : null}
       <ul class="cards" ref={list}>
         {inbox.shown.map((card) => (
-          <li key={card.requestId}>{card.request === undefined ? <BrokenCard card={card} /> : <WholeCard card={card} isOpen={card.requestId === open} />}</li>
+          <li key={card.requestId}>
+            {card.request === undefined ? (
+              <BrokenCard card={card} />
+            ) : (
+              <WholeCard card={card} isOpen={card.requestId === open} />
+            )}
+          </li>
         ))}
       </ul>
-      <p class="small"><a href={writeRoute({ name: "expired" })}>{texts.expired}</a></p>
+      <p class="small">
+        <a href={writeRoute({ name: "expired" })}>{texts.expired}</a>
+      </p>
     </Screen>
   );
 }
@@ -61,15 +75,30 @@ function WholeCard({ card, isOpen }: { card: Card; isOpen: boolean }) {
   });
   const kind = `card${card.end === undefined ? "" : " ended"}${isDangerousPayload(payload) ? " dangerous" : ""}`;
   return (
-    <a class={kind} href={writeRoute({ name: "request", id: card.requestId })} aria-current={isOpen ? "true" : undefined} onClick={(event) => { event.preventDefault(); open(event); }}>
+    <a
+      class={kind}
+      href={writeRoute({ name: "request", id: card.requestId })}
+      aria-current={isOpen ? "true" : undefined}
+      onClick={(event) => {
+        event.preventDefault();
+        open(event);
+      }}
+    >
       <CardHeadline text={card.headline} />
       <Chips card={card} />
       <span class="about">
         <Lock isClosed />
-        <span class="who"><Marked text={visible(request.enforcerId)} />{request.repoName === undefined ? "" : ` · ${visible(request.repoName)}`}</span>
+        <span class="who">
+          <Marked text={visible(request.enforcerId)} />
+          {request.repoName === undefined ? "" : ` · ${visible(request.repoName)}`}
+        </span>
         {card.end === undefined ? <TimeLeft from={request.createdAt} until={request.expiresAt} /> : null}
       </span>
-      {card.end === undefined ? null : <span class="reason" role="status">{texts.end[card.end]}</span>}
+      {card.end === undefined ? null : (
+        <span class="reason" role="status">
+          {texts.end[card.end]}
+        </span>
+      )}
     </a>
   );
 }
@@ -77,8 +106,16 @@ function WholeCard({ card, isOpen }: { card: Card; isOpen: boolean }) {
 /** The first line, as far as a card has room; how much is missing stands there. */
 export function CardHeadline({ text }: { text: string }) {
   const characters = [...text];
-  if (characters.length <= CARD_CHARACTERS) return <span class="effect"><Marked text={text} /></span>;
-  const start = characters.slice(0, CARD_CHARACTERS).join("").replace(/⟨[^⟩]*$/, "");
+  if (characters.length <= CARD_CHARACTERS)
+    return (
+      <span class="effect">
+        <Marked text={text} />
+      </span>
+    );
+  const start = characters
+    .slice(0, CARD_CHARACTERS)
+    .join("")
+    .replace(/⟨[^⟩]*$/, "");
   return (
     <span class="effect">
       <Marked text={start} />
@@ -94,7 +131,9 @@ export function Chips({ card }: { card: Card }) {
   return (
     <span class="chips">
       {all.map(({ text, isDangerous }) => (
-        <span key={text} class={isDangerous ? "chip danger" : "chip"}><Marked text={text} /></span>
+        <span key={text} class={isDangerous ? "chip danger" : "chip"}>
+          <Marked text={text} />
+        </span>
       ))}
     </span>
   );
@@ -105,8 +144,15 @@ function BrokenCard({ card }: { card: Card }) {
   return (
     <div class={`card broken${card.end === undefined ? "" : " ended"}`}>
       <span class="effect">{texts.notShown}</span>
-      <span class="about"><Lock isClosed={false} /><span class="who"><Marked text={visible(card.error?.message ?? "")} /></span></span>
-      <span class="next">{card.error?.next} {texts.notShownRule}</span>
+      <span class="about">
+        <Lock isClosed={false} />
+        <span class="who">
+          <Marked text={visible(card.error?.message ?? "")} />
+        </span>
+      </span>
+      <span class="next">
+        {card.error?.next} {texts.notShownRule}
+      </span>
       <Act label={texts.hide} kind="quiet small" act={() => app.hide(card.requestId)} />
       {card.end === undefined ? null : <span class="reason">{texts.end[card.end]}</span>}
     </div>

@@ -7,11 +7,15 @@ import { texts } from "../../texts.ts";
 import { messageOf } from "../app.ts";
 import { meant } from "../guard.ts";
 import { makeRecoveryCode } from "../pairing.ts";
-import { Act, CopyText, Problem, Screen, usePage, useApp } from "../parts.tsx";
+import { Act, CopyText, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { Scanner } from "./scanner.tsx";
 
 export function StartingScreen() {
-  return <main class="alone"><p role="status">{texts.starting}</p></main>;
+  return (
+    <main class="alone">
+      <p role="status">{texts.starting}</p>
+    </main>
+  );
 }
 
 export function UnusableScreen({ problem }: { problem: string }) {
@@ -27,8 +31,12 @@ export function UnusableScreen({ problem }: { problem: string }) {
 
 /** Whether this is a tab on an iPhone or iPad, whose storage is cleared after a week. */
 function isTabOfApple(): boolean {
-  const isApple = /iPhone|iPad|iPod/.test(navigator.userAgent) || (navigator.userAgent.includes("Macintosh") && navigator.maxTouchPoints > 1);
-  const isInstalled = window.matchMedia("(display-mode: standalone)").matches || ("standalone" in navigator && navigator.standalone === true);
+  const isApple =
+    /iPhone|iPad|iPod/.test(navigator.userAgent) ||
+    (navigator.userAgent.includes("Macintosh") && navigator.maxTouchPoints > 1);
+  const isInstalled =
+    window.matchMedia("(display-mode: standalone)").matches ||
+    ("standalone" in navigator && navigator.standalone === true);
   return isApple && !isInstalled;
 }
 
@@ -90,12 +98,25 @@ function InvitationScreen({ found }: { found: (link: JoinLink) => void }) {
         {isScanning ? <Scanner found={take} close={() => setScanning(false)} /> : null}
         <label>
           {texts.pasteInvitation}
-          <input class="code" type="text" autocomplete="off" autocapitalize="off" spellcheck={false} placeholder={texts.invitationHint} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          <input
+            class="code"
+            type="text"
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            placeholder={texts.invitationHint}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
         </label>
         {problem === "" ? null : <Problem text={problem} />}
         <div class="row">
-          <button type="button" class="button quiet" onClick={meant(() => setScanning(true))}>{texts.scan}</button>
-          <button type="button" class="button primary" onClick={meant(() => take(text))}>{texts.recoverGo}</button>
+          <button type="button" class="button quiet" onClick={meant(() => setScanning(true))}>
+            {texts.scan}
+          </button>
+          <button type="button" class="button primary" onClick={meant(() => take(text))}>
+            {texts.recoverGo}
+          </button>
         </div>
         <p class="small">{texts.welcomeLost}</p>
       </Screen>
@@ -111,8 +132,15 @@ function JoinQuestion({ link, back }: { link: JoinLink; back: () => void }) {
         <p class="code big">{visibleCode(link.gateway)}</p>
         <p>{texts.joinText}</p>
         <div class="row">
-          <button type="button" class="button quiet" onClick={back}>{texts.cancel}</button>
-          <Act label={texts.join} busy={texts.joining} kind="primary" act={() => app.join(link).then(() => makeRecoveryCode(app))} />
+          <button type="button" class="button quiet" onClick={back}>
+            {texts.cancel}
+          </button>
+          <Act
+            label={texts.join}
+            busy={texts.joining}
+            kind="primary"
+            act={() => app.join(link).then(() => makeRecoveryCode(app))}
+          />
         </div>
       </Screen>
     </main>

@@ -3,8 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 
 import {
-  digits as digitsOf,
   base64url,
+  digits as digitsOf,
   type Paired,
   type PairingLink,
   parseJoinLink,
@@ -65,7 +65,9 @@ export function PairScreen({ link }: { link: string | undefined }) {
       {step.name === "differ" ? (
         <Screen title={texts.digitsDiffer}>
           <Problem text={texts.digitsDifferDone} />
-          <button type="button" class="button" onClick={leave}>{texts.toInbox}</button>
+          <button type="button" class="button" onClick={leave}>
+            {texts.toInbox}
+          </button>
         </Screen>
       ) : null}
       {step.name === "done" ? <Done machine={step.machine} problem={step.problem} leave={leave} /> : null}
@@ -90,10 +92,21 @@ function isInvitation(text: string): boolean {
   }
 }
 
-function Ask({ wrong, show, leave, keep }: { wrong: string | undefined; show: (step: Step) => void; leave: () => void; keep: (paired: Paired) => Promise<void> }) {
+function Ask({
+  wrong,
+  show,
+  leave,
+  keep,
+}: {
+  wrong: string | undefined;
+  show: (step: Step) => void;
+  leave: () => void;
+  keep: (paired: Paired) => Promise<void>;
+}) {
   const app = useApp();
   const { profile } = usePage();
-  const first = wrong === undefined ? "" : isInvitation(wrong) ? texts.alreadyJoined(visible(profile?.id ?? "")) : texts.notALink;
+  const first =
+    wrong === undefined ? "" : isInvitation(wrong) ? texts.alreadyJoined(visible(profile?.id ?? "")) : texts.notALink;
   const [text, setText] = useState("");
   const [problem, setProblem] = useState(first);
   const [isScanning, setScanning] = useState(false);
@@ -120,19 +133,40 @@ function Ask({ wrong, show, leave, keep }: { wrong: string | undefined; show: (s
       {isScanning ? <Scanner found={scanned} close={() => setScanning(false)} /> : null}
       <label>
         {texts.pairInput}
-        <input class="code" type="text" autocomplete="off" autocapitalize="characters" spellcheck={false} placeholder={texts.pairHint} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <input
+          class="code"
+          type="text"
+          autocomplete="off"
+          autocapitalize="characters"
+          spellcheck={false}
+          placeholder={texts.pairHint}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
       </label>
       {problem === "" ? null : <Problem text={problem} />}
       <div class="row">
-        <button type="button" class="button quiet" onClick={meant(leave)}>{texts.pairLater}</button>
-        <button type="button" class="button quiet" onClick={meant(() => setScanning(true))}>{texts.scan}</button>
+        <button type="button" class="button quiet" onClick={meant(leave)}>
+          {texts.pairLater}
+        </button>
+        <button type="button" class="button quiet" onClick={meant(() => setScanning(true))}>
+          {texts.scan}
+        </button>
         <Act label={texts.pair} busy={texts.pairing} kind="primary" act={pair} />
       </div>
     </Screen>
   );
 }
 
-function LinkQuestion({ link, keep, leave }: { link: PairingLink; keep: (paired: Paired) => Promise<void>; leave: () => void }) {
+function LinkQuestion({
+  link,
+  keep,
+  leave,
+}: {
+  link: PairingLink;
+  keep: (paired: Paired) => Promise<void>;
+  leave: () => void;
+}) {
   const app = useApp();
   const { profile } = usePage();
   const isOther = link.gateway !== profile?.gateway;
@@ -147,27 +181,45 @@ function LinkQuestion({ link, keep, leave }: { link: PairingLink; keep: (paired:
   const print = base64url.decode(link.fingerprint);
   return (
     <Screen title={texts.pairQuestion}>
-      <p class="code big"><Marked text={visibleCode(link.enforcerId)} /></p>
-      <p class="code"><Marked text={visibleCode(link.gateway)} /></p>
+      <p class="code big">
+        <Marked text={visibleCode(link.enforcerId)} />
+      </p>
+      <p class="code">
+        <Marked text={visibleCode(link.gateway)} />
+      </p>
       {print === undefined ? null : <Digits digits={digitsOf(print)} />}
       <p>{texts.pairWarning}</p>
       {isOther ? <Problem text={texts.pairOtherGateway} /> : null}
       <div class="row">
-        <button type="button" class="button quiet" onClick={leave}>{texts.cancel}</button>
+        <button type="button" class="button quiet" onClick={leave}>
+          {texts.cancel}
+        </button>
         <Act label={texts.pair} busy={texts.pairing} kind="primary" act={pair} disabled={isOther} />
       </div>
     </Screen>
   );
 }
 
-function Compare({ paired, digits, show, keep }: { paired: Paired; digits: string; show: (step: Step) => void; keep: (paired: Paired) => Promise<void> }) {
+function Compare({
+  paired,
+  digits,
+  show,
+  keep,
+}: {
+  paired: Paired;
+  digits: string;
+  show: (step: Step) => void;
+  keep: (paired: Paired) => Promise<void>;
+}) {
   const app = useApp();
   /** The gateway has a pair that nobody confirmed. */
   const refuse = async (): Promise<void> => {
     show({ name: "differ" });
     const own = base64url.encode(app.approver.identity.keys.bundle.signing);
     const pairs = await app.approver.pairs().catch(() => []);
-    const unwanted = pairs.filter(({ enforcerId, signingKey }) => enforcerId === paired.pin.party.id && signingKey === own);
+    const unwanted = pairs.filter(
+      ({ enforcerId, signingKey }) => enforcerId === paired.pin.party.id && signingKey === own,
+    );
     for (const { pairId } of unwanted) await app.approver.removePair(pairId).catch(() => undefined);
   };
   return (
@@ -187,8 +239,9 @@ function Done({ machine, problem, leave }: { machine: string; problem: string; l
     <Screen title={texts.pairedTitle}>
       <p>{texts.pairedText(visibleCode(machine))}</p>
       {problem === "" ? null : <Problem text={problem} />}
-      <button type="button" class="button primary" onClick={leave}>{texts.toInbox}</button>
+      <button type="button" class="button primary" onClick={leave}>
+        {texts.toInbox}
+      </button>
     </Screen>
   );
 }
-

@@ -29,7 +29,11 @@ export function RecoveryCodeScreen({ code }: { code: string }) {
   return (
     <main class="alone">
       <Screen title={texts.recoveryTitle}>
-        <p class="recovery code">{code.split("-").map((group) => <span key={group}>{group}</span>)}</p>
+        <p class="recovery code">
+          {code.split("-").map((group) => (
+            <span key={group}>{group}</span>
+          ))}
+        </p>
         <p>{texts.recoveryText}</p>
         <Act label={texts.recoveryDone} kind="primary" act={done} />
       </Screen>
@@ -53,7 +57,12 @@ export function RecoverScreen() {
     const [seed, at] = [parseRecoveryCode(code), http.clock.now()];
     const keys = await recoveryKeys(seed);
     seed.fill(0);
-    const claim = vouchFor({ approverId: identity.id, bundle: identity.keys.bundle, label: "", until: at.plus(MAX_VOUCH_MILLIS) });
+    const claim = vouchFor({
+      approverId: identity.id,
+      bundle: identity.keys.bundle,
+      label: "",
+      until: at.plus(MAX_VOUCH_MILLIS),
+    });
     const statement = await signStatement(keys, { enforcerId: machine.id, by: identity.id, at }, claim);
     await app.approver.present(statement);
     await app.changePins((pins) => pins.add(newPin({ role: "enforcer", id: machine.id }, machine.bundle, at)));
@@ -65,7 +74,9 @@ export function RecoverScreen() {
       <Screen title={texts.recoverTitle}>
         <p>{texts.recoverDone}</p>
         <CopyText text={voucher} label={texts.voucher} />
-        <button type="button" class="button" onClick={() => go({ name: "devices" })}>{texts.devices}</button>
+        <button type="button" class="button" onClick={() => go({ name: "devices" })}>
+          {texts.devices}
+        </button>
       </Screen>
     );
   }
@@ -75,7 +86,9 @@ export function RecoverScreen() {
         <p>{texts.recoverCompare(visibleCode(card.id))}</p>
         <Digits digits={fingerprintDigits(card.bundle)} />
         <div class="row">
-          <button type="button" class="button quiet" onClick={() => setCard(undefined)}>{texts.digitsDiffer}</button>
+          <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
+            {texts.digitsDiffer}
+          </button>
           <Act label={texts.digitsSame} kind="primary" act={() => use(card)} />
         </div>
       </Screen>
@@ -86,7 +99,14 @@ export function RecoverScreen() {
       <p>{texts.recoverText}</p>
       <label>
         {texts.recoveryCode}
-        <input class="code" type="text" autocomplete="off" spellcheck={false} value={code} onInput={(event) => setCode(event.currentTarget.value)} />
+        <input
+          class="code"
+          type="text"
+          autocomplete="off"
+          spellcheck={false}
+          value={code}
+          onInput={(event) => setCode(event.currentTarget.value)}
+        />
       </label>
       <label>
         {texts.machineCard}

@@ -29,7 +29,9 @@ export function RequestScreen({ id }: { id: string }) {
   return (
     <section class="screen review">
       <EffectBar text={card === undefined ? texts.unknownRequest : texts.notShown} />
-      {card?.error === undefined ? null : <Problem text={visible(`${card.error.message}. ${card.error.next} ${texts.notShownRule}`)} />}
+      {card?.error === undefined ? null : (
+        <Problem text={visible(`${card.error.message}. ${card.error.next} ${texts.notShownRule}`)} />
+      )}
     </section>
   );
 }
@@ -42,8 +44,12 @@ function EffectBar({ text, card }: { text: string; card?: Card }) {
   return (
     <div class="effect-bar">
       <div class="effect-row">
-        <a class="back" href={writeRoute({ name: "inbox" })} aria-label={texts.back}>‹</a>
-        <h1 ref={heading} tabIndex={-1} class="effect"><Marked text={text} /></h1>
+        <a class="back" href={writeRoute({ name: "inbox" })} aria-label={texts.back}>
+          ‹
+        </a>
+        <h1 ref={heading} tabIndex={-1} class="effect">
+          <Marked text={text} />
+        </h1>
       </div>
       {card === undefined ? null : <Chips card={card} />}
       {request === undefined ? null : (
@@ -51,7 +57,12 @@ function EffectBar({ text, card }: { text: string; card?: Card }) {
           <Lock isClosed />
           <span class="who">
             <Marked text={visible(request.enforcerId)} /> · {texts.key} {shortFingerprint(request.sentBy.bundle)}
-            {request.repoName === undefined ? null : <> · <Marked text={visible(request.repoName)} /></>}
+            {request.repoName === undefined ? null : (
+              <>
+                {" "}
+                · <Marked text={visible(request.repoName)} />
+              </>
+            )}
           </span>
           <TimeLeft from={request.createdAt} until={request.expiresAt} />
         </p>
@@ -66,9 +77,26 @@ function Past({ record }: { record: SentRecord }) {
     <section class="screen review">
       <EffectBar text={record.headline} />
       <dl class="facts">
-        <div><dt>{word}</dt><dd><Marked text={visible(record.action ?? record.enforcerId)} /></dd></div>
-        {record.reason === undefined ? null : <div><dt>{texts.yourWords}</dt><dd><Marked text={visible(record.reason)} /></dd></div>}
-        {record.shown === undefined ? null : <div><dt>{texts.whatYouSaw}</dt><dd>{record.shown}</dd></div>}
+        <div>
+          <dt>{word}</dt>
+          <dd>
+            <Marked text={visible(record.action ?? record.enforcerId)} />
+          </dd>
+        </div>
+        {record.reason === undefined ? null : (
+          <div>
+            <dt>{texts.yourWords}</dt>
+            <dd>
+              <Marked text={visible(record.reason)} />
+            </dd>
+          </div>
+        )}
+        {record.shown === undefined ? null : (
+          <div>
+            <dt>{texts.whatYouSaw}</dt>
+            <dd>{record.shown}</dd>
+          </div>
+        )}
       </dl>
       <Timeline record={record} />
     </section>
@@ -79,7 +107,10 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   const app = useApp();
   const { request, payload } = card;
   const content = useMemo<ReviewDocument>(
-    () => (request === undefined || payload === undefined ? { sections: [], caution: "dangerous", files: 0, lines: 0 } : reviewDocument(request, payload)),
+    () =>
+      request === undefined || payload === undefined
+        ? { sections: [], caution: "dangerous", files: 0, lines: 0 }
+        : reviewDocument(request, payload),
     [request, payload],
   );
   const reading = useMemo(() => new Reading(content), [content]);
@@ -104,9 +135,15 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
       <EffectBar text={card.headline} card={card} />
       <Lines document={content} reading={reading} folded={folded} fold={fold} shown={() => setShown(reading.shown)} />
       {isAnswered && record !== undefined ? (
-        <div class="answer-bar"><Timeline record={record} /></div>
+        <div class="answer-bar">
+          <Timeline record={record} />
+        </div>
       ) : end !== undefined ? (
-        <div class="answer-bar"><p class="ended-now" role="alert">{texts.end[end]}</p></div>
+        <div class="answer-bar">
+          <p class="ended-now" role="alert">
+            {texts.end[end]}
+          </p>
+        </div>
       ) : (
         <AnswerBar card={card} content={content} shown={shown} openNext={openNext} />
       )}

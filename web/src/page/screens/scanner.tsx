@@ -15,14 +15,20 @@ export function Scanner({ found, close }: { found: (text: string) => boolean; cl
   useEffect(() => {
     const stop = new AbortController();
     const screen = video.current;
-    if (screen !== null) scan(screen, found, stop.signal).then((isFound) => isFound && close(), () => setFailed(true));
+    if (screen !== null)
+      scan(screen, found, stop.signal).then(
+        (isFound) => isFound && close(),
+        () => setFailed(true),
+      );
     return () => stop.abort();
   }, []);
   return (
     <div class="scanner">
       {hasFailed ? <Problem text={texts.scanFailed} /> : <p>{texts.scanning}</p>}
       <video ref={video} playsInline muted hidden={hasFailed} />
-      <button type="button" class="button quiet" onClick={close}>{texts.cancel}</button>
+      <button type="button" class="button quiet" onClick={close}>
+        {texts.cancel}
+      </button>
     </div>
   );
 }

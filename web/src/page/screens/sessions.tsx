@@ -2,7 +2,14 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-import { type OpenedSnapshot, openSnapshot, readReceipt, type Session, type SnapshotError, visible } from "../../protocol/index.ts";
+import {
+  type OpenedSnapshot,
+  openSnapshot,
+  readReceipt,
+  type Session,
+  type SnapshotError,
+  visible,
+} from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
 import { machines } from "../pairing.ts";
@@ -46,7 +53,9 @@ export function SessionsScreen() {
   const app = useApp();
   const { profile, inbox, sessionNews } = usePage();
   const [known, setKnown] = useState<readonly Known[]>();
-  const named = [...inbox.shown, ...inbox.waiting].flatMap(({ request }) => (request?.session === undefined ? [] : [request.session]));
+  const named = [...inbox.shown, ...inbox.waiting].flatMap(({ request }) =>
+    request?.session === undefined ? [] : [request.session],
+  );
   const ids = [...new Set([...named, ...(profile?.sessions ?? [])])].slice(0, 30);
   useEffect(() => {
     let isThere = true;
@@ -64,8 +73,15 @@ export function SessionsScreen() {
         {(known ?? []).map(({ session }) => (
           <li key={session.sessionId}>
             <a class="card" href={writeRoute({ name: "session", id: session.sessionId })}>
-              <span class="effect"><Marked text={visible(session.agentHost ?? session.sessionId)} /></span>
-              <span class="about"><span class="who"><Marked text={visible(session.enforcerId)} /> · <Marked text={visible(session.state ?? "")} /></span><time>{session.updatedAt === undefined ? "" : clock(`${session.updatedAt}`)}</time></span>
+              <span class="effect">
+                <Marked text={visible(session.agentHost ?? session.sessionId)} />
+              </span>
+              <span class="about">
+                <span class="who">
+                  <Marked text={visible(session.enforcerId)} /> · <Marked text={visible(session.state ?? "")} />
+                </span>
+                <time>{session.updatedAt === undefined ? "" : clock(`${session.updatedAt}`)}</time>
+              </span>
             </a>
           </li>
         ))}
@@ -86,20 +102,37 @@ export function SessionScreen({ id }: { id: string }) {
     <Screen title={visible(known?.session.agentHost ?? id)}>
       {known === undefined ? null : (
         <dl class="facts">
-          <div><dt>{texts.sessionMachine}</dt><dd><Marked text={visible(known.session.enforcerId)} /></dd></div>
-          <div><dt>{texts.sessionState}</dt><dd><Marked text={visible(known.session.state ?? "")} /></dd></div>
-          <div><dt>{texts.sessionUpdated}</dt><dd>{known.session.updatedAt === undefined ? "" : clock(`${known.session.updatedAt}`)}</dd></div>
+          <div>
+            <dt>{texts.sessionMachine}</dt>
+            <dd>
+              <Marked text={visible(known.session.enforcerId)} />
+            </dd>
+          </div>
+          <div>
+            <dt>{texts.sessionState}</dt>
+            <dd>
+              <Marked text={visible(known.session.state ?? "")} />
+            </dd>
+          </div>
+          <div>
+            <dt>{texts.sessionUpdated}</dt>
+            <dd>{known.session.updatedAt === undefined ? "" : clock(`${known.session.updatedAt}`)}</dd>
+          </div>
         </dl>
       )}
       {(known?.snapshots ?? []).map((snapshot) =>
         "problem" in snapshot ? (
-          <p key={snapshot.type} class="problem"><Marked text={visible(snapshot.problem)} /></p>
+          <p key={snapshot.type} class="problem">
+            <Marked text={visible(snapshot.problem)} />
+          </p>
         ) : (
           <article key={snapshot.snapshotType} class="snapshot">
             <h2>{texts.snapshot[snapshot.snapshotType]}</h2>
             {snapshotLines(snapshot).map((line, at) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
-              <div key={at} class="line code"><Marked text={line} /></div>
+              <div key={at} class="line code">
+                <Marked text={line} />
+              </div>
             ))}
           </article>
         ),
@@ -125,7 +158,12 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
   const send = async (): Promise<void> => {
     if (to === undefined) return;
     const expiresAt = app.approver.http.clock.now().plus(PROMPT_MILLIS);
-    const draft = { target: "agentChat", content: { text }, expiresAt, ...(sessionId === undefined ? {} : { sessionId }) } as const;
+    const draft = {
+      target: "agentChat",
+      content: { text },
+      expiresAt,
+      ...(sessionId === undefined ? {} : { sessionId }),
+    } as const;
     const { requestId } = await app.approver.prompt(to, draft, app.state.pins);
     app.promptSent({ requestId, enforcerId: to, text, status: "queued" });
     setText("");
@@ -137,15 +175,32 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
       {machine === undefined && all.length > 1 ? (
         <label>
           {texts.promptMachine}
-          <select onChange={(event) => setChosen(event.currentTarget.value)}>{all.map((id) => <option key={id} value={id}>{visible(id)}</option>)}</select>
+          <select onChange={(event) => setChosen(event.currentTarget.value)}>
+            {all.map((id) => (
+              <option key={id} value={id}>
+                {visible(id)}
+              </option>
+            ))}
+          </select>
         </label>
       ) : null}
-      <textarea aria-label={texts.promptTitle} rows={3} maxLength={8_000} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      <textarea
+        aria-label={texts.promptTitle}
+        rows={3}
+        maxLength={8_000}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
       <p class="small">{texts.promptHelp}</p>
       <Act label={texts.send} kind="primary" act={send} disabled={text.trim() === "" || to === undefined} />
       <ul class="prompts">
         {prompts.map((prompt) => (
-          <li key={prompt.requestId}><Marked text={visible(prompt.text)} /> <small>{visible(prompt.enforcerId)}: {texts.promptStatus[prompt.status]}</small></li>
+          <li key={prompt.requestId}>
+            <Marked text={visible(prompt.text)} />{" "}
+            <small>
+              {visible(prompt.enforcerId)}: {texts.promptStatus[prompt.status]}
+            </small>
+          </li>
         ))}
       </ul>
     </section>

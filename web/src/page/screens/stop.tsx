@@ -7,12 +7,20 @@ import { Act, Marked, Screen, useApp } from "../parts.tsx";
 
 export function StopScreen({ stop }: { stop: Stop }) {
   const app = useApp();
-  const text = stop.kind === "enforcer-replaced" ? texts.stopReplaced : stop.kind === "key-changed" ? texts.stopKeyChanged : visible(stop.text);
+  const text =
+    stop.kind === "enforcer-replaced"
+      ? texts.stopReplaced
+      : stop.kind === "key-changed"
+        ? texts.stopKeyChanged
+        : visible(stop.text);
   return (
     <main class="stop">
       <Screen title={texts.stopTitle}>
         <p class="stop-machine">
-          {texts.stopMachine} <strong><Marked text={visible(stop.machine)} /></strong>
+          {texts.stopMachine}{" "}
+          <strong>
+            <Marked text={visible(stop.machine)} />
+          </strong>
         </p>
         <p>{text}</p>
         <p class="next">{visible(stop.next)}</p>

@@ -77,7 +77,9 @@ function NewDevice() {
           <p>{texts.voucherCompare(visibleCode(voucher.machine.id))}</p>
           <Digits digits={fingerprintDigits(voucher.machine.bundle)} />
           <div class="row">
-            <button type="button" class="button quiet" onClick={() => setVoucher(undefined)}>{texts.digitsDiffer}</button>
+            <button type="button" class="button quiet" onClick={() => setVoucher(undefined)}>
+              {texts.digitsDiffer}
+            </button>
             <Act label={texts.digitsSame} kind="primary" act={() => take(voucher)} />
           </div>
         </>
@@ -101,9 +103,17 @@ function SignForOther() {
     const made: { machine: string; text: string }[] = [];
     for (const pin of machines(app)) {
       const statement = await state(app, pin.party.id, vouchFor({ approverId: id, bundle, label: "", until }));
-      made.push({ machine: pin.party.id, text: formatVoucher({ machine: { id: pin.party.id, bundle: pin.bundle }, statement }) });
+      made.push({
+        machine: pin.party.id,
+        text: formatVoucher({ machine: { id: pin.party.id, bundle: pin.bundle }, statement }),
+      });
     }
-    const device = { approverId: id, fingerprint: fingerprint(bundle), short: shortFingerprint(bundle), until: `${until}` };
+    const device = {
+      approverId: id,
+      fingerprint: fingerprint(bundle),
+      short: shortFingerprint(bundle),
+      until: `${until}`,
+    };
     await app.change((profile) => ({ ...profile, vouched: [...(profile.vouched ?? []), device] }));
     setVouchers(made);
     setCard(undefined);
@@ -125,13 +135,17 @@ function SignForOther() {
           <p>{texts.vouchCompare(visible(card.id))}</p>
           <Digits digits={fingerprintDigits(card.bundle)} />
           <div class="row">
-            <button type="button" class="button quiet" onClick={() => setCard(undefined)}>{texts.digitsDiffer}</button>
+            <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
+              {texts.digitsDiffer}
+            </button>
             <Act label={texts.vouchSign} kind="primary" act={() => signAll(card)} />
           </div>
         </>
       )}
       {vouchers.length === 0 ? null : <p>{texts.vouchers}</p>}
-      {vouchers.map((voucher) => <CopyText key={voucher.machine} text={voucher.text} label={`${texts.voucher} ${visible(voucher.machine)}`} />)}
+      {vouchers.map((voucher) => (
+        <CopyText key={voucher.machine} text={voucher.text} label={`${texts.voucher} ${visible(voucher.machine)}`} />
+      ))}
     </section>
   );
 }
