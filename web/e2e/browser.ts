@@ -127,8 +127,14 @@ export class Person {
   /** Opens a card by its first line. */
   async open(text: string): Promise<void> {
     await this.page.getByRole("link", { name: /^Inbox/ }).click();
-    await (await this.card(text)).click();
-    await this.page.locator(".effect-bar h1", { hasText: text }).waitFor();
+    const heading = this.page.locator(".effect-bar h1", { hasText: text });
+    const end = Date.now() + 10_000;
+    // A card that leaves makes the screen fresh again, and a tap is ignored then, as it should be.
+    while (!(await heading.isVisible()) && Date.now() < end) {
+      await (await this.card(text)).click();
+      await heading.waitFor({ timeout: 1_000 }).catch(() => undefined);
+    }
+    await heading.waitFor();
     await this.settle();
   }
 

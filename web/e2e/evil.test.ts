@@ -92,10 +92,10 @@ describe("a gateway that lies", () => {
     for (const built of await Promise.all(requests)) {
       await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(built.requestId)}`);
       await dana.page.locator(".answer-bar").waitFor();
-      await dana.page.locator("main").getByText("⟨U+202E⟩").first().waitFor();
+      await dana.page.locator(".pane").getByText("⟨U+202E⟩").first().waitFor();
       expect(await hidden()).toEqual([]);
       expect(await isHacked()).toBe(false);
-      expect(await dana.page.locator("main img, main script, main iframe, main a[href^='javascript']").count()).toBe(0);
+      expect(await dana.page.locator("img, body script:not([src]), iframe, a[href^='javascript']").count()).toBe(0);
       if (built === (await requests[0])) await dana.shot("look-alikes");
       await robot.withdraw(built);
     }

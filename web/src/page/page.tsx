@@ -36,7 +36,12 @@ function Frame() {
   if (state.phase === "lost") return <LostScreen />;
   if (state.phase === "refused") return <RefusedScreen problem={state.problem} />;
   if (state.recoveryCode !== undefined) return <RecoveryCodeScreen code={state.recoveryCode} />;
-  if (state.link !== undefined) return <PairScreen link={state.link} />;
+  if (state.link !== undefined)
+    return (
+      <main>
+        <PairScreen link={state.link} />
+      </main>
+    );
   return <Ready state={state} />;
 }
 
@@ -53,7 +58,8 @@ function Ready({ state }: { state: State }) {
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, [route.name]);
-  const isWide = route.name === "inbox" || route.name === "request";
+  const isInbox = route.name === "inbox";
+  const isWide = isInbox || route.name === "request";
   return (
     <div class={`frame at-${route.name}${isWide ? " with-list" : ""}`}>
       <Header state={state} />
@@ -63,11 +69,13 @@ function Ready({ state }: { state: State }) {
         </p>
       )}
       {isWide ? (
-        <nav class="list" aria-label={texts.inbox}>
+        <div class="list" {...(isInbox ? { role: "main" } : { role: "navigation", "aria-label": texts.inbox })}>
           <InboxScreen />
-        </nav>
+        </div>
       ) : null}
-      <main>{screen(route)}</main>
+      <div class="pane" {...(isInbox ? {} : { role: "main" })}>
+        {screen(route)}
+      </div>
       {isHelp ? <Keys close={() => setHelp(false)} /> : null}
     </div>
   );
@@ -122,7 +130,7 @@ function Header({ state }: { state: State }) {
         href={writeRoute(route)}
         onClick={(event) => {
           event.preventDefault();
-          document.querySelector<HTMLElement>("main h1, .list h1")?.focus();
+          document.querySelector<HTMLElement>("[role=main] h1")?.focus();
         }}
       >
         {texts.skip}

@@ -29,14 +29,7 @@ export function usePage(): State {
 /** A text that was made visible before, with the characters that were written out marked. */
 export function Marked({ text }: { text: string }) {
   if (!text.includes("⟨")) return <>{text}</>;
-  return (
-    <>
-      {text.split(/(⟨[^⟩]*⟩)/).map((part, at) =>
-        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text never move
-        part.startsWith("⟨") ? <mark key={at}>{part}</mark> : part,
-      )}
-    </>
-  );
+  return <>{text.split(/(⟨[^⟩]*⟩)/).map((part, at) => (part.startsWith("⟨") ? <mark key={at}>{part}</mark> : part))}</>;
 }
 
 /** The time now, each second. */
@@ -171,7 +164,6 @@ export function Digits({ digits }: { digits: string }) {
   return (
     <p class="digits">
       {digits.split(" ").map((group, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the groups never move
         <span key={at}>{group}</span>
       ))}
     </p>

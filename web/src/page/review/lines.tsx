@@ -10,7 +10,7 @@ import type { Line, ReviewDocument, Section } from "./document.ts";
 import type { Reading } from "./reading.ts";
 
 /** Lines that are put into the page together. */
-const CHUNK_LINES = 50;
+const CHUNK_LINES = 30;
 /** A piece is put into the page when it is this near. */
 const NEAR_PIXELS = 800;
 /** The height of a line that was not drawn yet. */
@@ -92,7 +92,6 @@ class Chunk extends Component<ChunkProps, { isNear: boolean }> {
       >
         {isNear
           ? lines.map(({ kind, text }, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
               <div key={at} class={`line ${kind}`}>
                 <Marked text={text === "" ? " " : text} />
               </div>
@@ -175,7 +174,6 @@ export function Lines({
   return (
     <div class="lines">
       {content.sections.map((section, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: sections never move
         <Part
           key={at}
           section={section}

@@ -174,7 +174,6 @@ function PatternChoice({
       <p class="small">{texts.scopePattern}</p>
       <p class="arguments">
         {argv.map((argument, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: arguments never move
           <button
             key={at}
             type="button"

@@ -21,9 +21,10 @@ export function InboxScreen() {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
       if (isTyping(event) || !isMeant(event) || (event.key !== "j" && event.key !== "k")) return;
-      const cards = [...(list.current?.querySelectorAll("a") ?? [])];
-      const at = cards.findIndex((card) => card === document.activeElement);
-      cards[Math.max(0, Math.min(cards.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
+      const cards: Element[] = [...(list.current?.querySelectorAll("a") ?? [])];
+      const at = document.activeElement === null ? -1 : cards.indexOf(document.activeElement);
+      const next = cards[Math.max(0, Math.min(cards.length - 1, at + (event.key === "j" ? 1 : -1)))];
+      if (next instanceof HTMLElement) next.focus();
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);

@@ -58,7 +58,7 @@ export function PairScreen({ link }: { link: string | undefined }) {
     show({ name: "done", machine, problem });
   };
   return (
-    <main class="alone">
+    <div class="alone">
       {step.name === "ask" ? <Ask wrong={link} show={show} leave={leave} keep={keep} /> : null}
       {step.name === "link" ? <LinkQuestion link={step.link} keep={keep} leave={leave} /> : null}
       {step.name === "digits" ? <Compare paired={step.paired} digits={step.digits} show={show} keep={keep} /> : null}
@@ -71,7 +71,7 @@ export function PairScreen({ link }: { link: string | undefined }) {
         </Screen>
       ) : null}
       {step.name === "done" ? <Done machine={step.machine} problem={step.problem} leave={leave} /> : null}
-    </main>
+    </div>
   );
 }
 

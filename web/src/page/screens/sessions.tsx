@@ -129,7 +129,6 @@ export function SessionScreen({ id }: { id: string }) {
           <article key={snapshot.snapshotType} class="snapshot">
             <h2>{texts.snapshot[snapshot.snapshotType]}</h2>
             {snapshotLines(snapshot).map((line, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
               <div key={at} class="line code">
                 <Marked text={line} />
               </div>
