@@ -88,7 +88,7 @@ describe("nothing is approved by accident", () => {
     await dana.page.waitForTimeout(200);
     expect(await robot.isUndecided(built)).toBe(true);
     await robot.withdraw(built);
-    await dana.page.getByText("Taken back by the machine").first().waitFor();
+    await dana.page.locator(".answer-bar", { hasText: "Taken back by the machine" }).waitFor();
   });
 
   test("keys: a then y approves, a key that is held does not", async () => {
