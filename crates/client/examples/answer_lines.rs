@@ -47,7 +47,7 @@ fn answer(line: &Value) -> Readable<Value> {
             Ok(Value::Array(answers.collect()))
         }
         "request" => request(line),
-        "open" => Ok(open(line)?.map_or_else(refused, |request| opened(&request))),
+        "open" => Ok(open(line)?.map_or_else(|reason| refused(&reason), |request| opened(&request))),
         "decide" => decision(line),
         "verify" => verify(line),
         "prompt" => prompt(line),
@@ -63,7 +63,7 @@ fn answer(line: &Value) -> Readable<Value> {
     }
 }
 
-fn refused(reason: String) -> Value {
+fn refused(reason: &str) -> Value {
     json!({ "refused": reason })
 }
 
@@ -157,7 +157,7 @@ fn decision(line: &Value) -> Readable<Value> {
     };
     let approver = text(line, "approverId")?.parse()?;
     let signed = decide(&request, &choice, &approver, &device(line)?, time(line, "now")?);
-    Ok(signed.map_or_else(|error| refused(error.to_string()), |decision| json!({ "decision": decision })))
+    Ok(signed.map_or_else(|error| refused(&error.to_string()), |decision| json!({ "decision": decision })))
 }
 
 fn verify(line: &Value) -> Readable<Value> {
@@ -168,11 +168,11 @@ fn verify(line: &Value) -> Readable<Value> {
         Verifier { enforcer: text(line, "enforcerId")?, keys: &keys, pins: &pins, journal: &journal };
     let decision = text(line, "decision")?.as_bytes();
     Ok(match verifier.verify(decision, &request, time(line, "now")?) {
-        Err(error) => refused(error.to_string()),
-        Ok(verified) => json!({
-            "outcome": verified.outcome, "scope": verified.scope, "validUntil": verified.valid_until,
-            "approverId": verified.approver, "words": verified.words, "session": verified.session,
-            "nonce": verified.nonce, "hash": verified.hash.to_string(),
+        Err(error) => refused(&error.to_string()),
+        Ok(taken) => json!({
+            "outcome": taken.outcome, "scope": taken.scope, "validUntil": taken.valid_until,
+            "approverId": taken.approver, "words": taken.words, "session": taken.session,
+            "nonce": taken.nonce, "hash": taken.hash.to_string(),
         }),
     })
 }
@@ -197,7 +197,7 @@ fn read_prompt(line: &Value) -> Readable<Value> {
         PromptReader { enforcer: text(line, "enforcerId")?, keys: &keys, pins: &pins, journal: &journal };
     let envelope = parse::<Envelope<'_>>(text(line, "envelope")?.as_bytes())?;
     Ok(match reader.open(&envelope, time(line, "now")?) {
-        Err(error) => refused(error.to_string()),
+        Err(error) => refused(&error.to_string()),
         Ok(prompt) => {
             let said = match &prompt.content {
                 PromptContent::Text(text) => json!(text),
@@ -220,7 +220,7 @@ fn payload(line: &Value) -> Readable<Value> {
 fn bundle(line: &Value) -> Readable<Value> {
     let verified = Bundle::read(text(line, "text")?).and_then(|bundle| bundle.verify(None));
     Ok(verified.map_or_else(
-        |error| refused(error.to_string()),
+        |error| refused(&error.to_string()),
         |report| {
             let findings = report.findings.iter();
             let findings = findings.map(|(claim, certainty)| (claim.to_string(), json!(certainty)));

@@ -65,6 +65,8 @@ export async function openSocket(
   };
   const opened = new Promise<boolean>((resolve) => {
     socket.onopen = () => resolve(true);
+    // Some versions of Node report a connection that fails as an error, and never as closed.
+    socket.onerror = () => resolve(false);
     void ended.then(() => resolve(false));
     void clock.sleep(OPEN_MILLIS, signal).then(() => resolve(false));
   });

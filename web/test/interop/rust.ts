@@ -7,6 +7,7 @@ export class Rust {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #waiting: ((line: string) => void)[] = [];
   #rest = "";
+  #failure: string | undefined;
 
   constructor() {
     const program = process.env["COUNTERSIGN_ANSWER_LINES"];
@@ -16,7 +17,8 @@ export class Rust {
     this.#child.stdout.setEncoding("utf8").on("data", (chunk: string) => this.#read(chunk));
     this.#child.stderr.setEncoding("utf8").on("data", (text: string) => process.stderr.write(text));
     this.#child.on("exit", (code) => {
-      for (const resolve of this.#waiting.splice(0)) resolve(JSON.stringify({ failed: `Rust has ended with ${code}` }));
+      this.#failure = JSON.stringify({ failed: `Rust has ended with ${code}` });
+      for (const resolve of this.#waiting.splice(0)) resolve(this.#failure);
     });
   }
 
@@ -29,8 +31,11 @@ export class Rust {
   /** What Rust answers to an operation. */
   // biome-ignore lint/suspicious/noExplicitAny: the answers are compared member by member
   async ask(op: string, line: object): Promise<any> {
-    const answer = new Promise<string>((resolve) => this.#waiting.push(resolve));
-    this.#child.stdin.write(`${JSON.stringify({ ...line, op })}\n`);
+    const answer = new Promise<string>((resolve) => {
+      if (this.#failure !== undefined) return resolve(this.#failure);
+      this.#waiting.push(resolve);
+      this.#child.stdin.write(`${JSON.stringify({ ...line, op })}\n`);
+    });
     const read = JSON.parse(await answer) as { failed?: string };
     if (read?.failed !== undefined) throw new Error(`${read.failed}, at ${op} ${JSON.stringify(line).slice(0, 400)}`);
     return read;

@@ -6,7 +6,7 @@ import { Approver } from "../../src/protocol/approver.ts";
 import { effectHash, readArtifact } from "../../src/protocol/artifact.ts";
 import { readBundle, verifyBundle } from "../../src/protocol/bundle.ts";
 import { ApproverChannel, type ChannelEvent, type ChannelSettings } from "../../src/protocol/channel.ts";
-import { parseEnvelope } from "../../src/protocol/envelope.ts";
+import { parseEnvelope, writeEnvelope } from "../../src/protocol/envelope.ts";
 import { CallError, Http } from "../../src/protocol/http.ts";
 import { InvitationError, join } from "../../src/protocol/join.ts";
 import { formatBundle, parseBundle } from "../../src/protocol/keys.ts";
@@ -193,7 +193,14 @@ describe("at a real gateway", () => {
         [{ id: approver.identity.id, bundle: approver.identity.keys.bundle }],
         now(),
       );
-      await machine.send({ method: "POST", path: "/v1/session/event", body: snapshot });
+      // The credential of `dev` is for any id, so the envelope says whose event it is.
+      const head = {
+        msgType: "session.snapshot",
+        requestId: draft.sessionId,
+        createdAt: now(),
+        sender: { enforcerId: "robot" },
+      };
+      await machine.send({ method: "POST", path: "/v1/session/event", body: writeEnvelope(head, snapshot) });
       expect((await approver.receipt(sent, 1, adas))?.outcome).toEqual({ outcome: "applied", exitStatus: 0 });
       const report = verifyBundle(readBundle(await approver.bundle(fresh.requestId, adas)), adas);
       expect(report.findings).toMatchObject({
