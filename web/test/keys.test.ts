@@ -1,86 +1,104 @@
-// The store of keys: what is kept, and what is said when it is lost.
+// What the page keeps, and what is said when it is lost.
 
 import { IDBFactory } from "fake-indexeddb";
 import { beforeEach, describe, expect, test } from "vitest";
 
-import { KeyStore, persist, type TextStorage } from "../src/keys/store.ts";
+import { Database } from "../src/keys/database.ts";
+import { changeProfile, findProfile, forget, keepProfile, prepareKeys, type Texts } from "../src/keys/profile.ts";
 import { generateKeys } from "../src/protocol/device.ts";
 import { verifyStrict } from "../src/protocol/ed25519.ts";
-import { newPin, PinError } from "../src/protocol/pins.ts";
+import { newPin, PinError, Pins } from "../src/protocol/pins.ts";
 import { Timestamp } from "../src/protocol/timestamp.ts";
 import { newDevice, Random } from "./random.ts";
 
-const PROFILE = { gateway: "https://gw.example", tenant: "acme", approverId: "ada", credential: "csk_x" };
+const JOINED = {
+  gateway: "https://gw.example",
+  tenant: "acme",
+  id: "ada",
+  credential: "csk_x",
+  joinedAt: "2026-11-16T00:00:00Z",
+};
 const NOW = Timestamp.ofMillis(0);
 
-class Texts implements TextStorage {
+class Kept implements Texts {
   readonly texts = new Map<string, string>();
   getItem = (name: string): string | null => this.texts.get(name) ?? null;
   setItem = (name: string, value: string): void => void this.texts.set(name, value);
   removeItem = (name: string): void => void this.texts.delete(name);
 }
 
-describe("the store of keys", () => {
-  let [factory, texts] = [new IDBFactory(), new Texts()];
-  const store = (): KeyStore => new KeyStore(factory, texts);
+describe("the profile of a browser", () => {
+  let [factory, texts] = [new IDBFactory(), new Kept()];
   beforeEach(() => {
-    [factory, texts] = [new IDBFactory(), new Texts()];
+    [factory, texts] = [new IDBFactory(), new Kept()];
   });
 
+  async function joined(): Promise<Database> {
+    const database = await Database.open(factory);
+    await prepareKeys(database);
+    await keepProfile(database, JOINED, texts);
+    return database;
+  }
+
   test("gives back keys that work and can't be exported", async () => {
-    expect(await store().load()).toEqual({ state: "new" });
-    const created = await store().create(PROFILE, await generateKeys());
-    const loaded = await store().load();
-    if (loaded.state !== "ready") throw new Error(loaded.state);
-    expect(loaded.profile).toEqual(PROFILE);
-    expect(loaded.keys.fingerprint).toBe(created.fingerprint);
+    const database = await Database.open(factory);
+    expect(await findProfile(database, texts)).toEqual({ kind: "none" });
+    const prepared = await prepareKeys(database);
+    expect(await findProfile(database, texts)).toEqual({ kind: "none" });
+    await keepProfile(database, JOINED, texts);
+    const found = await findProfile(await Database.open(factory), texts);
+    if (found.kind !== "profile") throw new Error(found.kind);
+    expect(found.profile).toMatchObject(JOINED);
+    expect(found.keys.fingerprint).toBe(prepared.fingerprint);
     const message = new Uint8Array(9);
-    expect(verifyStrict(created.bundle.signing, message, await loaded.keys.signer.sign(message))).toBe(true);
-    expect(loaded.keys.agreement.privateKey.extractable).toBe(false);
+    expect(verifyStrict(prepared.bundle.signing, message, await found.keys.signer.sign(message))).toBe(true);
+    expect([found.keys.agreement.privateKey.extractable, found.profile.keys.signing.privateKey.extractable]).toEqual([
+      false,
+      false,
+    ]);
     expect(JSON.stringify([...texts.texts])).not.toContain("csk_x");
   });
 
   test("says so when the keys are lost, changed or damaged", async () => {
-    const created = await store().create(PROFILE, await generateKeys());
-    const trace = { gateway: PROFILE.gateway, approverId: "ada", fingerprint: created.fingerprint };
-    factory = new IDBFactory();
-    expect(await store().load()).toMatchObject({ state: "lost", trace });
-    await new KeyStore(factory, new Texts()).create(PROFILE, await generateKeys());
-    expect(await store().load()).toMatchObject({ state: "lost", trace, cause: { message: "these are other keys" } });
+    await joined();
+    const lost = { kind: "lost", id: "ada", gateway: JOINED.gateway };
+    const cleared = await Database.open(new IDBFactory());
+    expect(await findProfile(cleared, texts)).toEqual(lost);
+    await prepareKeys(cleared);
+    await keepProfile(cleared, JOINED, new Kept());
+    expect(await findProfile(cleared, texts)).toEqual(lost);
+    const database = await Database.open(factory);
     const [one, two] = [await generateKeys(), await generateKeys()];
-    const mixed = {
-      signing: { privateKey: one.signing.privateKey, publicKey: two.signing.publicKey },
-      agreement: one.agreement,
-    };
-    await expect(store().create(PROFILE, mixed)).rejects.toMatchObject({ code: "unsupported-keys" });
-    await store().forget();
-    expect(await store().load()).toEqual({ state: "new" });
+    const signing = { privateKey: one.signing.privateKey, publicKey: two.signing.publicKey };
+    await changeProfile(database, (profile) => ({ ...profile, keys: { signing, agreement: one.agreement } }));
+    expect(await findProfile(database, new Kept())).toEqual(lost);
+    await forget(database, texts);
+    expect(await findProfile(await Database.open(factory), texts)).toEqual({ kind: "none" });
   });
 
-  test("keeps the pins of two tabs, and none of a change that fails", async () => {
-    await store().create(PROFILE, await generateKeys());
+  test("keeps the changes of two tabs, and none of a change that fails", async () => {
+    await joined();
     const random = new Random(1);
     const pins = await Promise.all(
       Array.from({ length: 8 }, async (_, number) =>
         newPin({ role: "enforcer", id: `robot${number}` }, (await newDevice(random)).keys.bundle, NOW),
       ),
     );
-    await Promise.all(pins.map((pin) => store().changePins((all) => all.add(pin))));
-    const changed = pins[0] && { ...pins[0], party: { role: "enforcer", id: "evil" } as const };
-    await expect(store().changePins((all) => (changed === undefined ? all : all.add(changed)))).rejects.toBeInstanceOf(
-      PinError,
-    );
-    const loaded = await store().load();
-    expect(loaded.state === "ready" && loaded.pins.all.map((pin) => pin.party.id).sort()).toEqual(
-      pins.map((pin) => pin.party.id),
-    );
-    await store().forget();
-    await expect(store().changePins((all) => all)).rejects.toMatchObject({ code: "storage" });
-  });
-
-  test("asks the browser to keep it", async () => {
-    expect(await persist(undefined)).toBe(false);
-    expect(await persist({ persisted: async () => false, persist: async () => true })).toBe(true);
-    expect(await persist({ persisted: async () => true, persist: async () => false })).toBe(true);
+    const add = async (pin: (typeof pins)[number]) =>
+      changeProfile(await Database.open(factory), (profile) => ({
+        ...profile,
+        pins: Pins.parse(profile.pins).add(pin).toText(),
+      }));
+    await Promise.all(pins.map(add));
+    const [first] = pins;
+    if (first === undefined) throw new Error("there are pins");
+    await expect(add({ ...first, party: { role: "enforcer", id: "evil" } })).rejects.toBeInstanceOf(PinError);
+    const found = await findProfile(await Database.open(factory), texts);
+    expect(
+      found.kind === "profile" &&
+        Pins.parse(found.profile.pins)
+          .all.map((pin) => pin.party.id)
+          .sort(),
+    ).toEqual(pins.map((pin) => pin.party.id));
   });
 });

@@ -73,9 +73,12 @@ const OPEN_REASONS: Explained<OpenReason> = {
 /** A request can't be checked, so it can't be approved. Show it with the reason. */
 export class OpenError extends ReasonError<OpenReason> {
   readonly code = "open";
+  /** With `unknown-sender` the enforcer that the gateway names; else what differs, or why the seal does not open. */
+  readonly detail: string | undefined;
 
   constructor(reason: OpenReason, detail?: string, cause?: unknown) {
     super(reason, OPEN_REASONS, detail);
+    this.detail = detail;
     if (cause !== undefined) this.cause = cause;
   }
 }

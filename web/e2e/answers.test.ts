@@ -1,0 +1,165 @@
+// Every kind of answer, on a phone: words, scopes, actions, dangerous effects; and what is signed.
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { openBrowser, Person } from "./browser.ts";
+import { Robot } from "./robot.ts";
+import { Stage, until } from "./stage.ts";
+
+const stage = new Stage();
+let browser: Browser;
+let dana: Person;
+let robot: Robot;
+
+const payload = (members: object): string => JSON.stringify({ schema: "org.proto.payload", version: 1, ...members });
+const digest = "0".repeat(64);
+
+/** A diff of one file of so many added lines. */
+function patch(files: number, lines: number): string {
+  const names = Array.from({ length: files }, (_, at) => `src/auth/file${at}.ts`);
+  const diff = names.map(
+    (name) =>
+      `--- /dev/null\n+++ b/${name}\n@@ -0,0 +1,${lines} @@\n${Array.from({ length: lines }, (_, at) => `+line ${at}\tof ${name}`).join("\n")}\n`,
+  );
+  return payload({
+    diff: diff.join(""),
+    files: names.map((path) => ({ path, status: "added", added: lines, removed: 0, resultDigest: digest })),
+    effects: [],
+  });
+}
+
+beforeAll(async () => {
+  await stage.start();
+  browser = await openBrowser();
+  dana = await Person.open(browser, stage);
+  robot = await Robot.join(stage, "build-1");
+  await dana.join(stage.invite("approver", "dana"));
+  const { link, finish } = await robot.pair();
+  await dana.page.goto(link);
+  await dana.press("Pair");
+  await finish();
+  await dana.press("To the inbox");
+});
+afterAll(async () => {
+  await browser?.close();
+  await stage.end();
+});
+
+describe("answers", () => {
+  test("rejects with words that reach the machine", async () => {
+    const built = await robot.ask({ payload: robot.command(["cargo", "publish"]) });
+    await dana.open("cargo publish");
+    await dana.press("Words…");
+    await dana.page.getByRole("textbox", { name: "Words for the agent" }).fill("not on a Friday");
+    await dana.shot("words");
+    await dana.press("Reject with these words");
+    const decision = await robot.decision(built);
+    expect(decision).toMatchObject({ outcome: "reject", words: { reason: "not on a Friday" } });
+    await robot.report(built, decision, { outcome: "applied" });
+    await dana.page.getByText("stopped by the machine").waitFor();
+  });
+
+  test("signs how much was on the screen, and says what was not", async () => {
+    const built = await robot.ask({ artifactType: "patch.review", payload: patch(7, 150) });
+    await dana.open("7 files, +1050 −0 in src/auth");
+    const approve = dana.page.getByRole("button", { name: /^Approve/ });
+    expect(await approve.textContent()).toMatch(/7 of 7 files unopened, 1,\d{3} of 1,\d{3} lines not shown/);
+    await dana.page.getByRole("button", { name: /file0/ }).click();
+    await until("one file is opened", async () => (await approve.textContent())?.includes("6 of 7 files unopened"));
+    await dana.shot("review-patch");
+    await dana.settle();
+    await approve.click();
+    const { words } = await robot.decision(built);
+    expect(words.shown).toMatch(/^1 of 7 files, \d+ of 1\d{3} lines, page 360×740$/);
+  });
+
+  test("shows a plan, a task and a checkpoint, all of it", async () => {
+    const text =
+      "# Fix the login\n\nThe session is *not* renewed. <img src=x onerror=alert(1)>\n\n```\nrm -rf /\n```\n- one\n";
+    const plan = await robot.ask({
+      artifactType: "plan.review",
+      payload: payload({ text, steps: ["Write a test", "Renew"] }),
+    });
+    await dana.open("Fix the login");
+    await dana.page.getByText("<img src=x onerror=alert(1)>").waitFor();
+    await dana.shot("review-plan");
+    await dana.press(/^Approve/);
+    expect(await robot.decision(plan)).toMatchObject({ outcome: "approve", scope: "once" });
+    const checkpoint = await robot.ask({
+      artifactType: "checkpoint.review",
+      payload: payload({ summary: "The test fails as expected", changes: ["Wrote a test"] }),
+    });
+    await dana.open("The test fails as expected");
+    await dana.page.getByText("– Wrote a test").waitFor();
+    await dana.press("Reject");
+    expect(await robot.decision(checkpoint)).toMatchObject({ outcome: "reject" });
+  });
+
+  test("shows a payload that it does not know as the JSON that it is", async () => {
+    await robot.ask({ payload: JSON.stringify({ hello: "world\u202e" }) });
+    await dana.open("command.review");
+    await dana.page
+      .getByText(/"hello":"world\\u202e"|hello/)
+      .first()
+      .waitFor();
+    await dana.press("Reject");
+    await dana.page.getByText(/accepted by the gateway/).waitFor();
+  });
+
+  test("offers the machine's own buttons, and signs which was chosen", async () => {
+    const actions = [
+      { id: "blue", caption: "Use blue", style: "primary", decision: "approve" },
+      { id: "green", caption: "Use green", style: "secondary", decision: "approve" },
+    ] as const;
+    const built = await robot.ask({
+      artifactType: "checkpoint.review",
+      payload: payload({ summary: "Which colour?", effects: [] }),
+      actions,
+    });
+    await dana.open("Which colour?");
+    await dana.page.getByRole("button", { name: "Reject" }).waitFor();
+    await dana.shot("actions");
+    await dana.press("Use green");
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve", words: { action: "green" } });
+  });
+
+  test("approves a pattern for an hour, and a session", async () => {
+    const hour = await robot.ask({ payload: robot.command(["cargo", "test", "login"]) });
+    await dana.open("cargo test login");
+    await dana.press("Scope: Once");
+    await dana.page.getByRole("radio", { name: /1 hour/ }).check();
+    await dana.page.getByRole("button", { name: "login" }).click();
+    await dana.page.getByText("every cargo test * in /home/robot/shop runs without asking", { exact: false }).waitFor();
+    await dana.shot("scope");
+    await dana.press("Choose");
+    await dana.press(/^Approve for 1 hour/);
+    const decision = await robot.decision(hour);
+    expect(decision).toMatchObject({ scope: "timebox", words: { pattern: { argv: ["cargo", "test", "*"] } } });
+    const minutes = (decision.validUntil.millis - Date.now()) / 60_000;
+    expect(minutes).toBeGreaterThan(58);
+    expect(minutes).toBeLessThanOrEqual(60);
+    const session = await robot.ask({ payload: robot.command(["cargo", "check"]), session: "s-1" });
+    await dana.open("cargo check");
+    await dana.press("Scope: Once");
+    await dana.page.getByRole("radio", { name: /This session/ }).check();
+    await dana.press("Choose");
+    await dana.press(/^Approve for this session/);
+    expect(await robot.decision(session)).toMatchObject({ scope: "session", session: "s-1" });
+  });
+
+  test("a receipt that somebody else signed is not believed", async () => {
+    const built = await robot.ask({ payload: robot.command(["cargo", "doc"]) });
+    await dana.open("cargo doc");
+    await dana.press(/^Approve/);
+    const decision = await robot.decision(built);
+    const other = await robot.withNewKeys();
+    await robot.report(built, decision, { outcome: "applied", exitStatus: 0 }, other.device.keys.signer);
+    await dana.page.getByText(/don't trust what came in place of a receipt/).waitFor();
+  });
+
+  test("nothing went wrong in the page, and nothing came from elsewhere", () => {
+    expect(dana.problems).toEqual([]);
+    expect(dana.foreign).toEqual([]);
+  });
+});

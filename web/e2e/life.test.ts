@@ -1,0 +1,231 @@
+// What happens around an answer: expiry, withdrawal, restarts, other tabs and devices, no network, lost keys.
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { DESK, openBrowser, Person } from "./browser.ts";
+import { Robot } from "./robot.ts";
+import { type Machine, Stage, until } from "./stage.ts";
+
+const stage = new Stage();
+let browser: Browser;
+let dana: Person;
+let robot: Robot;
+let vm: Machine;
+
+async function pairWith(person: Person, robot: Robot): Promise<void> {
+  const { link, finish } = await robot.pair();
+  await person.page.goto(link);
+  await person.press("Pair");
+  await finish();
+  await person.press("To the inbox");
+}
+
+beforeAll(async () => {
+  await stage.start();
+  browser = await openBrowser();
+  dana = await Person.open(browser, stage, { viewport: DESK });
+  robot = await Robot.join(stage, "build-1");
+  vm = await stage.machine("vm");
+  await dana.join(stage.invite("approver", "dana"));
+  await pairWith(dana, robot);
+});
+afterAll(async () => {
+  await browser?.close();
+  await stage.end();
+});
+
+describe("around an answer, on a desk", () => {
+  test("pairs with the tool by a typed code and equal digits", async () => {
+    const running = vm.startInTerminal(["pair", "--typed"], [["Type yes", "yes"]]);
+    const code = await until("a code", () => /\b[B-Z]{4}-[B-Z]{4}\b/.exec(running.text())?.[0]);
+    await dana.page.goto(`${stage.url}/#/pair`);
+    await dana.page.getByRole("textbox", { name: "Pairing link or code" }).fill(code.toLowerCase());
+    await dana.press("Pair");
+    await dana.page.getByRole("heading", { name: "Compare the digits" }).waitFor();
+    const digits = (await dana.page.locator(".digits span").allTextContents()).join(" ");
+    await dana.shot("digits");
+    await until("the same digits on the machine", () => running.text().includes(digits));
+    running.child.stdin?.write("yes\n");
+    await dana.press("They are the same");
+    await dana.page.getByRole("heading", { name: "Paired" }).waitFor();
+    await dana.press("To the inbox");
+    expect(await running.ended).toBe(0);
+  });
+
+  test("several at once, and none is missed; arrivals don't move what is on the screen", async () => {
+    await dana.page.goto(`${stage.url}/#/`);
+    const first = await robot.ask({ payload: robot.command(["make", "first"]) }, 900);
+    await dana.page.locator(".card", { hasText: "make first" }).waitFor();
+    const rest = await Promise.all(
+      Array.from({ length: 4 }, (_, at) => robot.ask({ payload: robot.command(["make", `more${at}`]) }, 300 - at)),
+    );
+    await dana.page.getByRole("button", { name: "4 more" }).waitFor();
+    expect(await dana.page.locator(".list .card").count()).toBe(1);
+    await dana.press("4 more");
+    expect(await dana.page.locator(".list .card .effect").allTextContents()).toEqual([
+      "make more3",
+      "make more2",
+      "make more1",
+      "make more0",
+      "make first",
+    ]);
+    await dana.shot("inbox-desk");
+    for (const built of [first, ...rest]) await robot.withdraw(built);
+    await dana.page.getByText("Taken back by the machine").first().waitFor();
+    await dana.page.getByText("Nothing waits for you.").waitFor({ timeout: 15_000 });
+  });
+
+  test("taken back while it is open", async () => {
+    const built = await robot.ask({ payload: robot.command(["make", "deploy"]) });
+    await dana.open("make deploy");
+    await robot.withdraw(built);
+    await dana.page.locator(".answer-bar", { hasText: "Taken back by the machine" }).waitFor();
+    expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
+  });
+
+  test("expires while it is open, and is listed as expired", async () => {
+    const built = await robot.ask({ payload: robot.command(["make", "late"]) }, 4);
+    await dana.open("make late");
+    await dana.page.locator(".answer-bar", { hasText: "Expired" }).waitFor();
+    expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
+    expect(await robot.isUndecided(built)).toBe(true);
+    await dana.page.goto(`${stage.url}/#/expired`);
+    await dana.page.locator(".card", { hasText: "make late" }).waitFor();
+    await dana.page.goto(`${stage.url}/#/`);
+  });
+
+  test("the gateway is restarted, and what waits is still there", async () => {
+    const built = await robot.ask({ payload: robot.command(["make", "again"]) });
+    await dana.card("make again");
+    await stage.stopGateway();
+    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    await stage.startGateway();
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.open("make again");
+    await dana.press(/^Approve/);
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
+  });
+
+  test("without a network nothing can be answered, the shell opens, and it comes back", async () => {
+    const built = await robot.ask({ payload: robot.command(["make", "offline"]) });
+    await dana.open("make offline");
+    await dana.page.evaluate(() => navigator.serviceWorker.ready.then(() => true));
+    stage.front.down();
+    await dana.page.locator(".answer-bar", { hasText: "Offline." }).waitFor();
+    await dana.shot("offline");
+    expect(await dana.page.getByRole("button", { name: /^Approve/ }).isDisabled()).toBe(true);
+    await dana.page.keyboard.press("r");
+    await dana.page.reload();
+    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    stage.front.up();
+    await dana.page.evaluate(() => window.dispatchEvent(new Event("online")));
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    expect(await robot.isUndecided(built)).toBe(true);
+    await dana.open("make offline");
+    await dana.press("Reject");
+    expect(await robot.decision(built)).toMatchObject({ outcome: "reject" });
+  });
+
+  test("without WebSockets it goes on over server-sent events", async () => {
+    stage.front.hasSockets = false;
+    await dana.page.reload();
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    expect(stage.front.asked.some((path) => path.startsWith("/v1/sse/"))).toBe(true);
+    const built = await robot.ask({ payload: robot.command(["make", "sse"]) });
+    await dana.card("make sse");
+    await robot.withdraw(built);
+    stage.front.hasSockets = true;
+    await dana.page.reload();
+  });
+
+  test("two tabs: what one answers leaves the other", async () => {
+    const other = await dana.context.newPage();
+    dana.watch(other, stage.url);
+    await other.goto(`${stage.url}/#/`);
+    const built = await robot.ask({ payload: robot.command(["make", "tabs"]) });
+    await other.locator(".card", { hasText: "make tabs" }).waitFor();
+    await dana.open("make tabs");
+    await dana.press(/^Approve/);
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
+    await other.getByText("Answered on another device").waitFor();
+    await other.goto(`${stage.url}/#/answered`);
+    await other.locator(".card", { hasText: "make tabs" }).waitFor();
+    await other.close();
+  });
+
+  test("two devices race, and the second learns it", async () => {
+    const phone = await Person.open(browser, stage);
+    await phone.join(stage.invite("approver", "dana"));
+    await pairWith(phone, robot);
+    const built = await robot.ask({ payload: robot.command(["make", "race"]) });
+    await dana.open("make race");
+    await phone.open("make race");
+    await Promise.all([
+      dana.page.getByRole("button", { name: /^Approve/ }).click(),
+      phone.page.getByRole("button", { name: "Reject" }).click(),
+    ]);
+    const { outcome } = await robot.decision(built);
+    const [winner, loser] = outcome === "approve" ? [dana, phone] : [phone, dana];
+    await winner.page.getByText("accepted by the gateway").waitFor();
+    await loser.page
+      .getByText(/Somebody else answered first|Answered on another device/)
+      .first()
+      .waitFor();
+    expect(phone.problems).toEqual([]);
+    await phone.context.close();
+  });
+
+  test("a device whose credential was revoked says so", async () => {
+    const eve = await Person.open(browser, stage);
+    await eve.join(stage.invite("approver", "eve"));
+    stage.revokeKeys("eve");
+    await eve.page
+      .getByRole("heading", { name: "This device is not known to the gateway any more" })
+      .waitFor({ timeout: 20_000 });
+    await eve.context.close();
+  });
+
+  test("lost keys are said, and joining again is offered", async () => {
+    const fay = await Person.open(browser, stage);
+    await fay.join(stage.invite("approver", "fay"));
+    await fay.page.goto("about:blank");
+    await fay.page.goto(`${stage.url}/manifest.webmanifest`);
+    await fay.page.evaluate(
+      () =>
+        new Promise((resolve, reject) => {
+          const deleting = indexedDB.deleteDatabase("countersign");
+          deleting.onsuccess = resolve;
+          deleting.onerror = reject;
+          deleting.onblocked = reject;
+        }),
+    );
+    await fay.page.goto(stage.url);
+    await fay.page.getByRole("heading", { name: "The keys of this device are lost" }).waitFor();
+    await fay.page.getByText("had joined as fay", { exact: false }).waitFor();
+    await fay.shot("lost");
+    await fay.press("Join again");
+    await fay.page.getByRole("heading", { name: "Review what your agents want to do" }).waitFor();
+    await fay.context.close();
+  });
+
+  test("on an iPhone a tab explains how to install, and leaves the invitation unused", async () => {
+    const userAgent =
+      "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
+    const gus = await Person.open(browser, stage, { userAgent });
+    const link = stage.invite("approver", "gus");
+    await gus.page.goto(link);
+    await gus.page.getByRole("heading", { name: "Install the app first" }).waitFor();
+    expect(await gus.page.getByRole("textbox", { name: "Copy the invitation" }).inputValue()).toBe(link);
+    await gus.shot("iphone");
+    await gus.context.close();
+    const installed = await Person.open(browser, stage);
+    await installed.join(link);
+    await installed.context.close();
+  });
+
+  test("nothing went wrong in the page, and nothing came from elsewhere", () => {
+    expect(dana.problems).toEqual([]);
+    expect(dana.foreign).toEqual([]);
+  });
+});

@@ -1,0 +1,181 @@
+// A machine in this process, by the protocol library: for requests that the tool makes only together with an agent's host.
+
+import { effectHash, readArtifact } from "../src/protocol/artifact.ts";
+import { Http, join, newPin, Pins, parseJoinLink, Timestamp } from "../src/protocol/index.ts";
+import { formatBundle, parseBundle } from "../src/protocol/keys.ts";
+import { formatPairingLink } from "../src/protocol/link.ts";
+import { id, text } from "../src/protocol/members.ts";
+import { typedDigits, verifyLinkAnswer } from "../src/protocol/pairing.ts";
+import { type ReceiptOutcome, receiptSession, signReceipt } from "../src/protocol/receipt.ts";
+import { type VerifiedDecision, verifyDecision } from "../src/protocol/reply.ts";
+import { type BuiltRequest, buildRequest, type RequestDraft } from "../src/protocol/request.ts";
+import { sealSnapshot } from "../src/protocol/session.ts";
+import { type Device, newDevice, Random } from "../test/random.ts";
+import { type Stage, until } from "./stage.ts";
+
+const now = (): Timestamp => Timestamp.ofMillis(Date.now());
+
+export class Robot {
+  readonly #http: Http;
+  readonly device: Device;
+  readonly gateway: string;
+  pins = new Pins();
+
+  private constructor(http: Http, device: Device, gateway: string) {
+    this.#http = http;
+    this.device = device;
+    this.gateway = gateway;
+  }
+
+  static async join(stage: Stage, name: string, random = new Random(Date.now())): Promise<Robot> {
+    const joined = await join(parseJoinLink(stage.invite("enforcer", name)));
+    const http = new Http({ gateway: joined.gateway, credential: joined.credential });
+    return new Robot(http, await newDevice(random, joined.id), joined.gateway);
+  }
+
+  /** The same machine with new keys, as after it was set up again. */
+  async withNewKeys(): Promise<Robot> {
+    return new Robot(this.#http, await newDevice(new Random(Date.now() + 1), this.device.id), this.gateway);
+  }
+
+  /** Starts a pairing. `finish` waits for the answer, and pins whoever answered; by code it returns the digits. */
+  async pair(isTyped = false): Promise<{ link: string; code: string; finish: () => Promise<string> }> {
+    const { bundle, fingerprint } = this.device.keys;
+    const body = JSON.stringify({
+      enforcerId: this.device.id,
+      publicKey: formatBundle(bundle),
+      enforcerLabel: this.device.id,
+    });
+    const { code, nonce } = (await this.#http.send({ method: "POST", path: "/v1/pairing/initiate", body })).read(
+      (members) => ({
+        code: members.required("code", text),
+        nonce: members.required("nonce", id),
+      }),
+    );
+    const secret = crypto.getRandomValues(new Uint8Array(16));
+    const finish = async (): Promise<string> => {
+      const answer = await until("an answer to the pairing", async () => {
+        const status = await this.#http.send({ method: "GET", path: `/v1/pairing/status/${nonce}` });
+        return status.read((members) => ({
+          approverId: members.optional("approverId", id),
+          publicKey: members.optional("publicKey", text),
+        })).approverId === undefined
+          ? undefined
+          : status;
+      });
+      const { approverId, publicKey } = answer.read((members) => ({
+        approverId: members.required("approverId", id),
+        publicKey: members.required("publicKey", text),
+      }));
+      const approver = parseBundle(publicKey);
+      const transcript = { enforcerId: this.device.id, enforcer: bundle, approverId, approver, nonce };
+      this.pins = this.pins.add(newPin({ role: "approver", id: approverId }, approver, now()));
+      if (isTyped) return typedDigits(transcript);
+      verifyLinkAnswer(transcript, secret);
+      return "";
+    };
+    return {
+      link: formatPairingLink({ gateway: this.gateway, code, enforcerId: this.device.id, fingerprint, secret }),
+      code,
+      finish,
+    };
+  }
+
+  async ask(draft: Partial<RequestDraft> & { payload: string }, seconds = 600): Promise<BuiltRequest> {
+    const whole = {
+      artifactType: "command.review",
+      repoRef: "repo:x",
+      repoName: "acme/shop",
+      expiresAt: now().plus(seconds * 1_000),
+      ...draft,
+    } as const;
+    const built = await buildRequest(whole, this.device, this.pins, now());
+    await this.#http.send({
+      method: "POST",
+      path: "/v1/artifacts",
+      body: built.envelope,
+      idempotencyKey: built.requestId,
+    });
+    return built;
+  }
+
+  command(argv: readonly string[], more: object = {}): string {
+    return JSON.stringify({
+      schema: "org.proto.payload",
+      version: 1,
+      argv,
+      cwd: "/home/robot/shop",
+      effects: [],
+      ...more,
+    });
+  }
+
+  async withdraw({ requestId }: BuiltRequest): Promise<void> {
+    const envelope = {
+      msgType: "exchange.withdrawn",
+      requestId,
+      createdAt: `${now()}`,
+      sender: { enforcerId: this.device.id },
+      body: { requestId, state: "withdrawn" },
+    };
+    await this.#http.send({
+      method: "POST",
+      path: `/v1/exchanges/${requestId}/withdraw`,
+      body: JSON.stringify(envelope),
+    });
+  }
+
+  /** The verified decision about a request. */
+  async decision(built: BuiltRequest): Promise<VerifiedDecision & { source: string }> {
+    const answer = await until("a decision", async () => {
+      const found = await this.#http.send({ method: "GET", path: `/v1/exchanges/${built.requestId}/wait?timeout=5` });
+      return found.status === 204 ? undefined : found;
+    });
+    const { source } = answer.envelope().body;
+    return { ...(await verifyDecision(source, built, this.device, this.pins, now())), source };
+  }
+
+  /** Whether there is no decision about a request. */
+  async isUndecided({ requestId }: BuiltRequest): Promise<boolean> {
+    return (await this.#http.send({ method: "GET", path: `/v1/exchanges/${requestId}/wait?timeout=0` })).status === 204;
+  }
+
+  async sendSnapshot(sessionId: string, snapshotId: string, payload: string): Promise<void> {
+    const recipients = this.pins.active("approver", now()).map(({ party, bundle }) => ({ id: party.id, bundle }));
+    const draft = { sessionId, snapshotId, snapshotType: "summary", payload } as const;
+    const snapshot = await sealSnapshot(draft, this.device, recipients, now());
+    await this.#http.send({ method: "POST", path: "/v1/session/event", body: snapshot });
+  }
+
+  async startSession(sessionId: string): Promise<void> {
+    const event = {
+      eventType: "session.start",
+      sessionId,
+      agentHost: "claude-code",
+      repoRef: "repo:x",
+      createdAt: `${now()}`,
+    };
+    await this.#http.send({ method: "POST", path: "/v1/session/event", body: JSON.stringify(event) });
+  }
+
+  /** Reports what was done. `signer` can be somebody else, who must not be believed. */
+  async report(
+    built: BuiltRequest,
+    decision: VerifiedDecision,
+    outcome: ReceiptOutcome,
+    signer = this.device.keys.signer,
+  ): Promise<void> {
+    const effect = effectHash("command.review", readArtifact(built.artifact).payload, "acme/shop");
+    const receipt = await signReceipt(signer, {
+      requestId: built.requestId,
+      use: 1,
+      decisionHash: decision.hash,
+      decisionNonce: decision.nonce,
+      effectHash: effect,
+      enforcerId: this.device.id,
+      at: `${now()}`,
+      outcome,
+    });
+    await this.sendSnapshot(receiptSession(built.requestId, 1), "receipt", receipt);
+  }
+}

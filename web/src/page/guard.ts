@@ -1,0 +1,43 @@
+// Taps and keys that were meant for the screen before are no answers to the one that is shown now.
+
+/** A new screen takes no answer for this time. */
+export const FRESH_MILLIS = 500;
+
+let freshUntil = 0;
+
+/** Something under the finger has changed: another screen, a card that left, a button that says something else. */
+export function screenChanged(): void {
+  freshUntil = performance.now() + FRESH_MILLIS;
+}
+
+/** Whether the screen is too new for an answer. */
+export function isFresh(): boolean {
+  return performance.now() < freshUntil;
+}
+
+/** Whether a click is one that a person meant: not the second of a double tap, not from a program, not on a fresh screen. */
+export function isMeant(event: MouseEvent | KeyboardEvent | PointerEvent): boolean {
+  const isRepeated = event instanceof KeyboardEvent ? event.repeat : event.detail > 1;
+  return event.isTrusted && !isRepeated && !isFresh();
+}
+
+/** A handler that only runs for what a person meant. */
+export function meant<E extends MouseEvent | KeyboardEvent>(handler: (event: E) => void): (event: E) => void {
+  return (event) => {
+    if (isMeant(event)) handler(event);
+    // A tap that came too early must not leave the focus on a button that Enter would press later.
+    else if (event.currentTarget instanceof HTMLElement) event.currentTarget.blur();
+  };
+}
+
+/** A key that is held down presses a focused button again and again; only the first time counts. */
+export function ignoreRepeats(): void {
+  const isPress = (event: KeyboardEvent): boolean => event.key === "Enter" || event.key === " ";
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.repeat && isPress(event) && event.target instanceof HTMLButtonElement) event.preventDefault();
+    },
+    { capture: true },
+  );
+}

@@ -1,0 +1,114 @@
+// The cards of the inbox: which are on the screen, in which order, and how they leave it.
+
+import {
+  headline,
+  type InboxItem,
+  OpenError,
+  type OpenedRequest,
+  type Payload,
+  readPayload,
+  Timestamp,
+} from "../protocol/index.ts";
+
+/** Why a card needs no answer any more. */
+export type CardEnd = "withdrawn" | "expired" | "answered" | "cancelled" | "gone";
+
+/** One request on the screen. */
+export interface Card {
+  readonly requestId: string;
+  readonly msgId: string | undefined;
+  /** What was opened and checked. A decision is about exactly this object, which is the one that is shown. */
+  readonly request: OpenedRequest | undefined;
+  readonly payload: Payload | undefined;
+  /** Why it can't be shown. */
+  readonly error: OpenError | undefined;
+  readonly headline: string;
+  readonly end: CardEnd | undefined;
+  /** When it ended, by this device's clock in milliseconds. */
+  readonly endedAt: number;
+}
+
+/** An ended card stays for this long, with the reason. */
+export const FADE_MILLIS = 5_000;
+
+export function newCard({ requestId, msgId, opened }: InboxItem): Card {
+  const base = { requestId, msgId, end: undefined, endedAt: 0 } as const;
+  if (opened instanceof OpenError) {
+    return { ...base, request: undefined, payload: undefined, error: opened, headline: "" };
+  }
+  const payload = readPayload(opened.artifactType, opened.payload);
+  return { ...base, request: opened, payload, error: undefined, headline: headline(payload) };
+}
+
+/** The inbox. It does not change; each method returns another one. */
+export class Inbox {
+  /** What is on the screen, in its order. */
+  readonly shown: readonly Card[];
+  /** What has arrived since, and would move what is on the screen. */
+  readonly waiting: readonly Card[];
+
+  constructor(shown: readonly Card[] = [], waiting: readonly Card[] = []) {
+    this.shown = shown;
+    this.waiting = waiting;
+  }
+
+  get(requestId: string): Card | undefined {
+    return [...this.shown, ...this.waiting].find((card) => card.requestId === requestId);
+  }
+
+  /** How many need an answer. */
+  get pending(): number {
+    return [...this.shown, ...this.waiting].filter((card) => card.end === undefined).length;
+  }
+
+  /** Takes a request. One that is opened already stays as it is shown; what could not be opened may be opened now. */
+  add(card: Card, isOnScreen: boolean): Inbox {
+    const known = this.get(card.requestId);
+    if (known !== undefined)
+      return known.request === undefined && card.request !== undefined ? this.#replace(card) : this;
+    if (isOnScreen && this.shown.length > 0) return new Inbox(this.shown, [...this.waiting, card]);
+    return new Inbox(sorted([...this.shown, card]), this.waiting);
+  }
+
+  /** Shows what has arrived. */
+  merge(): Inbox {
+    return this.waiting.length === 0 ? this : new Inbox(sorted([...this.shown, ...this.waiting]));
+  }
+
+  end(requestId: string, end: CardEnd, now: number): Inbox {
+    const known = this.get(requestId);
+    return known === undefined || known.end !== undefined ? this : this.#replace({ ...known, end, endedAt: now });
+  }
+
+  /** Ends what has expired by this device's clock, and removes what ended a while ago unless it is open. */
+  tick(now: number, open: string | undefined): Inbox {
+    const expired = [...this.shown, ...this.waiting].filter(
+      (card) =>
+        card.end === undefined &&
+        card.request !== undefined &&
+        !Timestamp.ofMillis(now).isBefore(card.request.expiresAt),
+    );
+    const ended = expired.reduce<Inbox>((inbox, { requestId }) => inbox.end(requestId, "expired", now), this);
+    const stays = (card: Card): boolean =>
+      card.end === undefined || card.requestId === open || now - card.endedAt < FADE_MILLIS;
+    const isSame = ended.shown.every(stays) && ended.waiting.every(stays);
+    return isSame ? ended : new Inbox(ended.shown.filter(stays), ended.waiting.filter(stays));
+  }
+
+  remove(requestId: string): Inbox {
+    const isOther = (card: Card): boolean => card.requestId !== requestId;
+    return new Inbox(this.shown.filter(isOther), this.waiting.filter(isOther));
+  }
+
+  #replace(card: Card): Inbox {
+    const replaced = (cards: readonly Card[]): Card[] =>
+      cards.map((other) => (other.requestId === card.requestId ? card : other));
+    return new Inbox(replaced(this.shown), replaced(this.waiting));
+  }
+}
+
+/** Soonest to expire first; what can't be shown last. */
+function sorted(cards: readonly Card[]): Card[] {
+  const time = ({ request }: Card): number => request?.expiresAt.millis ?? Number.MAX_SAFE_INTEGER;
+  return [...cards].sort((one, other) => time(one) - time(other));
+}

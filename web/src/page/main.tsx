@@ -1,0 +1,17 @@
+// Starts the page.
+
+import { render } from "preact";
+
+import { App } from "./app.ts";
+import { ignoreRepeats } from "./guard.ts";
+import { Page } from "./page.tsx";
+import { takeLink } from "./route.ts";
+import { keepOffline } from "./worker.ts";
+
+const app = new App();
+const place = document.getElementById("page");
+const link = takeLink();
+ignoreRepeats();
+if (place !== null) render(<Page app={app} />, place);
+void app.start(link);
+keepOffline();

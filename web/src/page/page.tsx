@@ -1,0 +1,173 @@
+// The frame of every screen: navigation, connection, and which screen is shown.
+
+import { useEffect, useState } from "preact/hooks";
+
+import { texts } from "../texts.ts";
+import type { App, State } from "./app.ts";
+import { isMeant } from "./guard.ts";
+import { AppContext, usePage } from "./parts.tsx";
+import { go, type Route, writeRoute } from "./route.ts";
+import { DevicesScreen } from "./screens/devices.tsx";
+import { AnsweredScreen, ExpiredScreen } from "./screens/history.tsx";
+import { InboxScreen } from "./screens/inbox.tsx";
+import { JoinScreen, LostScreen, RefusedScreen, StartingScreen, UnusableScreen } from "./screens/join.tsx";
+import { PairScreen } from "./screens/pair.tsx";
+import { RecoverScreen, RecoveryCodeScreen } from "./screens/recovery.tsx";
+import { RequestScreen } from "./screens/request.tsx";
+import { SessionScreen, SessionsScreen } from "./screens/sessions.tsx";
+import { StopScreen } from "./screens/stop.tsx";
+import { VouchScreen } from "./screens/vouch.tsx";
+
+export function Page({ app }: { app: App }) {
+  return (
+    <AppContext.Provider value={app}>
+      <Frame />
+    </AppContext.Provider>
+  );
+}
+
+function Frame() {
+  const state = usePage();
+  // A changed key comes before everything else.
+  if (state.stop !== undefined) return <StopScreen stop={state.stop} />;
+  if (state.phase === "starting") return <StartingScreen />;
+  if (state.phase === "unusable") return <UnusableScreen problem={state.problem} />;
+  if (state.phase === "welcome") return <JoinScreen />;
+  if (state.phase === "lost") return <LostScreen />;
+  if (state.phase === "refused") return <RefusedScreen problem={state.problem} />;
+  if (state.recoveryCode !== undefined) return <RecoveryCodeScreen code={state.recoveryCode} />;
+  if (state.link !== undefined)
+    return (
+      <main>
+        <PairScreen link={state.link} />
+      </main>
+    );
+  return <Ready state={state} />;
+}
+
+function Ready({ state }: { state: State }) {
+  const { route } = state;
+  const [isHelp, setHelp] = useState(false);
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (isTyping(event) || !isMeant(event)) return;
+      if (event.key === "?") setHelp((is) => !is);
+      else if (event.key === "Escape" && document.querySelector("dialog[open]") === null && route.name !== "inbox")
+        go({ name: "inbox" });
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [route.name]);
+  const isInbox = route.name === "inbox";
+  const isWide = isInbox || route.name === "request";
+  return (
+    <div class={`frame at-${route.name}${isWide ? " with-list" : ""}`}>
+      <Header state={state} />
+      {state.isOnline ? null : (
+        <p class="offline-bar" role="status">
+          {texts.offlineBar}
+        </p>
+      )}
+      {isWide ? (
+        <div class="list" {...(isInbox ? { role: "main" } : { role: "navigation", "aria-label": texts.inbox })}>
+          <InboxScreen />
+        </div>
+      ) : null}
+      <div class="pane" {...(isInbox ? {} : { role: "main" })}>
+        {screen(route)}
+      </div>
+      {isHelp ? <Keys close={() => setHelp(false)} /> : null}
+    </div>
+  );
+}
+
+/** Whether a key belongs to a field that is being filled in, or to the browser. */
+export function isTyping(event: KeyboardEvent): boolean {
+  const isField =
+    event.target instanceof HTMLInputElement ||
+    event.target instanceof HTMLTextAreaElement ||
+    event.target instanceof HTMLSelectElement;
+  return isField || event.ctrlKey || event.metaKey || event.altKey;
+}
+
+function screen(route: Route) {
+  switch (route.name) {
+    case "inbox":
+      return (
+        <p class="nothing-open" aria-hidden="true">
+          {texts.name}
+        </p>
+      );
+    case "request":
+      return <RequestScreen key={route.id} id={route.id} />;
+    case "answered":
+      return <AnsweredScreen />;
+    case "expired":
+      return <ExpiredScreen />;
+    case "sessions":
+      return <SessionsScreen />;
+    case "session":
+      return <SessionScreen key={route.id} id={route.id} />;
+    case "devices":
+      return <DevicesScreen />;
+    case "pair":
+      return <PairScreen link={undefined} />;
+    case "vouch":
+      return <VouchScreen />;
+    case "recover":
+      return <RecoverScreen />;
+  }
+}
+
+const TABS = ["inbox", "answered", "sessions", "devices"] as const;
+
+function Header({ state }: { state: State }) {
+  const { route, inbox, isOnline } = state;
+  return (
+    <header class="top">
+      <a
+        class="skip"
+        href={writeRoute(route)}
+        onClick={(event) => {
+          event.preventDefault();
+          document.querySelector<HTMLElement>("[role=main] h1")?.focus();
+        }}
+      >
+        {texts.skip}
+      </a>
+      <span class={isOnline ? "link on" : "link off"} role="status">
+        <span class="dot" aria-hidden="true" />
+        {isOnline ? texts.online : texts.offline}
+      </span>
+      <nav class="tabs" aria-label={texts.mainNavigation}>
+        {TABS.map((name) => (
+          <a key={name} href={writeRoute({ name })} aria-current={route.name === name ? "page" : undefined}>
+            {texts[name]}
+            {name === "inbox" && inbox.pending > 0 ? <span class="count">{inbox.pending}</span> : null}
+          </a>
+        ))}
+      </nav>
+    </header>
+  );
+}
+
+function Keys({ close }: { close: () => void }) {
+  return (
+    <div class="sheet-back">
+      <section class="sheet" role="dialog" aria-modal="true" aria-labelledby="keys-title">
+        <h2 id="keys-title">{texts.keysTitle}</h2>
+        <dl class="keys">
+          {texts.keys.map(([key, does]) => (
+            <div key={key}>
+              <dt>{key}</dt>
+              <dd>{does}</dd>
+            </div>
+          ))}
+        </dl>
+        <button type="button" class="button" onClick={close}>
+          {texts.close}
+        </button>
+      </section>
+    </div>
+  );
+}

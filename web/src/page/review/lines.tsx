@@ -1,0 +1,225 @@
+// The lines of a request on the screen. A long diff is put into the page piece by piece, when it comes near the screen.
+
+import { Component } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+
+import { texts } from "../../texts.ts";
+import { meant } from "../guard.ts";
+import { Marked } from "../parts.tsx";
+import type { Line, ReviewDocument, Section } from "./document.ts";
+import type { Reading } from "./reading.ts";
+
+/** Lines that are put into the page together. */
+const CHUNK_LINES = 30;
+/** A piece is put into the page when it is this near. */
+const NEAR_PIXELS = 800;
+/** The height of a line that was not drawn yet. */
+const LINE_PIXELS = 20;
+
+/** Knows which pieces are near the screen. */
+class Nearness {
+  readonly near = new Set<Element>();
+  readonly #came = new Map<Element, () => void>();
+  readonly #observer: IntersectionObserver;
+
+  constructor(changed: () => void) {
+    const seen = (entries: IntersectionObserverEntry[]): void => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) {
+          this.near.add(target);
+          this.#came.get(target)?.();
+        } else {
+          this.near.delete(target);
+        }
+      }
+      changed();
+    };
+    this.#observer = new IntersectionObserver(seen, { rootMargin: `${NEAR_PIXELS}px 0px` });
+  }
+
+  watch(element: Element, came: () => void): void {
+    this.#came.set(element, came);
+    this.#observer.observe(element);
+  }
+
+  forget(element: Element): void {
+    this.#came.delete(element);
+    this.near.delete(element);
+    this.#observer.unobserve(element);
+  }
+
+  end(): void {
+    this.#observer.disconnect();
+  }
+}
+
+interface ChunkProps {
+  readonly lines: readonly Line[];
+  readonly section: number;
+  readonly from: number;
+  readonly nearness: Nearness;
+}
+
+class Chunk extends Component<ChunkProps, { isNear: boolean }> {
+  override state = { isNear: false };
+  #element: Element | null = null;
+
+  override componentDidMount(): void {
+    if (this.#element !== null)
+      this.props.nearness.watch(this.#element, () => this.state.isNear || this.setState({ isNear: true }));
+  }
+
+  override componentWillUnmount(): void {
+    if (this.#element !== null) this.props.nearness.forget(this.#element);
+  }
+
+  override shouldComponentUpdate(_: ChunkProps, next: { isNear: boolean }): boolean {
+    return next.isNear !== this.state.isNear;
+  }
+
+  override render({ lines, section, from }: ChunkProps) {
+    const { isNear } = this.state;
+    const keep = (element: Element | null): void => {
+      if (element !== null) this.#element = element;
+    };
+    return (
+      <div
+        ref={keep}
+        class="chunk"
+        data-section={section}
+        data-from={from}
+        style={isNear ? {} : { height: `${lines.length * LINE_PIXELS}px` }}
+      >
+        {isNear
+          ? lines.map(({ kind, text }, at) => (
+              <div key={at} class={`line ${kind}`}>
+                <Marked text={text === "" ? " " : text} />
+              </div>
+            ))
+          : null}
+      </div>
+    );
+  }
+}
+
+function chunks(lines: readonly Line[]): { from: number; lines: readonly Line[] }[] {
+  const starts = Array.from({ length: Math.ceil(lines.length / CHUNK_LINES) }, (_, at) => at * CHUNK_LINES);
+  return starts.map((from) => ({ from, lines: lines.slice(from, from + CHUNK_LINES) }));
+}
+
+/** The part of the screen that nothing covers. */
+function freeArea(): { top: number; bottom: number } {
+  const top = document.querySelector(".effect-bar")?.getBoundingClientRect().bottom ?? 0;
+  const bottom = document.querySelector(".answer-bar")?.getBoundingClientRect().top ?? window.innerHeight;
+  return { top: Math.max(0, top), bottom: Math.min(window.innerHeight, bottom) };
+}
+
+/** Notes the lines of a piece that are on the screen as a whole. Whether one is new. */
+function noteLines(chunk: Element, area: { top: number; bottom: number }, reading: Reading): boolean {
+  const { top, bottom } = chunk.getBoundingClientRect();
+  if (!(chunk instanceof HTMLElement) || bottom < area.top || top > area.bottom) return false;
+  const [section, from] = [Number(chunk.dataset["section"]), Number(chunk.dataset["from"])];
+  let isNew = false;
+  Array.from(chunk.children).forEach((line, at) => {
+    const place = line.getBoundingClientRect();
+    // One that is higher than the screen counts when its end is reached.
+    const isTall = place.height > area.bottom - area.top;
+    const isShown = place.bottom <= area.bottom + 1 && (isTall ? place.bottom >= area.top : place.top >= area.top - 1);
+    if (isShown && reading.see(section, from + at)) isNew = true;
+  });
+  return isNew;
+}
+
+/** All of a request. `shown` is called when more of it was on the screen. */
+export function Lines({
+  document: content,
+  reading,
+  folded,
+  fold,
+  shown,
+}: {
+  document: ReviewDocument;
+  reading: Reading;
+  folded: readonly boolean[];
+  fold: (section: number) => void;
+  shown: () => void;
+}) {
+  const look = useRef<() => void>(() => undefined);
+  const nearness = useMemo(() => new Nearness(() => look.current()), []);
+  useEffect(() => {
+    let frame = 0;
+    const note = (): void => {
+      frame = 0;
+      if (document.visibilityState !== "visible" || document.querySelector(".sheet-back") !== null) return;
+      const area = freeArea();
+      const isNew = [...nearness.near].filter((chunk) => noteLines(chunk, area, reading)).length > 0;
+      if (isNew) shown();
+    };
+    look.current = () => {
+      if (frame === 0) frame = requestAnimationFrame(note);
+    };
+    const again = (): void => look.current();
+    document.addEventListener("scroll", again, { capture: true, passive: true });
+    window.addEventListener("resize", again);
+    look.current();
+    return () => {
+      cancelAnimationFrame(frame);
+      nearness.end();
+      document.removeEventListener("scroll", again, { capture: true });
+      window.removeEventListener("resize", again);
+    };
+  }, []);
+  // What was folded or unfolded is drawn now.
+  useEffect(() => look.current(), [folded]);
+  return (
+    <div class="lines">
+      {content.sections.map((section, at) => (
+        <Part
+          key={at}
+          section={section}
+          at={at}
+          isFolded={folded[at] === true}
+          fold={() => fold(at)}
+          nearness={nearness}
+        />
+      ))}
+    </div>
+  );
+}
+
+function Part({
+  section,
+  at,
+  isFolded,
+  fold,
+  nearness,
+}: {
+  section: Section;
+  at: number;
+  isFolded: boolean;
+  fold: () => void;
+  nearness: Nearness;
+}) {
+  const { title, note, lines } = section;
+  const pieces = useMemo(() => chunks(lines), [lines]);
+  const body = pieces.map(({ from, lines: some }) => (
+    <Chunk key={from} lines={some} section={at} from={from} nearness={nearness} />
+  ));
+  if (title === undefined) return <div class="part">{body}</div>;
+  return (
+    <div class="part file" data-file={at}>
+      <button type="button" class="file-head" aria-expanded={!isFolded} onClick={meant(fold)}>
+        <span class="fold" aria-hidden="true">
+          {isFolded ? "▸" : "▾"}
+        </span>
+        <span class="file-name">
+          <Marked text={title} />
+        </span>
+        <span class="file-note">
+          {note} · {texts.lines(lines.length)}
+        </span>
+      </button>
+      {isFolded ? null : <div class="file-body">{body}</div>}
+    </div>
+  );
+}

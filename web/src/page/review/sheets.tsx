@@ -1,0 +1,195 @@
+// The sheets over the answer bar: words for the agent, and what an approval covers.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { isDangerousPayload, type OpenedRequest, type Payload, quoted } from "../../protocol/index.ts";
+import { texts } from "../../texts.ts";
+import { meant } from "../guard.ts";
+import { Marked } from "../parts.tsx";
+import { shownCode } from "./document.ts";
+import { canBeAny, hourOffer, type Offer, ONCE, patternArguments, sessionOffer } from "./offer.ts";
+
+/** A sheet. Keys stay in it until it is closed. */
+export function Sheet({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+  const sheet = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    sheet.current?.focus();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  const stay = (event: KeyboardEvent): void => {
+    if (event.key !== "Tab" || sheet.current === null) return;
+    const stops = [
+      ...sheet.current.querySelectorAll<HTMLElement>("button:not(:disabled), textarea, input, select, a[href]"),
+    ];
+    const [first, last] = [stops[0], stops.at(-1)];
+    const isLeaving = event.shiftKey
+      ? document.activeElement === first || document.activeElement === sheet.current
+      : document.activeElement === last;
+    if (!isLeaving) return;
+    event.preventDefault();
+    (event.shiftKey ? last : first)?.focus();
+  };
+  return (
+    <div class="sheet-back">
+      <section
+        class="sheet"
+        role="dialog"
+        aria-modal="true"
+        aria-label={title}
+        tabIndex={-1}
+        ref={sheet}
+        onKeyDown={stay}
+      >
+        <h2>{title}</h2>
+        {children}
+        <button type="button" class="button quiet" onClick={close}>
+          {texts.cancel}
+        </button>
+      </section>
+    </div>
+  );
+}
+
+export function WordsSheet({
+  close,
+  answer,
+  canApprove,
+}: {
+  close: () => void;
+  answer: (outcome: "approve" | "reject", reason: string) => void;
+  canApprove: boolean;
+}) {
+  const [words, setWords] = useState("");
+  const isEmpty = words.trim() === "";
+  return (
+    <Sheet title={texts.wordsTitle} close={close}>
+      <p class="small">{texts.wordsHelp}</p>
+      <textarea
+        aria-label={texts.wordsTitle}
+        rows={4}
+        maxLength={4_000}
+        value={words}
+        onInput={(event) => setWords(event.currentTarget.value)}
+      />
+      <div class="buttons">
+        <button type="button" class="button reject" disabled={isEmpty} onClick={meant(() => answer("reject", words))}>
+          {texts.rejectWithWords}
+        </button>
+        {canApprove ? (
+          <button
+            type="button"
+            class="button approve"
+            disabled={isEmpty}
+            onClick={meant(() => answer("approve", words))}
+          >
+            {texts.approveWithWords}
+          </button>
+        ) : null}
+      </div>
+    </Sheet>
+  );
+}
+
+export function ScopeSheet({
+  request,
+  payload,
+  chosen,
+  choose,
+  close,
+}: {
+  request: OpenedRequest;
+  payload: Payload;
+  chosen: Offer;
+  choose: (offer: Offer) => void;
+  close: () => void;
+}) {
+  const [any, setAny] = useState<ReadonlySet<number>>(new Set());
+  const [hasRest, setRest] = useState(false);
+  const [scope, setScope] = useState<Offer["scope"]>(chosen.scope);
+  const offers = [ONCE, sessionOffer(request, payload), hourOffer(payload, any, hasRest)].filter(
+    (offer) => offer !== undefined,
+  );
+  const offer = offers.find((one) => one.scope === scope);
+  const toggle = (at: number): void =>
+    setAny((before) => new Set(before.has(at) ? [...before].filter((other) => other !== at) : [...before, at]));
+  return (
+    <Sheet title={texts.scopeTitle} close={close}>
+      <fieldset class="scopes">
+        <legend class="hidden">{texts.scopeTitle}</legend>
+        {offers.map((one) => (
+          <label key={one.scope} class="scope">
+            <input type="radio" name="scope" checked={one.scope === scope} onChange={() => setScope(one.scope)} />
+            <span>
+              <strong>{one.name}</strong>
+              <small>
+                <Marked text={one.sentence} />
+              </small>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      {scope === "timebox" ? (
+        <PatternChoice
+          argv={patternArguments(payload) ?? []}
+          any={any}
+          toggle={toggle}
+          hasRest={hasRest}
+          setRest={setRest}
+        />
+      ) : null}
+      {isDangerousPayload(payload) ? <p class="small">{texts.scopeOnlyOnce}</p> : null}
+      <button
+        type="button"
+        class="button primary"
+        disabled={offer === undefined}
+        onClick={meant(() => {
+          if (offer !== undefined) choose(offer);
+        })}
+      >
+        {texts.choose}
+      </button>
+    </Sheet>
+  );
+}
+
+function PatternChoice({
+  argv,
+  any,
+  toggle,
+  hasRest,
+  setRest,
+}: {
+  argv: readonly string[];
+  any: ReadonlySet<number>;
+  toggle: (at: number) => void;
+  hasRest: boolean;
+  setRest: (is: boolean) => void;
+}) {
+  return (
+    <div class="pattern">
+      <p class="small">{texts.scopePattern}</p>
+      <p class="arguments">
+        {argv.map((argument, at) => (
+          <button
+            key={at}
+            type="button"
+            class="argument"
+            disabled={!canBeAny(argument, at)}
+            aria-pressed={any.has(at)}
+            onClick={() => toggle(at)}
+          >
+            {any.has(at) ? "*" : <Marked text={shownCode(quoted(argument))} />}
+          </button>
+        ))}
+      </p>
+      <label class="check">
+        <input type="checkbox" checked={hasRest} onChange={(event) => setRest(event.currentTarget.checked)} />{" "}
+        {texts.scopeRest}
+      </label>
+    </div>
+  );
+}

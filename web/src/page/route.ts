@@ -1,0 +1,46 @@
+// Which screen is shown. It is in the fragment, so that the back button works; nothing secret ever stays there.
+
+/** A screen. */
+export type Route =
+  | { readonly name: "inbox" | "answered" | "expired" | "sessions" | "devices" | "pair" | "vouch" | "recover" }
+  | { readonly name: "request"; readonly id: string }
+  | { readonly name: "session"; readonly id: string };
+
+const PLAIN = ["answered", "expired", "sessions", "devices", "pair", "vouch", "recover"] as const;
+
+/** The screen that a fragment names; the inbox if it names none. */
+export function readRoute(hash: string): Route {
+  const [name = "", id = ""] = hash.replace(/^#\/?/, "").split("/");
+  const plain = PLAIN.find((known) => known === name);
+  if (plain !== undefined) return { name: plain };
+  if (name === "request" || name === "session") {
+    try {
+      return { name, id: decodeURIComponent(id) };
+    } catch {
+      return { name: "inbox" };
+    }
+  }
+  return { name: "inbox" };
+}
+
+/** The fragment of a screen. */
+export function writeRoute(route: Route): string {
+  return "id" in route
+    ? `#/${route.name}/${encodeURIComponent(route.id)}`
+    : route.name === "inbox"
+      ? "#/"
+      : `#/${route.name}`;
+}
+
+/** Shows a screen. The back button returns to the one before. */
+export function go(route: Route): void {
+  location.hash = writeRoute(route);
+}
+
+/** The link with which this page was opened, taken out of the address at once: it is a secret. */
+export function takeLink(): string | undefined {
+  const isLink = /\/(join|pair)$/.test(location.pathname) && location.hash.length > 1;
+  const link = isLink ? location.href : undefined;
+  if (location.pathname !== "/" || isLink) history.replaceState(null, "", `/${isLink ? "#/" : location.hash}`);
+  return link;
+}

@@ -1,0 +1,161 @@
+// What waits: cards, soonest to expire first. Arrivals don't move what is on the screen.
+
+import { useEffect, useRef } from "preact/hooks";
+
+import { isDangerousPayload, visible } from "../../protocol/index.ts";
+import { texts } from "../../texts.ts";
+import { isMeant, meant } from "../guard.ts";
+import type { Card } from "../inbox.ts";
+import { isTyping } from "../page.tsx";
+import { Act, Lock, Marked, Screen, TimeLeft, useApp, usePage } from "../parts.tsx";
+import { chips } from "../review/document.ts";
+import { go, writeRoute } from "../route.ts";
+
+/** A card has room for so much of the first line. */
+const CARD_CHARACTERS = 300;
+
+export function InboxScreen() {
+  const app = useApp();
+  const { inbox, pins, route } = usePage();
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (isTyping(event) || !isMeant(event) || (event.key !== "j" && event.key !== "k")) return;
+      const cards: Element[] = [...(list.current?.querySelectorAll("a") ?? [])];
+      const at = document.activeElement === null ? -1 : cards.indexOf(document.activeElement);
+      const next = cards[Math.max(0, Math.min(cards.length - 1, at + (event.key === "j" ? 1 : -1)))];
+      if (next instanceof HTMLElement) next.focus();
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+  const isPaired = pins.all.some(({ revokedAt }) => revokedAt === undefined);
+  const open = route.name === "request" ? route.id : undefined;
+  return (
+    <Screen title={texts.inbox} kind="inbox">
+      {inbox.waiting.length > 0 ? (
+        <button type="button" class="button more" onClick={meant(() => app.showArrivals())}>
+          {texts.more(inbox.waiting.length)}
+        </button>
+      ) : null}
+      {isPaired ? null : (
+        <div class="empty">
+          <p>{texts.inboxUnpaired}</p>
+          <a class="button primary" href={writeRoute({ name: "pair" })}>
+            {texts.pairTitle}
+          </a>
+        </div>
+      )}
+      {isPaired && inbox.shown.length === 0 && inbox.waiting.length === 0 ? (
+        <p class="empty">{texts.inboxEmpty}</p>
+      ) : null}
+      <ul class="cards" ref={list}>
+        {inbox.shown.map((card) => (
+          <li key={card.requestId}>
+            {card.request === undefined ? (
+              <BrokenCard card={card} />
+            ) : (
+              <WholeCard card={card} isOpen={card.requestId === open} />
+            )}
+          </li>
+        ))}
+      </ul>
+      <p class="small">
+        <a href={writeRoute({ name: "expired" })}>{texts.expired}</a>
+      </p>
+    </Screen>
+  );
+}
+
+function WholeCard({ card, isOpen }: { card: Card; isOpen: boolean }) {
+  const { request, payload } = card;
+  if (request === undefined || payload === undefined) return null;
+  const open = meant((event: MouseEvent) => {
+    event.preventDefault();
+    go({ name: "request", id: card.requestId });
+  });
+  const kind = `card${card.end === undefined ? "" : " ended"}${isDangerousPayload(payload) ? " dangerous" : ""}`;
+  return (
+    <a
+      class={kind}
+      href={writeRoute({ name: "request", id: card.requestId })}
+      aria-current={isOpen ? "true" : undefined}
+      onClick={(event) => {
+        event.preventDefault();
+        open(event);
+      }}
+    >
+      <CardHeadline text={card.headline} />
+      <Chips card={card} />
+      <span class="about">
+        <Lock isClosed />
+        <span class="who">
+          <Marked text={visible(request.enforcerId)} />
+          {request.repoName === undefined ? "" : ` · ${visible(request.repoName)}`}
+        </span>
+        {card.end === undefined ? <TimeLeft from={request.createdAt} until={request.expiresAt} /> : null}
+      </span>
+      {card.end === undefined ? null : (
+        <span class="reason" role="status">
+          {texts.end[card.end]}
+        </span>
+      )}
+    </a>
+  );
+}
+
+/** The first line, as far as a card has room; how much is missing stands there. */
+export function CardHeadline({ text }: { text: string }) {
+  const characters = [...text];
+  if (characters.length <= CARD_CHARACTERS)
+    return (
+      <span class="effect">
+        <Marked text={text} />
+      </span>
+    );
+  const start = characters
+    .slice(0, CARD_CHARACTERS)
+    .join("")
+    .replace(/⟨[^⟩]*$/, "");
+  return (
+    <span class="effect">
+      <Marked text={start} />
+      <small class="cut">{texts.cut(characters.length - [...start].length)}</small>
+    </span>
+  );
+}
+
+/** The effects of a request. */
+export function Chips({ card }: { card: Card }) {
+  const all = chips(card.payload?.effects);
+  if (all.length === 0) return null;
+  return (
+    <span class="chips">
+      {all.map(({ text, isDangerous }) => (
+        <span key={text} class={isDangerous ? "chip danger" : "chip"}>
+          <Marked text={text} />
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function BrokenCard({ card }: { card: Card }) {
+  const app = useApp();
+  return (
+    <div class={`card broken${card.end === undefined ? "" : " ended"}`}>
+      <span class="effect">{texts.notShown}</span>
+      <span class="about">
+        <Lock isClosed={false} />
+        <span class="who">
+          <Marked text={visible(card.error?.message ?? "")} />
+        </span>
+      </span>
+      <span class="next">
+        {card.error?.next} {texts.notShownRule}
+      </span>
+      <Act label={texts.hide} kind="quiet small" act={() => app.hide(card.requestId)} />
+      {card.end === undefined ? null : <span class="reason">{texts.end[card.end]}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,247 @@
+// Pairing with a machine: by its link, or by a typed code and thirty digits that people compare.
+
+import { useEffect, useState } from "preact/hooks";
+
+import {
+  base64url,
+  digits as digitsOf,
+  type Paired,
+  type PairingLink,
+  parseJoinLink,
+  parsePairingCode,
+  parsePairingLink,
+  visible,
+  visibleCode,
+} from "../../protocol/index.ts";
+import { texts } from "../../texts.ts";
+import { messageOf } from "../app.ts";
+import { meant, screenChanged } from "../guard.ts";
+import { registerKeptRecovery } from "../pairing.ts";
+import { Act, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { go } from "../route.ts";
+import { Scanner } from "./scanner.tsx";
+
+type Step =
+  | { readonly name: "ask" }
+  | { readonly name: "link"; readonly link: PairingLink }
+  | { readonly name: "digits"; readonly paired: Paired; readonly digits: string }
+  | { readonly name: "differ" }
+  | { readonly name: "done"; readonly machine: string; readonly problem: string };
+
+/** What a text is: a link, or a code. */
+type Input = { readonly link: PairingLink } | { readonly code: string };
+
+function read(text: string): Input {
+  try {
+    return { link: parsePairingLink(text) };
+  } catch {
+    return { code: parsePairingCode(text.trim()) };
+  }
+}
+
+export function PairScreen({ link }: { link: string | undefined }) {
+  const app = useApp();
+  const [step, setStep] = useState<Step>(() => first(link));
+  const show = (next: Step): void => {
+    screenChanged();
+    setStep(next);
+  };
+  useEffect(() => setStep(first(link)), [link]);
+  const leave = (): void => {
+    app.set({ link: undefined });
+    go({ name: "inbox" });
+  };
+  const keep = async (paired: Paired): Promise<void> => {
+    if (!(await app.keepPairing(paired))) return leave();
+    const machine = paired.pin.party.id;
+    const problem = await registerKeptRecovery(app, machine).then(() => "", messageOf);
+    show({ name: "done", machine, problem });
+  };
+  return (
+    <div class="alone">
+      {step.name === "ask" ? <Ask wrong={link} show={show} leave={leave} keep={keep} /> : null}
+      {step.name === "link" ? <LinkQuestion link={step.link} keep={keep} leave={leave} /> : null}
+      {step.name === "digits" ? <Compare paired={step.paired} digits={step.digits} show={show} keep={keep} /> : null}
+      {step.name === "differ" ? (
+        <Screen title={texts.digitsDiffer}>
+          <Problem text={texts.digitsDifferDone} />
+          <button type="button" class="button" onClick={leave}>
+            {texts.toInbox}
+          </button>
+        </Screen>
+      ) : null}
+      {step.name === "done" ? <Done machine={step.machine} problem={step.problem} leave={leave} /> : null}
+    </div>
+  );
+}
+
+function first(link: string | undefined): Step {
+  try {
+    return link === undefined ? { name: "ask" } : { name: "link", link: parsePairingLink(link) };
+  } catch {
+    return { name: "ask" };
+  }
+}
+
+function isInvitation(text: string): boolean {
+  try {
+    parseJoinLink(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function Ask({
+  wrong,
+  show,
+  leave,
+  keep,
+}: {
+  wrong: string | undefined;
+  show: (step: Step) => void;
+  leave: () => void;
+  keep: (paired: Paired) => Promise<void>;
+}) {
+  const app = useApp();
+  const { profile } = usePage();
+  const first =
+    wrong === undefined ? "" : isInvitation(wrong) ? texts.alreadyJoined(visible(profile?.id ?? "")) : texts.notALink;
+  const [text, setText] = useState("");
+  const [problem, setProblem] = useState(first);
+  const [isScanning, setScanning] = useState(false);
+  const scanned = (value: string): boolean => {
+    try {
+      show({ name: "link", link: parsePairingLink(value) });
+      return true;
+    } catch (error) {
+      setProblem(messageOf(error));
+      return false;
+    }
+  };
+  const pair = async (): Promise<void> => {
+    setProblem("");
+    const input = read(text);
+    if ("link" in input) return show({ name: "link", link: input.link });
+    const paired = await app.approver.pairByCode(input.code);
+    if (paired.digits === undefined) await keep(paired);
+    else show({ name: "digits", paired, digits: paired.digits });
+  };
+  return (
+    <Screen title={texts.pairTitle}>
+      <p>{texts.pairText}</p>
+      {isScanning ? <Scanner found={scanned} close={() => setScanning(false)} /> : null}
+      <label>
+        {texts.pairInput}
+        <input
+          class="code"
+          type="text"
+          autocomplete="off"
+          autocapitalize="characters"
+          spellcheck={false}
+          placeholder={texts.pairHint}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      {problem === "" ? null : <Problem text={problem} />}
+      <div class="row">
+        <button type="button" class="button quiet" onClick={meant(leave)}>
+          {texts.pairLater}
+        </button>
+        <button type="button" class="button quiet" onClick={meant(() => setScanning(true))}>
+          {texts.scan}
+        </button>
+        <Act label={texts.pair} busy={texts.pairing} kind="primary" act={pair} />
+      </div>
+    </Screen>
+  );
+}
+
+function LinkQuestion({
+  link,
+  keep,
+  leave,
+}: {
+  link: PairingLink;
+  keep: (paired: Paired) => Promise<void>;
+  leave: () => void;
+}) {
+  const app = useApp();
+  const { profile } = usePage();
+  const isOther = link.gateway !== profile?.gateway;
+  const pair = async (): Promise<void> => {
+    try {
+      await keep(await app.approver.pairByLink(link));
+    } catch (error) {
+      if (!app.stopForPairing(link.enforcerId, error)) throw error;
+      leave();
+    }
+  };
+  const print = base64url.decode(link.fingerprint);
+  return (
+    <Screen title={texts.pairQuestion}>
+      <p class="code big">
+        <Marked text={visibleCode(link.enforcerId)} />
+      </p>
+      <p class="code">
+        <Marked text={visibleCode(link.gateway)} />
+      </p>
+      {print === undefined ? null : <Digits digits={digitsOf(print)} />}
+      <p>{texts.pairWarning}</p>
+      {isOther ? <Problem text={texts.pairOtherGateway} /> : null}
+      <div class="row">
+        <button type="button" class="button quiet" onClick={leave}>
+          {texts.cancel}
+        </button>
+        <Act label={texts.pair} busy={texts.pairing} kind="primary" act={pair} disabled={isOther} />
+      </div>
+    </Screen>
+  );
+}
+
+function Compare({
+  paired,
+  digits,
+  show,
+  keep,
+}: {
+  paired: Paired;
+  digits: string;
+  show: (step: Step) => void;
+  keep: (paired: Paired) => Promise<void>;
+}) {
+  const app = useApp();
+  /** The gateway has a pair that nobody confirmed. */
+  const refuse = async (): Promise<void> => {
+    show({ name: "differ" });
+    const own = base64url.encode(app.approver.identity.keys.bundle.signing);
+    const pairs = await app.approver.pairs().catch(() => []);
+    const unwanted = pairs.filter(
+      ({ enforcerId, signingKey }) => enforcerId === paired.pin.party.id && signingKey === own,
+    );
+    for (const { pairId } of unwanted) await app.approver.removePair(pairId).catch(() => undefined);
+  };
+  return (
+    <Screen title={texts.digitsTitle}>
+      <p>{texts.digitsText(visibleCode(paired.pin.party.id))}</p>
+      <Digits digits={digits} />
+      <div class="row">
+        <Act label={texts.digitsDiffer} kind="danger" act={refuse} />
+        <Act label={texts.digitsSame} kind="primary" act={() => keep(paired)} />
+      </div>
+    </Screen>
+  );
+}
+
+function Done({ machine, problem, leave }: { machine: string; problem: string; leave: () => void }) {
+  return (
+    <Screen title={texts.pairedTitle}>
+      <p>{texts.pairedText(visibleCode(machine))}</p>
+      {problem === "" ? null : <Problem text={problem} />}
+      <button type="button" class="button primary" onClick={leave}>
+        {texts.toInbox}
+      </button>
+    </Screen>
+  );
+}

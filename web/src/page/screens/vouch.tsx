@@ -1,0 +1,151 @@
+// One device lets another approve: a card, digits that people compare, and a voucher.
+
+import { useState } from "preact/hooks";
+
+import {
+  type Card,
+  fingerprint,
+  fingerprintDigits,
+  formatCard,
+  formatVoucher,
+  newPin,
+  PinError,
+  parseCard,
+  parseVoucher,
+  shortFingerprint,
+  type Voucher,
+  visible,
+  visibleCode,
+  vouchFor,
+} from "../../protocol/index.ts";
+import { texts } from "../../texts.ts";
+import { screenChanged } from "../guard.ts";
+import { machines, state } from "../pairing.ts";
+import { Act, CopyText, Digits, Screen, useApp, usePage } from "../parts.tsx";
+
+const VOUCH_MILLIS = 90 * 86_400_000;
+
+export function VouchScreen() {
+  const { pins } = usePage();
+  return (
+    <Screen title={texts.vouchTitle}>
+      {pins.all.length > 0 ? <SignForOther /> : null}
+      <NewDevice />
+    </Screen>
+  );
+}
+
+function NewDevice() {
+  const app = useApp();
+  const [text, setText] = useState("");
+  const [voucher, setVoucher] = useState<Voucher>();
+  const [done, setDone] = useState("");
+  const { id, keys } = app.approver.identity;
+  const read = async (): Promise<void> => {
+    screenChanged();
+    setVoucher(parseVoucher(text));
+  };
+  const take = async ({ machine, statement }: Voucher): Promise<void> => {
+    const pin = newPin({ role: "enforcer", id: machine.id }, machine.bundle, app.approver.http.clock.now());
+    await app.approver.present(statement);
+    try {
+      await app.changePins((pins) => pins.add(pin));
+    } catch (error) {
+      if (!(error instanceof PinError)) throw error;
+      app.stopForPin(pin, error);
+      return;
+    }
+    setVoucher(undefined);
+    setDone(texts.voucherDone(visible(machine.id)));
+  };
+  return (
+    <section>
+      <h2>{texts.vouchCardTitle}</h2>
+      <p>{texts.vouchCardText}</p>
+      <Digits digits={fingerprintDigits(keys.bundle)} />
+      <CopyText text={formatCard("device", { id, bundle: keys.bundle })} label={texts.deviceCard} />
+      {voucher === undefined ? (
+        <>
+          <label>
+            {texts.voucher}
+            <textarea class="code" rows={3} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          </label>
+          <Act label={texts.voucherAccept} kind="primary" act={read} disabled={text.trim() === ""} />
+        </>
+      ) : (
+        <>
+          <p>{texts.voucherCompare(visibleCode(voucher.machine.id))}</p>
+          <Digits digits={fingerprintDigits(voucher.machine.bundle)} />
+          <div class="row">
+            <button type="button" class="button quiet" onClick={() => setVoucher(undefined)}>
+              {texts.digitsDiffer}
+            </button>
+            <Act label={texts.digitsSame} kind="primary" act={() => take(voucher)} />
+          </div>
+        </>
+      )}
+      {done === "" ? null : <p role="status">{done}</p>}
+    </section>
+  );
+}
+
+function SignForOther() {
+  const app = useApp();
+  const [text, setText] = useState("");
+  const [card, setCard] = useState<Card>();
+  const [vouchers, setVouchers] = useState<readonly { machine: string; text: string }[]>([]);
+  const read = async (): Promise<void> => {
+    screenChanged();
+    setCard(parseCard("device", text));
+  };
+  const signAll = async ({ id, bundle }: Card): Promise<void> => {
+    const until = app.approver.http.clock.now().plus(VOUCH_MILLIS);
+    const made: { machine: string; text: string }[] = [];
+    for (const pin of machines(app)) {
+      const statement = await state(app, pin.party.id, vouchFor({ approverId: id, bundle, label: "", until }));
+      made.push({
+        machine: pin.party.id,
+        text: formatVoucher({ machine: { id: pin.party.id, bundle: pin.bundle }, statement }),
+      });
+    }
+    const device = {
+      approverId: id,
+      fingerprint: fingerprint(bundle),
+      short: shortFingerprint(bundle),
+      until: `${until}`,
+    };
+    await app.change((profile) => ({ ...profile, vouched: [...(profile.vouched ?? []), device] }));
+    setVouchers(made);
+    setCard(undefined);
+  };
+  return (
+    <section>
+      <h2>{texts.vouchSignTitle}</h2>
+      <p>{texts.vouchSignText}</p>
+      {card === undefined ? (
+        <>
+          <label>
+            {texts.deviceCard}
+            <textarea class="code" rows={3} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          </label>
+          <Act label={texts.recoverGo} kind="primary" act={read} disabled={text.trim() === ""} />
+        </>
+      ) : (
+        <>
+          <p>{texts.vouchCompare(visible(card.id))}</p>
+          <Digits digits={fingerprintDigits(card.bundle)} />
+          <div class="row">
+            <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
+              {texts.digitsDiffer}
+            </button>
+            <Act label={texts.vouchSign} kind="primary" act={() => signAll(card)} />
+          </div>
+        </>
+      )}
+      {vouchers.length === 0 ? null : <p>{texts.vouchers}</p>}
+      {vouchers.map((voucher) => (
+        <CopyText key={voucher.machine} text={voucher.text} label={`${texts.voucher} ${visible(voucher.machine)}`} />
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,115 @@
+// What became of this device's decisions: signed, accepted, delivered, and what the machine did.
+
+import {
+  type Approver,
+  CallError,
+  type Outcome,
+  type Pins,
+  ReceiptError,
+  type ReceiptOutcome,
+  type Scope,
+  SnapshotError,
+  sentDecision,
+} from "../protocol/index.ts";
+
+/** A decision of this device, as it is kept. Times are RFC 3339, by the clock that the text names. */
+export interface SentRecord {
+  readonly requestId: string;
+  readonly enforcerId: string;
+  /** The decision as JSON text. */
+  readonly source: string;
+  /** What was asked, in one line. */
+  readonly headline: string;
+  readonly outcome: Outcome;
+  readonly scope: Scope;
+  readonly reason: string | undefined;
+  /** The caption of the action that was chosen. */
+  readonly action: string | undefined;
+  /** What was shown, as it was signed. */
+  readonly shown: string | undefined;
+  readonly expiresAt: string;
+  readonly signedAt: string;
+  readonly acceptedAt?: string;
+  /** The gateway has refused it, or could not be reached. */
+  readonly failed?: {
+    readonly kind: "answered" | "expired" | "withdrawn" | "refused" | "unreachable";
+    readonly text: string;
+  };
+  readonly deliveredAt?: string;
+  readonly receipt?: { readonly outcome: ReceiptOutcome; readonly at: string };
+  /** Something came in place of a receipt, and failed a check. */
+  readonly receiptFailed?: string;
+}
+
+/** The receipt is looked for for half an hour. */
+const WATCH_MILLIS = 30 * 60_000;
+
+/** Whether nothing more is expected. */
+export function isSettled(record: SentRecord): boolean {
+  return record.receipt !== undefined || (record.failed !== undefined && record.failed.kind !== "unreachable");
+}
+
+/** Sends a decision. Returns what became of it. */
+export async function submit(approver: Approver, record: SentRecord): Promise<SentRecord> {
+  const { failed: _, ...rest } = record;
+  try {
+    await approver.sendDecision(sentDecision(record.source, record.enforcerId));
+    return { ...rest, acceptedAt: now(approver) };
+  } catch (error) {
+    return { ...rest, failed: failure(error) };
+  }
+}
+
+function failure(error: unknown): NonNullable<SentRecord["failed"]> {
+  if (!(error instanceof CallError))
+    return { kind: "unreachable", text: error instanceof Error ? error.message : String(error) };
+  const text = error.message;
+  if (error.gatewayCode === "AlreadyDecidedConflict") return { kind: "answered", text };
+  if (error.gatewayCode === "PROTO_ERR_EXPIRED") return { kind: "expired", text };
+  if (error.status === 404 || error.gatewayCode === "PROTO_ERR_STATE") return { kind: "withdrawn", text };
+  return { kind: error.isRetryable ? "unreachable" : "refused", text };
+}
+
+function now(approver: Approver): string {
+  return `${approver.http.clock.now()}`;
+}
+
+/** Asks once what became of a decision; the same record if there is nothing new. */
+export async function look(approver: Approver, pins: Pins, record: SentRecord): Promise<SentRecord> {
+  let seen = record;
+  if (seen.deliveredAt === undefined) {
+    const { state } = await approver.status(record.requestId);
+    if (state === "delivered")
+      seen = { ...seen, deliveredAt: now(approver), acceptedAt: seen.acceptedAt ?? now(approver) };
+  }
+  try {
+    const receipt = await approver.receipt(sentDecision(record.source, record.enforcerId), 1, pins);
+    if (receipt === undefined) return seen;
+    const { receiptFailed: _, ...rest } = seen;
+    return { ...rest, receipt: { outcome: receipt.outcome, at: receipt.at } };
+  } catch (error) {
+    if (!(error instanceof ReceiptError || error instanceof SnapshotError)) throw error;
+    return seen.receiptFailed === error.message ? seen : { ...seen, receiptFailed: error.message };
+  }
+}
+
+/** Asks until the machine has reported, for half an hour from the signing on. `report` gets each change. */
+export async function watch(
+  approver: Approver,
+  pins: () => Pins,
+  record: SentRecord,
+  report: (record: SentRecord) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock } = approver.http;
+  let [current, pause] = [record, 700];
+  const end = Date.parse(record.signedAt) + WATCH_MILLIS;
+  while (!signal.aborted && !isSettled(current) && clock.now().millis < end) {
+    await clock.sleep(pause, signal);
+    pause = Math.min(pause * 1.3, 15_000);
+    const seen = await look(approver, pins(), current).catch(() => current);
+    if (signal.aborted) return;
+    if (seen !== current) await report(seen);
+    current = seen;
+  }
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+/** The page in a real browser, at a real gateway, with the real tool. Run `npm run build` first. */
+export default defineConfig({
+  test: {
+    include: ["e2e/**/*.test.ts"],
+    testTimeout: 90_000,
+    hookTimeout: 60_000,
+    execArgv: ["--experimental-websocket", "--no-warnings"],
+    // Each file has a gateway and a browser of its own.
+    maxWorkers: 2,
+  },
+});
