@@ -16,7 +16,7 @@ const files = readdirSync(folder, { recursive: true, withFileTypes: true })
   .sort();
 const hashes = Object.fromEntries(
   files.map((file) => [
-    file,
+    `/${file}`,
     createHash("sha256")
       .update(readFileSync(join(folder, file)))
       .digest("hex"),

@@ -9,17 +9,20 @@ use axum::{
 /// Path and content of each file.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// The path of what is served at `/`.
 const INDEX: &str = "/index.html";
+
+/// Where the document is served: the page itself, and the addresses of invitations and of links for pairing.
+const INDEX_PATHS: [&str; 3] = ["/", "/join", "/pair"];
 
 /// What a build without the page says.
 const NO_PAGE: &str =
     "This build of the gateway has no page. Build web/ first, or use the countersign tool.\n";
 
-/// The page may load what this gateway serves and connect to it. It runs no inline script and writes no markup.
+/// The page may load what this gateway serves and connect to it. It runs no inline script and writes no markup; the one
+/// policy of Trusted Types is for the address of its worker.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-    img-src 'self' data: blob:; media-src 'self' blob:; manifest-src 'self'; worker-src 'self'; base-uri 'none'; \
-    form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+    img-src 'self' data:; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types countersign-worker";
 
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
@@ -33,14 +36,15 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// The paths that are served, `/` among them.
+/// The paths that are served.
 pub(crate) fn paths() -> Vec<&'static str> {
-    std::iter::once("/").chain(FILES.iter().map(|(path, _)| *path).filter(|path| *path != INDEX)).collect()
+    let files = FILES.iter().map(|(path, _)| *path).filter(|path| *path != INDEX);
+    INDEX_PATHS.into_iter().chain(files).collect()
 }
 
 /// The file at `path`.
 pub(crate) fn file(path: &str) -> Response {
-    let wanted = if path == "/" { INDEX } else { path };
+    let wanted = if INDEX_PATHS.contains(&path) { INDEX } else { path };
     match FILES.iter().find(|(path, _)| *path == wanted) {
         Some((_, content)) => answer(wanted, StatusCode::OK, Body::from(*content)),
         None => answer("/absent.txt", StatusCode::NOT_FOUND, Body::from(NO_PAGE)),

@@ -6,7 +6,7 @@ mod support;
 
 use hyper::Method;
 use support::{
-    client::Client,
+    client::{Answer, Client},
     process::{Gateway, On},
 };
 use tokio::{
@@ -80,10 +80,15 @@ async fn a_listed_website_may_read_a_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_or_a_sentence_is_at_the_root() {
+async fn the_page_or_a_sentence_is_where_links_lead() {
     let gateway = Gateway::start(On::Sqlite);
     let nobody = Client::new(gateway.address, "").without_key();
-    let answer = nobody.get("/").await;
+    for path in ["/", "/join", "/pair"] {
+        is_the_page_or_a_sentence(&nobody.get(path).await);
+    }
+}
+
+fn is_the_page_or_a_sentence(answer: &Answer) {
     assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
     assert_eq!(answer.header("cache-control"), "no-cache");
     let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
