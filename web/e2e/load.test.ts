@@ -65,8 +65,9 @@ describe("the first load", () => {
         uploadThroughput: 93_750,
       });
       await devtools.send("Emulation.setCPUThrottlingRate", { rate: 4 });
+      const link = stage.invite("approver", `ada-${round}`);
       const start = Date.now();
-      await ada.page.goto(stage.invite("approver", `ada-${round}`), { waitUntil: "commit" });
+      await ada.page.goto(link, { waitUntil: "commit" });
       await ada.page.getByRole("button", { name: "Join" }).waitFor();
       const millis = Date.now() - start;
       process.stdout.write(`first load: ${millis} ms until the first button, ${bytes} bytes\n`);
