@@ -224,6 +224,35 @@ describe("people", () => {
     });
   }
 
+  test("digits that differ pair nothing, here and at the gateway", async () => {
+    const other = await Robot.join(stage, "other");
+    const { code, finish } = await other.pair(true);
+    await dana.page.goto(`${stage.url}/#/pair`);
+    await dana.page.getByRole("textbox", { name: "Pairing link or code" }).fill(code);
+    await dana.press("Pair");
+    await dana.page.getByRole("heading", { name: "Compare the digits" }).waitFor();
+    expect((await dana.page.locator(".digits span").allTextContents()).join(" ")).toBe(await finish());
+    await dana.press("They differ");
+    await dana.page.getByText("Nothing was paired.", { exact: false }).waitFor();
+    await dana.press("To the inbox");
+    await dana.page.getByRole("link", { name: "Devices" }).click();
+    await dana.page.locator(".card", { hasText: "build-1" }).waitFor();
+    expect(await dana.page.locator(".card", { hasText: "other" }).count()).toBe(0);
+  });
+
+  test("a machine that is not trusted any more can't ask", async () => {
+    await dana.page.goto(`${stage.url}/#/devices`);
+    const card = dana.page.locator(".card", { hasText: "build-1" });
+    await card.getByRole("button", { name: "Stop trusting this machine" }).click();
+    await dana.settle();
+    await card.getByRole("button", { name: "Stop trusting it" }).click();
+    await card.getByText("not trusted since").waitFor();
+    const built = await robot.ask({ payload: robot.command(["make", "untrusted"]), repoRef: "repo:y" });
+    await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(built.requestId)}`);
+    await dana.page.getByText("What can't be shown can't be approved.", { exact: false }).first().waitFor();
+    expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
+  });
+
   test("nothing went wrong in the page, and nothing came from elsewhere", () => {
     expect(dana.problems).toEqual([]);
     expect(dana.foreign).toEqual([]);
