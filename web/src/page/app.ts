@@ -32,7 +32,7 @@ import { texts } from "../texts.ts";
 import { screenChanged } from "./guard.ts";
 import { FADE_MILLIS, Inbox, newCard } from "./inbox.ts";
 import { type Route, readRoute } from "./route.ts";
-import { isSettled, type SentRecord, submit, watch } from "./sent.ts";
+import { interrupted, isSettled, type SentRecord, submit, watch } from "./sent.ts";
 
 /** Where the page stands as a whole. */
 export type Phase = "starting" | "unusable" | "welcome" | "lost" | "refused" | "ready";
@@ -158,7 +158,7 @@ export class App {
   async #ready(profile: Profile, keys: DeviceKeys): Promise<void> {
     const http = new Http({ gateway: profile.gateway, credential: profile.credential });
     this.#approver = new Approver(http, profile.id, keys);
-    const sent = (await this.database.allSent()) as SentRecord[];
+    const sent = ((await this.database.allSent()) as SentRecord[]).map(interrupted);
     this.set({
       phase: "ready",
       profile,
