@@ -89,6 +89,21 @@ export class Person {
     await button.click();
   }
 
+  /** Presses an answer. A change of the connection makes the screen fresh, and a tap is ignored then, as it should be. */
+  async answer(name: string | RegExp): Promise<void> {
+    const timeline = this.page.locator(".timeline");
+    for (let round = 0; round < 5 && !(await timeline.isVisible()); round += 1) {
+      await this.settle();
+      await this.page
+        .getByRole("button", { name })
+        .first()
+        .click({ timeout: 3_000 })
+        .catch(() => undefined);
+      await timeline.waitFor({ timeout: 2_000 }).catch(() => undefined);
+    }
+    await timeline.waitFor();
+  }
+
   async join(link: string): Promise<void> {
     await this.page.goto(link);
     await this.press("Join");

@@ -11,6 +11,7 @@ import {
 } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 
 const DIST = process.env["COUNTERSIGN_DIST"] ?? new URL("../dist/", import.meta.url).pathname;
 
@@ -96,10 +97,10 @@ export class Front {
         ? "index.html"
         : /^\/(assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/.exec(path)?.[1];
     if (file === undefined) this.#pass(request, response);
-    else this.#file(file, response);
+    else this.#file(file, response, /\bgzip\b/.test(String(request.headers["accept-encoding"])));
   }
 
-  #file(file: string, response: ServerResponse): void {
+  #file(file: string, response: ServerResponse, isCompressed: boolean): void {
     try {
       const body = readFileSync(join(DIST, file));
       response.writeHead(200, {
@@ -107,9 +108,11 @@ export class Front {
         "Content-Security-Policy": CSP,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
+        Vary: "Accept-Encoding",
+        ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
         "Cache-Control": file.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache",
       });
-      response.end(body);
+      response.end(isCompressed ? gzipSync(body) : body);
     } catch {
       response.writeHead(404).end();
     }

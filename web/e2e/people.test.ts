@@ -133,6 +133,9 @@ describe("people", () => {
     await phone.open("echo vouched");
     await phone.press(/^Approve/);
     expect(await asked.ended).toBe(0);
+    await dana.page.getByRole("link", { name: /^Inbox/ }).click();
+    // An answer on another device is not pushed; the page finds it all the same.
+    await dana.page.getByText("Answered on another device").waitFor({ timeout: 15_000 });
     // And is revoked again by the one that vouched.
     await dana.page.getByRole("link", { name: "Devices" }).click();
     await dana.page.locator(".vouched").getByRole("button", { name: "Revoke" }).waitFor();
@@ -199,15 +202,15 @@ describe("people", () => {
         { effect: "network", detail: "github.com" },
       ];
       const built = [
-        await robot.ask({ payload: robot.command(["git", "push", "origin", "main"], { effects }) }, 280),
-        await robot.ask({ payload: robot.command(["cargo", "test", "--workspace"]) }, 500),
+        await robot.ask({ payload: robot.command(["git", "push", "origin", name], { effects }) }, 280),
+        await robot.ask({ payload: robot.command(["cargo", "test", "--workspace", name]) }, 500),
       ];
       await dana.page.getByRole("link", { name: /^Inbox/ }).click();
-      await dana.card("git push origin main");
-      await dana.card("cargo test --workspace");
+      await dana.card(`git push origin ${name}`);
+      await dana.card(`cargo test --workspace ${name}`);
       await dana.shot(`inbox-${name}`);
       expect(await axe(dana)).toEqual([]);
-      await dana.open("git push origin main");
+      await dana.open(`git push origin ${name}`);
       await dana.shot(`review-${name}`);
       expect(await axe(dana)).toEqual([]);
       for (const place of ["answered", "devices", "sessions", "pair", "vouch", "recover", "expired"]) {
@@ -220,6 +223,35 @@ describe("people", () => {
       await dana.page.goto(`${stage.url}/#/`);
     });
   }
+
+  test("digits that differ pair nothing, here and at the gateway", async () => {
+    const other = await Robot.join(stage, "other");
+    const { code, finish } = await other.pair(true);
+    await dana.page.goto(`${stage.url}/#/pair`);
+    await dana.page.getByRole("textbox", { name: "Pairing link or code" }).fill(code);
+    await dana.press("Pair");
+    await dana.page.getByRole("heading", { name: "Compare the digits" }).waitFor();
+    expect((await dana.page.locator(".digits span").allTextContents()).join(" ")).toBe(await finish());
+    await dana.press("They differ");
+    await dana.page.getByText("Nothing was paired.", { exact: false }).waitFor();
+    await dana.press("To the inbox");
+    await dana.page.getByRole("link", { name: "Devices" }).click();
+    await dana.page.locator(".card", { hasText: "build-1" }).waitFor();
+    expect(await dana.page.locator(".card", { hasText: "other" }).count()).toBe(0);
+  });
+
+  test("a machine that is not trusted any more can't ask", async () => {
+    await dana.page.goto(`${stage.url}/#/devices`);
+    const card = dana.page.locator(".card", { hasText: "build-1" });
+    await card.getByRole("button", { name: "Stop trusting this machine" }).click();
+    await dana.settle();
+    await card.getByRole("button", { name: "Stop trusting it" }).click();
+    await card.getByText("not trusted since").waitFor();
+    const built = await robot.ask({ payload: robot.command(["make", "untrusted"]), repoRef: "repo:y" });
+    await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(built.requestId)}`);
+    await dana.page.getByText("What can't be shown can't be approved.", { exact: false }).first().waitFor();
+    expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
+  });
 
   test("nothing went wrong in the page, and nothing came from elsewhere", () => {
     expect(dana.problems).toEqual([]);

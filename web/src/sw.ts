@@ -19,7 +19,7 @@ async function keepShell(): Promise<void> {
   const response = await fetch("/", { cache: "no-store" });
   if (!response.ok) throw new Error("there is no shell");
   await cache.put("/", response.clone());
-  const named = (await response.text()).matchAll(/(?:src|href)="(\/(?:assets\/[\w.-]+|manifest\.webmanifest))"/g);
+  const named = (await response.text()).matchAll(/(?:src|href)="(\/assets\/[\w.-]+)"/g);
   await cache.addAll([...new Set(Array.from(named, ([, path]) => path ?? "/"))]);
 }
 
@@ -28,8 +28,9 @@ worker.addEventListener("fetch", (event) => {
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== worker.location.origin) return;
   // The network first: an update counts at once, and only without a network the kept shell is used.
-  if (request.mode === "navigate") event.respondWith(fresh(request));
-  else if (/^\/(assets\/[\w.-]+|manifest\.webmanifest)$/.test(url.pathname)) event.respondWith(asset(request));
+  if (request.mode === "navigate") {
+    if (/^\/(join|pair)?$/.test(url.pathname)) event.respondWith(fresh(request));
+  } else if (/^\/assets\/[\w.-]+$/.test(url.pathname)) event.respondWith(asset(request));
 });
 
 async function fresh(request: Request): Promise<Response> {

@@ -32,7 +32,7 @@ import { texts } from "../texts.ts";
 import { screenChanged } from "./guard.ts";
 import { FADE_MILLIS, Inbox, newCard } from "./inbox.ts";
 import { type Route, readRoute } from "./route.ts";
-import { isSettled, type SentRecord, submit, watch } from "./sent.ts";
+import { interrupted, isSettled, type SentRecord, submit, watch } from "./sent.ts";
 
 /** Where the page stands as a whole. */
 export type Phase = "starting" | "unusable" | "welcome" | "lost" | "refused" | "ready";
@@ -93,8 +93,14 @@ const INITIAL: State = {
   recoveryCode: undefined,
 };
 
+/** Seconds after which the state of the open request is asked for, and that of those in the list; and how many at once. */
+const OPEN_TICKS = 3;
+const LIST_TICKS = 9;
+const MAX_ASKED = 20;
+
 /** The page. */
 export class App {
+  #ticks = 0;
   state: State = INITIAL;
   readonly #listeners = new Set<() => void>();
   #database: Database | undefined;
@@ -152,7 +158,7 @@ export class App {
   async #ready(profile: Profile, keys: DeviceKeys): Promise<void> {
     const http = new Http({ gateway: profile.gateway, credential: profile.credential });
     this.#approver = new Approver(http, profile.id, keys);
-    const sent = (await this.database.allSent()) as SentRecord[];
+    const sent = ((await this.database.allSent()) as SentRecord[]).map(interrupted);
     this.set({
       phase: "ready",
       profile,
@@ -198,7 +204,26 @@ export class App {
     if (arePinsNew) this.#channel?.reopen();
   }
 
+  /** Asks what became of requests that wait: an answer on another device is not pushed. */
+  #askStates(): void {
+    const { route, inbox, isOnline, phase } = this.state;
+    this.#ticks += 1;
+    if (phase !== "ready" || !isOnline || document.visibilityState !== "visible" || this.#ticks % OPEN_TICKS !== 0)
+      return;
+    const open = route.name === "request" ? route.id : undefined;
+    const isOfAll = this.#ticks % LIST_TICKS === 0;
+    const pending = [...inbox.shown, ...inbox.waiting].filter(({ end }) => end === undefined);
+    const asked = pending.filter(({ requestId }) => requestId === open || isOfAll).slice(0, MAX_ASKED);
+    for (const { requestId } of asked) {
+      void this.approver.status(requestId).then(
+        ({ state }) => (state === "pendingApproval" ? undefined : this.#gone(requestId, state === "withdrawn")),
+        () => undefined,
+      );
+    }
+  }
+
   #tick(): void {
+    this.#askStates();
     const { route, inbox } = this.state;
     const next = inbox.tick(Date.now(), route.name === "request" ? route.id : undefined);
     if (next === inbox) return;

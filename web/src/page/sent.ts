@@ -49,6 +49,12 @@ export function isSettled(record: SentRecord): boolean {
   return record.receipt !== undefined || (record.failed !== undefined && record.failed.kind !== "unreachable");
 }
 
+/** A decision that was signed, and whose page was closed before it was known whether it arrived: it can be sent again. */
+export function interrupted(record: SentRecord): SentRecord {
+  const isOpen = record.acceptedAt === undefined && record.failed === undefined;
+  return isOpen ? { ...record, failed: { kind: "unreachable", text: "" } } : record;
+}
+
 /** Sends a decision. Returns what became of it. */
 export async function submit(approver: Approver, record: SentRecord): Promise<SentRecord> {
   const { failed: _, ...rest } = record;

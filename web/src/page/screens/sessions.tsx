@@ -78,7 +78,8 @@ export function SessionsScreen() {
               </span>
               <span class="about">
                 <span class="who">
-                  <Marked text={visible(session.enforcerId)} /> · <Marked text={visible(session.state ?? "")} />
+                  <Marked text={visible(session.enforcerId)} />
+                  {session.state === undefined ? "" : ` · ${visible(session.state)}`}
                 </span>
                 <time>{session.updatedAt === undefined ? "" : clock(`${session.updatedAt}`)}</time>
               </span>

@@ -1,0 +1,119 @@
+// The page without a browser: what is shown, counted and offered.
+
+import { describe, expect, test } from "vitest";
+
+import { type Card, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
+import { diffFiles } from "../src/page/review/diff.ts";
+import { markdownLines, shownCode } from "../src/page/review/document.ts";
+import { hourOffer, patternArguments } from "../src/page/review/offer.ts";
+import { Reading } from "../src/page/review/reading.ts";
+import { readRoute, writeRoute } from "../src/page/route.ts";
+import { parseObject } from "../src/protocol/json.ts";
+import { type Payload, readPayload } from "../src/protocol/payload/index.ts";
+
+const TWO =
+  "diff --git a/one.rs b/one.rs\nindex 1..2 100644\n--- a/one.rs\n+++ b/one.rs\n@@ -1,2 +1,2 @@\n a\n--- x\n+++ y\n--- a/two.rs\n+++ b/two.rs\n@@ -1 +1,2 @@\n-b\n+c\n+d\n";
+
+describe("a diff", () => {
+  test("has every line in one file; a removed line that looks like a header is none", () => {
+    const files = diffFiles(TWO);
+    expect(files.map(({ name, added, removed }) => [name, added, removed])).toEqual([
+      ["one.rs", 1, 1],
+      ["two.rs", 2, 1],
+    ]);
+    expect(files[0]?.lines[6]).toEqual({ kind: "removed", text: "--- x" });
+    const odd = ["x", "\n\n", "@@ -1,9 +1,9 @@\n+only", "Binary files a and b differ\n", "--- a\n", TWO];
+    for (const diff of odd) {
+      const lines = diffFiles(diff).flatMap((file) => file.lines.map(({ text }) => text));
+      expect(lines.join("\n")).toBe(diff.replace(/\n$/, ""));
+    }
+    expect(diffFiles("Binary files a and b differ\n")[0]?.isBinary).toBe(true);
+  });
+});
+
+describe("what is shown", () => {
+  test("Markdown keeps every character", () => {
+    const text = "# One\n<!-- hidden -->\n```\n# code\n```\n[a](b)\n    x";
+    const lines = markdownLines(text);
+    expect(lines.map((line) => line.text).join("\n")).toBe(text);
+    expect(lines.map((line) => line.kind)).toEqual(["heading", "prose", "code", "code", "code", "prose", "code"]);
+  });
+
+  test("a tab and what hides are written out", () => {
+    expect(shownCode("a\tb\u202e")).toBe("a⟨⇥⟩b⟨U+202E⟩");
+  });
+
+  test("a line counts once, and opens its file", () => {
+    const lines = [
+      { kind: "text", text: "a" },
+      { kind: "text", text: "b" },
+    ] as const;
+    const sections = [
+      { title: undefined, note: "", lines, isFolded: false },
+      { title: "x", note: "", lines, isFolded: true },
+    ];
+    const reading = new Reading({ sections, caution: "none", files: 1, lines: 4 });
+    expect([reading.see(0, 0), reading.see(0, 0), reading.see(0, 9)]).toEqual([true, false, false]);
+    expect([reading.shown, reading.nextUnopened]).toEqual([{ files: 0, ofFiles: 1, lines: 1, ofLines: 4 }, 1]);
+    reading.see(1, 1);
+    expect([reading.shown, reading.nextUnopened]).toEqual([{ files: 1, ofFiles: 1, lines: 2, ofLines: 4 }, undefined]);
+  });
+});
+
+function command(argv: readonly string[], effects: unknown): Payload {
+  const payload = JSON.stringify({ schema: "org.proto.payload", version: 1, argv, cwd: "/w", effects });
+  return readPayload("command.review", parseObject(payload));
+}
+
+describe("an offer for an hour", () => {
+  test("covers what is shown, never an option, and nothing dangerous", () => {
+    const test = command(["cargo", "test", "-q", "login"], []);
+    expect(hourOffer(test, new Set([3]), true)).toMatchObject({
+      scope: "timebox",
+      pattern: { argv: ["cargo", "test", "-q", "*", "**"] },
+      sentence: expect.stringContaining("every cargo test -q * ** in /w") as unknown,
+    });
+    // Neither the program nor an option becomes a star.
+    expect(hourOffer(test, new Set([0, 2]), false)?.pattern).toEqual({ argv: ["cargo", "test", "-q", "login"] });
+    expect(hourOffer(command(["ls", "a*"], []), new Set(), false)).toBeUndefined();
+    expect(patternArguments(command(["rm"], [{ effect: "deletes" }]))).toBeUndefined();
+    expect(patternArguments(command(["rm"], undefined))).toBeUndefined();
+  });
+});
+
+describe("the inbox", () => {
+  const card = (requestId: string): Card => ({
+    requestId,
+    msgId: undefined,
+    request: undefined,
+    payload: undefined,
+    error: undefined,
+    headline: requestId,
+    end: undefined,
+    endedAt: 0,
+  });
+  const ids = ({ shown, waiting }: Inbox): string[][] =>
+    [shown, waiting].map((cards) => cards.map((one) => one.requestId));
+
+  test("does not move what is on the screen, and loses nothing", () => {
+    const inbox = new Inbox().add(card("a"), true).add(card("b"), true).add(card("b"), true).add(card("c"), false);
+    expect(ids(inbox)).toEqual([["a", "c"], ["b"]]);
+    expect(ids(inbox.merge())).toEqual([["a", "c", "b"], []]);
+    expect(inbox.pending).toBe(3);
+  });
+
+  test("an ended card stays for a while, and as long as it is open", () => {
+    const inbox = new Inbox([card("a"), card("b")]).end("a", "withdrawn", 1_000).end("a", "expired", 2_000);
+    expect(inbox.get("a")?.end).toBe("withdrawn");
+    expect(ids(inbox.tick(1_000 + FADE_MILLIS - 1, undefined))).toEqual([["a", "b"], []]);
+    expect(ids(inbox.tick(1_000 + FADE_MILLIS, "a"))).toEqual([["a", "b"], []]);
+    expect(ids(inbox.tick(1_000 + FADE_MILLIS, undefined))).toEqual([["b"], []]);
+  });
+});
+
+test("a route is read as it was written", () => {
+  for (const route of [{ name: "inbox" }, { name: "devices" }, { name: "request", id: "a/b#%c" }] as const) {
+    expect(readRoute(writeRoute(route))).toEqual(route);
+  }
+  expect([readRoute("#/nothing"), readRoute("#/request/%")]).toEqual([{ name: "inbox" }, { name: "inbox" }]);
+});
