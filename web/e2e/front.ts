@@ -1,7 +1,5 @@
-// The page and the gateway on one origin: files of `dist` with the headers that a gateway sends, everything else passed on.
-// A test can change what is passed on.
+// A network in front of a gateway, which serves the page itself. A test can cut it, and change what is passed on.
 
-import { readFileSync } from "node:fs";
 import {
   createServer,
   request as httpRequest,
@@ -10,33 +8,9 @@ import {
   type ServerResponse,
 } from "node:http";
 import { connect, type Socket } from "node:net";
-import { join } from "node:path";
-import { gzipSync } from "node:zlib";
 
-const DIST = process.env["COUNTERSIGN_DIST"] ?? new URL("../dist/", import.meta.url).pathname;
-
-export const CSP = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "manifest-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types countersign-worker",
-].join("; ");
-
-const TYPES: Record<string, string> = {
-  html: "text/html; charset=utf-8",
-  js: "text/javascript",
-  css: "text/css",
-  png: "image/png",
-  webmanifest: "application/manifest+json",
-};
+/** The files of the page, which no test changes on the way. */
+const PAGE = /^\/(|join|pair|assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/;
 
 /** Changes the body of an answer of the gateway; the same text to leave it. */
 export type Tamper = (path: string, body: string) => string;
@@ -92,43 +66,19 @@ export class Front {
     }
     const path = new URL(request.url ?? "/", this.url || "http://localhost").pathname;
     this.asked.push(path);
-    const file =
-      path === "/" || path === "/join" || path === "/pair"
-        ? "index.html"
-        : /^\/(assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/.exec(path)?.[1];
-    if (file === undefined) this.#pass(request, response);
-    else this.#file(file, response, /\bgzip\b/.test(String(request.headers["accept-encoding"])));
+    this.#pass(request, response, PAGE.test(path) ? undefined : this.tamper);
   }
 
-  #file(file: string, response: ServerResponse, isCompressed: boolean): void {
-    try {
-      const body = readFileSync(join(DIST, file));
-      response.writeHead(200, {
-        "Content-Type": TYPES[file.split(".").at(-1) ?? ""] ?? "application/octet-stream",
-        "Content-Security-Policy": CSP,
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        Vary: "Accept-Encoding",
-        ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
-        "Cache-Control": file.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache",
-      });
-      response.end(isCompressed ? gzipSync(body) : body);
-    } catch {
-      response.writeHead(404).end();
-    }
-  }
-
-  #pass(request: IncomingMessage, response: ServerResponse): void {
+  #pass(request: IncomingMessage, response: ServerResponse, tamper: Tamper | undefined): void {
     const { hostname, port } = this.#gateway;
     // What is pushed can't be changed here, so a gateway that lies pushes nothing.
-    if (this.tamper !== undefined && request.url?.startsWith("/v1/sse/") === true) {
+    if (tamper !== undefined && request.url?.startsWith("/v1/sse/") === true) {
       response.writeHead(404).end();
       return;
     }
     const onward = httpRequest(
       { hostname, port, path: request.url, method: request.method, headers: request.headers },
       (answer) => {
-        const { tamper } = this;
         if (tamper === undefined) {
           response.writeHead(answer.statusCode ?? 502, answer.headers);
           answer.pipe(response);

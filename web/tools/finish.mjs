@@ -1,4 +1,5 @@
-// After a build: writes the SHA-256 of every file to hashes.json and prints it, and fails if the page is too large.
+// After a build: writes the SHA-256 of every file to hashes.json and prints it, writes compressed copies of texts, which a
+// gateway sends to browsers, and fails if the page is too large.
 // Usage: node tools/finish.mjs FOLDER
 
 import { createHash } from "node:crypto";
@@ -11,7 +12,7 @@ const MAX_BYTES = 150 * 1_000;
 
 const folder = process.argv[2] ?? "dist";
 const files = readdirSync(folder, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name !== "hashes.json")
+  .filter((entry) => entry.isFile() && entry.name !== "hashes.json" && !entry.name.endsWith(".gz"))
   .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
   .sort();
 const hashes = Object.fromEntries(
@@ -24,6 +25,10 @@ const hashes = Object.fromEntries(
 );
 writeFileSync(join(folder, "hashes.json"), `${JSON.stringify(hashes, null, 2)}\n`);
 for (const [file, hash] of Object.entries(hashes)) console.log(`${hash}  ${file}`);
+
+for (const file of files.filter((file) => /\.(html|js|css|webmanifest)$/.test(file))) {
+  writeFileSync(join(folder, `${file}.gz`), gzipSync(readFileSync(join(folder, file)), { level: 9 }));
+}
 
 const scripts = files.filter((file) => file.endsWith(".js"));
 const bytes = scripts.reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file)), { level: 9 }).length, 0);

@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
 
@@ -36,19 +36,44 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
+/// The end of the name of a compressed copy. Only files that everybody may read have one.
+const COMPRESSED: &str = ".gz";
+
 /// The paths that are served.
 pub(crate) fn paths() -> Vec<&'static str> {
-    let files = FILES.iter().map(|(path, _)| *path).filter(|path| *path != INDEX);
+    let files = FILES.iter().map(|(path, _)| *path);
+    let files = files.filter(|path| *path != INDEX && !path.ends_with(COMPRESSED));
     INDEX_PATHS.into_iter().chain(files).collect()
 }
 
-/// The file at `path`.
-pub(crate) fn file(path: &str) -> Response {
+/// The file at `path`, compressed if there is such a copy and the client takes it.
+pub(crate) fn file(path: &str, request: &HeaderMap) -> Response {
     let wanted = if INDEX_PATHS.contains(&path) { INDEX } else { path };
-    match FILES.iter().find(|(path, _)| *path == wanted) {
-        Some((_, content)) => answer(wanted, StatusCode::OK, Body::from(*content)),
-        None => answer("/absent.txt", StatusCode::NOT_FOUND, Body::from(NO_PAGE)),
+    let find = |path: &str| FILES.iter().find(|(of, _)| *of == path).map(|(_, content)| Body::from(*content));
+    let Some(plain) = find(wanted) else {
+        return answer("/absent.txt", StatusCode::NOT_FOUND, Body::from(NO_PAGE));
+    };
+    let Some(compressed) = find(&format!("{wanted}{COMPRESSED}")) else {
+        return answer(wanted, StatusCode::OK, plain);
+    };
+    let is_compressed = takes_gzip(request);
+    let mut response = answer(wanted, StatusCode::OK, if is_compressed { compressed } else { plain });
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if is_compressed {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
+    response
+}
+
+/// Whether the client names gzip and does not rule it out.
+fn takes_gzip(request: &HeaderMap) -> bool {
+    let accepted = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_refused = quality.trim().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0_f32));
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
 }
 
 fn answer(path: &str, status: StatusCode, body: Body) -> Response {
@@ -88,13 +113,28 @@ mod tests {
     #[test]
     fn every_answer_has_a_policy_without_inline_code_and_a_type() {
         for path in paths().into_iter().chain(["/absent", "/assets/../../etc/passwd"]) {
-            let answer = file(path);
+            let answer = file(path, &HeaderMap::new());
             let policy = answer.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
             assert!(!policy.contains("unsafe") && policy.starts_with("default-src 'none'"), "{policy}");
             assert!(answer.headers().contains_key(header::CONTENT_TYPE), "{path}");
             assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
-        assert_eq!(file("/assets/absent.js").status(), StatusCode::NOT_FOUND);
+        assert_eq!(file("/assets/absent.js", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        let takes = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(text));
+            takes_gzip(&headers)
+        };
+        for text in ["gzip", "br, gzip", "deflate, GZIP;q=0.5", "gzip;q=1"] {
+            assert!(takes(text), "{text}");
+        }
+        for text in ["", "identity", "br", "gzip;q=0", "gzip; q=0.0", "xgzip"] {
+            assert!(!takes(text), "{text}");
+        }
     }
 
     #[test]

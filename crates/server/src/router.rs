@@ -178,7 +178,7 @@ impl Group<'_> {
 
     /// The files of the page for approvers.
     fn page(self, paths: Vec<&'static str>) -> Router<SharedState> {
-        let serve = async |request: Request| page::file(request.uri().path());
+        let serve = async |request: Request| page::file(request.uri().path(), request.headers());
         self.build(paths.into_iter().map(|path| (path, get(serve))), |methods, _| methods)
     }
 
