@@ -70,7 +70,6 @@ const START_TIME: &str =
 
 #[derive(Clone)]
 pub(crate) struct Connector {
-    config: Config,
     hosts: Arc<Hosts>,
     tls: Option<MakeRustlsConnect>,
     /// Drives all connections, whoever asks for the first use of one: a caller on a busy thread must not end up with
@@ -96,7 +95,7 @@ impl Connector {
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         let hosts = Arc::new(Hosts::new(&config));
-        Ok(Self { config, hosts, tls, runtime: Handle::current(), timeline: Arc::default() })
+        Ok(Self { hosts, tls, runtime: Handle::current(), timeline: Arc::default() })
     }
 
     /// How long it takes at most to find out that no server can be used.
@@ -168,7 +167,7 @@ impl Connector {
     }
 }
 
-/// Shows nothing of the configuration, which may contain a password.
+/// Shows nothing of the hosts' configurations, which may contain a password.
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Connector")
