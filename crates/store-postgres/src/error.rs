@@ -32,7 +32,12 @@ pub enum OpenError {
     Engine(#[source] tokio_postgres::Error),
     /// `others` is what the last of the other hosts said.
     #[error("PostgreSQL can't be used: {hosts} did not answer in time, {} s each", within.as_secs())]
-    Silent { hosts: String, within: Duration, #[source] others: Option<tokio_postgres::Error> },
+    Silent {
+        hosts: String,
+        within: Duration,
+        #[source]
+        others: Option<tokio_postgres::Error>,
+    },
     #[error(
         "PostgreSQL has no connection left. Each node uses up to store.connections; with those of all nodes, and three that \
          the server keeps for superusers, they must not be more than its max_connections. Lower store.connections or raise \

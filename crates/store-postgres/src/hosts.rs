@@ -34,8 +34,8 @@ impl Hosts {
             count => (0..count).map(|index| only(config, index)).collect(),
         };
         let has_at = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
-        let is_doubtful =
-            config.get_hosts().iter().any(has_at) || config.get_dbname().is_some_and(|name| name.contains('@'));
+        let is_doubtful = config.get_hosts().iter().any(has_at)
+            || config.get_dbname().is_some_and(|name| name.contains('@'));
         Self { each, is_doubtful, preferred: AtomicUsize::new(0) }
     }
 
@@ -143,7 +143,9 @@ mod tests {
         );
         let all = "host=db-1,db-2 port=7 load_balance_hosts=random password=hunter2";
         assert_eq!(names(all), ["db-1:7, db-2:7"]);
-        for misread in ["postgres://c:hun@ter2@db/c", "postgres://c:hun@ter,2@db/c", "postgres://c:hun@ter/2@db/c"] {
+        for misread in
+            ["postgres://c:hun@ter2@db/c", "postgres://c:hun@ter,2@db/c", "postgres://c:hun@ter/2@db/c"]
+        {
             assert!(names(misread).iter().all(|name| name.starts_with("host ")), "{misread}");
         }
     }

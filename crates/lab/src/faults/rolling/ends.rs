@@ -29,9 +29,7 @@ enum End {
 /// Counts what clients of the library did and saw, and names all that failed.
 pub(crate) fn count(rolling: &mut Rolling, history: &History) {
     let exchanges = exchanges(history);
-    let key = |operation: &Operation| {
-        Some((operation.by.tenant.clone(), operation.request()?.to_owned()))
-    };
+    let key = |operation: &Operation| Some((operation.by.tenant.clone(), operation.request()?.to_owned()));
     for operation in &history.operations {
         let withdraws = matches!(operation.call, Call::Withdraw { .. });
         let is_ours = withdraws && key(operation).is_some_and(|key| exchanges.contains_key(&key));
@@ -265,7 +263,8 @@ mod tests {
     #[test]
     fn one_call_that_is_missing_makes_the_report_bad() {
         // A client need not say what it did, or wait on its own for what it has asked and waited for in one call.
-        let needed = |call: &Call| matches!(call, Call::Submit { .. } | Call::Decide { .. } | Call::Withdraw { .. });
+        let needed =
+            |call: &Call| matches!(call, Call::Submit { .. } | Call::Decide { .. } | Call::Withdraw { .. });
         for number in 0..good().operations.len() {
             let mut history = good();
             let missing = history.operations.remove(number);

@@ -122,7 +122,8 @@ impl Living {
         while !self.of.world.is_stopped() {
             let draft = self.draft()?;
             let open = self.of.world.recorder.invoke(&self.by, self.submission(None, &draft));
-            match timeout(call_time(&self.of.world), self.client.authorize(&draft, &self.pins, &rules)).await {
+            match timeout(call_time(&self.of.world), self.client.authorize(&draft, &self.pins, &rules)).await
+            {
                 Ok(Ok(Authorized::Approved(taken))) => {
                     self.act(&taken);
                     open.ok(answer_of(&taken));
