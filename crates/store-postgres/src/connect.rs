@@ -2,10 +2,11 @@
 
 use std::{
     error::Error as StdError,
+    fmt,
     future::poll_fn,
+    io,
     net::IpAddr,
     path::Path,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,7 +15,6 @@ use std::{
 };
 
 use countersign_wire::hash::Sha256Hex;
-use deadpool_postgres::{Connect, Manager, ManagerConfig, RecyclingMethod};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject as _},
@@ -70,7 +70,6 @@ const START_TIME: &str =
 
 #[derive(Clone)]
 pub(crate) struct Connector {
-    config: Config,
     hosts: Arc<Hosts>,
     tls: Option<MakeRustlsConnect>,
     /// Drives all connections, whoever asks for the first use of one: a caller on a busy thread must not end up with
@@ -96,7 +95,7 @@ impl Connector {
         let tls = options.root_certificates.as_deref().map(tls).transpose()?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         let hosts = Arc::new(Hosts::new(&config));
-        Ok(Self { config, hosts, tls, runtime: Handle::current(), timeline: Arc::default() })
+        Ok(Self { hosts, tls, runtime: Handle::current(), timeline: Arc::default() })
     }
 
     /// How long it takes at most to find out that no server can be used.
@@ -109,32 +108,29 @@ impl Connector {
         Arc::clone(&self.timeline)
     }
 
-    pub(crate) async fn connect(&self) -> Result<(Client, InDoubt), Error> {
+    pub(crate) async fn connect(&self) -> Result<(Client, InDoubt), OpenError> {
         let in_doubt = InDoubt::default();
         let (client, _driver) = self.start(Arc::clone(&in_doubt)).await?;
         Ok((client, in_doubt))
     }
 
-    /// Creates the connections of the pool.
-    pub(crate) fn manager(&self) -> Manager {
-        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        Manager::from_connect(self.config.clone(), self.clone(), settings)
-    }
-
     /// Connects, and starts the task that drives the connection.
-    async fn start(&self, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error> {
-        let mut failed = Error::__private_api_timeout();
+    pub(crate) async fn start(&self, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), OpenError> {
+        let (mut silent, mut failed) = (Vec::new(), None);
         for (number, host) in self.hosts.in_order() {
             match timeout(hosts::MAX_WAIT, self.start_at(host, Arc::clone(&in_doubt))).await {
                 Ok(Ok(started)) => {
                     self.hosts.prefer(number);
                     return Ok(started);
                 }
-                Ok(Err(error)) => failed = error,
-                Err(_) => failed = Error::__private_api_timeout(),
+                Ok(Err(error)) if !is_timeout(&error) => failed = Some(error),
+                Ok(Err(_)) | Err(_) => silent.push(self.hosts.name(number)),
             }
         }
-        Err(failed)
+        match failed {
+            Some(error) if silent.is_empty() => Err(error.into()),
+            others => Err(OpenError::Silent { hosts: silent.join(", "), within: hosts::MAX_WAIT, others }),
+        }
     }
 
     async fn start_at(&self, host: &Config, in_doubt: InDoubt) -> Result<(Client, JoinHandle<()>), Error> {
@@ -171,14 +167,18 @@ impl Connector {
     }
 }
 
-impl Connect for Connector {
-    fn connect(&self, _: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
-        // A reader of the pool commits nothing that could be in doubt.
-        Box::pin(self.start(InDoubt::default()))
+/// Shows nothing of the hosts' configurations, which may contain a password.
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
     }
 }
 
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Whether the driver has given up waiting for a connection.
+fn is_timeout(error: &Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
+}
 
 /// Rejects connections to other machines that would be unencrypted. Only root certificates make them encrypted: other
 /// modes of libpq do not check who answers, or fall back to plain text.
@@ -392,6 +392,25 @@ mod tests {
         connect(hosts::MAX_WAIT * 2).await.expect("the second host is asked").unwrap();
         // It is asked first from now on.
         connect(hosts::MAX_WAIT / 2).await.expect("the second host is asked first").unwrap();
+    }
+
+    #[tokio::test]
+    async fn if_no_host_answers_the_error_names_them_and_repeats_no_password() {
+        let silent = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (one, two) = (silent(), silent());
+        let [first, second] = [&one, &two].map(|silent| silent.local_addr().unwrap().to_string());
+        let connector = Connector::new(&Options::new(format!("postgres://c:hunter2@{first},{second}/c")));
+        let error = connector.unwrap().connect().await.unwrap_err();
+        let said = error.to_string();
+        assert!([&first, &second, "in time"].iter().all(|part| said.contains(*part)), "{said}");
+        assert!(!format!("{said} {error:?}").contains("hunter2"), "{said} {error:?}");
+        // What the other one said is there too.
+        drop(two);
+        let connector = Connector::new(&Options::new(format!("postgres://c:hunter2@{first},{second}/c")));
+        let error = connector.unwrap().connect().await.unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains(&first) && !said.contains(&second), "{said}");
+        assert!(error.source().is_some(), "{error:?}");
     }
 
     #[tokio::test]

@@ -7,20 +7,29 @@ use std::{
 };
 
 use countersign_core::store::StoreError;
-use deadpool_postgres::{Object, Pool, PoolError, Runtime, TimeoutType};
+use deadpool::{
+    Runtime,
+    managed::{self, Metrics, PoolError, RecycleError, RecycleResult, TimeoutType},
+};
+use deadpool_postgres::ClientWrapper;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
 };
 
-use crate::{connect::Connector, error::OpenError};
+use crate::{
+    connect::{Connector, InDoubt},
+    error::OpenError,
+};
 
 /// A caller that waits longer for a connection is rejected as overload.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
+type Object = managed::Object<Connector>;
+
 #[derive(Debug)]
 pub(crate) struct Connections {
-    pool: Pool,
+    pool: managed::Pool<Connector>,
     /// One fewer than there are connections.
     shared: Semaphore,
 }
@@ -35,7 +44,7 @@ impl Connections {
     /// Up to `count` connections, at least two, each opened when it is first needed.
     pub(crate) fn new(connector: &Connector, count: usize) -> Result<Self, OpenError> {
         let count = count.max(2);
-        let pool = Pool::builder(connector.manager())
+        let pool = managed::Pool::builder(connector.clone())
             .max_size(count)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(MAX_WAIT))
@@ -57,10 +66,28 @@ impl Connections {
     }
 }
 
-fn not_connected(error: PoolError) -> StoreError {
+impl managed::Manager for Connector {
+    type Type = ClientWrapper;
+    type Error = OpenError;
+
+    async fn create(&self) -> Result<ClientWrapper, OpenError> {
+        // A reader of the pool commits nothing that could be in doubt.
+        let (client, driver) = self.start(InDoubt::default()).await?;
+        Ok(ClientWrapper::new(client, driver))
+    }
+
+    async fn recycle(&self, client: &mut ClientWrapper, _: &Metrics) -> RecycleResult<OpenError> {
+        match client.is_closed() {
+            true => Err(RecycleError::message("the connection is closed")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn not_connected(error: PoolError<OpenError>) -> StoreError {
     match error {
         PoolError::Timeout(TimeoutType::Wait) => StoreError::Overloaded,
-        PoolError::Backend(error) => StoreError::unavailable(OpenError::from(error)),
+        PoolError::Backend(error) => StoreError::unavailable(error),
         error => StoreError::unavailable(error),
     }
 }

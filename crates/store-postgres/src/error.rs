@@ -1,6 +1,6 @@
 //! Why the store can't be opened. The driver's errors become the port's by `StoreError::unavailable`.
 
-use std::{error::Error, path::PathBuf};
+use std::{error::Error, path::PathBuf, time::Duration};
 
 use countersign_core::store::{StoreError, migrations::MigrationError};
 use tokio_postgres::error::SqlState;
@@ -26,10 +26,18 @@ pub enum OpenError {
     )]
     NoRootCertificates,
     #[error("the connection pool can't be created")]
-    Pool(#[from] deadpool_postgres::BuildError),
+    Pool(#[from] deadpool::managed::BuildError),
     /// The server can't be reached, or rejects a statement.
     #[error("PostgreSQL can't be used")]
     Engine(#[source] tokio_postgres::Error),
+    /// `others` is what the last of the other hosts said.
+    #[error("PostgreSQL can't be used: {hosts} did not answer in time, {} s each", within.as_secs())]
+    Silent {
+        hosts: String,
+        within: Duration,
+        #[source]
+        others: Option<tokio_postgres::Error>,
+    },
     #[error(
         "PostgreSQL has no connection left. Each node uses up to store.connections; with those of all nodes, and three that \
          the server keeps for superusers, they must not be more than its max_connections. Lower store.connections or raise \

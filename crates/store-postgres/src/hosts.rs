@@ -17,6 +17,8 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(crate) struct Hosts {
     each: Vec<Config>,
+    /// Whether a name that was read could be a part of a password.
+    is_doubtful: bool,
     /// The one that was reached last, which is asked first.
     preferred: AtomicUsize,
 }
@@ -31,7 +33,10 @@ impl Hosts {
             _ if is_shuffled => vec![config.clone()],
             count => (0..count).map(|index| only(config, index)).collect(),
         };
-        Self { each, preferred: AtomicUsize::new(0) }
+        let has_at = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+        let is_doubtful = config.get_hosts().iter().any(has_at)
+            || config.get_dbname().is_some_and(|name| name.contains('@'));
+        Self { each, is_doubtful, preferred: AtomicUsize::new(0) }
     }
 
     /// How long it takes at most to find out that no host can be used.
@@ -46,6 +51,28 @@ impl Hosts {
         (0..self.each.len())
             .map(move |step| (first + step) % self.each.len())
             .map(|number| (number, &self.each[number]))
+    }
+
+    /// Names a host, or several that the driver chooses from, for a message. Where an `@` is left in the connection string, a
+    /// password with a special character was probably misread: then only the position is said.
+    pub(crate) fn name(&self, number: usize) -> String {
+        let config = &self.each[number];
+        let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+        if self.is_doubtful {
+            return format!("host {}", number + 1);
+        }
+        let name = |index: usize| {
+            let name = match (addresses.get(index), hosts.get(index)) {
+                (Some(address), _) => address.to_string(),
+                (None, Some(Host::Tcp(name))) => name.clone(),
+                (None, Some(Host::Unix(folder))) => folder.display().to_string(),
+                (None, None) => String::new(),
+            };
+            let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+            format!("{name}:{port}")
+        };
+        let names: Vec<String> = (0..hosts.len().max(addresses.len())).map(name).collect();
+        names.join(", ")
     }
 
     /// This one can be used, so it is the first from now on.
@@ -98,6 +125,29 @@ mod tests {
         });
         assert_eq!(hosts.each, singles);
         assert_eq!(hosts.max_wait(), MAX_WAIT * 2);
+    }
+
+    #[test]
+    fn a_host_is_named_unless_its_name_could_be_of_a_password() {
+        let names = |text: &str| {
+            let hosts = Hosts::new(&text.parse().unwrap());
+            (0..hosts.each.len()).map(|number| hosts.name(number)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names("postgres://c:hunter2@db-1:5433,db-2,[::1]:7/c"),
+            ["db-1:5433", "db-2:5432", "::1:7"]
+        );
+        assert_eq!(
+            names("host=db-1,/run/postgresql hostaddr=127.0.0.1 port=7 password=hunter2"),
+            ["127.0.0.1:7", "/run/postgresql:7"]
+        );
+        let all = "host=db-1,db-2 port=7 load_balance_hosts=random password=hunter2";
+        assert_eq!(names(all), ["db-1:7, db-2:7"]);
+        for misread in
+            ["postgres://c:hun@ter2@db/c", "postgres://c:hun@ter,2@db/c", "postgres://c:hun@ter/2@db/c"]
+        {
+            assert!(names(misread).iter().all(|name| name.starts_with("host ")), "{misread}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::{Failure, servers::gateway};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
-    /// The words that run a command of the gateway.
+    /// The words that run a command of the gateway, of the same program that the nodes run first: another one could change the
+    /// database before its time.
     pub(crate) commands: Vec<String>,
     /// What the nodes run, with `--rolling` after their first restart.
     pub(crate) node: Program,
@@ -28,11 +29,13 @@ impl Programs {
             }
             None => serving(commands.clone()),
         };
-        let first = match &args.previous {
-            Some(path) => serving(vec![word(gateway::program(Some(path))?)?]),
-            None => node.clone(),
-        };
-        Ok(Self { commands, node, first })
+        Ok(match &args.previous {
+            Some(path) => {
+                let commands = vec![word(gateway::program(Some(path))?)?];
+                Self { first: serving(commands.clone()), commands, node }
+            }
+            None => Self { commands, first: node.clone(), node },
+        })
     }
 }
 

@@ -38,10 +38,23 @@ pub(crate) struct Report {
 pub(crate) struct Rolling {
     pub(crate) rounds: u64,
     pub(crate) slowest_drain_ms: f64,
-    /// Operations of the client library that succeeded.
+    /// Calls of the client library that succeeded.
     pub(crate) library_succeeded: u64,
-    /// Those that failed or have an unknown end, each in words.
+    /// Exchanges of the client library that ended as they should.
+    pub(crate) exchanges: Exchanges,
+    /// Calls and exchanges of the client library that did not, each in words.
     pub(crate) library_failed: Vec<String>,
+}
+
+/// How exchanges of the client library ended.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Exchanges {
+    /// Approved and executed once.
+    pub(crate) executed: u64,
+    /// Rejected and not executed.
+    pub(crate) rejected: u64,
+    /// Withdrawn and not executed.
+    pub(crate) withdrawn: u64,
 }
 
 impl Report {
@@ -132,10 +145,11 @@ impl Report {
 
 impl Rolling {
     fn line(&self) -> String {
-        let Self { rounds, slowest_drain_ms, library_succeeded, library_failed } = self;
+        let Self { rounds, slowest_drain_ms, library_succeeded, exchanges, library_failed } = self;
+        let Exchanges { executed, rejected, withdrawn } = exchanges;
         format!(
-            "{rounds} rolling restarts, slowest drain {slowest_drain_ms:.0} ms; operations of the client library: \
-             {library_succeeded} succeeded, {} failed",
+            "{rounds} rolling restarts, slowest drain {slowest_drain_ms:.0} ms; exchanges of the client library: {executed} \
+             executed, {rejected} rejected, {withdrawn} withdrawn; its calls: {library_succeeded} succeeded; failed: {}",
             library_failed.len()
         )
     }

@@ -156,7 +156,8 @@ fn setup(args: &FaultsArgs, seed: u64, rig: &Rig, programs: &Programs) -> Result
         });
     }
     let (enforcers, approvers) = (usize::try_from(args.enforcers)?, usize::try_from(args.approvers)?);
-    Ok(Setup { nodes: rig.urls(), tenants, enforcers, approvers, seed })
+    let is_steady = args.rolling.is_some();
+    Ok(Setup { nodes: rig.urls(), tenants, enforcers, approvers, seed, is_steady })
 }
 
 fn draw_seed() -> Result<u64, Failure> {

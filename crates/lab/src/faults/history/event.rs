@@ -159,6 +159,12 @@ pub(crate) enum Call {
         /// The operation that is tried.
         tries: String,
     },
+    /// Says what became of a decision.
+    Finish {
+        request: String,
+    },
+    /// Everything that a client of the library does from its start to its end.
+    Work,
     /// Opens a connection on which messages are pushed to this reader.
     Listen {
         reader: String,
@@ -182,6 +188,8 @@ impl Call {
             Self::CreateKey { .. } => "create_key",
             Self::RevokeKey { .. } => "revoke_key",
             Self::Probe { .. } => "probe",
+            Self::Finish { .. } => "finish",
+            Self::Work => "work",
             Self::Listen { .. } => "listen",
         }
     }
@@ -196,6 +204,7 @@ impl Call {
             | Self::Status { request }
             | Self::FinalRead { request }
             | Self::Ack { request, .. }
+            | Self::Finish { request }
             | Self::Probe { request, .. } => Some(request),
             _ => None,
         }

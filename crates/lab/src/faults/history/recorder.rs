@@ -47,9 +47,10 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// How many operations were acknowledged.
+    /// How many operations were acknowledged by a gateway. A receipt may be sent later, and work is no operation of a gateway.
     pub(crate) fn acknowledged(&self) -> u64 {
-        self.operations.values().map(|ends| ends.ok).sum()
+        let counted = self.operations.iter().filter(|(kind, _)| !["finish", "work"].contains(*kind));
+        counted.map(|(_, ends)| ends.ok).sum()
     }
 }
 

@@ -85,7 +85,7 @@ async fn work(folder: &Path, store: &str, count: usize, seconds: u64) {
     let (nodes, tenants) = nodes(folder, store, count, 5).await;
     let path = folder.join("history.jsonl");
     let recorder = Recorder::create(&path).unwrap();
-    let setup = Setup { nodes, tenants, enforcers: 20, approvers: 10, seed: 7 };
+    let setup = Setup { nodes, tenants, enforcers: 20, approvers: 10, seed: 7, is_steady: false };
     let mut workload = Workload::start(setup, recorder.clone());
     let ready = workload.ready().await;
     if ready.is_ok() {

@@ -21,6 +21,7 @@ pub(super) struct World {
     pub(super) http: reqwest::Client,
     stop: watch::Sender<bool>,
     known: Mutex<Known>,
+    at_work: Arc<()>,
 }
 
 /// What exists at the gateways, as far as anybody here knows.
@@ -47,7 +48,7 @@ impl World {
             ..Known::default()
         };
         let (stop, _) = watch::channel(false);
-        Arc::new(Self { setup, recorder, http, stop, known: Mutex::new(known) })
+        Arc::new(Self { setup, recorder, http, stop, known: Mutex::new(known), at_work: Arc::default() })
     }
 
     pub(super) fn tenant(&self, tenant: usize) -> &TenantKeys {
@@ -76,6 +77,16 @@ impl World {
 
     pub(super) fn is_stopped(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// Somebody who may still ask after the clients are stopped, until it is dropped.
+    pub(super) fn at_work(&self) -> Arc<()> {
+        Arc::clone(&self.at_work)
+    }
+
+    /// Whether nobody needs an answer any more.
+    pub(super) fn needs_no_answers(&self) -> bool {
+        self.is_stopped() && (!self.setup.is_steady || Arc::strong_count(&self.at_work) == 1)
     }
 
     /// Waits until the clients are stopped, or for this time; returns whether they are.

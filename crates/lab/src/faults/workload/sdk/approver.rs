@@ -21,7 +21,7 @@ use super::{
         texts,
         world::{Rng, World},
     },
-    CALL_TIME, Life, people,
+    Life, call_time, enforcer, people,
 };
 use crate::Failure;
 
@@ -74,7 +74,7 @@ impl Living {
         let mut listener = client.listen(settings);
         let call = Call::Listen { reader: self.of.id.clone(), transport: Transport::Sdk };
         let (mut open, mut connection) = (Some(world.recorder.invoke(&by, call)), 0);
-        while !world.is_stopped() {
+        while !world.needs_no_answers() {
             let Ok(event) = timeout(Duration::from_millis(500), listener.next(&self.pins)).await else {
                 continue;
             };
@@ -109,6 +109,12 @@ impl Living {
 
     async fn decide(&mut self, request: &OpenedRequest, by: &Caller) {
         let approves = self.rng.is_one_of(70);
+        if self.of.world.setup.is_steady {
+            if !enforcer::is_withdrawn_later(request) {
+                self.send(&self.client, by, request, approves).await;
+            }
+            return;
+        }
         match self.rng.below(100) {
             0..4 => {}
             4..20 => {
@@ -132,7 +138,7 @@ impl Living {
             approves,
         };
         let open = self.of.world.recorder.invoke(by, call);
-        match timeout(CALL_TIME, client.decide(request, &choice(approves))).await {
+        match timeout(call_time(&self.of.world), client.decide(request, &choice(approves))).await {
             Ok(Ok(_)) => open.ok(Answer { status: 200, ..Answer::default() }),
             Ok(Err(DecideError::Call(CallError::Refused { status, code, retryable: false, .. }))) => {
                 open.fail(Answer { status, code, ..Answer::default() });

@@ -12,7 +12,7 @@ use countersign_client::{
     payload::{Command, Invocation, Payload},
     profile::Pins,
     receipt::Outcome,
-    request::{Draft, Request},
+    request::{Draft, OpenedRequest, Request},
     taken::Taken,
 };
 use countersign_wire::decision::DecisionOutcome;
@@ -23,12 +23,20 @@ use super::{
         super::history::{Act, Answer, Call, Caller, ExchangeState, Open},
         world::{Rng, World, key_id},
     },
-    CALL_TIME, Life, people,
+    Life, call_time, people,
 };
 use crate::Failure;
 
 /// Requests that one life waits for at once.
 const MAX_OPEN: usize = 5;
+
+/// The end of the name of a repository whose requests nobody decides: they are withdrawn.
+const WITHDRAWN_LATER: &str = "withdrawn";
+
+/// Whether the enforcer withdraws it, so that a decision would be a race.
+pub(super) fn is_withdrawn_later(request: &OpenedRequest) -> bool {
+    request.repo_name.as_deref().is_some_and(|name| name.ends_with(WITHDRAWN_LATER))
+}
 
 /// Somebody who asks.
 #[derive(Clone)]
@@ -90,7 +98,11 @@ impl Living {
         let number = self.rng.next().to_string();
         let argv = ["deploy".to_owned(), self.of.world.marked(self.of.tenant, &number)].to_vec();
         let payload = Payload::Command(Command::new(Invocation::Argv(argv), "."));
-        let valid_for = if self.rng.is_one_of(15) { 2 } else { 40 };
+        let valid_for = match self.of.world.setup.is_steady {
+            true => 600,
+            false if self.rng.is_one_of(15) => 2,
+            false => 40,
+        };
         Ok(Draft {
             artifact_type: payload.artifact_type(),
             payload: payload.to_json()?,
@@ -110,7 +122,8 @@ impl Living {
         while !self.of.world.is_stopped() {
             let draft = self.draft()?;
             let open = self.of.world.recorder.invoke(&self.by, self.submission(None, &draft));
-            match timeout(CALL_TIME, self.client.authorize(&draft, &self.pins, &rules)).await {
+            match timeout(call_time(&self.of.world), self.client.authorize(&draft, &self.pins, &rules)).await
+            {
                 Ok(Ok(Authorized::Approved(taken))) => {
                     self.act(&taken);
                     open.ok(answer_of(&taken));
@@ -169,12 +182,19 @@ impl Living {
             self.watch(&request);
             listener.watch(request);
         }
-        while !self.of.world.is_stopped() {
-            if self.waits.len() < MAX_OPEN
-                && let Some(request) = self.ask().await?
+        let world = Arc::clone(&self.of.world);
+        while !world.is_stopped() || (world.setup.is_steady && !self.waits.is_empty()) {
+            // Requests that are decided at any moment are never withdrawn: that would be a race.
+            let is_withdrawn = world.setup.is_steady && self.rng.is_one_of(10);
+            if !world.is_stopped()
+                && self.waits.len() < MAX_OPEN
+                && let Some(request) = self.ask(is_withdrawn).await?
             {
                 self.watch(&request);
-                listener.watch(request);
+                listener.watch(request.clone());
+                if is_withdrawn {
+                    self.withdraw(&request).await;
+                }
             }
             let pause = self.rng.millis(100, 500);
             while let Ok(event) = timeout(pause, listener.next(&self.pins)).await {
@@ -215,7 +235,8 @@ impl Living {
                     (Some(open), Some(state)) => {
                         open.ok(Answer { status: 204, state: Some(state), ..Answer::default() });
                     }
-                    (open, _) => drop(open),
+                    (Some(open), None) => open.unknown(Answer::none("nobody says how it has ended")),
+                    (None, _) => {}
                 }
             }
             _ => {}
@@ -223,13 +244,26 @@ impl Living {
     }
 
     /// Asks for something new; half of it is in the journal before it is sent, so that a later life can pick it up.
-    async fn ask(&mut self) -> Result<Option<Request>, Failure> {
-        let draft = self.draft()?;
+    async fn ask(&mut self, is_withdrawn: bool) -> Result<Option<Request>, Failure> {
+        let mut draft = self.draft()?;
         let world = Arc::clone(&self.of.world);
+        if is_withdrawn {
+            draft.repo_name = world.marked(self.of.tenant, WITHDRAWN_LATER);
+        }
         if self.rng.is_one_of(50) {
             let open = world.recorder.invoke(&self.by, self.submission(None, &draft));
-            let sent = timeout(CALL_TIME, self.client.ask_detached(&draft, &self.pins)).await;
-            let Ok(Ok(request)) = sent else { return Ok(None) };
+            let sent = timeout(call_time(&self.of.world), self.client.ask_detached(&draft, &self.pins)).await;
+            let request = match sent {
+                Ok(Ok(request)) => request,
+                Ok(Err(error)) => {
+                    open.unknown(Answer::none(error.to_string()));
+                    return Ok(None);
+                }
+                Err(_) => {
+                    open.unknown(Answer::none("no answer in time"));
+                    return Ok(None);
+                }
+            };
             let id = request.request_id.as_str().to_owned();
             world.learn_unique(self.of.tenant, &id);
             open.ok(Answer { status: 202, request: Some(id), ..Answer::default() });
@@ -240,7 +274,7 @@ impl Living {
         let id = request.request_id.as_str();
         world.learn_unique(self.of.tenant, id);
         let open = world.recorder.invoke(&self.by, self.submission(Some(id), &draft));
-        match timeout(CALL_TIME, self.client.submit(&request)).await {
+        match timeout(call_time(&self.of.world), self.client.submit(&request)).await {
             Ok(Ok(())) => open.ok(Answer { status: 202, ..Answer::default() }),
             Ok(Err(AskError::Call(CallError::Refused { status, code, retryable: false, .. }))) => {
                 open.fail(Answer { status, code, ..Answer::default() });
@@ -250,6 +284,22 @@ impl Living {
             Err(_) => open.unknown(Answer::none("no answer in time")),
         }
         Ok(Some(request))
+    }
+
+    /// Takes a request back that nobody decides.
+    async fn withdraw(&mut self, request: &Request) {
+        let pause = self.rng.millis(0, 500);
+        self.of.world.stopped_within(pause).await;
+        let call = Call::Withdraw { request: request.request_id.as_str().to_owned() };
+        let open = self.of.world.recorder.invoke(&self.by, call);
+        match timeout(call_time(&self.of.world), self.client.withdraw(request)).await {
+            Ok(Ok(())) => open.ok(Answer { status: 200, ..Answer::default() }),
+            Ok(Err(AskError::Call(CallError::Refused { status, code, retryable: false, .. }))) => {
+                open.fail(Answer { status, code, ..Answer::default() });
+            }
+            Ok(Err(error)) => open.unknown(Answer::none(error.to_string())),
+            Err(_) => open.unknown(Answer::none("no answer in time")),
+        }
     }
 
     fn wait(&self, request: &Request) -> Open {
@@ -296,8 +346,14 @@ impl Living {
     /// Says what was done, now and then.
     async fn finish(&mut self, taken: Taken) {
         if self.rng.is_one_of(20) {
+            let call = Call::Finish { request: taken.request_id.as_str().to_owned() };
+            let open = self.of.world.recorder.invoke(&self.by, call);
             let done = Outcome::Applied { exit_status: Some(0) };
-            let _finished = timeout(CALL_TIME, self.client.finish(taken, done, &self.pins)).await;
+            match timeout(call_time(&self.of.world), self.client.finish(taken, done, &self.pins)).await {
+                Ok(Ok(_)) => open.ok(Answer { status: 200, ..Answer::default() }),
+                Ok(Err(error)) => open.unknown(Answer::none(error.to_string())),
+                Err(_) => open.unknown(Answer::none("no answer in time")),
+            }
         }
     }
 }
