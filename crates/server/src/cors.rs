@@ -18,7 +18,6 @@ const MAX_AGE: &str = "600";
 pub struct AllowedOrigins(Vec<HeaderValue>);
 
 impl AllowedOrigins {
-    /// Of checked origins.
     pub fn new(origins: &[String]) -> Self {
         Self(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect())
     }

@@ -14,7 +14,6 @@ const MAX_SHOWN: usize = 20;
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
-    /// `pair` or `patroni`.
     pub(crate) arrangement: &'static str,
     pub(crate) faults: usize,
     pub(crate) failovers: usize,

@@ -7,7 +7,6 @@ use super::super::history::{Act, Call, ExchangeState, Hash, History, Operation, 
 /// All exchanges by tenant and id: two tenants may use one id.
 pub(super) struct Exchanges<'a>(BTreeMap<(&'a str, &'a str), Exchange<'a>>);
 
-/// One exchange.
 #[derive(Default)]
 pub(super) struct Exchange<'a> {
     pub(super) tenant: &'a str,
@@ -36,7 +35,6 @@ pub(super) struct Observation<'a> {
     pub(super) client: &'a str,
 }
 
-/// What was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// The gateway does not know it.

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::super::history::{Operation, Push};
 
-/// What was violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Invariant {

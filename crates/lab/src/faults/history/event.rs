@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// What precedes the name of a tenant in every id and label that the workload makes.
 const MARKER: &str = "mk:";
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
     /// Microseconds since the history began, on a clock that does not jump.
@@ -17,7 +16,6 @@ pub(crate) struct Event {
     pub(crate) what: What,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum What {
@@ -113,7 +111,6 @@ pub(crate) enum Call {
         approver: String,
         /// The text of the decision; `None` if the client library makes it.
         decision: Option<Hash>,
-        /// Whether it approves.
         approves: bool,
     },
     Withdraw {
@@ -153,7 +150,6 @@ pub(crate) enum Call {
     },
     /// Asks for something of another tenant, which must be as unknown as if it did not exist.
     Probe {
-        /// The other tenant.
         of: String,
         request: String,
         /// The operation that is tried.
@@ -286,7 +282,6 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Nothing came back.
     pub(crate) fn none(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..Self::default() }
     }
@@ -298,7 +293,6 @@ impl Answer {
 pub(crate) struct Message {
     /// The `msgId`, the same on every delivery.
     pub(crate) id: String,
-    /// The `msgType`.
     pub(crate) kind: String,
     pub(crate) request: String,
     /// The text of the body.

@@ -16,7 +16,6 @@ pub(crate) struct History {
     pub(crate) operations: Vec<Operation>,
     /// With the time of arrival.
     pub(crate) pushes: Vec<(u64, Push)>,
-    /// With their times.
     pub(crate) acts: Vec<(u64, Act)>,
     pub(crate) faults: Vec<Fault>,
     /// When the quiet phase began.

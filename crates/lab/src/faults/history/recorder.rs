@@ -54,7 +54,6 @@ impl Counts {
     }
 }
 
-/// How operations ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Ends {
     pub(crate) ok: u64,

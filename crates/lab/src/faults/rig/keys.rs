@@ -8,9 +8,7 @@ use crate::Failure;
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) operator: String,
-    /// For any enforcer.
     pub(crate) enforcer: String,
-    /// For any approver.
     pub(crate) approver: String,
 }
 

@@ -43,7 +43,6 @@ impl Pair {
         self.servers.iter().map(Postgres::port).collect()
     }
 
-    /// Kills the primary.
     pub(crate) fn kill(&mut self) {
         self.servers[self.primary].kill();
     }

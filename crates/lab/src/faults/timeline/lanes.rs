@@ -1,4 +1,4 @@
-//! One violation: the exchange and the clients involved, each with a lane.
+//! One violation: the exchange and the clients involved, each with a swimlane.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const AROUND: u64 = 1_000_000;
 
 /// What happened to one client.
 #[derive(Default)]
-struct Lane<'a> {
+struct Swimlane<'a> {
     operations: Vec<&'a Operation>,
     pushes: Vec<(u64, &'a Push)>,
     acts: Vec<u64>,
@@ -37,12 +37,12 @@ pub(super) fn draw(history: &History, violation: &Violation) -> String {
     let mut picture = Picture::new(LABEL_WIDTH + WIDTH + 20, height);
     faults(&mut picture, history, scale, height);
     exchange(&mut picture, &lanes, violation, scale);
-    for (row, (client, lane)) in (1..).zip(&lanes) {
+    for (row, (client, swimlane)) in (1..).zip(&lanes) {
         let y = TOP + LANE_HEIGHT * row;
         let class = if violation.clients.iter().any(|it| it == client) { "name involved" } else { "name" };
         picture.text(class, (4, y + 15), client);
-        picture.line("lane", (LABEL_WIDTH, y + 11), (LABEL_WIDTH + WIDTH, y + 11));
-        draw_lane(&mut picture, lane, violation, scale, y);
+        picture.line("swimlane", (LABEL_WIDTH, y + 11), (LABEL_WIDTH + WIDTH, y + 11));
+        draw_lane(&mut picture, swimlane, violation, scale, y);
     }
     let x = scale.x(violation.at);
     picture.line("violation", (x, TOP - 10), (x, height - 20));
@@ -51,8 +51,8 @@ pub(super) fn draw(history: &History, violation: &Violation) -> String {
 }
 
 /// The clients that have to do with it, by name.
-fn lanes<'a>(history: &'a History, violation: &Violation) -> BTreeMap<&'a str, Lane<'a>> {
-    let mut lanes: BTreeMap<&str, Lane<'_>> = BTreeMap::new();
+fn lanes<'a>(history: &'a History, violation: &Violation) -> BTreeMap<&'a str, Swimlane<'a>> {
+    let mut lanes: BTreeMap<&str, Swimlane<'_>> = BTreeMap::new();
     let is_of_exchange = |tenant: &str, request: Option<&str>| {
         violation.request.is_some() && tenant == violation.tenant && request == violation.request.as_deref()
     };
@@ -94,9 +94,9 @@ fn lanes<'a>(history: &'a History, violation: &Violation) -> BTreeMap<&'a str, L
     lanes
 }
 
-fn scale(lanes: &BTreeMap<&str, Lane<'_>>, violation: &Violation, history: &History) -> Scale {
-    let begins = lanes.values().flat_map(|lane| {
-        lane.operations.iter().map(|it| it.invoked).chain(lane.pushes.iter().map(|(at, _)| *at))
+fn scale(lanes: &BTreeMap<&str, Swimlane<'_>>, violation: &Violation, history: &History) -> Scale {
+    let begins = lanes.values().flat_map(|swimlane| {
+        swimlane.operations.iter().map(|it| it.invoked).chain(swimlane.pushes.iter().map(|(at, _)| *at))
     });
     let from = begins.min().unwrap_or(violation.at).min(violation.at).saturating_sub(AROUND);
     let to = violation.at.saturating_add(AROUND).min(history.end.max(violation.at) + 1);
@@ -114,11 +114,16 @@ fn faults(picture: &mut Picture, history: &History, scale: Scale, height: u64) {
     }
 }
 
-/// The lane of the exchange: what was seen of it, by everybody.
-fn exchange(picture: &mut Picture, lanes: &BTreeMap<&str, Lane<'_>>, violation: &Violation, scale: Scale) {
+/// The swimlane of the exchange: what was seen of it, by everybody.
+fn exchange(
+    picture: &mut Picture,
+    lanes: &BTreeMap<&str, Swimlane<'_>>,
+    violation: &Violation,
+    scale: Scale,
+) {
     let Some(request) = &violation.request else { return };
     picture.text("name exchange", (4, TOP + 15), request);
-    for operation in lanes.values().flat_map(|lane| &lane.operations) {
+    for operation in lanes.values().flat_map(|swimlane| &swimlane.operations) {
         if let Some(state) = operation.answer.state {
             let (from, to) = (scale.x(operation.invoked), scale.x(operation.ended));
             let title = format!("{state}, seen by {} at {}", operation.by.client, seconds(operation.ended));
@@ -128,8 +133,8 @@ fn exchange(picture: &mut Picture, lanes: &BTreeMap<&str, Lane<'_>>, violation: 
     }
 }
 
-fn draw_lane(picture: &mut Picture, lane: &Lane<'_>, violation: &Violation, scale: Scale, y: u64) {
-    for operation in &lane.operations {
+fn draw_lane(picture: &mut Picture, swimlane: &Swimlane<'_>, violation: &Violation, scale: Scale, y: u64) {
+    for operation in &swimlane.operations {
         let class = match operation.outcome {
             Outcome::Ok => "ok",
             Outcome::Fail => "fail",
@@ -140,7 +145,7 @@ fn draw_lane(picture: &mut Picture, lane: &Lane<'_>, violation: &Violation, scal
         let size = ((to - from).max(3), LANE_HEIGHT - 12);
         picture.bar(&format!("{class}{named}"), (from, y + 4), size, &title(operation));
     }
-    for (at, push) in &lane.pushes {
+    for (at, push) in &swimlane.pushes {
         let title = format!(
             "{} {} pushed at {} on connection {} of {}",
             push.message.kind,
@@ -151,7 +156,7 @@ fn draw_lane(picture: &mut Picture, lane: &Lane<'_>, violation: &Violation, scal
         );
         picture.dot("push", (scale.x(*at), y + 11), &title);
     }
-    for at in &lane.acts {
+    for at in &swimlane.acts {
         picture.dot("act", (scale.x(*at), y + 11), &format!("acted at {}", seconds(*at)));
     }
 }

@@ -1,6 +1,6 @@
 //! A picture of a history, for people who have to understand a violation: one HTML file that needs nothing else.
 //!
-//! On top the whole run, then each violation with a lane for the exchange and one for each client involved.
+//! On top the whole run, then each violation with a swimlane for the exchange and one for each client involved.
 
 mod lanes;
 mod overview;
@@ -16,13 +16,12 @@ const MAX_PICTURES: usize = 30;
 
 const STYLE: &str = "body { font: 14px sans-serif; margin: 1em } svg { display: block; margin: 0.5em 0 2em; background: #fafafa }
 text { font: 11px monospace } .axis { fill: #666; text-anchor: middle } .name { fill: #333 } .involved { font-weight: bold }
-.exchange { fill: #036 } .lane { stroke: #ddd } .fault { fill: #f5b041; opacity: 0.25 } .fault-name { fill: #a04000 }
+.exchange { fill: #036 } .swimlane { stroke: #ddd } .fault { fill: #f5b041; opacity: 0.25 } .fault-name { fill: #a04000 }
 .violation { stroke: #c00; stroke-width: 2 } .quiet { stroke: #06c; stroke-dasharray: 4 } .ok { fill: #2e8b57 }
 .fail { fill: #999 } .unknown { fill: #d35400 } .named { stroke: #c00; stroke-width: 2 } .push { fill: #2471a3 }
 .act { fill: #7d3c98 } .state-pending { fill: #d6dbdf } .state-decided { fill: #82e0aa } .state-delivered { fill: #239b56 }
 .state-expired { fill: #f1948a } .state-withdrawn { fill: #bb8fce } .state-cancelled { fill: #bb8fce }";
 
-/// Writes the page.
 pub(crate) fn write(history: &History, violations: &[Violation], path: &Path) -> io::Result<()> {
     fs::write(path, page(history, violations))
 }

@@ -48,7 +48,6 @@ pub(super) struct Listener {
     acks: JoinSet<()>,
 }
 
-/// One connection.
 struct Connection {
     by: Caller,
     number: u64,

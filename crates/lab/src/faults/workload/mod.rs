@@ -70,7 +70,6 @@ pub(crate) struct TenantKeys {
     pub(crate) approver_key: String,
 }
 
-/// Clients at work.
 pub(crate) struct Workload {
     world: Arc<World>,
     is_ready: watch::Receiver<bool>,

@@ -19,7 +19,6 @@ const DRAIN_TIME: Duration = Duration::from_mins(1);
 /// How long each read is tried.
 const READ_TIME: Duration = Duration::from_mins(1);
 
-/// Reads at once.
 const READERS: usize = 16;
 
 /// Lets enforcers of the client library take what is there for them.

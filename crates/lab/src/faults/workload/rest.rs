@@ -31,7 +31,6 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
 }
 
-/// What is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Sent {
     method: Method,
@@ -106,7 +105,6 @@ impl Rest {
         self.call(call.clone(), sent).await
     }
 
-    /// Calls this node.
     pub(super) async fn call_on(&self, node: String, call: Call, sent: &Sent) -> Reply {
         let open = self.world.recorder.invoke(&self.caller(node.clone()), call.clone());
         let reply = self.send(&node, &call, sent).await;

@@ -27,7 +27,6 @@ pub(super) struct World {
 /// What exists at the gateways, as far as anybody here knows.
 #[derive(Default)]
 struct Known {
-    /// By tenant.
     requests: Vec<BTreeSet<String>>,
     /// Ids that one tenant alone uses, for probes of others.
     unique: Vec<Vec<String>>,

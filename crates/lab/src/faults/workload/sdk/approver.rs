@@ -25,7 +25,6 @@ use super::{
 };
 use crate::Failure;
 
-/// Somebody who decides.
 #[derive(Clone)]
 pub(in super::super) struct Approver {
     pub(in super::super) world: Arc<World>,

@@ -38,7 +38,6 @@ pub(super) fn is_withdrawn_later(request: &OpenedRequest) -> bool {
     request.repo_name.as_deref().is_some_and(|name| name.ends_with(WITHDRAWN_LATER))
 }
 
-/// Somebody who asks.
 #[derive(Clone)]
 pub(in super::super) struct Enforcer {
     pub(in super::super) world: Arc<World>,
