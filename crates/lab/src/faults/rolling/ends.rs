@@ -172,8 +172,7 @@ mod tests {
     }
 
     fn decide(request: &str, approves: bool) -> Operation {
-        let (request, approver) = (request.to_owned(), "a".to_owned());
-        ok(Call::Decide { request, approver, decision: None, approves })
+        ok(Call::Decide { request: request.to_owned(), approver: "a".to_owned(), decision: None, approves })
     }
 
     fn wait(request: &str, state: Option<ExchangeState>) -> Operation {
