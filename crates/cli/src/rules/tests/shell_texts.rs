@@ -246,8 +246,10 @@ fn texts() -> Vec<String> {
 
 /// What a real shell runs for each text: the words of every command. Nothing is found on its path, so nothing runs.
 fn run_by_bash(texts: &[String], folder: &Path) -> Vec<Vec<Vec<String>>> {
-    let quoted =
-        |text: &String| format!("( eval '{}' ) </dev/null", text.replace('\0', "").replace('\'', r"'\''"));
+    // What runs in the background writes before the next text begins.
+    let quoted = |text: &String| {
+        format!("( eval '{}'; wait ) </dev/null", text.replace('\0', "").replace('\'', r"'\''"))
+    };
     // Each record is one write, so that both sides of a pipe can write.
     let handler = "command_not_found_handle() { printf '%s\\037' \"$@\" \"$END\" >&9; return 0; }\n\
                    enable -n echo test pwd true false kill :\nEND=$'\\035'\nPATH=/nonexistent\nexec 9>&1 >/dev/null 2>&1\n";
