@@ -7,6 +7,7 @@ use tracing::Instrument as _;
 
 use crate::{
     cache::NodeCache,
+    closings::PendingClosings,
     committed::{Committed, Written},
     durability::DurabilityCache,
     error::Error,
@@ -37,6 +38,7 @@ pub struct Ports {
     node: NodeId,
     pub(crate) announcer: Box<dyn Announcer>,
     pub(crate) metrics: Metrics,
+    pub(crate) closings: PendingClosings,
     durable: DurabilityCache,
 }
 
@@ -118,8 +120,17 @@ impl Gateway {
         let node = NodeId(random.secret()[..32].to_owned());
         let cache = Arc::new(NodeCache::new(store.timeline(), &metrics));
         let announcer = doorbell.attach(&node, Arc::clone(&cache) as _);
-        let durable = DurabilityCache::default();
-        Self(Arc::new(Ports { store, random, retention, cache, node, announcer, metrics, durable }))
+        Self(Arc::new(Ports {
+            store,
+            random,
+            retention,
+            cache,
+            node,
+            announcer,
+            metrics,
+            closings: PendingClosings::default(),
+            durable: DurabilityCache::default(),
+        }))
     }
 
     /// What this gateway has counted.

@@ -10,6 +10,7 @@
 //! | how others are woken: the second port | [`notify`] |
 //! | what each transition of an exchange writes; what a pair changes | `transitions`, `couple` |
 //! | what a node remembers, so that nothing is read twice; what is known to be durable | [`cache`], `durability` |
+//! | channels that are still to be closed | `closings` |
 //! | load, evaluate, commit with retry | [`gateway`], `load` |
 //! | what is handed over and rung after a commit | `announce`, `committed`, `compose` |
 //! | expiry, tombstones, deletion | `lifecycle` |
@@ -35,6 +36,7 @@ pub mod retention;
 pub mod cache;
 
 mod audit;
+mod closings;
 mod committed;
 mod compose;
 mod couple;

@@ -216,10 +216,10 @@ struct Rules {
 async fn every_request(State(app): State<SharedState>, mut request: Request, next: Next) -> Response {
     let http_id = HttpRequestId::assign(&mut request);
     let origin = app.allowed_origins.of(request.headers());
-    if let Some(answer) = origin.as_ref().and_then(|origin| cors::preflight(origin, &request)) {
-        return answer;
-    }
-    let handle = async |request| discard_unread_body(request, async |request| next.run(request).await).await;
+    let handle = async |request| match origin.as_ref().and_then(|_| cors::preflight(&request)) {
+        Some(answer) => response::finish(&app, &http_id, ErrorForm::Bare, answer),
+        None => discard_unread_body(request, async |request| next.run(request).await).await,
+    };
     let mut answer = log_request(&app, &http_id, request, handle).await;
     if let Some(origin) = &origin {
         cors::allow(origin, answer.headers_mut());

@@ -1,24 +1,22 @@
-//! Enforcers' channels open and close, and ask which messages are theirs to send.
+//! Enforcers' channels open, and ask which messages are theirs to send.
 
-use std::{collections::BTreeSet, slice, time::Duration};
+use std::{collections::BTreeSet, slice};
 
 use countersign_wire::{
     id::{EnforcerId, TenantId},
     presence::Transport,
     timestamp::Timestamp,
 };
-use tokio::{task::JoinSet, time::sleep};
+use tokio::task::JoinSet;
 
 use crate::{
     cache::MAX_KNOWN_AGE,
+    closings::Closing,
     error::Error,
-    gateway::{Evaluation, Gateway, mailbox_ring},
+    gateway::{Evaluation, Gateway},
     load::{Load, ReadFrom, Reading, record_of},
-    model::{
-        channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
-        presence::Presence,
-    },
-    store::{Change, Guard, Key, Mailbox, Shard, StoreError, Stored as _, Versioned},
+    model::channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
+    store::{Change, Guard, Key, Shard, StoreError, Stored as _, Versioned},
 };
 
 /// Which messages a channel has to send: those for which it is the newest.
@@ -56,7 +54,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Opens a channel, which is the newest from then on. If it is not known whether it was opened, it is closed again.
+    /// Opens a channel, which is the newest from then on. If it is not known whether it was opened, it is closed again, and with
+    /// too many of those none is opened.
     pub async fn open_channel(
         &self,
         tenant: &TenantId,
@@ -64,6 +63,9 @@ impl Gateway {
         node: &NodeId,
         transport: Transport,
     ) -> Result<ChannelNumber, Error> {
+        if self.closings.is_full(&(tenant.clone(), enforcer.clone())) {
+            return Err(Error::Store(StoreError::Overloaded));
+        }
         let attempt = self.random.secret()[..16].to_owned();
         let opened = self
             .update(tenant, &ChannelsAndLeases { enforcer, node }, |loaded, _| {
@@ -74,64 +76,9 @@ impl Gateway {
             .await;
         // Its node lives, so it would count as the newest although nobody serves it.
         if let Err(Error::Store(StoreError::OutcomeUnknown)) = &opened {
-            self.spawn_close(tenant, enforcer, Closing::OfAttempt(attempt));
+            self.close_until_done(tenant, enforcer, Closing::of_attempt(attempt));
         }
         opened
-    }
-
-    /// Closes a channel in a task of its own, and tries again until it succeeds: this node is alive, so its open channels
-    /// count.
-    pub fn close_channel_until_done(&self, tenant: &TenantId, enforcer: &EnforcerId, number: ChannelNumber) {
-        self.spawn_close(tenant, enforcer, Closing::Open(number));
-    }
-
-    fn spawn_close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: Closing) {
-        let (gateway, tenant, enforcer) = (self.clone(), tenant.clone(), enforcer.clone());
-        tokio::spawn(async move {
-            let (mut delay, longest) = CLOSE_RETRY_DELAY;
-            while let Err(error) = gateway.close(&tenant, &enforcer, &closing).await {
-                tracing::debug!(%error, "a channel was not closed in the store; it will be retried");
-                sleep(delay).await;
-                delay = longest.min(delay * 2);
-            }
-        });
-    }
-
-    /// Closes a channel, and wakes the next newest.
-    pub async fn close_channel(
-        &self,
-        tenant: &TenantId,
-        enforcer: &EnforcerId,
-        number: ChannelNumber,
-    ) -> Result<(), Error> {
-        self.close(tenant, enforcer, &Closing::Open(number)).await
-    }
-
-    async fn close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: &Closing) -> Result<(), Error> {
-        let load = (record_of::<Channels>(enforcer), record_of::<Presence>(enforcer));
-        self.update(tenant, &load, |(known, presence), now| {
-            let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-            match closing {
-                Closing::Open(number) if !next.close(*number) => return Ok(Evaluation::NothingToDo(())),
-                // A write all the same: the commit that opens it may still come, and must meet another version.
-                Closing::OfAttempt(attempt) if !next.close_attempt(attempt) => {
-                    return Ok(Evaluation::commit(
-                        put_channels(tenant, enforcer, known.as_ref(), &next)?,
-                        (),
-                    ));
-                }
-                _ => {}
-            }
-            let mut change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
-            // Without its last channel an enforcer is offline until it is next seen.
-            if let Some(presence) = presence.filter(|_| next.open.is_empty()) {
-                let closed = Presence { last_seen_at: now, closed_at: Some(now), ..presence.value };
-                change.puts.push(closed.put(load.1.key())?);
-            }
-            let ring = mailbox_ring(tenant, &Mailbox::Enforcer(enforcer.clone()));
-            Ok(Evaluation::commit_and_ring(change, ring, ()))
-        })
-        .await
     }
 
     /// Which messages a channel of `node` has to send. `None` if the channel was dropped: its node counted as dead, or
@@ -184,16 +131,6 @@ impl Gateway {
     }
 }
 
-/// The channel to close.
-enum Closing {
-    Open(ChannelNumber),
-    /// The one that this attempt may have opened, or may still open.
-    OfAttempt(String),
-}
-
-/// The first delay before closing is retried, and the longest.
-const CLOSE_RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
 /// `None` if there is no such channel.
 fn routing(
     channels: &Channels,
@@ -205,7 +142,7 @@ fn routing(
     Some(ChannelRouting { decisions: newest(true), other: newest(false) })
 }
 
-fn put_channels(
+pub(super) fn put_channels(
     tenant: &TenantId,
     enforcer: &EnforcerId,
     known: Option<&Versioned<Channels>>,

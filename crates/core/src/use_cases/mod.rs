@@ -3,6 +3,7 @@
 pub mod acknowledge;
 pub mod cancel;
 pub mod channels;
+pub mod close_channels;
 pub mod credentials;
 pub mod decide;
 pub mod hide;

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use countersign_core::{Gateway, model::channels::NodeId, store::Kind, use_cases::presence::SelfDescription};
+use countersign_core::{
+    Gateway,
+    model::channels::{Channels, NodeId},
+    store::{Change, Kind},
+    use_cases::presence::SelfDescription,
+};
 use countersign_wire::{
     parse,
     presence::{Hello, Status, Transport},
@@ -24,6 +29,7 @@ cases! {
     an_enforcer_that_was_offline_for_thirty_days_is_forgotten,
     an_enforcer_with_an_open_channel_is_kept_however_silent_it_is,
     a_channel_that_may_or_may_not_be_open_is_closed,
+    openings_of_unknown_outcome_cost_one_task_and_a_bounded_list,
     a_record_that_is_written_often_has_one_due_entry,
     an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later,
     capabilities_are_kept_as_they_were_written,
@@ -182,6 +188,42 @@ async fn a_channel_that_may_or_may_not_be_open_is_closed(harness: Box<dyn StoreH
         }
     };
     tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap();
+}
+
+async fn openings_of_unknown_outcome_cost_one_task_and_a_bounded_list(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (tenant, robot) = (&world.tenant, robot());
+    let store = RecordingStore::new(world.harness.store());
+    let gateway = super::world::gateway(store.clone(), &world.doorbell, 2);
+    gateway.renew_lease(gateway.node()).await.unwrap();
+    let open = async || gateway.open_channel(tenant, &robot, gateway.node(), Transport::Websocket).await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    open().await.unwrap();
+    store.take_committed();
+    let before = tasks();
+    store.set_outcomes_unknown(true);
+    for _ in 0..64 {
+        assert_eq!(status_of(&open().await, 200), 503);
+    }
+    // A store may have a task or two of its own.
+    assert!(tasks() <= before + 4, "{before} tasks became {}", tasks());
+    let last_opened = |change: &Change| {
+        let put = change.puts.iter().find(|put| put.key.kind == Kind::Channels);
+        put.map_or(0, |put| serde_json::from_slice::<Channels>(&put.content).unwrap().last)
+    };
+    let opened = store.take_committed().iter().map(last_opened).max();
+    // Some of them meet the task that closes, and are not written.
+    assert!(
+        (2..=1 + 16).contains(&opened.unwrap()),
+        "what a node can't close bounds what it opens: {opened:?}"
+    );
+    store.set_outcomes_unknown(false);
+    let again = async {
+        while open().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.unwrap();
 }
 
 async fn a_record_that_is_written_often_has_one_due_entry(harness: Box<dyn StoreHarness>) {
