@@ -50,6 +50,12 @@ pub(crate) struct Plan {
     pub(crate) with_disk: bool,
 }
 
+/// Whether another server may be the primary after a fault of this kind. Patroni promotes a standby when the primary is
+/// killed, too.
+pub(crate) fn may_change_primary(kind: &str) -> bool {
+    [Fault::Failover, Fault::KillDatabase].iter().any(|fault| fault.kind() == kind)
+}
+
 impl Fault {
     /// Its kind, for counting.
     pub(crate) fn kind(self) -> &'static str {

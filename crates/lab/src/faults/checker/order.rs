@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    super::history::{Call, History, Operation, Push, Transport},
+    super::{
+        history::{Call, History, Operation, Push, Transport},
+        schedule::may_change_primary,
+    },
     exchange::{Exchange, Exchanges},
     violation::{Invariant, Violation},
 };
@@ -90,8 +93,7 @@ const NOTICED_WITHIN: u64 = 60_000_000;
 /// How often a connection may have started from the beginning between these times: after a failover numbers of a mailbox may
 /// mean other messages, so a node sends everything again that is not acknowledged, in order.
 fn failovers(history: &History, from: u64, to: u64) -> usize {
-    let is_failover = |kind: &str| kind.contains("failover") || kind.ends_with(" database");
-    let faults = history.faults.iter().filter(|fault| is_failover(&fault.kind));
+    let faults = history.faults.iter().filter(|fault| may_change_primary(&fault.kind));
     faults.filter(|fault| fault.begins <= to && fault.begins.saturating_add(NOTICED_WITHIN) >= from).count()
 }
 
