@@ -19,7 +19,8 @@ export const DESK = { width: 1440, height: 900 };
 /** A new screen takes no answer for half a second. */
 export const FRESH = 650;
 
-const ARGS = [
+/** For a browser that calls nobody but the page. */
+export const CHROMIUM_ARGS = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-quic",
@@ -29,11 +30,13 @@ const ARGS = [
   "--disable-sync",
 ];
 
+export const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+
 export async function openBrowser(...more: string[]): Promise<Browser> {
   return chromium.launch({
-    executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+    executablePath: CHROMIUM,
     headless: true,
-    args: [...ARGS, ...more],
+    args: [...CHROMIUM_ARGS, ...more],
   });
 }
 

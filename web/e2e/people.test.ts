@@ -1,12 +1,12 @@
 // Devices, vouchers, sessions, prompts, proofs; a long diff; and people who use a keyboard, a screen reader or the dark.
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { axe } from "./axe.ts";
 import { DESK, openBrowser, Person } from "./browser.ts";
 import { Robot } from "./robot.ts";
 import { type Machine, Stage, until } from "./stage.ts";
@@ -16,30 +16,6 @@ let browser: Browser;
 let dana: Person;
 let robot: Robot;
 let vm: Machine;
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-interface Violation {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: readonly { readonly html: string }[];
-}
-
-/** What a screen reader or a keyboard would stumble over. */
-async function axe(person: Person): Promise<string[]> {
-  const devtools = await person.context.newCDPSession(person.page);
-  // The page's own rules forbid foreign code; the tool of the browser does not ask them.
-  await devtools.send("Runtime.evaluate", { expression: AXE });
-  const { result } = await devtools.send("Runtime.evaluate", {
-    expression: "axe.run(document).then((found) => JSON.stringify(found.violations))",
-    awaitPromise: true,
-    returnByValue: true,
-  });
-  await devtools.detach();
-  const violations = JSON.parse(String(result.value)) as Violation[];
-  return violations.map(
-    ({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`,
-  );
-}
 
 beforeAll(async () => {
   await stage.start();

@@ -1,18 +1,24 @@
-//! The page for approvers, embedded by `build.rs`. Only files that are in the program are served, by their exact path.
+//! The page for approvers and the page of the interface, embedded by `build.rs`. Only files that are in the program are served,
+//! by their exact path.
+
+use std::sync::LazyLock;
 
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use countersign_wire::hash::Sha256Hex;
 
 /// Path and content of each file.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const INDEX: &str = "/index.html";
+const DOCS: &str = "/docs.html";
 
-/// Where the document is served: the page itself, and the addresses of invitations and of links for pairing.
-const INDEX_PATHS: [&str; 3] = ["/", "/join", "/pair"];
+/// Where each document is served. Invitations and links for pairing lead to the page itself.
+const DOCUMENTS: [(&str, &str); 4] = [("/", INDEX), ("/join", INDEX), ("/pair", INDEX), ("/docs", DOCS)];
 
 /// What a build without the page says.
 const NO_PAGE: &str =
@@ -24,11 +30,24 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     img-src 'self' data:; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types countersign-worker";
 
+/// The page of the interface is under the same origin as the keys of approvers, so it may do nothing: it runs no script, loads
+/// and sends nothing, and the sandbox gives it an origin of its own. Its one style sheet is inside, because it could not load one.
+static DOCS_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let style = docs_style_hash().map_or_else(|| "'none'".to_owned(), |hash| format!("'sha256-{hash}'"));
+    let policy = format!(
+        "default-src 'none'; style-src {style}; img-src data:; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'; sandbox"
+    );
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'; sandbox"))
+});
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (OPENER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     (
         HeaderName::from_static("permissions-policy"),
@@ -42,14 +61,14 @@ const COMPRESSED: &str = ".gz";
 /// The paths that are served.
 pub(crate) fn paths() -> Vec<&'static str> {
     let files = FILES.iter().map(|(path, _)| *path);
-    let files = files.filter(|path| *path != INDEX && !path.ends_with(COMPRESSED));
-    INDEX_PATHS.into_iter().chain(files).collect()
+    let files = files.filter(|path| ![INDEX, DOCS].contains(path) && !path.ends_with(COMPRESSED));
+    DOCUMENTS.into_iter().map(|(path, _)| path).chain(files).collect()
 }
 
 /// The file at `path`, compressed if there is such a copy and the client takes it.
 pub(crate) fn file(path: &str, request: &HeaderMap) -> Response {
-    let wanted = if INDEX_PATHS.contains(&path) { INDEX } else { path };
-    let find = |path: &str| FILES.iter().find(|(of, _)| *of == path).map(|(_, content)| Body::from(*content));
+    let wanted = DOCUMENTS.iter().find(|(of, _)| *of == path).map_or(path, |(_, document)| document);
+    let find = |path: &str| content(path).map(Body::from);
     let Some(plain) = find(wanted) else {
         return answer("/absent.txt", StatusCode::NOT_FOUND, Body::from(NO_PAGE));
     };
@@ -64,6 +83,18 @@ pub(crate) fn file(path: &str, request: &HeaderMap) -> Response {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
+}
+
+fn content(path: &str) -> Option<&'static [u8]> {
+    FILES.iter().find(|(of, _)| *of == path).map(|(_, content)| *content)
+}
+
+/// The hash of the style sheet inside the page of the interface, as a policy names it.
+fn docs_style_hash() -> Option<String> {
+    let page = std::str::from_utf8(content(DOCS)?).ok()?;
+    let (_, rest) = page.split_once("<style>")?;
+    let (style, _) = rest.split_once("</style>")?;
+    Some(STANDARD.encode(Sha256Hex::digest(style.as_bytes()).as_bytes()))
 }
 
 /// Whether the client names gzip and does not rule it out.
@@ -83,6 +114,11 @@ fn answer(path: &str, status: StatusCode, body: Body) -> Response {
     headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(path)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control(path)));
+    if path == DOCS {
+        headers.insert(header::CONTENT_SECURITY_POLICY, DOCS_POLICY.clone());
+        // Browsers refuse a document in a sandbox that has one.
+        headers.remove(OPENER_POLICY);
+    }
     response
 }
 
@@ -120,6 +156,25 @@ mod tests {
             assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
         assert_eq!(file("/assets/absent.js", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn the_page_of_the_interface_may_do_nothing() {
+        let policy = DOCS_POLICY.to_str().unwrap();
+        for directive in
+            ["default-src 'none'", "form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"]
+        {
+            assert!(policy.split("; ").any(|of| of == directive), "{policy}");
+        }
+        // Without any word after it: no script, no form, no origin that it shares.
+        assert!(policy.ends_with("; sandbox"), "{policy}");
+        assert!(!policy.contains("script-src") && !policy.contains("connect-src"), "{policy}");
+        let answer = file("/docs", &HeaderMap::new());
+        if answer.status() == StatusCode::OK {
+            assert!(policy.contains("style-src 'sha256-"), "{policy}");
+            assert_eq!(answer.headers()[header::CONTENT_SECURITY_POLICY], policy);
+            assert!(!answer.headers().contains_key(OPENER_POLICY));
+        }
     }
 
     #[test]

@@ -94,7 +94,7 @@ async fn a_listed_website_may_read_a_stream() {
 async fn the_page_or_a_sentence_is_where_links_lead() {
     let gateway = Gateway::start(On::Sqlite);
     let nobody = Client::new(gateway.address, "").without_key();
-    for path in ["/", "/join", "/pair"] {
+    for path in ["/", "/join", "/pair", "/docs", "/docs/"] {
         is_the_page_or_a_sentence(&nobody.get(path).await);
     }
 }
@@ -111,4 +111,28 @@ fn is_the_page_or_a_sentence(answer: &Answer) {
         _ => false,
     };
     assert!(is_expected, "{} {text}", answer.status);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_the_interface_has_no_rights() {
+    let gateway = Gateway::start(On::Sqlite);
+    let nobody = Client::new(gateway.address, "").without_key();
+    let answer = nobody.get("/docs").await;
+    if answer.status == 404 {
+        // A build without the page.
+        return;
+    }
+    let policy = answer.header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-") && policy.ends_with("; sandbox"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    assert!(!page.contains("<script") && page.contains("/v1/artifacts"), "{page}");
+    let compressed = nobody.call(Method::GET, "/docs", "", &[("accept-encoding", "gzip")]).await;
+    assert_eq!(compressed.header("content-encoding"), "gzip");
+    assert_eq!(compressed.header("content-security-policy"), policy);
+    assert!(compressed.bytes.len() * 5 < page.len(), "{} of {}", compressed.bytes.len(), page.len());
 }

@@ -68,7 +68,11 @@ impl PageHashes {
     async fn differing(&self, http: &Http) -> Result<Option<Vec<&str>>, CallError> {
         let mut differing = Vec::new();
         for (path, expected) in &self.files {
-            let served = if path == "/index.html" { "/" } else { path };
+            let served = match path.as_str() {
+                "/index.html" => "/",
+                "/docs.html" => "/docs",
+                path => path,
+            };
             match http.file(served).await {
                 Ok(content) if hex(&content) == *expected => {}
                 Err(CallError::Refused { status: 404, .. }) if served == "/" => return Ok(None),
@@ -136,7 +140,7 @@ mod tests {
     }
 
     fn hashes(named: bool) -> PageHashes {
-        let files = [("/index.html", "page"), ("/assets/a.js", "script")];
+        let files = [("/index.html", "page"), ("/docs.html", "docs"), ("/assets/a.js", "script")];
         let files = files.map(|(path, content)| (path.to_owned(), hex(content.as_bytes()))).into();
         PageHashes { files, named }
     }
@@ -149,9 +153,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_changed_or_missing_file_is_found() {
-        let same = compare(true, &[("/", "page"), ("/assets/a.js", "script")]).await;
+        let same = compare(true, &[("/", "page"), ("/docs", "docs"), ("/assets/a.js", "script")]).await;
         assert_eq!((same.passed.len(), same.findings.len()), (1, 0));
-        let changed = compare(true, &[("/", "page"), ("/assets/a.js", "script;evil()")]).await;
+        let changed =
+            compare(true, &[("/", "page"), ("/docs", "docs"), ("/assets/a.js", "script;evil()")]).await;
         assert!(changed.has_problems() && changed.findings[0].what.contains("/assets/a.js"));
         let missing = compare(true, &[("/", "page")]).await;
         assert!(missing.has_problems());
