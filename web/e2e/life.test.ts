@@ -112,6 +112,19 @@ describe("around an answer, on a desk", () => {
     expect(await robot.decision(built)).toMatchObject({ outcome: "reject" });
   });
 
+  test("the browser says that it is offline and online again, while its WebSocket stays open", async () => {
+    await dana.page.goto(`${stage.url}/#/`);
+    await dana.page.getByText("Live", { exact: true }).waitFor();
+    await dana.context.setOffline(true);
+    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    await dana.context.setOffline(false);
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    const built = await robot.ask({ payload: robot.command(["make", "online"]) });
+    await dana.open("make online");
+    await dana.answer(/^Approve/);
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
+  });
+
   test("without WebSockets it goes on over server-sent events", async () => {
     stage.front.hasSockets = false;
     await dana.page.reload();

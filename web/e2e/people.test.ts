@@ -170,7 +170,9 @@ describe("people", () => {
       await dana.page.mouse.move(180, 400);
       for (let step = 0; step < 60; step += 1) await dana.page.mouse.wheel(0, 1_500);
       await dana.page.waitForTimeout(500);
+      expect(await dana.page.evaluate(() => window.scrollY)).toBeGreaterThan(20_000);
       await dana.page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+      await dana.page.getByText("const value19999 =").waitFor();
       await dana.page.waitForTimeout(500);
       const tasks = await dana.page.evaluate(() => (window as unknown as { tasks: number[] }).tasks);
       process.stdout.write(`longest task while 20,000 lines scroll: ${Math.round(Math.max(0, ...tasks))} ms\n`);

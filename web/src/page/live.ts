@@ -54,9 +54,20 @@ export class Live {
     void channel.run();
   }
 
-  /** Looks for what is new now: the page is shown again, or the network is back. */
+  /** Looks for what is new now: the page is shown again. */
   wake(): void {
     this.#channel?.wake();
+  }
+
+  /** The browser says that it has no network. */
+  networkLost(): void {
+    this.#store.set({ isOnline: false });
+  }
+
+  /** The browser says that it has a network. A connection that was taken for gone may be open, and would never say so. */
+  networkFound(): void {
+    if (this.#store.state.isOnline) this.#channel?.wake();
+    else this.#channel?.reconnect();
   }
 
   stop(): void {

@@ -135,6 +135,12 @@ export class ApproverChannel {
     this.#wake = new AbortController();
   }
 
+  /** Gives the connection up and opens another one: for a network that was gone, whose connections may be dead without a word. */
+  reconnect(): void {
+    this.#connection?.close();
+    this.wake();
+  }
+
   /** Reports every request again, opened with the pins of now: for a device that has just been paired. */
   reopen(): void {
     this.#seen = [new Set(), new Set()];

@@ -201,7 +201,7 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
           <li key={prompt.requestId}>
             <Marked text={visible(prompt.text)} />{" "}
             <small>
-              {visible(prompt.enforcerId)}: {texts.promptStatus[statusOf(prompt, now)]}
+              {visible(prompt.enforcerId)}: {texts.promptStatus[statusOf(prompt, now)]},{" "}
               <time>{clock(prompt.sentAt)}</time>
             </small>
           </li>
