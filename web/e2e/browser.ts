@@ -143,14 +143,14 @@ export class Person {
   /** Taps until the page takes it. What has just changed ignores a tap, and a card may leave, or the connection, at any time. */
   async tap(target: Locator): Promise<void> {
     await target.waitFor();
-    for (let round = 0; round < 10; round += 1) {
-      await this.settle();
+    for (let round = 0; round < 50; round += 1) {
+      await this.page.waitForTimeout(150);
       await target.click();
       // A tap that loads another document was taken.
       const isIgnored = await this.page.evaluate(() => window.wasTapIgnored === true).catch(() => false);
       if (!isIgnored) return;
     }
-    throw new Error("the page has ignored ten taps");
+    throw new Error("the page has ignored fifty taps");
   }
 
   async press(name: string | RegExp): Promise<void> {
@@ -186,6 +186,22 @@ export class Person {
     }
     await ready.waitFor();
     await this.page.mouse.up();
+  }
+
+  /** Forgets what was pressed, and notes when something matches a selector from now on. */
+  async watchPresses(selector: string): Promise<void> {
+    await this.page.evaluate((appears) => {
+      window.presses = [];
+      const note = (): boolean => {
+        if (document.querySelector(appears) === null) return false;
+        window.presses?.push({ what: "appears", at: performance.now() });
+        return true;
+      };
+      const watcher = new MutationObserver(() => {
+        if (note()) watcher.disconnect();
+      });
+      if (!note()) watcher.observe(document.body, { subtree: true, childList: true, attributes: true });
+    }, selector);
   }
 
   /** When the page heard the last presses of these, by its own clock. */

@@ -1,12 +1,11 @@
-// Devices, vouchers, sessions, prompts, proofs; a long diff; and people who use a keyboard, a screen reader or the dark.
+// Devices, vouchers, sessions, prompts, proofs, and a long diff.
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { DESK, Person } from "./browser.ts";
+import { Person } from "./browser.ts";
 import { Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
 import { type Machine, until } from "./stage.ts";
@@ -16,30 +15,6 @@ const { stage } = scene;
 let dana: Person;
 let robot: Robot;
 let vm: Machine;
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-interface Violation {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: readonly { readonly html: string }[];
-}
-
-/** What a screen reader or a keyboard would stumble over. */
-async function axe(person: Person): Promise<string[]> {
-  const devtools = await person.context.newCDPSession(person.page);
-  // The page's own rules forbid foreign code; the tool of the browser does not ask them.
-  await devtools.send("Runtime.evaluate", { expression: AXE });
-  const { result } = await devtools.send("Runtime.evaluate", {
-    expression: "axe.run(document).then((found) => JSON.stringify(found.violations))",
-    awaitPromise: true,
-    returnByValue: true,
-  });
-  await devtools.detach();
-  const violations = JSON.parse(String(result.value)) as Violation[];
-  return violations.map(
-    ({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`,
-  );
-}
 
 beforeAll(async () => {
   await scene.start();
@@ -183,42 +158,6 @@ describe("people", () => {
     await dana.press("Reject");
   });
 
-  for (const [name, viewport, colorScheme] of [
-    ["phone", { width: 360, height: 740 }, "light"],
-    ["phone-dark", { width: 360, height: 740 }, "dark"],
-    ["desk", DESK, "light"],
-    ["desk-dark", DESK, "dark"],
-  ] as const) {
-    test(`axe finds nothing: ${name}`, async () => {
-      await dana.page.setViewportSize(viewport);
-      await dana.page.emulateMedia({ colorScheme });
-      const effects = [
-        { effect: "publishes", detail: "origin main" },
-        { effect: "network", detail: "github.com" },
-      ];
-      const built = [
-        await robot.ask({ payload: robot.command(["git", "push", "origin", name], { effects }) }, 280),
-        await robot.ask({ payload: robot.command(["cargo", "test", "--workspace", name]) }, 500),
-      ];
-      await dana.page.getByRole("link", { name: /^Inbox/ }).click();
-      await dana.card(`git push origin ${name}`);
-      await dana.card(`cargo test --workspace ${name}`);
-      await dana.shot(`inbox-${name}`);
-      expect(await axe(dana)).toEqual([]);
-      await dana.open(`git push origin ${name}`);
-      await dana.shot(`review-${name}`);
-      expect(await axe(dana)).toEqual([]);
-      for (const place of ["answered", "devices", "sessions", "pair", "vouch", "recover", "expired"]) {
-        await dana.page.goto(`${stage.url}/#/${place}`);
-        await dana.settle();
-        await dana.shot(`${place}-${name}`);
-        expect(await axe(dana), place).toEqual([]);
-      }
-      for (const one of built) await robot.withdraw(one);
-      await dana.page.goto(`${stage.url}/#/`);
-    });
-  }
-
   test("digits that differ pair nothing, here and at the gateway", async () => {
     const other = await Robot.join(stage, "other");
     const { code, finish } = await other.pair(true);
@@ -243,7 +182,7 @@ describe("people", () => {
     await card.getByText("not trusted since").waitFor();
     const built = await robot.ask({ payload: robot.command(["make", "untrusted"]), repoRef: "repo:y" });
     await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(built.requestId)}`);
-    await dana.page.getByText("What can't be shown can't be approved.", { exact: false }).first().waitFor();
+    await dana.page.locator(".pane").getByText("What can't be shown can't be approved.", { exact: false }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
   });
 

@@ -31,8 +31,8 @@ export class App extends Store {
   async start(link: string | undefined): Promise<void> {
     this.set({ link, route: readRoute(location.hash) });
     window.addEventListener("hashchange", () => this.#routeChanged());
-    window.addEventListener("online", () => this.live.networkFound());
-    window.addEventListener("offline", () => this.live.networkLost());
+    window.addEventListener("online", () => this.live.networkBack());
+    window.addEventListener("offline", () => this.live.networkGone());
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible") this.live.wake();
     });

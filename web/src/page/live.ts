@@ -60,12 +60,12 @@ export class Live {
   }
 
   /** The browser says that it has no network. */
-  networkLost(): void {
+  networkGone(): void {
     this.#store.set({ isOnline: false });
   }
 
   /** The browser says that it has a network. A connection that was taken for gone may be open, and would never say so. */
-  networkFound(): void {
+  networkBack(): void {
     if (this.#store.state.isOnline) this.#channel?.wake();
     else this.#channel?.reconnect();
   }
