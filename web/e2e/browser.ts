@@ -210,6 +210,26 @@ export class Person {
     return names.map((name) => presses.filter(({ what }) => what === name).at(-1)?.at ?? Number.NaN);
   }
 
+  /** Deletes the database of the page, as a browser does that is short of space, and opens the page again. */
+  async loseStorage(): Promise<void> {
+    await this.page.goto("about:blank");
+    await this.page.goto(`${this.home}/manifest.webmanifest`);
+    await this.page.evaluate(
+      () =>
+        new Promise((resolve, reject) => {
+          const deleting = indexedDB.deleteDatabase("countersign");
+          deleting.onsuccess = resolve;
+          deleting.onerror = reject;
+        }),
+    );
+    await this.page.goto(this.home);
+    // A new database is written to the disk, which others may keep busy.
+    const lost = this.page.getByRole("heading", { name: "The keys of this device are lost" });
+    await lost.waitFor({ timeout: 45_000 }).catch(async (error: unknown) => {
+      throw new Error(`the page shows: ${await this.page.locator("body").innerText()}`, { cause: error });
+    });
+  }
+
   /** The digits that people compare. */
   async digits(): Promise<string> {
     return (await this.page.locator(".digits").first().locator("span").allTextContents()).join(" ");

@@ -188,19 +188,7 @@ describe("around an answer, on a desk", () => {
   test("lost keys are said, and joining again is offered", async () => {
     const fay = await Person.open(scene.browser, stage);
     await fay.join(stage.invite("approver", "fay"));
-    await fay.page.goto("about:blank");
-    await fay.page.goto(`${stage.url}/manifest.webmanifest`);
-    await fay.page.evaluate(
-      () =>
-        new Promise((resolve, reject) => {
-          const deleting = indexedDB.deleteDatabase("countersign");
-          deleting.onsuccess = resolve;
-          deleting.onerror = reject;
-          deleting.onblocked = reject;
-        }),
-    );
-    await fay.page.goto(stage.url);
-    await fay.page.getByRole("heading", { name: "The keys of this device are lost" }).waitFor();
+    await fay.loseStorage();
     await fay.page.getByText("had joined as fay", { exact: false }).waitFor();
     await fay.shot("lost");
     await fay.press("Join again");

@@ -84,17 +84,7 @@ describe("the recovery code in the browser", () => {
   });
 
   test("after the storage was lost, a new device joins in the same name, and can't approve yet", async () => {
-    await hal.page.goto(`${stage.url}/manifest.webmanifest`);
-    await hal.page.evaluate(
-      () =>
-        new Promise((resolve, reject) => {
-          const deleting = indexedDB.deleteDatabase("countersign");
-          deleting.onsuccess = resolve;
-          deleting.onerror = reject;
-        }),
-    );
-    await hal.page.goto(stage.url);
-    await hal.page.getByRole("heading", { name: "The keys of this device are lost" }).waitFor();
+    await hal.loseStorage();
     await hal.press("Join again");
     await hal.page.getByRole("textbox", { name: "Paste the invitation link" }).fill(stage.invite("approver", "hal"));
     await hal.press("Continue");
