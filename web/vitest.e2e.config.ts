@@ -7,7 +7,7 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 60_000,
     execArgv: ["--experimental-websocket", "--no-warnings"],
-    // Each file has a gateway and a browser of its own.
-    maxWorkers: 2,
+    // Each file has a gateway and a browser of its own, and waits for most of its time.
+    maxWorkers: 4,
   },
 });

@@ -1,50 +1,22 @@
 // Every kind of answer, on a phone: words, scopes, actions, dangerous effects; and what is signed.
 
-import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { openBrowser, Person } from "./browser.ts";
-import { Robot } from "./robot.ts";
-import { Stage, until } from "./stage.ts";
+import type { Person } from "./browser.ts";
+import { patch, type Robot } from "./robot.ts";
+import { Scene } from "./scene.ts";
+import { until } from "./stage.ts";
 
-const stage = new Stage();
-let browser: Browser;
+const scene = new Scene();
 let dana: Person;
 let robot: Robot;
 
 const payload = (members: object): string => JSON.stringify({ schema: "org.proto.payload", version: 1, ...members });
-const digest = "0".repeat(64);
-
-/** A diff of one file of so many added lines. */
-function patch(files: number, lines: number): string {
-  const names = Array.from({ length: files }, (_, at) => `src/auth/file${at}.ts`);
-  const diff = names.map(
-    (name) =>
-      `--- /dev/null\n+++ b/${name}\n@@ -0,0 +1,${lines} @@\n${Array.from({ length: lines }, (_, at) => `+line ${at}\tof ${name}`).join("\n")}\n`,
-  );
-  return payload({
-    diff: diff.join(""),
-    files: names.map((path) => ({ path, status: "added", added: lines, removed: 0, resultDigest: digest })),
-    effects: [],
-  });
-}
-
 beforeAll(async () => {
-  await stage.start();
-  browser = await openBrowser();
-  dana = await Person.open(browser, stage);
-  robot = await Robot.join(stage, "build-1");
-  await dana.join(stage.invite("approver", "dana"));
-  const { link, finish } = await robot.pair();
-  await dana.page.goto(link);
-  await dana.press("Pair");
-  await finish();
-  await dana.press("To the inbox");
+  await scene.start();
+  ({ dana, robot } = scene);
 });
-afterAll(async () => {
-  await browser?.close();
-  await stage.end();
-});
+afterAll(() => scene.end());
 
 describe("answers", () => {
   test("rejects with words that reach the machine", async () => {
@@ -65,11 +37,10 @@ describe("answers", () => {
     await dana.open("7 files, +1050 −0 in src/auth");
     const approve = dana.page.getByRole("button", { name: /^Approve/ });
     expect(await approve.textContent()).toMatch(/7 of 7 files unopened, 1,\d{3} of 1,\d{3} lines not shown/);
-    await dana.page.getByRole("button", { name: /file0/ }).click();
+    await dana.unfold("file0");
     await until("one file is opened", async () => (await approve.textContent())?.includes("6 of 7 files unopened"));
     await dana.shot("review-patch");
-    await dana.settle();
-    await approve.click();
+    await dana.tap(approve);
     const { words } = await robot.decision(built);
     expect(words.shown).toMatch(/^1 of 7 files, \d+ of 1\d{3} lines, page 360×740$/);
   });

@@ -1,15 +1,14 @@
 // A gateway that lies to the page: swapped keys, changed and foreign ciphertexts, markup and look-alikes in every string.
 // Nothing executes, and nothing is signed that was not shown.
 
-import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { openBrowser, Person } from "./browser.ts";
+import type { Person } from "./browser.ts";
 import { Robot } from "./robot.ts";
-import { Stage } from "./stage.ts";
+import { Scene } from "./scene.ts";
 
-const stage = new Stage();
-let browser: Browser;
+const scene = new Scene();
+const { stage } = scene;
 let dana: Person;
 let robot: Robot;
 let stranger: Robot;
@@ -20,22 +19,11 @@ const MARKUP =
 const ODD = `${MARKUP}\u202egnp.exe\u200b\u2066m\u0430in\u2069${"e\u0301".repeat(3)}`;
 
 beforeAll(async () => {
-  await stage.start();
-  browser = await openBrowser();
-  dana = await Person.open(browser, stage);
-  robot = await Robot.join(stage, "build-1");
+  await scene.start();
+  ({ dana, robot } = scene);
   stranger = await Robot.join(stage, "stranger");
-  await dana.join(stage.invite("approver", "dana"));
-  const { link, finish } = await robot.pair();
-  await dana.page.goto(link);
-  await dana.press("Pair");
-  await finish();
-  await dana.press("To the inbox");
 });
-afterAll(async () => {
-  await browser?.close();
-  await stage.end();
-});
+afterAll(() => scene.end());
 
 const isHacked = (): Promise<boolean> => dana.page.evaluate(() => "hacked" in window);
 const hidden = async (): Promise<string[]> =>

@@ -1,60 +1,71 @@
-// Joining, pairing, and the first answers: with the real tool at the other end.
+// The main ways through the page, on a phone and on a desk: joining, pairing, and each kind of answer, with the real tool at
+// the other end.
 
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { openBrowser, Person } from "./browser.ts";
-import { type Machine, Stage } from "./stage.ts";
+import { DESK, openBrowser, Person, PHONE } from "./browser.ts";
+import { patch, Robot } from "./robot.ts";
+import { type Machine, Stage, until } from "./stage.ts";
 
 const stage = new Stage();
 let browser: Browser;
-let dana: Person;
-let vm: Machine;
 
 beforeAll(async () => {
   await stage.start();
   browser = await openBrowser();
-  vm = await stage.machine("vm");
-  dana = await Person.open(browser, stage);
 });
 afterAll(async () => {
   await browser?.close();
   await stage.end();
 });
 
-describe("from an invitation to an approved command", () => {
+describe.each([
+  ["phone", PHONE, "dana", "vm"],
+  ["desk", DESK, "erin", "workstation"],
+] as const)("from an invitation to answers: %s", (size, viewport, name, machine) => {
+  let dana: Person;
+  let vm: Machine;
+  const shot = (of: string): Promise<void> => dana.shot(size === "phone" ? of : `${of}-${size}`);
+
+  beforeAll(async () => {
+    vm = await stage.machine(machine);
+    dana = await Person.open(browser, stage, { viewport });
+  });
+  afterAll(() => dana.context.close());
+
   test("joins with an invitation, and takes the link out of the address", async () => {
-    const link = stage.invite("approver", "dana");
+    const link = stage.invite("approver", name);
     await dana.page.goto(link);
     await dana.page.getByRole("heading", { name: "Join this gateway?" }).waitFor();
     expect(dana.page.url()).toBe(`${stage.url}/#/`);
-    await dana.shot("join");
+    await shot("join");
     await dana.press("Join");
     await dana.page.getByRole("heading", { name: "Your recovery code" }).waitFor();
     expect(await dana.page.locator(".recovery").textContent()).toMatch(/^[0-9A-HJKMNP-TV-Z]{28}$/);
-    await dana.shot("recovery-code");
+    await shot("recovery-code");
     await dana.press("I have written it down");
     await dana.page.getByText("This device is not paired with a machine yet.").first().waitFor();
   });
 
   test("pairs by the link of the tool", async () => {
     await dana.pairByLink(vm);
-    expect(await vm.run(["devices", "list"])).toContain("dana");
+    expect(await vm.run(["devices", "list"])).toContain(name);
     await dana.page.getByText("Nothing waits for you.").first().waitFor();
   });
 
   test("approves a command, which runs, and shows the verified receipt", async () => {
     const asked = vm.start("exec", "--", "touch", "done.txt");
     await dana.open("touch done.txt");
-    await dana.shot("review-command");
+    await shot("review-command");
     await dana.press(/^Approve/);
     await dana.page.getByText(/applied by the machine, exit status 0/).waitFor();
     expect(await asked.ended).toBe(0);
     expect(existsSync(join(vm.work, "done.txt"))).toBe(true);
-    await dana.shot("timeline");
+    await shot("timeline");
   });
 
   test("rejects with words, and the command does not run", async () => {
@@ -62,7 +73,7 @@ describe("from an invitation to an approved command", () => {
     await dana.open("touch never.txt");
     await dana.press("Words…");
     await dana.page.getByRole("textbox", { name: "Words for the agent" }).fill("not on a Friday");
-    await dana.shot("words");
+    await shot("words");
     await dana.press("Reject with these words");
     await dana.page.getByText("stopped by the machine").waitFor();
     expect(await asked.ended).toBe(81);
@@ -76,14 +87,9 @@ describe("from an invitation to an approved command", () => {
     await dana.open("rm -r build");
     await dana.page.locator(".effect-bar .chip.danger", { hasText: "deletes" }).first().waitFor();
     await dana.press(/^Open 1 more file/);
-    const hold = dana.page.getByRole("button", { name: /^Hold to approve/ });
-    await hold.waitFor();
-    await dana.settle();
-    await dana.shot("dangerous");
-    await hold.hover();
-    await dana.page.mouse.down();
-    await dana.page.getByText("Let go to approve").waitFor();
-    await dana.page.mouse.up();
+    await dana.page.getByRole("button", { name: /^Hold to approve/ }).waitFor();
+    await shot("dangerous");
+    await dana.holdToApprove();
     await dana.page.getByText(/applied by the machine, exit status 0/).waitFor();
     expect(await asked.ended).toBe(0);
     expect(existsSync(join(vm.work, "build"))).toBe(false);
@@ -93,12 +99,37 @@ describe("from an invitation to an approved command", () => {
     const asked = vm.start("exec", "--", "touch", "back.txt");
     await dana.page.getByRole("link", { name: /^Inbox/ }).click();
     await dana.card("touch back.txt");
-    await dana.shot("inbox");
+    await shot("inbox");
     asked.child.kill("SIGINT");
     expect(await asked.ended).toBe(130);
     await dana.page.getByText("Taken back by the machine").first().waitFor();
-    await dana.shot("taken-back");
+    await shot("taken-back");
     await dana.page.locator(".card", { hasText: "touch back.txt" }).waitFor({ state: "detached" });
+  });
+
+  test("approves a plan of the tool", async () => {
+    writeFileSync(join(vm.work, "plan.md"), "# Move the shop\n\n1. stop it\n2. move it\n");
+    const asked = vm.start("ask", "--plan", "plan.md");
+    await dana.open("Move the shop");
+    await dana.page.getByText("2. move it").waitFor();
+    await dana.answer(/^Approve/);
+    expect(await asked.ended).toBe(0);
+  });
+
+  test("approves a patch after one of its files was opened, and signs that", async () => {
+    const robot = await Robot.join(stage, `build-${size}`);
+    await dana.pairWith(robot);
+    const built = await robot.ask({ artifactType: "patch.review", payload: patch(2, 150) });
+    await dana.open("2 files, +300 −0 in src/auth");
+    await dana.unfold("file0.ts");
+    await dana.page.getByText("of src/auth/file0.ts").first().waitFor();
+    const approve = dana.page.getByRole("button", { name: /^Approve/ });
+    await until("one file is opened", async () => (await approve.textContent())?.includes("1 of 2 files unopened"));
+    await shot("patch");
+    await dana.answer(/^Approve/);
+    const { outcome, words } = await robot.decision(built);
+    expect(outcome).toBe("approve");
+    expect(words.shown).toMatch(new RegExp(`^1 of 2 files, .* page ${viewport.width}×${viewport.height}$`));
   });
 
   test("nothing went wrong in the page, and nothing came from elsewhere", () => {

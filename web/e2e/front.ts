@@ -9,11 +9,16 @@ import {
 } from "node:http";
 import { connect, type Socket } from "node:net";
 
+import { FrameReader, textFrame } from "./frames.ts";
+
 /** The files of the page, which no test changes on the way. */
 const PAGE = /^\/(|join|pair|docs|assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/;
 
 /** Changes the body of an answer of the gateway; the same text to leave it. */
 export type Tamper = (path: string, body: string) => string;
+
+/** What is sent to the page in place of a message: texts, or bytes as they are. */
+export type TamperMessage = (message: string) => readonly (string | Buffer)[];
 
 export class Front {
   readonly #gateway: URL;
@@ -25,6 +30,10 @@ export class Front {
   /** Whether WebSockets pass. */
   hasSockets = true;
   tamper: Tamper | undefined;
+  /** Changes the messages of the gateway on WebSockets. */
+  tamperMessage: TamperMessage | undefined;
+  /** How many WebSockets were asked for. */
+  upgrades = 0;
   /** Every path that was asked for. */
   readonly asked: string[] = [];
 
@@ -98,19 +107,51 @@ export class Front {
     request.pipe(onward);
   }
 
+  /** Hangs up every connection; the next ones pass. */
+  hangUp(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    this.upgrades += 1;
     if (!this.isUp || !this.hasSockets) {
       socket.destroy();
       return;
     }
     const onward = connect(Number(this.#gateway.port), this.#gateway.hostname, () => {
-      const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`);
+      // A message that is compressed could not be changed here.
+      const plain = Object.entries(request.headers).filter(([name]) => name !== "sec-websocket-extensions");
+      const headers = plain.map(([name, value]) => `${name}: ${value}`);
       onward.write(`${request.method} ${request.url} HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`);
       onward.write(head);
-      socket.pipe(onward).pipe(socket);
+      socket.pipe(onward);
+      this.#passMessages(onward, socket);
     });
     onward.on("error", () => socket.destroy());
     socket.on("error", () => onward.destroy());
     socket.on("close", () => onward.destroy());
+  }
+
+  /** Passes the answer to the upgrade on, then each message as a test wants it. */
+  #passMessages(onward: Socket, socket: Socket): void {
+    const reader = new FrameReader();
+    let head: Buffer | undefined = Buffer.alloc(0);
+    onward.on("data", (piece: Buffer) => {
+      let frames = piece;
+      if (head !== undefined) {
+        head = Buffer.concat([head, piece]);
+        const end = head.indexOf("\r\n\r\n");
+        if (end < 0) return;
+        socket.write(head.subarray(0, end + 4));
+        frames = head.subarray(end + 4);
+        head = undefined;
+      }
+      for (const received of reader.feed(frames)) {
+        const sent =
+          "control" in received ? [received.control] : (this.tamperMessage?.(received.text) ?? [received.text]);
+        for (const one of sent) socket.write(typeof one === "string" ? textFrame(one) : one);
+      }
+    });
+    onward.on("end", () => socket.end());
   }
 }

@@ -1,39 +1,24 @@
 // What happens around an answer: expiry, withdrawal, restarts, other tabs and devices, no network, lost keys.
 
-import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { DESK, openBrowser, Person } from "./browser.ts";
-import { Robot } from "./robot.ts";
-import { type Machine, Stage, until } from "./stage.ts";
+import { DESK, Person } from "./browser.ts";
+import type { Robot } from "./robot.ts";
+import { Scene } from "./scene.ts";
+import { type Machine, until } from "./stage.ts";
 
-const stage = new Stage();
-let browser: Browser;
+const scene = new Scene();
+const { stage } = scene;
 let dana: Person;
 let robot: Robot;
 let vm: Machine;
 
-async function pairWith(person: Person, robot: Robot): Promise<void> {
-  const { link, finish } = await robot.pair();
-  await person.page.goto(link);
-  await person.press("Pair");
-  await finish();
-  await person.press("To the inbox");
-}
-
 beforeAll(async () => {
-  await stage.start();
-  browser = await openBrowser();
-  dana = await Person.open(browser, stage, { viewport: DESK });
-  robot = await Robot.join(stage, "build-1");
+  await scene.start({ viewport: DESK });
+  ({ dana, robot } = scene);
   vm = await stage.machine("vm");
-  await dana.join(stage.invite("approver", "dana"));
-  await pairWith(dana, robot);
 });
-afterAll(async () => {
-  await browser?.close();
-  await stage.end();
-});
+afterAll(() => scene.end());
 
 describe("around an answer, on a desk", () => {
   test("pairs with the tool by a typed code and equal digits", async () => {
@@ -43,7 +28,7 @@ describe("around an answer, on a desk", () => {
     await dana.page.getByRole("textbox", { name: "Pairing link or code" }).fill(code.toLowerCase());
     await dana.press("Pair");
     await dana.page.getByRole("heading", { name: "Compare the digits" }).waitFor();
-    const digits = (await dana.page.locator(".digits span").allTextContents()).join(" ");
+    const digits = await dana.digits();
     await dana.shot("digits");
     await until("the same digits on the machine", () => running.text().includes(digits));
     running.child.stdin?.write("yes\n");
@@ -127,6 +112,19 @@ describe("around an answer, on a desk", () => {
     expect(await robot.decision(built)).toMatchObject({ outcome: "reject" });
   });
 
+  test("the browser says that it is offline and online again, while its WebSocket stays open", async () => {
+    await dana.page.goto(`${stage.url}/#/`);
+    await dana.page.getByText("Live", { exact: true }).waitFor();
+    await dana.context.setOffline(true);
+    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    await dana.context.setOffline(false);
+    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    const built = await robot.ask({ payload: robot.command(["make", "online"]) });
+    await dana.open("make online");
+    await dana.answer(/^Approve/);
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
+  });
+
   test("without WebSockets it goes on over server-sent events", async () => {
     stage.front.hasSockets = false;
     await dana.page.reload();
@@ -141,7 +139,7 @@ describe("around an answer, on a desk", () => {
 
   test("two tabs: what one answers leaves the other", async () => {
     const other = await dana.context.newPage();
-    dana.watch(other, stage.url);
+    dana.watch(other);
     await other.goto(`${stage.url}/#/`);
     const built = await robot.ask({ payload: robot.command(["make", "tabs"]) });
     await other.locator(".card", { hasText: "make tabs" }).waitFor();
@@ -155,16 +153,16 @@ describe("around an answer, on a desk", () => {
   });
 
   test("two devices race, and the second learns it", async () => {
-    const phone = await Person.open(browser, stage);
+    const phone = await Person.open(scene.browser, stage);
     await phone.join(stage.invite("approver", "dana"));
-    await pairWith(phone, robot);
+    await phone.pairWith(robot);
     const built = await robot.ask({ payload: robot.command(["make", "race"]) });
     await dana.open("make race");
     await phone.open("make race");
     // One of them may see the other's answer before it can press.
     await Promise.allSettled([
-      dana.page.getByRole("button", { name: /^Approve/ }).click({ timeout: 2_000 }),
-      phone.page.getByRole("button", { name: "Reject" }).click({ timeout: 2_000 }),
+      dana.tap(dana.page.getByRole("button", { name: /^Approve/ })),
+      phone.tap(phone.page.getByRole("button", { name: "Reject" })),
     ]);
     const { outcome } = await robot.decision(built);
     const [winner, loser] = outcome === "approve" ? [dana, phone] : [phone, dana];
@@ -178,7 +176,7 @@ describe("around an answer, on a desk", () => {
   });
 
   test("a device whose credential was revoked says so", async () => {
-    const eve = await Person.open(browser, stage);
+    const eve = await Person.open(scene.browser, stage);
     await eve.join(stage.invite("approver", "eve"));
     stage.revokeKeys("eve");
     await eve.page
@@ -188,21 +186,9 @@ describe("around an answer, on a desk", () => {
   });
 
   test("lost keys are said, and joining again is offered", async () => {
-    const fay = await Person.open(browser, stage);
+    const fay = await Person.open(scene.browser, stage);
     await fay.join(stage.invite("approver", "fay"));
-    await fay.page.goto("about:blank");
-    await fay.page.goto(`${stage.url}/manifest.webmanifest`);
-    await fay.page.evaluate(
-      () =>
-        new Promise((resolve, reject) => {
-          const deleting = indexedDB.deleteDatabase("countersign");
-          deleting.onsuccess = resolve;
-          deleting.onerror = reject;
-          deleting.onblocked = reject;
-        }),
-    );
-    await fay.page.goto(stage.url);
-    await fay.page.getByRole("heading", { name: "The keys of this device are lost" }).waitFor();
+    await fay.loseStorage();
     await fay.page.getByText("had joined as fay", { exact: false }).waitFor();
     await fay.shot("lost");
     await fay.press("Join again");
@@ -213,16 +199,37 @@ describe("around an answer, on a desk", () => {
   test("on an iPhone a tab explains how to install, and leaves the invitation unused", async () => {
     const userAgent =
       "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
-    const gus = await Person.open(browser, stage, { userAgent });
+    const gus = await Person.open(scene.browser, stage, { userAgent });
     const link = stage.invite("approver", "gus");
     await gus.page.goto(link);
     await gus.page.getByRole("heading", { name: "Install the app first" }).waitFor();
     expect(await gus.page.getByRole("textbox", { name: "Copy the invitation" }).inputValue()).toBe(link);
     await gus.shot("iphone");
     await gus.context.close();
-    const installed = await Person.open(browser, stage);
-    await installed.join(link);
-    await installed.context.close();
+    // The installed app has neither the fragment nor the storage of the tab.
+    const app = await Person.open(scene.browser, stage, { userAgent });
+    await app.context.addInitScript(() => {
+      const { matchMedia } = window;
+      window.matchMedia = (query) =>
+        matchMedia.call(window, query.replace("(display-mode: standalone)", "(min-width: 0px)"));
+    });
+    await app.page.goto(stage.url);
+    await app.page.getByRole("heading", { name: "Review what your agents want to do" }).waitFor();
+    await app.page.getByRole("textbox", { name: "Paste the invitation link" }).fill("what was copied by mistake");
+    await app.press("Continue");
+    await app.page.getByText("This is not an invitation.", { exact: false }).waitFor();
+    await app.page.getByRole("textbox", { name: "Paste the invitation link" }).fill(`  ${link}\n`);
+    await app.press("Continue");
+    await app.page.getByRole("heading", { name: "Join this gateway?" }).waitFor();
+    await app.press("Join");
+    await app.press("I have written it down");
+    await app.pairWith(robot);
+    const built = await robot.ask({ payload: robot.command(["make", "installed"]) });
+    await app.open("make installed");
+    await app.answer(/^Approve/);
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
+    expect([...app.problems, ...app.foreign]).toEqual([]);
+    await app.context.close();
   });
 
   test("nothing went wrong in the page, and nothing came from elsewhere", () => {

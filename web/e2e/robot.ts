@@ -15,6 +15,21 @@ import { type Stage, until } from "./stage.ts";
 
 const now = (): Timestamp => Timestamp.ofMillis(Date.now());
 
+/** The payload of a patch that adds so many files with so many lines each. */
+export function patch(files: number, lines: number): string {
+  const names = Array.from({ length: files }, (_, at) => `src/auth/file${at}.ts`);
+  const added = (name: string): string =>
+    Array.from({ length: lines }, (_, at) => `+line ${at}\tof ${name}\n`).join("");
+  const diff = names.map((name) => `--- /dev/null\n+++ b/${name}\n@@ -0,0 +1,${lines} @@\n${added(name)}`);
+  return JSON.stringify({
+    schema: "org.proto.payload",
+    version: 1,
+    diff: diff.join(""),
+    files: names.map((path) => ({ path, status: "added", added: lines, removed: 0, resultDigest: "0".repeat(64) })),
+    effects: [],
+  });
+}
+
 export class Robot {
   readonly #http: Http;
   readonly device: Device;

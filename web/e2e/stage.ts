@@ -53,7 +53,8 @@ export class Stage {
     return this.front.url;
   }
 
-  async start(): Promise<void> {
+  /** Starts the gateway. `settings` are further lines of its configuration. */
+  async start(...settings: readonly string[]): Promise<void> {
     this.#port = await freePort();
     this.front = new Front(`http://127.0.0.1:${this.#port}`);
     await this.front.start(await freePort());
@@ -61,6 +62,7 @@ export class Stage {
       `listen = "127.0.0.1:${this.#port}"`,
       `public_url = "${this.front.url}"`,
       `data = "${join(this.folder, "data")}"`,
+      ...settings,
     ];
     writeFileSync(this.config, `${config.join("\n")}\n[rates]\ncredential = { per_second = 500, burst = 5000 }\n`);
     await this.startGateway();
@@ -201,6 +203,8 @@ export class Machine {
   #spawn(program: string, args: readonly string[], input: "ignore" | "pipe"): Running {
     const child = spawn(program, args, { env: this.env, cwd: this.work, stdio: [input, "pipe", "pipe"] });
     this.#children.push(child);
+    // A program that does not read its input may have ended before it is written.
+    child.stdin?.on("error", () => undefined);
     let said = "";
     const hear = (text: string): void => {
       said += text;

@@ -48,6 +48,14 @@ export const texts = {
   joining: "Joining…",
   joinFailedRole:
     "This invitation is for an agent's machine, not for a person. It is used up. Ask for one for an approver.",
+  reachOrigin: (origin: string) => `this gateway does not answer pages of ${origin}`,
+  reachOriginNext: (origin: string) =>
+    `The invitation was not used. Ask whoever runs the gateway to set allowed_origins = ["${origin}"], and to restart it; or use the page that the gateway serves itself.`,
+  reachPolicy: "the policy of this page does not let it call the gateway",
+  reachPolicyNext: (gateway: string) =>
+    `The invitation was not used. Ask whoever hosts this page to add ${gateway} and ${gateway.replace(/^http/, "ws")} to connect-src of its Content-Security-Policy.`,
+  reachNobody: (gateway: string) => `nobody answers at ${gateway}`,
+  reachNobodyNext: "The invitation was not used. Check the connection and the address, and try again.",
   alreadyJoined: (id: string) => `This browser has joined already, as ${id}. The invitation was not used.`,
   notALink: "This is neither an invitation nor a pairing link. Copy all of it, with what follows the #.",
 
@@ -87,6 +95,8 @@ export const texts = {
   machineCard: "Card of the machine",
   recoverGo: "Continue",
   recoverCompare: (machine: string) => `Are these the digits that ${machine} shows?`,
+  recoverUnknown:
+    "The gateway does not know this code. That machine was never paired with the device that made it, the code was used there, or its year is over.",
   recoverDone:
     "Signed with the code, which is used up. Paste this text on the machine; after that this device approves there, and the lost one does not.",
 
@@ -272,7 +282,6 @@ export const texts = {
     expired: "its time was over",
     error: "it could not be passed on",
   },
-  promptsEmpty: "You have sent nothing since the page was opened.",
 
   // Devices
   thisDevice: "This device",

@@ -1,13 +1,19 @@
 // The page without a browser: what is shown, counted and offered.
 
+import { IDBFactory } from "fake-indexeddb";
 import { describe, expect, test } from "vitest";
 
+import { Database } from "../src/keys/database.ts";
 import { type Card, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
+import { MAX_PROMPTS, Prompts, statusOf } from "../src/page/prompts.ts";
 import { diffFiles } from "../src/page/review/diff.ts";
 import { markdownLines, shownCode } from "../src/page/review/document.ts";
 import { hourOffer, patternArguments } from "../src/page/review/offer.ts";
 import { Reading } from "../src/page/review/reading.ts";
-import { readRoute, writeRoute } from "../src/page/route.ts";
+import { linkOf, readRoute, writeRoute } from "../src/page/route.ts";
+import type { SentRecord } from "../src/page/sent.ts";
+import { changedAreas, INITIAL, type PromptRecord, type State } from "../src/page/state.ts";
+import { Store } from "../src/page/store.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import { type Payload, readPayload } from "../src/protocol/payload/index.ts";
 
@@ -81,17 +87,18 @@ describe("an offer for an hour", () => {
   });
 });
 
+const card = (requestId: string): Card => ({
+  requestId,
+  msgId: undefined,
+  request: undefined,
+  payload: undefined,
+  error: undefined,
+  headline: requestId,
+  end: undefined,
+  endedAt: 0,
+});
+
 describe("the inbox", () => {
-  const card = (requestId: string): Card => ({
-    requestId,
-    msgId: undefined,
-    request: undefined,
-    payload: undefined,
-    error: undefined,
-    headline: requestId,
-    end: undefined,
-    endedAt: 0,
-  });
   const ids = ({ shown, waiting }: Inbox): string[][] =>
     [shown, waiting].map((cards) => cards.map((one) => one.requestId));
 
@@ -116,4 +123,87 @@ test("a route is read as it was written", () => {
     expect(readRoute(writeRoute(route))).toEqual(route);
   }
   expect([readRoute("#/nothing"), readRoute("#/request/%")]).toEqual([{ name: "inbox" }, { name: "inbox" }]);
+});
+
+describe("what a change of the state moves on the screen", () => {
+  const shown = (requestId: string, end?: Card["end"]): Card => ({ ...card(requestId), end });
+  const open: State = {
+    ...INITIAL,
+    phase: "ready",
+    isOnline: true,
+    route: { name: "request", id: "open" },
+    inbox: new Inbox([shown("open"), shown("other")]),
+  };
+  const record = { requestId: "open", signedAt: "", acceptedAt: "now" } as SentRecord;
+
+  test.each<[string, Partial<State>, readonly string[]]>([
+    ["another card ends", { inbox: new Inbox([shown("open"), shown("other", "withdrawn")]) }, ["list"]],
+    ["another card leaves", { inbox: new Inbox([shown("open")]) }, ["list"]],
+    [
+      "the first arrival gets a button above the list",
+      { inbox: new Inbox(open.inbox.shown, [shown("new")]) },
+      ["list"],
+    ],
+    ["the open request ends", { inbox: new Inbox([shown("open", "expired"), shown("other")]) }, ["list", "pane"]],
+    ["the open request is answered", { sent: new Map([["open", record]]) }, ["pane"]],
+    ["another request is answered", { sent: new Map([["other", { ...record, requestId: "other" }]]) }, []],
+    ["the connection goes", { isOnline: false }, ["list", "pane"]],
+    ["another screen", { route: { name: "inbox" } }, ["list", "pane"]],
+    ["a stop", { stop: { id: "s", machine: "m", kind: "other", text: "", next: "" } }, ["list", "pane"]],
+    ["news of a session", { sessionNews: 7 }, []],
+  ])("%s", (_, change, areas) => {
+    expect(changedAreas(open, { ...open, ...change })).toEqual(areas);
+  });
+
+  test("without the frame of the screens, the connection moves nothing", () => {
+    const alone: State = { ...open, link: "https://gateway.example/pair#x" };
+    expect(changedAreas(alone, { ...alone, isOnline: false })).toEqual([]);
+  });
+});
+
+describe("links and prompts", () => {
+  test("a page elsewhere is opened with the whole link in its fragment", () => {
+    const link = "https://gateway.example/join#secret";
+    expect(linkOf(`https://review.example/join#${link}`, `#${link}`)).toBe(link);
+    expect(linkOf("https://review.example/join#x", `#${link.replace("#", "%23")}`)).toBe(link);
+    expect(linkOf(link, "#secret")).toBe(link);
+  });
+
+  test("a prompt waits until its time is over", () => {
+    const prompt: PromptRecord = {
+      requestId: "p",
+      enforcerId: "m",
+      text: "go on",
+      sentAt: "2026-11-16T10:00:00Z",
+      expiresAt: "2026-11-16T11:00:00Z",
+      status: "queued",
+    };
+    const [before, after] = [Date.parse("2026-11-16T10:30:00Z"), Date.parse("2026-11-16T11:00:00Z")];
+    expect([statusOf(prompt, before), statusOf(prompt, after)]).toEqual(["queued", "expired"]);
+    expect(statusOf({ ...prompt, status: "delivered" }, after)).toBe("delivered");
+  });
+
+  test("the last fifty prompts are kept, also when the page is opened again", async () => {
+    const database = await Database.open(new IDBFactory());
+    const page = (): Prompts => {
+      const store = new Store();
+      store.database = database;
+      stores.push(store);
+      return new Prompts(store);
+    };
+    const stores: Store[] = [];
+    const prompts = page();
+    for (let at = 0; at < MAX_PROMPTS + 3; at += 1)
+      await prompts.add({ requestId: `${at}`, enforcerId: "m", text: "", sentAt: "", expiresAt: "", status: "queued" });
+    await prompts.acknowledged("52", "delivered");
+    await prompts.acknowledged("unknown", "delivered");
+    const again = page();
+    await again.load();
+    const kept = stores[1]?.state.prompts ?? [];
+    expect(kept).toHaveLength(MAX_PROMPTS);
+    expect([kept[0], kept.at(-1)]).toMatchObject([
+      { requestId: "52", status: "delivered" },
+      { requestId: "3", status: "queued" },
+    ]);
+  });
 });

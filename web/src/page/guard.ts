@@ -1,24 +1,32 @@
 // Taps and keys that were meant for the screen before are no answers to the one that is shown now.
 
-/** A new screen takes no answer for this time. */
+/** A part of the screen that changes by itself: the list of the inbox, or everything else. */
+export type Area = "list" | "pane";
+
+/** What has changed takes no answer for this time. */
 export const FRESH_MILLIS = 500;
 
-let freshUntil = 0;
+const freshUntil: Record<Area, number> = { list: 0, pane: 0 };
 
 /** Something under the finger has changed: another screen, a card that left, a button that says something else. */
-export function screenChanged(): void {
-  freshUntil = performance.now() + FRESH_MILLIS;
+export function screenChanged(...areas: readonly Area[]): void {
+  for (const area of areas.length === 0 ? (["list", "pane"] as const) : areas)
+    freshUntil[area] = performance.now() + FRESH_MILLIS;
 }
 
-/** Whether the screen is too new for an answer. */
-export function isFresh(): boolean {
-  return performance.now() < freshUntil;
+/** Whether a part of the screen is too new for an answer. */
+export function isFresh(area: Area): boolean {
+  return performance.now() < freshUntil[area];
 }
 
-/** Whether a click is one that a person meant: not the second of a double tap, not from a program, not on a fresh screen. */
-export function isMeant(event: MouseEvent | KeyboardEvent | PointerEvent): boolean {
+/** Whether a click is one that a person meant: not the second of a double tap, not from a program, not on something fresh. */
+export function isMeant(event: MouseEvent | KeyboardEvent | PointerEvent, area = areaOf(event)): boolean {
   const isRepeated = event instanceof KeyboardEvent ? event.repeat : event.detail > 1;
-  return event.isTrusted && !isRepeated && !isFresh();
+  return event.isTrusted && !isRepeated && !isFresh(area);
+}
+
+function areaOf({ currentTarget }: Event): Area {
+  return currentTarget instanceof Element && currentTarget.closest(".list") !== null ? "list" : "pane";
 }
 
 /** A handler that only runs for what a person meant. */

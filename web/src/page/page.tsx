@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { texts } from "../texts.ts";
-import type { App, State } from "./app.ts";
+import type { App } from "./app.ts";
 import { isMeant } from "./guard.ts";
 import { AppContext, usePage } from "./parts.tsx";
 import { go, type Route, writeRoute } from "./route.ts";
@@ -17,6 +17,7 @@ import { RequestScreen } from "./screens/request.tsx";
 import { SessionScreen, SessionsScreen } from "./screens/sessions.tsx";
 import { StopScreen } from "./screens/stop.tsx";
 import { VouchScreen } from "./screens/vouch.tsx";
+import type { State } from "./state.ts";
 
 export function Page({ app }: { app: App }) {
   return (

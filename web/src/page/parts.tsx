@@ -5,8 +5,10 @@ import { useContext, useEffect, useRef, useState } from "preact/hooks";
 
 import type { Timestamp } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
-import { type App, messageOf, type State } from "./app.ts";
+import type { App } from "./app.ts";
 import { meant } from "./guard.ts";
+import { messageOf } from "./messages.ts";
+import type { State } from "./state.ts";
 
 /** The page that the screens belong to. */
 export const AppContext = createContext<App | undefined>(undefined);

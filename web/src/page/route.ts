@@ -40,7 +40,14 @@ export function go(route: Route): void {
 /** The link with which this page was opened, taken out of the address at once: it is a secret. */
 export function takeLink(): string | undefined {
   const isLink = /\/(join|pair)$/.test(location.pathname) && location.hash.length > 1;
-  const link = isLink ? location.href : undefined;
+  const link = isLink ? linkOf(location.href, location.hash) : undefined;
   if (location.pathname !== "/" || isLink) history.replaceState(null, "", `/${isLink ? "#/" : location.hash}`);
   return link;
+}
+
+/** The link in an address. A page on another origin than the gateway is opened with the whole link as its fragment. */
+export function linkOf(address: string, hash: string): string {
+  // Some programs write the second # of an address as %23.
+  const inner = hash.slice(1).replace("%23", "#");
+  return /^https?:\/\//.test(inner) ? inner : address;
 }

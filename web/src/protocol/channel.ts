@@ -7,6 +7,7 @@ import { CallError, jittered } from "./http.ts";
 import { type JsonObject, parse } from "./json.ts";
 import { id, Members, sha256, word } from "./members.ts";
 import type { Pins } from "./pins.ts";
+import { OpenError } from "./request.ts";
 import { type Connection, openSocket, openStream, type Transport, type WebSocketClass } from "./transport.ts";
 
 /** What an approver is shown. */
@@ -15,7 +16,7 @@ export type ChannelEvent =
   | { readonly type: "connected"; readonly transport: Transport }
   /** No requests arrive at the moment. The channel goes on trying. */
   | { readonly type: "disconnected"; readonly reason: string }
-  /** A request, each once: opened and checked, or the reason why it can't be decided here. */
+  /** A request: opened and checked, and each once; or the reason why it can't be decided here, each time that it comes. */
   | { readonly type: "request"; readonly item: InboxItem }
   /** A request that was shown needs no decision any more, by the gateway's word. */
   | { readonly type: "gone"; readonly requestId: string; readonly wasWithdrawn: boolean }
@@ -63,6 +64,8 @@ export class ApproverChannel {
   readonly #stop = new AbortController();
   #wake = new AbortController();
   #seen: [Set<string>, Set<string>] = [new Set(), new Set()];
+  /** Messages whose request could not be opened. */
+  readonly #broken = new Set<string>();
   /** The requests that were reported and have not ended. */
   readonly #open = new Set<string>();
   /** Messages that a listing has found and no connection has pushed, with the time of the listing. */
@@ -130,6 +133,12 @@ export class ApproverChannel {
   wake(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
+  }
+
+  /** Gives the connection up and opens another one: for a network that was gone, whose connections may be dead without a word. */
+  reconnect(): void {
+    this.#connection?.close();
+    this.wake();
   }
 
   /** Reports every request again, opened with the pins of now: for a device that has just been paired. */
@@ -239,19 +248,28 @@ export class ApproverChannel {
     const isSession = msgType.startsWith("session.");
     // What only answers what was sent, and what is not known here.
     if (msgId === undefined || !(isKnown || isSession)) return;
-    const isNew = !this.#wasSeen(msgId);
+    const isNew = !this.#wasSeen(msgId) || this.#broken.has(msgId);
     this.#see(msgId);
-    if (isNew) await this.#reportMessage(envelope);
+    if (isNew) this.#noteBroken(msgId, !(await this.#reportMessage(envelope)));
     if (isNew || isPushed) this.#acknowledge(envelope);
   }
 
-  async #reportMessage(envelope: Envelope): Promise<void> {
+  /** Remembers what could not be opened: it is opened again when it comes again, since it may have been changed on the way. */
+  #noteBroken(msgId: string, isBroken: boolean): void {
+    if (!isBroken) this.#broken.delete(msgId);
+    else if (this.#broken.size < SEEN_GENERATION) this.#broken.add(msgId);
+  }
+
+  /** Reports a message; whether it could be opened. */
+  async #reportMessage(envelope: Envelope): Promise<boolean> {
     const { msgType, requestId } = envelope;
     if (msgType === "approval.request") {
       const item = await this.#approver.open(envelope, this.#pins());
       this.#open.add(requestId);
       this.#report({ type: "request", item });
-    } else if (msgType === "exchange.withdrawn") {
+      return !(item.opened instanceof OpenError);
+    }
+    if (msgType === "exchange.withdrawn") {
       this.#gone(requestId, true);
     } else if (msgType === "prompt.ack") {
       const members = new Members(envelope.body);
@@ -261,6 +279,7 @@ export class ApproverChannel {
     } else {
       this.#report({ type: "session", msgType, sessionId: requestId, event: envelope.body });
     }
+    return true;
   }
 
   #gone(requestId: string, wasWithdrawn: boolean): void {

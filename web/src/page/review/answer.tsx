@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 
 import { type Action, type OpenedRequest, type Payload, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { messageOf } from "../app.ts";
 import { isMeant, meant, screenChanged } from "../guard.ts";
 import type { Card } from "../inbox.ts";
+import { messageOf } from "../messages.ts";
 import { isTyping } from "../page.tsx";
 import { Problem, useApp, usePage } from "../parts.tsx";
 import type { ReviewDocument } from "./document.ts";
@@ -48,9 +48,9 @@ export function AnswerBar({
   const unopened = shown.ofFiles - shown.files;
   const isBlocked = content.caution !== "none" && unopened > 0;
   // Another button is under the finger now.
-  useEffect(() => screenChanged(), [isBlocked, isOnline, isBusy]);
+  useEffect(() => screenChanged("pane"), [isBlocked, isOnline, isBusy]);
   const setSheet = (next: Sheet): void => {
-    screenChanged();
+    screenChanged("pane");
     setSheetNow(next);
   };
   const answer = (outcome: "approve" | "reject", reason: string, action?: Action): void => {

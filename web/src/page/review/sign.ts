@@ -89,5 +89,5 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
     expiresAt: `${request.expiresAt}`,
     signedAt: `${now}`,
   };
-  await app.answer(record);
+  await app.answers.send(record);
 }

@@ -66,7 +66,9 @@ export function Timeline({ record }: { record: SentRecord }) {
         ))}
       </ol>
       {record.receipt === undefined ? null : <p class="small">{texts.signedReceipt}</p>}
-      {canRepeat ? <Act label={texts.sendAgain} kind="primary" act={() => app.answerAgain(record.requestId)} /> : null}
+      {canRepeat ? (
+        <Act label={texts.sendAgain} kind="primary" act={() => app.answers.sendAgain(record.requestId)} />
+      ) : null}
       {record.receipt === undefined ? null : <Export record={record} />}
     </section>
   );

@@ -18,6 +18,7 @@ import { screenChanged } from "../guard.ts";
 import { machines, makeRecoveryCode, state } from "../pairing.ts";
 import { Act, clock, Digits, Marked, Screen, useApp, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
+import { changePins } from "../trust.ts";
 
 export function DevicesScreen() {
   const { pins } = usePage();
@@ -59,7 +60,7 @@ function Machine({ pin }: { pin: Pin }) {
   const [isAsking, setAsking] = useState(false);
   const label = profile?.labels[pin.party.id] ?? "";
   const untrust = async (): Promise<void> => {
-    await app.changePins((pins) => pins.revoke(pin.fingerprint, app.approver.http.clock.now()));
+    await changePins(app, (pins) => pins.revoke(pin.fingerprint, app.approver.http.clock.now()));
     const own = base64url.encode(app.approver.identity.keys.bundle.signing);
     const pairs = await app.approver.pairs();
     for (const pair of pairs.filter(

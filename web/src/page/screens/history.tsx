@@ -4,8 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { messageOf } from "../app.ts";
 import { type Card, newCard } from "../inbox.ts";
+import { messageOf } from "../messages.ts";
 import { clock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { stepsOf } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";

@@ -20,7 +20,7 @@ export function InboxScreen() {
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      if (isTyping(event) || !isMeant(event) || (event.key !== "j" && event.key !== "k")) return;
+      if (isTyping(event) || !isMeant(event, "list") || (event.key !== "j" && event.key !== "k")) return;
       const cards: Element[] = [...(list.current?.querySelectorAll("a") ?? [])];
       const at = document.activeElement === null ? -1 : cards.indexOf(document.activeElement);
       const next = cards[Math.max(0, Math.min(cards.length - 1, at + (event.key === "j" ? 1 : -1)))];
@@ -34,7 +34,7 @@ export function InboxScreen() {
   return (
     <Screen title={texts.inbox} kind="inbox">
       {inbox.waiting.length > 0 ? (
-        <button type="button" class="button more" onClick={meant(() => app.showArrivals())}>
+        <button type="button" class="button more" onClick={meant(() => app.live.showArrivals())}>
           {texts.more(inbox.waiting.length)}
         </button>
       ) : null}
@@ -154,7 +154,7 @@ function BrokenCard({ card }: { card: Card }) {
       <span class="next">
         {card.error?.next} {texts.notShownRule}
       </span>
-      <Act label={texts.hide} kind="quiet small" act={() => app.hide(card.requestId)} />
+      <Act label={texts.hide} kind="quiet small" act={() => app.live.hide(card.requestId)} />
       {card.end === undefined ? null : <span class="reason">{texts.end[card.end]}</span>}
     </div>
   );

@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 
 import { type JoinLink, LinkError, parseJoinLink, visibleCode } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { messageOf } from "../app.ts";
 import { meant } from "../guard.ts";
+import { messageOf } from "../messages.ts";
 import { makeRecoveryCode } from "../pairing.ts";
 import { Act, CopyText, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { Scanner } from "./scanner.tsx";

@@ -14,11 +14,12 @@ import {
   visibleCode,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { messageOf } from "../app.ts";
 import { meant, screenChanged } from "../guard.ts";
+import { messageOf } from "../messages.ts";
 import { registerKeptRecovery } from "../pairing.ts";
 import { Act, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { go } from "../route.ts";
+import { keepPairing, stopForPairing } from "../trust.ts";
 import { Scanner } from "./scanner.tsx";
 
 type Step =
@@ -52,7 +53,7 @@ export function PairScreen({ link }: { link: string | undefined }) {
     go({ name: "inbox" });
   };
   const keep = async (paired: Paired): Promise<void> => {
-    if (!(await app.keepPairing(paired))) return leave();
+    if (!(await keepPairing(app, paired))) return leave();
     const machine = paired.pin.party.id;
     const problem = await registerKeptRecovery(app, machine).then(() => "", messageOf);
     show({ name: "done", machine, problem });
@@ -174,7 +175,7 @@ function LinkQuestion({
     try {
       await keep(await app.approver.pairByLink(link));
     } catch (error) {
-      if (!app.stopForPairing(link.enforcerId, error)) throw error;
+      if (!stopForPairing(app, link.enforcerId, error)) throw error;
       leave();
     }
   };

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 
 import {
+  CallError,
   type Card,
   fingerprintDigits,
   formatVoucher,
@@ -19,11 +20,11 @@ import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
 import { Act, CopyText, Digits, Screen, useApp } from "../parts.tsx";
 import { go } from "../route.ts";
+import { changePins } from "../trust.ts";
 
 export function RecoveryCodeScreen({ code }: { code: string }) {
   const app = useApp();
   const done = async (): Promise<void> => {
-    screenChanged();
     app.set({ recoveryCode: undefined });
   };
   return (
@@ -64,8 +65,11 @@ export function RecoverScreen() {
       until: at.plus(MAX_VOUCH_MILLIS),
     });
     const statement = await signStatement(keys, { enforcerId: machine.id, by: identity.id, at }, claim);
-    await app.approver.present(statement);
-    await app.changePins((pins) => pins.add(newPin({ role: "enforcer", id: machine.id }, machine.bundle, at)));
+    await app.approver.present(statement).catch((error: unknown) => {
+      const isUnknown = error instanceof CallError && error.gatewayCode === "PROTO_ERR_SIGNATURE_INVALID";
+      throw isUnknown ? new Error(texts.recoverUnknown) : error;
+    });
+    await changePins(app, (pins) => pins.add(newPin({ role: "enforcer", id: machine.id }, machine.bundle, at)));
     setCode("");
     setVoucher(formatVoucher({ machine, statement }));
   };

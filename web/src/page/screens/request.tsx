@@ -117,7 +117,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   const [shown, setShown] = useState(reading.shown);
   const [folded, setFolded] = useState(() => content.sections.map(({ isFolded }) => isFolded));
   useEffect(() => {
-    screenChanged();
+    screenChanged("pane");
     window.scrollTo(0, 0);
     void app.approver.acknowledge(card.requestId, card.msgId, "seen").catch(() => undefined);
   }, []);

@@ -13,7 +13,8 @@ import {
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
 import { machines } from "../pairing.ts";
-import { Act, clock, Marked, Screen, useApp, usePage } from "../parts.tsx";
+import { Act, clock, Marked, Screen, useApp, useNow, usePage } from "../parts.tsx";
+import { statusOf } from "../prompts.ts";
 import { shownCode } from "../review/document.ts";
 import { writeRoute } from "../route.ts";
 
@@ -151,6 +152,7 @@ function snapshotLines({ payload }: OpenedSnapshot): string[] {
 function PromptBox({ sessionId, machine }: { sessionId: string | undefined; machine: string | undefined }) {
   const app = useApp();
   const { prompts } = usePage();
+  const now = useNow();
   const [text, setText] = useState("");
   const all = machines(app).map(({ party }) => party.id);
   const [chosen, setChosen] = useState("");
@@ -165,7 +167,8 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
       ...(sessionId === undefined ? {} : { sessionId }),
     } as const;
     const { requestId } = await app.approver.prompt(to, draft, app.state.pins);
-    app.promptSent({ requestId, enforcerId: to, text, status: "queued" });
+    const sentAt = `${app.approver.http.clock.now()}`;
+    await app.prompts.add({ requestId, enforcerId: to, text, sentAt, expiresAt: `${expiresAt}`, status: "queued" });
     setText("");
   };
   if (all.length === 0) return null;
@@ -198,7 +201,8 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
           <li key={prompt.requestId}>
             <Marked text={visible(prompt.text)} />{" "}
             <small>
-              {visible(prompt.enforcerId)}: {texts.promptStatus[prompt.status]}
+              {visible(prompt.enforcerId)}: {texts.promptStatus[statusOf(prompt, now)]},{" "}
+              <time>{clock(prompt.sentAt)}</time>
             </small>
           </li>
         ))}

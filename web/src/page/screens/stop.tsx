@@ -2,8 +2,9 @@
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import type { Stop } from "../app.ts";
 import { Act, Marked, Screen, useApp } from "../parts.tsx";
+import type { Stop } from "../state.ts";
+import { stopRead } from "../trust.ts";
 
 export function StopScreen({ stop }: { stop: Stop }) {
   const app = useApp();
@@ -24,7 +25,7 @@ export function StopScreen({ stop }: { stop: Stop }) {
         </p>
         <p>{text}</p>
         <p class="next">{visible(stop.next)}</p>
-        <Act label={texts.stopRead} kind="danger" act={() => app.stopRead()} />
+        <Act label={texts.stopRead} kind="danger" act={() => stopRead(app)} />
       </Screen>
     </main>
   );

@@ -22,6 +22,7 @@ import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
 import { machines, state } from "../pairing.ts";
 import { Act, CopyText, Digits, Screen, useApp, usePage } from "../parts.tsx";
+import { changePins, stopForPin } from "../trust.ts";
 
 const VOUCH_MILLIS = 90 * 86_400_000;
 
@@ -49,10 +50,10 @@ function NewDevice() {
     const pin = newPin({ role: "enforcer", id: machine.id }, machine.bundle, app.approver.http.clock.now());
     await app.approver.present(statement);
     try {
-      await app.changePins((pins) => pins.add(pin));
+      await changePins(app, (pins) => pins.add(pin));
     } catch (error) {
       if (!(error instanceof PinError)) throw error;
-      app.stopForPin(pin, error);
+      stopForPin(app, pin, error);
       return;
     }
     setVoucher(undefined);

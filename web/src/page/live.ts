@@ -1,0 +1,172 @@
+// What arrives while the page is open: requests, their ends, and news of prompts and sessions.
+
+import { ApproverChannel, type ChannelEvent, OpenError } from "../protocol/index.ts";
+import type { Answers } from "./answers.ts";
+import { type Card, FADE_MILLIS, newCard } from "./inbox.ts";
+import type { Prompts } from "./prompts.ts";
+import type { Store } from "./store.ts";
+
+/** Seconds after which the state of the open request is asked for, and that of those in the list; and how many at once. */
+const OPEN_TICKS = 3;
+const LIST_TICKS = 9;
+const MAX_ASKED = 20;
+/** So many sessions are remembered. */
+const MAX_SESSIONS = 100;
+
+/** The live part of the page. */
+export class Live {
+  readonly #store: Store;
+  readonly #answers: Answers;
+  readonly #prompts: Prompts;
+  #channel: ApproverChannel | undefined;
+  #end: () => void = () => undefined;
+  #ticks = 0;
+
+  constructor(store: Store, answers: Answers, prompts: Prompts) {
+    this.#store = store;
+    this.#answers = answers;
+    this.#prompts = prompts;
+  }
+
+  /** Connects as the approver that this device is. */
+  start(): void {
+    this.stop();
+    const store = this.#store;
+    const channel = new ApproverChannel(
+      store.approver,
+      () => store.state.pins,
+      (event) => this.#received(event),
+    );
+    this.#channel = channel;
+    let pins = store.state.profile?.pins;
+    // When this device trusts others than before, the requests that wait are opened again.
+    const unsubscribe = store.subscribe(() => {
+      if (store.state.profile?.pins === pins) return;
+      pins = store.state.profile?.pins;
+      channel.reopen();
+    });
+    const timer = setInterval(() => this.#tick(), 1_000);
+    this.#end = () => {
+      clearInterval(timer);
+      unsubscribe();
+      channel.stop();
+    };
+    void channel.run();
+  }
+
+  /** Looks for what is new now: the page is shown again. */
+  wake(): void {
+    this.#channel?.wake();
+  }
+
+  /** The browser says that it has no network. */
+  networkGone(): void {
+    this.#store.set({ isOnline: false });
+  }
+
+  /** The browser says that it has a network. A connection that was taken for gone may be open, and would never say so. */
+  networkBack(): void {
+    if (this.#store.state.isOnline) this.#channel?.wake();
+    else this.#channel?.reconnect();
+  }
+
+  stop(): void {
+    this.#end();
+  }
+
+  /** Shows what has arrived meanwhile. */
+  showArrivals(): void {
+    this.#store.set({ inbox: this.#store.state.inbox.merge() });
+  }
+
+  /** Removes a request from this person's inbox, without an answer. */
+  async hide(requestId: string): Promise<void> {
+    await this.#store.approver.hide(requestId);
+    this.#store.set({ inbox: this.#store.state.inbox.remove(requestId) });
+  }
+
+  #tick(): void {
+    this.#askStates();
+    const { route, inbox } = this.#store.state;
+    const next = inbox.tick(Date.now(), route.name === "request" ? route.id : undefined);
+    if (next !== inbox) this.#store.set({ inbox: next });
+  }
+
+  /** Asks what became of requests that wait: an answer on another device is not pushed. */
+  #askStates(): void {
+    const { route, inbox, isOnline, phase } = this.#store.state;
+    this.#ticks += 1;
+    if (phase !== "ready" || !isOnline || document.visibilityState !== "visible" || this.#ticks % OPEN_TICKS !== 0)
+      return;
+    const open = route.name === "request" ? route.id : undefined;
+    const isOfAll = this.#ticks % LIST_TICKS === 0;
+    const pending = [...inbox.shown, ...inbox.waiting].filter(({ end }) => end === undefined);
+    const asked = pending.filter(({ requestId }) => requestId === open || isOfAll).slice(0, MAX_ASKED);
+    for (const { requestId } of asked) {
+      void this.#store.approver.status(requestId).then(
+        ({ state }) => (state === "pendingApproval" ? undefined : this.#gone(requestId, state === "withdrawn")),
+        () => undefined,
+      );
+    }
+  }
+
+  #received(event: ChannelEvent): void {
+    const store = this.#store;
+    if (event.type === "connected") store.set({ isOnline: true, offlineReason: "" });
+    else if (event.type === "disconnected") store.set({ isOnline: false, offlineReason: event.reason });
+    else if (event.type === "request") this.#arrived(newCard(event.item));
+    else if (event.type === "gone") void this.#gone(event.requestId, event.wasWithdrawn);
+    else if (event.type === "prompt-ack") void this.#prompts.acknowledged(event.requestId, event.status);
+    else if (event.type === "session") this.#sessionHeard(event.sessionId);
+    else store.set({ phase: "refused", isOnline: false, problem: event.error.message });
+  }
+
+  #arrived(card: Card): void {
+    const { inbox, route, sent, pins, profile } = this.#store.state;
+    if (sent.get(card.requestId)?.acceptedAt !== undefined) return;
+    const isListOnScreen = route.name === "inbox" || window.matchMedia("(min-width: 1000px)").matches;
+    this.#store.set({ inbox: inbox.add(card, isListOnScreen && document.visibilityState === "visible") });
+    const machine = card.error?.reason === "unknown-sender" ? (card.error.detail ?? "") : "";
+    const isPinned = pins.active("enforcer", this.#store.approver.http.clock.now(), machine).length > 0;
+    const id = `sender ${machine}`;
+    if (machine !== "" && isPinned && !(profile?.readStops ?? []).includes(id) && card.error instanceof OpenError) {
+      const stop = { id, machine, kind: "key-changed", text: card.error.message, next: card.error.next } as const;
+      this.#store.set({ stop });
+    }
+  }
+
+  async #gone(requestId: string, wasWithdrawn: boolean): Promise<void> {
+    const store = this.#store;
+    if (store.state.sent.has(requestId)) {
+      store.set({ inbox: store.state.inbox.remove(requestId) });
+      return;
+    }
+    const state = wasWithdrawn
+      ? "withdrawn"
+      : await store.approver
+          .status(requestId)
+          .then((status) => status.state)
+          .catch(() => "gone");
+    const end =
+      state === "withdrawn" || state === "expired" || state === "cancelled"
+        ? state
+        : state === "gone"
+          ? "gone"
+          : "answered";
+    store.set({ inbox: store.state.inbox.end(requestId, end, Date.now()) });
+    setTimeout(() => this.#tick(), FADE_MILLIS + 100);
+  }
+
+  #sessionHeard(sessionId: string): void {
+    const store = this.#store;
+    store.set({ sessionNews: store.state.sessionNews + 1 });
+    // A receipt comes as a session of its own.
+    this.#answers.look();
+    const known = store.state.profile?.sessions ?? [];
+    if (known[0] === sessionId) return;
+    void store.change((profile) => ({
+      ...profile,
+      sessions: [sessionId, ...(profile.sessions ?? []).filter((id) => id !== sessionId)].slice(0, MAX_SESSIONS),
+    }));
+  }
+}

@@ -1,0 +1,100 @@
+// Everything that screens show, and which parts of the screen a change of it moves.
+
+import type { Profile } from "../keys/profile.ts";
+import { Pins, type PromptStatus } from "../protocol/index.ts";
+import type { Area } from "./guard.ts";
+import { Inbox } from "./inbox.ts";
+import { type Route, writeRoute } from "./route.ts";
+import type { SentRecord } from "./sent.ts";
+
+/** Where the page stands as a whole. */
+export type Phase = "starting" | "unusable" | "welcome" | "lost" | "refused" | "ready";
+
+/** A full-screen stop: a key is not what it was. */
+export interface Stop {
+  readonly id: string;
+  readonly machine: string;
+  readonly kind: "key-changed" | "enforcer-replaced" | "other";
+  readonly text: string;
+  readonly next: string;
+}
+
+/** A prompt that was sent, with what became of it by the gateway's word. Times are RFC 3339. */
+export interface PromptRecord {
+  readonly requestId: string;
+  readonly enforcerId: string;
+  readonly text: string;
+  readonly sentAt: string;
+  /** The machine does not take it after this time. */
+  readonly expiresAt: string;
+  readonly status: PromptStatus;
+}
+
+/** Everything that screens show. */
+export interface State {
+  readonly phase: Phase;
+  readonly problem: string;
+  readonly lost: { readonly id: string; readonly gateway: string } | undefined;
+  readonly profile: Profile | undefined;
+  readonly pins: Pins;
+  readonly route: Route;
+  /** The invitation or pairing link with which the page was opened. */
+  readonly link: string | undefined;
+  readonly isOnline: boolean;
+  readonly offlineReason: string;
+  readonly inbox: Inbox;
+  readonly sent: ReadonlyMap<string, SentRecord>;
+  readonly prompts: readonly PromptRecord[];
+  readonly sessionNews: number;
+  readonly stop: Stop | undefined;
+  /** A recovery code that is shown, once. */
+  readonly recoveryCode: string | undefined;
+}
+
+export const INITIAL: State = {
+  phase: "starting",
+  problem: "",
+  lost: undefined,
+  profile: undefined,
+  pins: new Pins(),
+  route: { name: "inbox" },
+  link: undefined,
+  isOnline: false,
+  offlineReason: "",
+  inbox: new Inbox(),
+  sent: new Map(),
+  prompts: [],
+  sessionNews: 0,
+  stop: undefined,
+  recoveryCode: undefined,
+};
+
+/** The parts of the screen in which a change of the state moves or replaces something. */
+export function changedAreas(before: State, after: State): Area[] {
+  if (frame(before) !== frame(after)) return ["list", "pane"];
+  return [
+    ...(list(before) === list(after) ? [] : (["list"] as const)),
+    ...(pane(before) === pane(after) ? [] : (["pane"] as const)),
+  ];
+}
+
+/** What decides which screen is shown, and where its parts are: without a connection there is a bar above both. */
+function frame({ phase, stop, link, recoveryCode, route, isOnline }: State): string {
+  const isAlone = phase !== "ready" || stop !== undefined || recoveryCode !== undefined || link !== undefined;
+  const alone = [phase, stop?.id, recoveryCode, link];
+  return JSON.stringify(isAlone ? alone : [...alone, writeRoute(route), isOnline]);
+}
+
+/** The cards with what makes them higher, and whether the button for arrivals is above them. */
+function list({ inbox }: State): string {
+  const cards = inbox.shown.map(({ requestId, end, request }) => [requestId, end, request === undefined]);
+  return JSON.stringify([cards, inbox.waiting.length > 0]);
+}
+
+/** What is at the place of the answer bar of the open request. */
+function pane({ route, inbox, sent }: State): string {
+  if (route.name !== "request") return "";
+  const record = sent.get(route.id);
+  const isAnswered = record?.acceptedAt !== undefined;
+  return JSON.stringify([inbox.get(route.id)?.end, isAnswered, record?.failed?.kind]);
+}
