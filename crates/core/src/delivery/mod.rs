@@ -1,5 +1,9 @@
-//! What is sent to clients: the feed of a reader's mailboxes, the messages, and the poller that finds lost rings.
+//! What is sent to clients: what a channel has to send, the feed of a reader's mailboxes, the messages, and the poller that
+//! finds lost rings.
 
 pub mod change_poller;
+pub mod channel_guard;
 pub mod feed;
 pub mod message;
+pub mod subscriber;
+pub mod subscription;

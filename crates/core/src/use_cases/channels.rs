@@ -142,17 +142,27 @@ fn routing(
     Some(ChannelRouting { decisions: newest(true), other: newest(false) })
 }
 
+/// Writes the channels of an enforcer if they are as they were read.
 pub(super) fn put_channels(
     tenant: &TenantId,
     enforcer: &EnforcerId,
     known: Option<&Versioned<Channels>>,
     next: &Channels,
 ) -> Result<Change, StoreError> {
-    let key = Channels::key(enforcer);
-    let mut change = Change::new(tenant.clone());
-    change.guards.push(Guard::unchanged(key.clone(), known));
-    change.puts.push(next.put(key)?);
+    let mut change = unchanged(tenant, enforcer, known);
+    change.puts.push(next.put(Channels::key(enforcer))?);
     Ok(change)
+}
+
+/// Writes nothing, and succeeds if the channels of an enforcer are as they were read.
+pub(super) fn unchanged(
+    tenant: &TenantId,
+    enforcer: &EnforcerId,
+    known: Option<&Versioned<Channels>>,
+) -> Change {
+    let mut change = Change::new(tenant.clone());
+    change.guards.push(Guard::unchanged(Channels::key(enforcer), known));
+    change
 }
 
 /// An enforcer's channels, and which of their nodes are alive.

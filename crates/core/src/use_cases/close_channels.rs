@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_wire::id::{EnforcerId, TenantId};
 use tokio::time::sleep;
 
-use super::channels::put_channels;
+use super::channels::{put_channels, unchanged};
 use crate::{
     closings::Closing,
     error::Error,
@@ -71,7 +71,8 @@ impl Gateway {
             closing.attempts.iter().for_each(|attempt| _ = next.close_attempt(attempt));
             let is_closed = next.open.len() < before;
             if !is_closed && closing.attempts.is_empty() {
-                return Ok(Evaluation::NothingToDo(()));
+                // Confirmed by a commit: a failover may undo what has removed it, and then nobody would remove it again.
+                return Ok(Evaluation::commit(unchanged(tenant, enforcer, known.as_ref()), ()));
             }
             let mut change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
             if !is_closed {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_core::delivery::feed::Reader;
+use countersign_core::delivery::{message::Party, subscriber::Subscriber};
 use countersign_testkit::gateway_suite::world::{decide, decision};
 use countersign_wire::{
     exchange::State,
@@ -16,7 +16,6 @@ use super::{
     checks::{Watch, about},
     cluster::{Cluster, Reply},
     random::{Numbers, hash},
-    subscription::Subscriber,
 };
 
 #[derive(Clone)]
@@ -38,11 +37,9 @@ impl ApproverProcess {
             let index = self.cluster.any(&mut self.numbers);
             let Some(node) = self.cluster.node(index) else { continue };
             let is_sse = self.numbers.happens(500);
-            let (transport, reader) = match is_sse {
-                true => (Transport::Sse, Reader::Requests(self.approver.clone())),
-                false => (Transport::Websocket, Reader::Approver(self.approver.clone())),
-            };
-            let subscriber = Subscriber { tenant: self.tenant.clone(), reader, transport };
+            let transport = if is_sse { Transport::Sse } else { Transport::Websocket };
+            let party = Party::Approver(self.approver.clone());
+            let subscriber = Subscriber { tenant: self.tenant.clone(), party, transport };
             let numbers = Numbers::of(self.numbers.next(), "channel");
             let from = after.clone().filter(|_| is_sse);
             let mut connection = connect(&world, &node, &self.watch, subscriber, from, numbers);

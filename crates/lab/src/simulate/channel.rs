@@ -9,25 +9,43 @@ use std::{
 
 use countersign_core::{
     delivery::{
-        feed::{FeedItem, Reader},
-        message::Message,
+        channel_guard::{ChannelGuard, ChannelObserver},
+        feed::FeedItem,
+        message::{Message, Party},
+        subscriber::Subscriber,
+        subscription::{ReadPermits, Subscription, SubscriptionEnded},
     },
+    model::channels::ChannelNumber,
     use_cases::acknowledge::Acknowledger,
 };
-use countersign_wire::{ack::MessageAck, id::RequestId, msg_type::MsgType, presence::Transport};
+use countersign_wire::{
+    ack::MessageAck,
+    id::{EnforcerId, RequestId, TenantId},
+    msg_type::MsgType,
+    presence::Transport,
+};
 use tokio::sync::{Notify, mpsc};
 
-use super::{
-    checks::Watch,
-    cluster::Node,
-    facts::ChannelFacts,
-    random::Numbers,
-    subscription::{OpenChannel, Subscriber, Subscription, SubscriptionEnded},
-    world::World,
-};
+use super::{checks::Watch, cluster::Node, facts::ChannelFacts, random::Numbers, world::World};
 
 /// In milliseconds, as in `server/src/ws/session.rs`.
 const REDELIVERY_DELAY: u64 = 10_000;
+
+/// A node of a simulation reads for as many channels as it likes.
+pub(crate) struct Unbounded;
+
+impl ReadPermits for Unbounded {
+    type Permit = ();
+
+    async fn acquire(&self, _: &TenantId) {}
+}
+
+/// Presence is not simulated.
+struct Nobody;
+
+impl ChannelObserver for Nobody {
+    fn channel_closes(&self, _: &TenantId, _: &EnforcerId) {}
+}
 
 /// What a client names when it connects again: the history and the positions of the last event that it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,23 +171,20 @@ impl Serving {
     async fn run(mut self, after: Option<EventId>) {
         let gateway = self.node.gateway.clone();
         let positions = after.filter(|id| id.timeline == gateway.timeline()).map(|id| id.positions);
-        let channel = match &self.subscriber.reader {
-            Reader::Enforcer(enforcer) => {
-                let (tenant, asked_at) = (&self.subscriber.tenant, self.world.now());
-                let transport = self.subscriber.transport;
-                let Ok(number) = gateway.open_channel(tenant, enforcer, gateway.node(), transport).await
-                else {
-                    return;
-                };
-                let channel = OpenChannel { enforcer: enforcer.clone(), number };
-                self.opened(&channel, asked_at);
+        let channel = match self.subscriber.party.clone() {
+            Party::Enforcer(enforcer) => {
+                let asked_at = self.world.now();
+                let opened =
+                    ChannelGuard::open(&gateway, &self.subscriber, &enforcer, Arc::new(Nobody)).await;
+                let Ok(channel) = opened else { return };
+                self.opened(&enforcer, channel.number(), asked_at);
                 Some(channel)
             }
-            _ => None,
+            Party::Approver(_) => None,
         };
         let positions = positions.unwrap_or_default();
         let subscriber = self.subscriber.clone();
-        let ended = match Subscription::open(&gateway, subscriber, channel.clone(), &positions).await {
+        let ended = match Subscription::open(&gateway, Unbounded, subscriber, channel, &positions).await {
             Ok(mut subscription) => {
                 self.positions = subscription.positions();
                 self.serve(&mut subscription).await
@@ -177,17 +192,17 @@ impl Serving {
             Err(error) => SubscriptionEnded::Store(error),
         };
         self.world.step(|| format!("{} ends a channel: {ended:?}", self.node.run.name()));
-        if let Some(channel) = channel {
-            self.close(&channel);
+        if let Some(index) = self.index {
+            self.watch.facts.known().channels[index].closed_at = Some(self.world.now());
         }
     }
 
-    fn opened(&mut self, channel: &OpenChannel, asked_at: u64) {
+    fn opened(&mut self, enforcer: &EnforcerId, number: ChannelNumber, asked_at: u64) {
         let mut known = self.watch.facts.known();
         self.index = Some(known.channels.len());
         known.channels.push(ChannelFacts {
             tenant: self.subscriber.tenant.clone(),
-            enforcer: channel.enforcer.clone(),
+            enforcer: enforcer.clone(),
             run: Arc::clone(&self.node.run),
             node: self.node.gateway.node().clone(),
             asked_at,
@@ -195,20 +210,10 @@ impl Serving {
             closed_at: None,
         });
         drop(known);
-        self.world.step(|| {
-            format!("{} opens channel {} of {}", self.node.run.name(), channel.number.0, channel.enforcer)
-        });
+        self.world.step(|| format!("{} opens channel {} of {enforcer}", self.node.run.name(), number.0));
     }
 
-    fn close(&mut self, channel: &OpenChannel) {
-        if let Some(index) = self.index {
-            self.watch.facts.known().channels[index].closed_at = Some(self.world.now());
-        }
-        let gateway = &self.node.gateway;
-        gateway.close_channel_until_done(&self.subscriber.tenant, &channel.enforcer, channel.number);
-    }
-
-    async fn serve(&mut self, subscription: &mut Subscription) -> SubscriptionEnded {
+    async fn serve(&mut self, subscription: &mut Subscription<Unbounded>) -> SubscriptionEnded {
         let mut queue: VecDeque<FeedItem> = VecDeque::new();
         let (world, closing) = (Arc::clone(&self.world), Arc::clone(&self.closing));
         loop {
@@ -237,7 +242,7 @@ impl Serving {
     }
 
     async fn acknowledge(&mut self, ack: &Ack) {
-        let Reader::Enforcer(enforcer) = &self.subscriber.reader else { return };
+        let Party::Enforcer(enforcer) = &self.subscriber.party else { return };
         let by = Acknowledger::Enforcer(enforcer);
         let gateway = &self.node.gateway;
         let answer = gateway.acknowledge(&self.subscriber.tenant, by, &ack.request_id, &ack.ack).await;
@@ -249,7 +254,7 @@ impl Serving {
 
     async fn send(
         &mut self,
-        subscription: &Subscription,
+        subscription: &Subscription<Unbounded>,
         item: &FeedItem,
         is_first: bool,
     ) -> Result<(), SubscriptionEnded> {
@@ -306,7 +311,10 @@ impl Serving {
         }
     }
 
-    async fn redeliver(&mut self, subscription: &mut Subscription) -> Result<(), SubscriptionEnded> {
+    async fn redeliver(
+        &mut self,
+        subscription: &mut Subscription<Unbounded>,
+    ) -> Result<(), SubscriptionEnded> {
         let now = self.world.now();
         let due: Vec<(usize, u64)> =
             self.outstanding.iter().filter(|(_, (_, due, _))| *due <= now).map(|(place, _)| *place).collect();

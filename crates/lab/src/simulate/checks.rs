@@ -17,6 +17,7 @@ use countersign_wire::{
     exchange::{Accepted, State},
     id::{ApproverId, EnforcerId, RequestId, TenantId},
     msg_type::MsgType,
+    timestamp::Timestamp,
 };
 
 use super::{
@@ -202,7 +203,8 @@ impl Watch {
                 && other.opened_at < since
                 && other.closed_at.is_none()
                 && !other.run.was_stopped_since(since)
-                && database.alive_since(&other.node).is_some_and(|alive| alive < since)
+                // What a node has opened before its lease began is dropped when another node opens one.
+                && database.alive_since(&other.node).is_some_and(|alive| alive < since.min(other.asked_at))
         };
         let newer = known.channels.iter().find(is_newer).filter(|_| !from.run.was_stopped_since(since));
         let newer = newer.map(|newer| newer.run.name().to_owned());
@@ -292,7 +294,8 @@ impl Watch {
                 .find(is_other)
                 .map(|other| (NOT_CHANGED, format!("{other} is not stored"))),
         );
-        found.extend(not_delivered(facts, state, end));
+        let decided_at = decided.map(|decided| decided.at);
+        found.extend(not_delivered(facts, state, decided_at, end));
         found
     }
 }
@@ -303,9 +306,16 @@ pub(crate) fn about(tenant: &TenantId, id: &RequestId) -> String {
 }
 
 /// What was not delivered although all is quiet.
-fn not_delivered(facts: &ExchangeFacts, state: State, end: u64) -> Option<(&'static str, String)> {
+fn not_delivered(
+    facts: &ExchangeFacts,
+    state: State,
+    decided_at: Option<Timestamp>,
+    end: u64,
+) -> Option<(&'static str, String)> {
+    // An approver may decide in the last moment of a run.
+    let is_recent = decided_at.is_some_and(|at| at > time(end.saturating_sub(GRACE)));
     match state {
-        State::Decided | State::Delivered if !facts.received => {
+        State::Decided | State::Delivered if !facts.received && !is_recent => {
             Some(("every decision is delivered to a live enforcer", "it was not".to_owned()))
         }
         State::PendingApproval if time(end.saturating_sub(EXPIRY_GRACE)) > facts.request.expires_at => {

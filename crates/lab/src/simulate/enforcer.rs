@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use countersign_client::journal::Journal;
-use countersign_core::{delivery::feed::Reader, use_cases::acknowledge::Acknowledger};
+use countersign_core::{
+    delivery::{message::Party, subscriber::Subscriber},
+    use_cases::acknowledge::Acknowledger,
+};
 use countersign_wire::{
     ack::MessageAck,
     id::{EnforcerId, MsgId, RequestId, TenantId},
@@ -17,7 +20,6 @@ use super::{
     cluster::{Cluster, Reply},
     database::time,
     random::Numbers,
-    subscription::Subscriber,
 };
 
 /// One process of an enforcer. Processes of one enforcer share the disk, so their journals are on the same one.
@@ -51,8 +53,8 @@ impl EnforcerProcess {
             let transport = if is_sse { Transport::Sse } else { Transport::Websocket };
             let index = self.cluster.any(&mut self.numbers);
             if let Some(node) = self.cluster.node(index) {
-                let reader = Reader::Enforcer(self.enforcer.clone());
-                let subscriber = Subscriber { tenant: self.tenant.clone(), reader, transport };
+                let party = Party::Enforcer(self.enforcer.clone());
+                let subscriber = Subscriber { tenant: self.tenant.clone(), party, transport };
                 let from = after.clone().filter(|_| is_sse);
                 let numbers = Numbers::of(self.numbers.next(), "channel");
                 let connection = connect(&world, &node, &self.watch, subscriber, from, numbers);

@@ -7,7 +7,7 @@
 //! | the database, and a node's way to it | `database.rs`, `store.rs` |
 //! | rings and hand-overs between nodes | `doorbell.rs` |
 //! | nodes that stop, end and start again | `nodes.rs`, `cluster.rs` |
-//! | what a node sends to a client | `subscription.rs`, `channel.rs` |
+//! | what a node sends to a client | `channel.rs` |
 //! | clients | `enforcer.rs`, `approver.rs`, `exchange.rs` |
 //! | what must hold | `facts.rs`, `checks.rs` |
 //! | many seeds, planted bugs | `seeds.rs`, `report.rs` |
@@ -29,7 +29,6 @@ mod report;
 mod run;
 mod seeds;
 mod store;
-mod subscription;
 mod world;
 
 pub(crate) use args::SimulateArgs;

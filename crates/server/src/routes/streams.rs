@@ -12,7 +12,7 @@ use countersign_wire::{
 
 use crate::{
     auth::{Approver, Caller, Enforcer, KeyStatus, Participant, RevocationWatch},
-    delivery::{Subscriber, Subscription},
+    delivery::{Subscriber, subscribe},
     error::ApiError,
     ids::HttpRequestId,
     metrics::{HeldTransport, PushMeter, Rejection},
@@ -69,7 +69,7 @@ async fn stream(
         EventId { subscriber: &subscriber, timeline: app.gateway.timeline() }.read(&app.secret, id)
     });
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Sse);
-    let subscription = Subscription::open(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
+    let subscription = subscribe(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
     let positions = subscription.positions();
     let origin = app.allowed_origins.of(headers);
     let stream = SseStream { app, revocation, subscriber, subscription, http_id, origin, meter, positions };
@@ -119,7 +119,7 @@ pub(crate) async fn websocket(
     let subscriber = Subscriber { tenant: caller.tenant.clone(), party, transport: Transport::Websocket };
     let revocation = watch(&app, &subscriber, &caller.principal).await?;
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Websocket);
-    let subscription = Subscription::open(&app, subscriber.clone(), &[]).await?;
+    let subscription = subscribe(&app, subscriber.clone(), &[]).await?;
     let connection =
         Box::new(WsConnection { app, caller, revocation, subscriber, subscription, http_id, meter });
     match takeover

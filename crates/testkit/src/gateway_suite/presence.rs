@@ -29,6 +29,7 @@ cases! {
     an_enforcer_that_was_offline_for_thirty_days_is_forgotten,
     an_enforcer_with_an_open_channel_is_kept_however_silent_it_is,
     a_channel_that_may_or_may_not_be_open_is_closed,
+    a_channel_counts_as_closed_when_that_is_durable,
     openings_of_unknown_outcome_cost_one_task_and_a_bounded_list,
     a_record_that_is_written_often_has_one_due_entry,
     an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later,
@@ -188,6 +189,20 @@ async fn a_channel_that_may_or_may_not_be_open_is_closed(harness: Box<dyn StoreH
         }
     };
     tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap();
+}
+
+async fn a_channel_counts_as_closed_when_that_is_durable(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (tenant, robot) = (&world.tenant, robot());
+    let store = RecordingStore::new(world.harness.store());
+    let gateway = super::world::gateway(store.clone(), &world.doorbell, 2);
+    let opened = gateway.open_channel(tenant, &robot, gateway.node(), Transport::Websocket).await.unwrap();
+    gateway.close_channel(tenant, &robot, opened).await.unwrap();
+    // It is gone, and a failover could bring it back.
+    store.set_outcomes_unknown(true);
+    assert_eq!(status_of(&gateway.close_channel(tenant, &robot, opened).await, 200), 503);
+    store.set_outcomes_unknown(false);
+    gateway.close_channel(tenant, &robot, opened).await.unwrap();
 }
 
 async fn openings_of_unknown_outcome_cost_one_task_and_a_bounded_list(harness: Box<dyn StoreHarness>) {

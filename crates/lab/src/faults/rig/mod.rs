@@ -37,7 +37,7 @@ use proxy::Proxy;
 pub(crate) const NODES: usize = 3;
 
 /// A node that starts waits for its database, which may be failing over.
-const READY_WITHIN: Duration = Duration::from_mins(1);
+const READY_WITHIN: Duration = Duration::from_mins(5);
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 

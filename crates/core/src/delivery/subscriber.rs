@@ -1,14 +1,15 @@
 //! Who is subscribed, and over which transport.
 
-use countersign_core::delivery::{feed::Reader, message::Party};
 use countersign_wire::{id::TenantId, msg_type::MsgType, presence::Transport};
+
+use super::{feed::Reader, message::Party};
 
 /// Who is subscribed, and over which transport.
 #[derive(Debug, Clone)]
-pub(crate) struct Subscriber {
-    pub(crate) tenant: TenantId,
-    pub(crate) party: Party,
-    pub(crate) transport: Transport,
+pub struct Subscriber {
+    pub tenant: TenantId,
+    pub party: Party,
+    pub transport: Transport,
 }
 
 impl Subscriber {
