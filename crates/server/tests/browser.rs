@@ -4,8 +4,6 @@
 
 mod support;
 
-use std::time::Duration;
-
 use hyper::Method;
 use support::{
     client::{Answer, Client},
@@ -57,12 +55,7 @@ async fn a_browser_may_ask_before_it_sends() {
     assert_eq!(answer.header("access-control-allow-origin"), LISTED);
     // As every answer: it has a name that the log has too.
     let id = answer.header("x-request-id");
-    let logged = async {
-        while !gateway.log.lock().unwrap().contains(id) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), logged).await.unwrap();
+    gateway.wait_for_log(id).await;
     let refused = ask("https://evil.example").await.expect(405);
     assert!(!refused.headers.contains_key("access-control-allow-origin"));
 }

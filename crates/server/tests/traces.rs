@@ -181,7 +181,7 @@ async fn a_request_is_a_span_of_its_clients_trace_and_its_steps_are_below_it() {
     assert_eq!(answer.expect(200).header("traceparent"), "", "a malformed one is ignored");
     let decided = collector.find(|span| span.name == "POST /v1/decisions").await;
     assert!(decided.parent.is_empty() && decided.trace != TRACE, "{decided:?}");
-    assert!(gateway.log.lock().unwrap().contains(&format!("\"trace\":\"{TRACE}\"")));
+    gateway.wait_for_log(&format!("\"trace\":\"{TRACE}\"")).await;
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn without_a_collector_there_is_no_thread_and_the_traceparent_comes_back()
     let headers = [("traceparent", sent.as_str())];
     let answer = client.call(hyper::Method::GET, "/v1/status", "", &headers).await.expect(200);
     assert_eq!(answer.header("traceparent"), sent, "no span was made");
-    assert!(gateway.log.lock().unwrap().contains(&format!("\"trace\":\"{TRACE}\"")));
+    gateway.wait_for_log(&format!("\"trace\":\"{TRACE}\"")).await;
     assert!(!threads(gateway.pid()).iter().any(sends), "{:?}", threads(gateway.pid()));
 }
 

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use countersign_testkit::{nats::Nats, postgres::Postgres};
@@ -93,6 +94,17 @@ impl Gateway {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until the log has this text: it is read in a thread of its own.
+    pub async fn wait_for_log(&self, text: &str) {
+        let logged = async {
+            while !self.log.lock().unwrap().contains(text) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(10), logged).await;
+        assert!(waited.is_ok(), "{text} is not in the log");
     }
 
     /// Kills it as a crash would.
