@@ -2,24 +2,18 @@
 
 import { readFileSync } from "node:fs";
 
-import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { axe } from "./axe.ts";
-import { DESK, openBrowser, Person, PHONE } from "./browser.ts";
-import { Stage, until } from "./stage.ts";
+import { DESK, Person, PHONE } from "./browser.ts";
+import { Scene } from "./scene.ts";
+import { until } from "./stage.ts";
 
-const stage = new Stage();
-let browser: Browser;
+const scene = new Scene();
+const { stage } = scene;
 
-beforeAll(async () => {
-  await stage.start();
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage.end();
-});
+beforeAll(() => scene.open());
+afterAll(() => scene.end());
 
 const openapi = JSON.parse(readFileSync(new URL("../../crates/server/openapi.json", import.meta.url), "utf8")) as {
   readonly tags: readonly { readonly name: string }[];
@@ -33,7 +27,7 @@ describe.each([
   ["desk", DESK, "dark"],
 ] as const)("on a %s", (name, viewport, colorScheme) => {
   test("opens as the gateway serves it, and its links lead to operations", async () => {
-    const ada = await Person.open(browser, stage, { viewport, colorScheme });
+    const ada = await Person.open(scene.browser, stage, { viewport, colorScheme });
     const { page } = ada;
     const answer = await page.goto(`${stage.url}/docs`);
     expect(answer?.headers()["content-security-policy"]).toMatch(/; sandbox$/);
@@ -71,7 +65,7 @@ describe.each([
   });
 
   test("shows the parameters, the schemas and an example of an operation", async () => {
-    const ada = await Person.open(browser, stage, { viewport, colorScheme, bypassCSP: true });
+    const ada = await Person.open(scene.browser, stage, { viewport, colorScheme, bypassCSP: true });
     await ada.page.goto(`${stage.url}/docs#submitArtifact`);
     const card = ada.page.locator("#submitArtifact");
     await card.getByRole("listitem").filter({ hasText: "Idempotency-Key in the header · string" }).waitFor();
@@ -89,7 +83,7 @@ describe.each([
 
   test("axe finds nothing", async () => {
     // It waits for timers, which a page without scripts has not.
-    const ada = await Person.open(browser, stage, { viewport, colorScheme, bypassCSP: true });
+    const ada = await Person.open(scene.browser, stage, { viewport, colorScheme, bypassCSP: true });
     await ada.page.goto(`${stage.url}/docs`);
     expect(await axe(ada)).toEqual([]);
     await ada.context.close();
@@ -97,7 +91,7 @@ describe.each([
 });
 
 test("reaches nothing of the approver's page, which is under the same address", async () => {
-  const ada = await Person.open(browser, stage);
+  const ada = await Person.open(scene.browser, stage);
   await ada.page.goto(stage.url);
   await ada.page.getByRole("button", { name: "Scan with the camera" }).waitFor();
   expect(await ada.page.evaluate(() => indexedDB.databases().then((all) => all.length))).toBeGreaterThan(0);

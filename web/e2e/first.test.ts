@@ -4,24 +4,18 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { DESK, openBrowser, Person, PHONE } from "./browser.ts";
+import { DESK, Person, PHONE } from "./browser.ts";
 import { patch, Robot } from "./robot.ts";
-import { type Machine, Stage, until } from "./stage.ts";
+import { Scene } from "./scene.ts";
+import { type Machine, until } from "./stage.ts";
 
-const stage = new Stage();
-let browser: Browser;
+const scene = new Scene();
+const { stage } = scene;
 
-beforeAll(async () => {
-  await stage.start();
-  browser = await openBrowser();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage.end();
-});
+beforeAll(() => scene.open());
+afterAll(() => scene.end());
 
 describe.each([
   ["phone", PHONE, "dana", "vm"],
@@ -33,7 +27,7 @@ describe.each([
 
   beforeAll(async () => {
     vm = await stage.machine(machine);
-    dana = await Person.open(browser, stage, { viewport });
+    dana = await Person.open(scene.browser, stage, { viewport });
   });
   afterAll(() => dana.context.close());
 

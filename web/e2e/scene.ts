@@ -1,4 +1,4 @@
-// What most tests begin with: a gateway, a browser, and Dana, who has joined and is paired with a machine in this process.
+// What most tests begin with: a gateway and a browser, and often Dana, who has joined and is paired with a machine in this process.
 
 import type { Browser, BrowserContextOptions } from "playwright-core";
 
@@ -12,10 +12,15 @@ export class Scene {
   dana!: Person;
   robot!: Robot;
 
-  /** Starts everything, and pairs Dana with the machine `build-1`. */
-  async start(options: BrowserContextOptions = {}): Promise<void> {
+  /** Starts the gateway and the browser. */
+  async open(): Promise<void> {
     await this.stage.start();
     this.browser = await openBrowser();
+  }
+
+  /** Starts everything, and pairs Dana with the machine `build-1`. */
+  async start(options: BrowserContextOptions = {}): Promise<void> {
+    await this.open();
     this.dana = await Person.open(this.browser, this.stage, options);
     this.robot = await Robot.join(this.stage, "build-1");
     await this.dana.join(this.stage.invite("approver", "dana"));
