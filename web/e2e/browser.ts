@@ -126,7 +126,7 @@ export class Person {
     home = stage.url,
   ): Promise<Person> {
     const context = await browser.newContext({ viewport: PHONE, ...options });
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(30_000);
     await context.addInitScript(watchTaps);
     return new Person(context, await context.newPage(), home, stage.url);
   }
