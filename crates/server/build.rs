@@ -9,19 +9,22 @@ use std::{
 };
 
 fn main() -> io::Result<()> {
-    let page = Path::new("page").canonicalize()?;
     println!("cargo::rerun-if-changed=page");
-    let dist = page.join("dist");
+    let dist = Path::new("page/dist");
     let mut files = Vec::new();
     if dist.is_dir() {
-        collect(&dist, &mut files)?;
+        collect(dist, &mut files)?;
     }
     files.sort();
     let mut table = String::from("&[\n");
     for file in &files {
-        let path = file.strip_prefix(&dist).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
-        let file = file.to_str().ok_or_else(|| io::Error::other("a path that is not UTF-8"))?;
-        writeln!(table, "    (\"/{path}\", include_bytes!({file:?})),").map_err(io::Error::other)?;
+        let path = file.strip_prefix(dist).map_err(io::Error::other)?;
+        let path =
+            path.to_str().ok_or_else(|| io::Error::other("a path that is not UTF-8"))?.replace('\\', "/");
+        // Not the whole path: two checkouts may share one target folder, and Cargo runs this for the first only.
+        let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/page/dist/{path}"));
+        writeln!(table, "    ({:?}, include_bytes!({file})),", format!("/{path}"))
+            .map_err(io::Error::other)?;
     }
     table.push_str("]\n");
     let out = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("no OUT_DIR"))?;
