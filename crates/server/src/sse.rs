@@ -1,6 +1,6 @@
 //! SSE streams: `id`, `event`, `data`, each event once per connection and history of the store.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, pin::pin, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
 use countersign_core::{delivery::feed::FeedItem, random::RandomSource};
@@ -15,6 +15,7 @@ use crate::{
     metrics::PushMeter,
     net::socket::{Socket, response_head},
     random::SystemRandom,
+    rest::access_log::Held,
     secrets::Secret,
     state::SharedState,
     traces::SPANS,
@@ -44,15 +45,28 @@ pub(crate) struct SseStream {
 }
 
 impl SseStream {
-    /// Until the client disconnects or is too slow, or the gateway shuts down.
-    pub(crate) async fn run(mut self: Box<Self>, mut socket: Socket) -> Option<()> {
+    /// Until the client disconnects or is too slow, or the gateway shuts down. No `async fn`: its future would carry the
+    /// socket twice.
+    #[expect(clippy::manual_async_fn, reason = "takes less memory")]
+    pub(crate) fn run(
+        mut self: Box<Self>,
+        mut socket: Socket,
+    ) -> impl Future<Output = Option<Socket>> + Send {
+        async move {
+            let held = Held::begin(&self.app, &self.http_id, "/v1/sse");
+            self.run_loop(&mut socket).await;
+            held.end(200);
+            None
+        }
+    }
+
+    async fn run_loop(&mut self, socket: &mut Socket) -> Option<()> {
         socket.limit_send_buffer();
-        let mut opening = self.head();
-        opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
-        socket.write(&opening).await.ok()?;
-        drop(opening);
+        Box::pin(self.open(socket)).await?;
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         let mut queue: VecDeque<FeedItem> = VecDeque::new();
+        let drain = self.app.drain.clone();
+        let mut drain_begun = pin!(drain.begun());
         loop {
             // One message at a time: between two of them the stream checks whether it has to end.
             tokio::select! {
@@ -66,10 +80,10 @@ impl SseStream {
                 Some(item) = async { queue.pop_front() } => {
                     // Boxed, so that an idle stream does not carry the memory for it.
                     let span = tracing::trace_span!(target: SPANS, "push", otel.kind = "producer");
-                    Box::pin(self.send(&mut socket, item).instrument(span)).await?;
+                    Box::pin(self.send(socket, item).instrument(span)).await?;
                 }
                 _ = pings.tick() => socket.write(b"event: ping\ndata:\n\n").await.ok()?,
-                () = self.app.drain.begun() => {
+                () = &mut drain_begun => {
                     let random: &dyn RandomSource = &SystemRandom;
                     let spread = RETRY_MILLIS + u32::from(random.byte()) * RECONNECT_SPREAD_MILLIS / 256;
                     return socket.write(format!("retry: {spread}\n\n").as_bytes()).await.ok();
@@ -81,6 +95,12 @@ impl SseStream {
                 () = socket.disconnected() => return None,
             }
         }
+    }
+
+    async fn open(&self, socket: &mut Socket) -> Option<()> {
+        let mut opening = self.head();
+        opening.extend_from_slice(format!("retry: {RETRY_MILLIS}\n\n").as_bytes());
+        socket.write(&opening).await.ok()
     }
 
     fn head(&self) -> Vec<u8> {

@@ -9,7 +9,7 @@ use std::{
 use countersign_core::store::StoreError;
 use deadpool::{
     Runtime,
-    managed::{self, Metrics, PoolError, RecycleError, RecycleResult, TimeoutType},
+    managed::{self, Metrics, PoolError, QueueMode, RecycleError, RecycleResult, TimeoutType},
 };
 use deadpool_postgres::ClientWrapper;
 use tokio::{
@@ -46,6 +46,8 @@ impl Connections {
         let count = count.max(2);
         let pool = managed::Pool::builder(connector.clone())
             .max_size(count)
+            // The last used first: a connection keeps memory for the largest payload that it has sent.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(MAX_WAIT))
             .create_timeout(Some(connector.max_wait() + Duration::from_secs(1)))

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use countersign_wire::id::TenantId;
 use tokio::time::Instant;
 
@@ -48,13 +49,27 @@ impl Known {
     pub(crate) fn absent() -> Self {
         Self { record: None, at: Instant::now() }
     }
+}
 
+/// What is kept of one record, beside its key: its version and its content, if there is such a record.
+#[derive(Debug, Clone)]
+struct Entry {
+    record: Option<(u64, Bytes)>,
+    at: Instant,
+}
+
+impl Entry {
     fn version(&self) -> u64 {
-        self.record.as_ref().map_or(0, |record| record.version)
+        self.record.as_ref().map_or(0, |(version, _)| *version)
+    }
+
+    fn known_as(self, key: &Key) -> Known {
+        let of = |(version, content)| Record { key: key.clone(), version, content };
+        Known { record: self.record.map(of), at: self.at }
     }
 }
 
-type Generation = HashMap<TenantId, HashMap<Key, Known>>;
+type Generation = HashMap<TenantId, HashMap<Key, Entry>>;
 
 /// Bounded by bytes. What is used stays: when the newer generation is full, the older one is dropped.
 #[derive(Debug, Default)]
@@ -83,7 +98,7 @@ impl KnownRecords {
 
     /// What is known of a record, if it is at most this old.
     pub(crate) fn get(&self, tenant: &TenantId, key: &Key, max_age: Option<Duration>) -> Option<Known> {
-        let known = self.generations().get(tenant, key);
+        let known = self.generations().get(tenant, key).map(|entry| entry.known_as(key));
         let known = known.filter(|known| max_age.is_none_or(|max_age| known.at.elapsed() <= max_age));
         match known {
             Some(_) => self.metrics.hits.inc(),
@@ -94,13 +109,14 @@ impl KnownRecords {
 
     /// Keeps what was read or written, unless something newer is known. Versions never repeat, and grow.
     pub(crate) fn insert(&self, tenant: &TenantId, key: &Key, record: Option<Record>) {
-        let known = Known { record, at: Instant::now() };
+        let record = record.map(|record| (record.version, record.content));
+        let entry = Entry { record, at: Instant::now() };
         let mut generations = self.generations();
         match generations.peek(tenant, key) {
             // A record that is gone has no version: only its removal and its age end what was known of it.
-            Some(current) if known.record.is_some() && current.version() > known.version() => {}
+            Some(current) if entry.record.is_some() && current.version() > entry.version() => {}
             _ => {
-                let evicted = generations.insert(tenant, key, known);
+                let evicted = generations.insert(tenant, key, entry);
                 self.metrics.evicted.inc_by(evicted as u64);
             }
         }
@@ -127,40 +143,37 @@ impl KnownRecords {
 }
 
 impl Generations {
-    fn peek(&self, tenant: &TenantId, key: &Key) -> Option<&Known> {
+    fn peek(&self, tenant: &TenantId, key: &Key) -> Option<&Entry> {
         let find = |generation: &'_ Generation| generation.get(tenant).is_some_and(|of| of.contains_key(key));
         let generation = if find(&self.newer) { &self.newer } else { &self.older };
         generation.get(tenant)?.get(key)
     }
 
     /// Moves what is used to the newer generation.
-    fn get(&mut self, tenant: &TenantId, key: &Key) -> Option<Known> {
-        if let Some(known) = self.newer.get(tenant).and_then(|of| of.get(key)) {
-            return Some(known.clone());
+    fn get(&mut self, tenant: &TenantId, key: &Key) -> Option<Entry> {
+        if let Some(entry) = self.newer.get(tenant).and_then(|of| of.get(key)) {
+            return Some(entry.clone());
         }
-        let known = self.older.get_mut(tenant)?.remove(key)?;
-        self.older_bytes = self.older_bytes.saturating_sub(size(tenant, key, &known));
-        self.insert(tenant, key, known.clone());
-        Some(known)
+        let entry = self.take_older(tenant, key)?;
+        self.insert(tenant, key, entry.clone());
+        Some(entry)
     }
 
     /// Returns how many records it dropped.
-    fn insert(&mut self, tenant: &TenantId, key: &Key, known: Known) -> usize {
+    fn insert(&mut self, tenant: &TenantId, key: &Key, entry: Entry) -> usize {
         let mut evicted = 0;
         if self.newer_bytes >= GENERATION_BYTES {
             evicted = self.older.values().map(HashMap::len).sum();
             self.older = std::mem::take(&mut self.newer);
             self.older_bytes = std::mem::take(&mut self.newer_bytes);
         }
-        self.newer_bytes += size(tenant, key, &known);
-        if let Some(of) = self.older.get_mut(tenant) {
-            of.remove(key);
-        }
+        self.take_older(tenant, key);
+        self.newer_bytes += size(tenant, key, &entry);
         let of = match self.newer.get_mut(tenant) {
             Some(of) => of,
             None => self.newer.entry(tenant.clone()).or_default(),
         };
-        if let Some(replaced) = of.insert(key.clone(), known) {
+        if let Some(replaced) = of.insert(key.clone(), entry) {
             self.newer_bytes = self.newer_bytes.saturating_sub(size(tenant, key, &replaced));
         }
         evicted
@@ -170,20 +183,23 @@ impl Generations {
         if let Some(removed) = self.newer.get_mut(tenant).and_then(|of| of.remove(key)) {
             self.newer_bytes = self.newer_bytes.saturating_sub(size(tenant, key, &removed));
         }
-        if let Some(of) = self.older.get_mut(tenant) {
-            of.remove(key);
-        }
+        self.take_older(tenant, key);
+    }
+
+    fn take_older(&mut self, tenant: &TenantId, key: &Key) -> Option<Entry> {
+        let entry = self.older.get_mut(tenant)?.remove(key)?;
+        self.older_bytes = self.older_bytes.saturating_sub(size(tenant, key, &entry));
+        Some(entry)
     }
 }
 
-fn size(tenant: &TenantId, key: &Key, known: &Known) -> usize {
-    let content = known.record.as_ref().map_or(0, |record| record.content.len() + record.key.id.len());
+fn size(tenant: &TenantId, key: &Key, entry: &Entry) -> usize {
+    let content = entry.record.as_ref().map_or(0, |(_, content)| content.len());
     ENTRY_BYTES + tenant.as_str().len() + key.id.len() + content
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use tokio::time::advance;
 
     use super::*;
@@ -201,7 +217,7 @@ mod tests {
     }
 
     fn version(known: &KnownRecords, id: &str) -> Option<u64> {
-        known.get(&tenant(), &key(id), None).map(|known| known.version())
+        known.get(&tenant(), &key(id), None).map(|known| known.record.map_or(0, |record| record.version))
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,9 +249,18 @@ mod tests {
         known.insert(&tenant(), &key("used"), Some(record("used", 1, 1)));
         for index in 0..300 {
             known.insert(&tenant(), &key(&index.to_string()), Some(record("x", 1, 1 << 20)));
+            known.insert(&tenant(), &key("written"), Some(record("written", index, 1)));
             assert_eq!(version(&known, "used"), Some(1), "after {index}");
         }
         let generations = known.generations();
+        let bytes = |generation: &Generation| {
+            let sizes = generation
+                .iter()
+                .flat_map(|(tenant, of)| of.iter().map(|(key, entry)| size(tenant, key, entry)));
+            sizes.sum::<usize>()
+        };
+        assert_eq!(bytes(&generations.newer), generations.newer_bytes);
+        assert_eq!(bytes(&generations.older), generations.older_bytes);
         let count = |generation: &Generation| generation.values().map(HashMap::len).sum::<usize>();
         let kept = count(&generations.newer) + count(&generations.older);
         assert!(kept <= 66, "{kept} records of 1 MB");

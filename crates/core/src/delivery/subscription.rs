@@ -84,10 +84,12 @@ impl<P: ReadPermits> Subscription<P> {
             if may_read {
                 let mut unread = self.feed.handed_over();
                 if unread.is_empty() && self.feed.has_more() {
-                    let permit = self.permits.acquire(&self.subscriber.tenant).await;
+                    let reading = async {
+                        let _permit = self.permits.acquire(&self.subscriber.tenant).await;
+                        self.feed.read_unread().await
+                    };
                     // Boxed, like what follows: an idle channel does not carry the memory for it.
-                    unread = Box::pin(self.feed.read_unread()).await?;
-                    drop(permit);
+                    unread = Box::pin(reading).await?;
                 }
                 let carried = unread.into_iter();
                 self.read.extend(carried.filter(|item| self.subscriber.carries(&item.delivery.msg_type)));
@@ -102,7 +104,7 @@ impl<P: ReadPermits> Subscription<P> {
             match self.deferred.is_empty() {
                 true => self.feed.rung().await,
                 // The node of a newer channel may die without closing it.
-                false => drop(timeout(HEARTBEAT, self.feed.rung()).await),
+                false => drop(Box::pin(timeout(HEARTBEAT, self.feed.rung())).await),
             }
         }
     }

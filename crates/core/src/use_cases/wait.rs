@@ -39,6 +39,20 @@ pub enum WaitOutcome {
     NotDecided { state: WireState },
 }
 
+/// What a wait does after it has read its exchange.
+enum WaitStep {
+    Decided(WaitOutcome),
+    Ended {
+        state: WireState,
+    },
+    Pending {
+        state: WireState,
+        until_expiry: Duration,
+    },
+    /// The exchange is another one by now: read again.
+    Changed,
+}
+
 /// A wait on an exchange that ended without a decision is answered after this, so that a naive loop can't spin.
 const MIN_ANSWER_TIME: Duration = Duration::from_secs(1);
 
@@ -57,44 +71,51 @@ impl Gateway {
         // Listen before reading: a decision between the two would be missed.
         let listener = self.listen(vec![exchange.ring()]);
         loop {
-            // Boxed, like what follows: an idle wait does not carry the memory for it.
-            let (known, store_now) = Box::pin(self.read_exchange(exchange, viewer)).await?;
-            let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
-            // Write the expiry before it is told: what is told as expired must not be decided a moment later.
-            if known.value.is_overdue(store_now) {
-                Box::pin(self.expire(exchange, &known)).await?;
-                continue;
-            }
-            let state = known.value.state_at(store_now);
-            match evaluate(Some(&known.value), Command::Wait, store_now) {
-                TransitionResult::Rejected(error) => return Err(error.into()),
-                TransitionResult::NotYet => {}
-                TransitionResult::EndedWithout => {
-                    // Don't tell of an end that a failover could undo.
-                    if !Box::pin(self.confirm_unchanged(tenant, &exchange.key(), known.version)).await? {
-                        continue;
-                    }
+            // Boxed: an idle wait does not carry the memory for it, nor the exchange.
+            let (state, until_expiry) = match Box::pin(self.next_step(exchange, viewer)).await? {
+                WaitStep::Decided(decided) => return Ok(decided),
+                WaitStep::Pending { state, until_expiry } => (state, until_expiry),
+                WaitStep::Changed => continue,
+                WaitStep::Ended { state } => {
                     sleep_until(deadline.min(started + MIN_ANSWER_TIME)).await;
-                    return Ok(WaitOutcome::NotDecided { state: state.to_wire() });
+                    return Ok(WaitOutcome::NotDecided { state });
                 }
-                TransitionResult::Apply(_) | TransitionResult::Unchanged => {
-                    // Don't tell of a decision that a failover could undo.
-                    let key = exchange.key();
-                    if !Box::pin(self.confirm_unchanged(tenant, &key, known.version)).await? {
-                        continue;
-                    }
-                    if let Some(decided) = Box::pin(self.decision_of(tenant, &known.value, &state)).await? {
-                        return Ok(decided);
-                    }
-                }
-            }
+            };
             if now() >= deadline {
-                return Ok(WaitOutcome::NotDecided { state: state.to_wire() });
+                return Ok(WaitOutcome::NotDecided { state });
             }
-            let until_expiry = known.value.expires_at.since(store_now);
             // Whether it rang or the time is up, the next step is to read again.
             drop(timeout_at(deadline.min(now() + until_expiry), listener.rung()).await);
         }
+    }
+
+    /// Reads the exchange. What it returns is durable.
+    async fn next_step(&self, exchange: ExchangeRef<'_>, viewer: Viewer<'_>) -> Result<WaitStep, Error> {
+        let (known, now) = self.read_exchange(exchange, viewer).await?;
+        let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
+        // Write the expiry before it is told: what is told as expired must not be decided a moment later.
+        if known.value.is_overdue(now) {
+            self.expire(exchange, &known).await?;
+            return Ok(WaitStep::Changed);
+        }
+        let state = known.value.state_at(now);
+        let pending =
+            WaitStep::Pending { state: state.to_wire(), until_expiry: known.value.expires_at.since(now) };
+        let result = evaluate(Some(&known.value), Command::Wait, now);
+        match result {
+            TransitionResult::Rejected(error) => return Err(error.into()),
+            TransitionResult::NotYet => return Ok(pending),
+            TransitionResult::EndedWithout | TransitionResult::Apply(_) | TransitionResult::Unchanged => {}
+        }
+        // Don't tell of a decision, or of an end, that a failover could undo.
+        if !self.confirm_unchanged(exchange.tenant, &exchange.key(), known.version).await? {
+            return Ok(WaitStep::Changed);
+        }
+        if matches!(result, TransitionResult::EndedWithout) {
+            return Ok(WaitStep::Ended { state: state.to_wire() });
+        }
+        let decided = self.decision_of(exchange.tenant, &known.value, &state).await?;
+        Ok(decided.map_or(pending, WaitStep::Decided))
     }
 
     async fn decision_of(

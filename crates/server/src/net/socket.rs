@@ -61,11 +61,6 @@ impl Socket {
         }
     }
 
-    /// Writes the head of the answer after which HTTP is over.
-    pub(crate) async fn upgrade(&mut self, response: &Response<Bytes>) -> io::Result<()> {
-        self.write(&response_head(response)).await
-    }
-
     /// Writes all of it, within [`WRITE_TIMEOUT`].
     pub(crate) async fn write(&mut self, text: &[u8]) -> io::Result<()> {
         timeout(WRITE_TIMEOUT, self.stream.write_all(text)).await?

@@ -16,6 +16,7 @@ use axum::{
     http::{Version, header, request::Parts},
 };
 use countersign_wire::failure::Failure;
+use futures_util::FutureExt as _;
 
 use super::socket::Socket;
 use crate::{auth::Caller, error::ApiError, limits::QuotaPermit, metrics::Rejection, state::SharedState};
@@ -54,12 +55,12 @@ impl ConnectionTakeover {
         H: Future<Output = Option<Socket>> + Send + 'static,
     {
         let Self { slot, is_last_request, permit } = self;
+        // No `async` block around it: one keeps room for all that it was given beside what it awaits.
         let handler: TakeoverHandler = Box::new(move |socket| {
-            Box::pin(async move {
-                let _permit = permit;
-                // Made here and not before: a future that is moved into another takes its memory twice.
-                handler(socket).await.filter(|_| !is_last_request)
-            })
+            Box::pin(handler(socket).map(move |socket| {
+                drop(permit);
+                socket.filter(|_| !is_last_request)
+            }))
         });
         *slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
         std::future::pending().await

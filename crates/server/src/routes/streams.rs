@@ -16,11 +16,8 @@ use crate::{
     error::ApiError,
     ids::HttpRequestId,
     metrics::{HeldTransport, PushMeter, Rejection},
-    net::takeover::ConnectionTakeover,
-    rest::{
-        access_log::Held,
-        params::{PathId, QueryParams},
-    },
+    net::{socket::response_head, takeover::ConnectionTakeover},
+    rest::params::{PathId, QueryParams},
     sse::{EventId, SseStream},
     state::SharedState,
     ws::{connection::WsConnection, handshake::upgrade_response},
@@ -74,14 +71,7 @@ async fn stream(
     let origin = app.allowed_origins.of(headers);
     let stream = SseStream { app, revocation, subscriber, subscription, http_id, origin, meter, positions };
     let stream = Box::new(stream);
-    match takeover
-        .take(|socket| async move {
-            let held = Held::begin(&stream.app, &stream.http_id, "/v1/sse");
-            stream.run(socket).await;
-            held.end(200);
-            None
-        })
-        .await {}
+    match takeover.take(move |socket| stream.run(socket)).await {}
 }
 
 /// Watches the credential from now on; an error if it is revoked already.
@@ -113,6 +103,7 @@ pub(crate) async fn websocket(
     let party = party(&app, &caller, &query)?;
     let mut upgrade = upgrade_response(&headers, caller.by_ticket)?;
     http_id.put_on(&mut upgrade);
+    let upgrade = response_head(&upgrade);
     if let Party::Enforcer(enforcer) = &party {
         app.presence.seen(&caller.tenant, enforcer, Transport::Websocket);
     }
@@ -121,16 +112,9 @@ pub(crate) async fn websocket(
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Websocket);
     let subscription = subscribe(&app, subscriber.clone(), &[]).await?;
     let connection =
-        Box::new(WsConnection { app, caller, revocation, subscriber, subscription, http_id, meter });
-    match takeover
-        .take(|mut socket| async move {
-            socket.upgrade(&upgrade).await.ok()?;
-            let held = Held::begin(&connection.app, &connection.http_id, "/v1/ws");
-            connection.run(socket).await;
-            held.end(101);
-            None
-        })
-        .await {}
+        WsConnection { app, caller, revocation, subscriber, subscription, http_id, meter, upgrade };
+    let connection = Box::new(connection);
+    match takeover.take(move |socket| connection.run(socket)).await {}
 }
 
 /// The party that `role` and `id` name, which must be the credential's.

@@ -1,6 +1,6 @@
 //! One WebSocket: frames in, frames out. What is due when is decided by [`super::session`].
 
-use std::{collections::VecDeque, io, time::Duration};
+use std::{collections::VecDeque, io, mem, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use countersign_core::delivery::{
@@ -37,6 +37,7 @@ use crate::{
     limits::LARGE_BODY,
     metrics::PushMeter,
     net::socket::{Socket, WRITE_TIMEOUT},
+    rest::access_log::Held,
     state::SharedState,
     traces::SPANS,
 };
@@ -50,6 +51,8 @@ pub(crate) struct WsConnection {
     pub(crate) subscription: Subscription,
     pub(crate) http_id: HttpRequestId,
     pub(crate) meter: PushMeter,
+    /// The head of the answer after which HTTP is over; empty once it is written.
+    pub(crate) upgrade: Vec<u8>,
 }
 
 /// Why a connection is closed.
@@ -98,18 +101,33 @@ impl WsConnection {
             .max_frame_size(Some(max_message_bytes))
     }
 
-    /// Runs until either side closes. Boxed, as are streams and waits: a future carries what it was given as long as it
-    /// lives, and once more while it runs.
-    pub(crate) async fn run(mut self: Box<Self>, socket: Socket) {
-        socket.limit_send_buffer();
-        let read = socket.read.to_vec();
+    /// Runs until either side closes. Boxed, as are streams and waits, and no `async fn`: its future would carry what it
+    /// was given as long as it lives, and once more while it runs.
+    #[expect(clippy::manual_async_fn, reason = "takes less memory")]
+    pub(crate) fn run(
+        mut self: Box<Self>,
+        mut socket: Socket,
+    ) -> impl Future<Output = Option<Socket>> + Send {
+        async move {
+            socket.limit_send_buffer();
+            let upgrade = mem::take(&mut self.upgrade);
+            socket.write(&upgrade).await.ok()?;
+            drop(upgrade);
+            let held = Held::begin(&self.app, &self.http_id, "/v1/ws");
+            let mut stream = Box::pin(self.stream_over(socket)).await;
+            let CloseReason(code, reason) = self.run_loop(&mut stream).await;
+            let frame = CloseFrame { code, reason: reason.into() };
+            drop(timeout(WRITE_TIMEOUT, Box::pin(stream.close(Some(frame)))).await);
+            held.end(101);
+            None
+        }
+    }
+
+    async fn stream_over(&self, socket: Socket) -> WsStream {
+        let Socket { stream, read } = socket;
         let memory = self.app.request_memory.permit(&self.caller.tenant);
-        let stream = MeteredStream::new(socket.stream, memory);
-        let mut stream =
-            WebSocketStream::from_partially_read(stream, read, Role::Server, Some(self.settings())).await;
-        let CloseReason(code, reason) = self.run_loop(&mut stream).await;
-        let frame = CloseFrame { code, reason: reason.into() };
-        drop(timeout(WRITE_TIMEOUT, Box::pin(stream.close(Some(frame)))).await);
+        let stream = MeteredStream::new(stream, memory);
+        WebSocketStream::from_partially_read(stream, read.to_vec(), Role::Server, Some(self.settings())).await
     }
 
     /// What is done now and then is boxed, so that an idle connection does not carry the memory for it.
@@ -117,6 +135,8 @@ impl WsConnection {
         let started = Instant::now();
         let mut session = WsSession::new(self.app.websocket_idle);
         let mut queue: VecDeque<FeedItem> = VecDeque::new();
+        let drain = self.app.drain.clone();
+        let mut drain_begun = pin!(drain.begun());
         loop {
             let done = tokio::select! {
                 frame = stream.next() => {
@@ -150,7 +170,7 @@ impl WsConnection {
                     Box::pin(self.do_due(stream, &mut session, started.elapsed())).await
                 }
                 () = self.revocation.changed() => close_if_revoked(self.revocation.check().await),
-                () = self.app.drain.begun() => {
+                () = &mut drain_begun => {
                     Err(CloseReason(CloseCode::Restart, "the gateway restarts; reconnect"))
                 }
             };
