@@ -21,7 +21,7 @@ impl Report {
             ));
             lines.extend(push(&self.push));
             lines.push(format!(
-                "worst ratios: messages a second {:.2} (goal: at least 1.4), p99 {:.2} (goal: at most 1.0)\n\
+                "worst ratios: messages a second {:.2} (goal: at least 1.0), p99 {:.2} (goal: at most 1.2)\n\
                  Before each stretch at full speed, {} exchanges were submitted, not included in its time. Nchan's \
                  messages have {} B, ours 328.\nLatencies in ms, CPU of the server in µs per message at full speed; \
                  disturbed: stretches with more than 10 % foreign CPU, of {};\ntheir rounds do not count unless all are.",

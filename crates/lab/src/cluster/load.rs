@@ -30,6 +30,9 @@ use crate::{
 /// How often a request that is answered with 503 and `Retry-After` is sent.
 const MAX_ATTEMPTS: u32 = 10;
 
+/// A connection that was idle for longer is not used again: a gateway closes it after 30 s.
+const MAX_IDLE: Duration = Duration::from_secs(20);
+
 /// The states that an exchange may have in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
@@ -126,6 +129,7 @@ struct Caller<'a> {
 struct Node {
     address: SocketAddr,
     connection: Option<KeepAlive>,
+    used: Stopwatch,
 }
 
 impl<'a> Caller<'a> {
@@ -133,7 +137,7 @@ impl<'a> Caller<'a> {
         let enforcer = number % load.args.enforcers;
         let node = |after: usize| {
             let at = (usize::try_from(enforcer).unwrap_or_default() + after) % load.addresses.len();
-            Node { address: load.addresses[at], connection: None }
+            Node { address: load.addresses[at], connection: None, used: Stopwatch::start() }
         };
         let (enforcer, approver) = (messages::enforcer(enforcer), messages::approver(number));
         let submission = Submission::new(&load.enforcer_key, &enforcer, &approver, load.args.bytes);
@@ -206,9 +210,12 @@ impl Node {
     }
 
     async fn connected(&mut self) -> std::io::Result<&mut KeepAlive> {
-        match &mut self.connection {
-            Some(_) => {}
-            none => *none = Some(KeepAlive::open(self.address).await?),
+        if self.used.elapsed() > MAX_IDLE {
+            self.connection = None;
+        }
+        self.used = Stopwatch::start();
+        if self.connection.is_none() {
+            self.connection = Some(KeepAlive::open(self.address).await?);
         }
         self.connection.as_mut().ok_or_else(|| std::io::ErrorKind::NotConnected.into())
     }
