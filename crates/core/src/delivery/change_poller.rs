@@ -31,6 +31,8 @@ pub struct ChangePoller {
     hasher: RandomState,
     seen: HashMap<u64, Seen>,
     round: u64,
+    /// The history of the store that the numbers are from.
+    timeline: u64,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,14 @@ impl ChangePoller {
     /// Polls one shard, so that others don't wait for it while it does not answer.
     pub fn of(shard: Shard) -> Self {
         Self { shard: Some(shard), ..Self::default() }
+    }
+
+    /// Forgets everything if the store's history is another one: the same number means something else there.
+    fn follow(&mut self, timeline: u64) {
+        if self.timeline != timeline {
+            self.timeline = timeline;
+            self.seen.clear();
+        }
     }
 
     /// Whether this has changed since the last round, or is new: then it may have changed between its listener's first
@@ -71,6 +81,7 @@ impl Gateway {
     /// What can't be read is left to the next round and stops nothing else; the first error is returned at the end.
     pub async fn poll_changes(&self, poller: &mut ChangePoller) -> Result<usize, Error> {
         self.follow_timeline();
+        poller.follow(self.cache.timeline());
         poller.round += 1;
         let mut mailboxes: Vec<MailboxKey> = Vec::new();
         let mut records: HashMap<TenantId, Vec<Key>> = HashMap::new();

@@ -4,9 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use countersign_core::{
     Gateway,
-    delivery::feed::{Feed, FeedItem, Reader},
+    delivery::{
+        change_poller::ChangePoller,
+        feed::{Feed, FeedItem, Reader},
+    },
     model::policy::Policy,
-    notify::LocalDoorbell,
+    notify::{LocalDoorbell, Ring},
+    store::{Mailbox, MailboxKey},
     use_cases::acknowledge::Acknowledger,
 };
 use countersign_wire::{exchange::State, presence::Transport};
@@ -27,6 +31,7 @@ super::cases! {
     a_policy_that_changed_elsewhere_counts_at_once,
     a_decision_elsewhere_is_found_by_the_commit,
     a_time_that_was_estimated_decides_nothing,
+    a_number_of_another_history_is_a_change,
     another_history_empties_the_memory,
 }
 
@@ -274,6 +279,21 @@ async fn a_time_that_was_estimated_decides_nothing(harness: Box<dyn StoreHarness
     let refused = submit(&node, &world.tenant, &until(17)).await;
     assert_eq!(status_of(&refused, 202), 403);
     submit(&node, &world.tenant, &until(16)).await.unwrap();
+}
+
+async fn a_number_of_another_history_is_a_change(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (node, store) = counting(&world, 5);
+    submitted(&node, &world, "r1").await;
+    let mailbox = Mailbox::Approver(approver("ada"));
+    let mailbox = Ring::Mailbox(MailboxKey { tenant: world.tenant.clone(), mailbox });
+    let _listener = node.listen(vec![mailbox]);
+    let mut poller = ChangePoller::default();
+    let mut changes = async || node.poll_changes(&mut poller).await.unwrap();
+    assert_eq!((changes().await, changes().await), (1, 0));
+    // A failover undoes a delivery, and before the next round another one has its number.
+    store.set_timeline(7);
+    assert_eq!((changes().await, changes().await), (1, 0), "the same number");
 }
 
 async fn another_history_empties_the_memory(harness: Box<dyn StoreHarness>) {
