@@ -72,7 +72,7 @@ describe("nothing is approved by accident", () => {
         const card = await dana.card(`cargo test ${kind}-${round}`);
         await dana.settle();
         await dana.watchPresses(".answer-bar .approve");
-        await card.click();
+        await dana.tap(card);
         await approve.waitFor();
         await press();
         const [appeared, ...late] = await dana.pressed("appears", kind === 0 ? "click" : "y");
