@@ -37,8 +37,8 @@ CHANGING = [
     (r"Wall time: [\d.]+ seconds", "Wall time: 0 seconds"),
     (r"/plans/[a-z0-9-]+\.md", "/plans/plan.md"),
     (r'("slug": ?)"[a-z-]+"', r'\1"quiet-river"'),
-    # Codex calls the agent that a person talks to "root"; as part of a name it looks like a home folder.
-    (r"/root/go_on\b", "/main/go_on"),
+    # Codex puts the name of the agent that a person talks to before that of the task.
+    (r"/[a-z]+/go_on\b", "/main/go_on"),
 ]
 
 

@@ -15,7 +15,6 @@ use crate::{
     metrics::PushMeter,
     net::socket::{Socket, response_head},
     random::SystemRandom,
-    rest::access_log::Held,
     secrets::Secret,
     state::SharedState,
     traces::SPANS,
@@ -45,22 +44,8 @@ pub(crate) struct SseStream {
 }
 
 impl SseStream {
-    /// Until the client disconnects or is too slow, or the gateway shuts down. No `async fn`: its future would carry the
-    /// socket twice.
-    #[expect(clippy::manual_async_fn, reason = "takes less memory")]
-    pub(crate) fn run(
-        mut self: Box<Self>,
-        mut socket: Socket,
-    ) -> impl Future<Output = Option<Socket>> + Send {
-        async move {
-            let held = Held::begin(&self.app, &self.http_id, "/v1/sse");
-            self.run_loop(&mut socket).await;
-            held.end(200);
-            None
-        }
-    }
-
-    async fn run_loop(&mut self, socket: &mut Socket) -> Option<()> {
+    /// Until the client disconnects or is too slow, or the gateway shuts down.
+    pub(crate) async fn run(&mut self, socket: &mut Socket) -> Option<()> {
         socket.limit_send_buffer();
         Box::pin(self.open(socket)).await?;
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);

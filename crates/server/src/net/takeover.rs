@@ -55,7 +55,7 @@ impl ConnectionTakeover {
         H: Future<Output = Option<Socket>> + Send + 'static,
     {
         let Self { slot, is_last_request, permit } = self;
-        // No `async` block around it: one keeps room for all that it was given beside what it awaits.
+        // Not awaited in an `async` block: it would keep room for all that it was given beside what it awaits.
         let handler: TakeoverHandler = Box::new(move |socket| {
             Box::pin(handler(socket).map(move |socket| {
                 drop(permit);

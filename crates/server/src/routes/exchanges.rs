@@ -80,7 +80,9 @@ pub(crate) async fn wait(
     if let decided @ WaitOutcome::Decided { .. } = outcome {
         return Ok(wait.answer(decided).map(axum::body::Body::from));
     }
-    match takeover.take(move |socket| wait.hold(socket, timeout)).await {}
+    match takeover
+        .take(move |mut socket| async move { wait.hold(&mut socket, timeout).await.then_some(socket) })
+        .await {}
 }
 
 /// A wait whose connection was taken out of HTTP.
@@ -98,42 +100,37 @@ impl HeldWait {
         self.app.gateway.wait(&self.caller.tenant, self.caller.viewer(), &self.request_id, timeout).await
     }
 
-    /// Until the decision, the timeout, the client's disconnect or the gateway's shutdown. No `async fn`: its future would
-    /// carry the socket twice.
-    #[expect(clippy::manual_async_fn, reason = "takes less memory")]
-    fn hold(
-        self: Box<Self>,
-        mut socket: Socket,
-        timeout: Duration,
-    ) -> impl Future<Output = Option<Socket>> + Send {
-        async move {
-            let held = Held::begin(&self.app, &self.http_id, "/v1/exchanges/{requestId}/wait");
-            let core = self.app.gateway.metrics();
-            let meter = PushMeter::open(&self.app.metrics, core, HeldTransport::Wait);
-            let Enforcer { tenant, principal, expires, .. } = &self.caller;
-            let revocation = RevocationWatch::new(&self.app, tenant, principal, *expires);
-            // The credential was active when the request came. Watch it beside the wait and never in its place: a wait that
-            // is not polled would keep the connection to the store that it was just given.
-            let outcome = tokio::select! {
-                outcome = self.outcome(timeout) => outcome.map_err(ApiError::from),
-                () = revocation.revoked() => Err(Failure::Unauthenticated.into()),
-                () = self.app.drain.begun() => self.outcome(Duration::ZERO).await.map_err(ApiError::from),
-                () = socket.disconnected() => return None,
-            };
-            let started = Instant::now();
-            let decided = match &outcome {
-                Ok(WaitOutcome::Decided { at, .. }) => Some(*at),
-                _ => None,
-            };
-            let response = outcome.map_or_else(|error| self.error(error), |outcome| self.answer(outcome));
-            let status = response.status().as_u16();
-            held.end(status);
-            socket.answer(response).await.ok()?;
-            if decided.is_some() {
-                meter.sent(core, &MsgType::DecisionDeliver, decided, started);
-            }
-            Some(socket)
+    /// Until the decision, the timeout, the client's disconnect or the gateway's shutdown. Returns whether more requests
+    /// may come.
+    async fn hold(&self, socket: &mut Socket, timeout: Duration) -> bool {
+        let held = Held::begin(&self.app, &self.http_id, "/v1/exchanges/{requestId}/wait");
+        let core = self.app.gateway.metrics();
+        let meter = PushMeter::open(&self.app.metrics, core, HeldTransport::Wait);
+        let Enforcer { tenant, principal, expires, .. } = &self.caller;
+        let revocation = RevocationWatch::new(&self.app, tenant, principal, *expires);
+        // The credential was active when the request came. Watch it beside the wait and never in its place: a wait that
+        // is not polled would keep the connection to the store that it was just given.
+        let outcome = tokio::select! {
+            outcome = self.outcome(timeout) => outcome.map_err(ApiError::from),
+            () = revocation.revoked() => Err(Failure::Unauthenticated.into()),
+            () = self.app.drain.begun() => self.outcome(Duration::ZERO).await.map_err(ApiError::from),
+            () = socket.disconnected() => return false,
+        };
+        let started = Instant::now();
+        let decided = match &outcome {
+            Ok(WaitOutcome::Decided { at, .. }) => Some(*at),
+            _ => None,
+        };
+        let response = outcome.map_or_else(|error| self.error(error), |outcome| self.answer(outcome));
+        let status = response.status().as_u16();
+        held.end(status);
+        if socket.answer(response).await.is_err() {
+            return false;
         }
+        if decided.is_some() {
+            meter.sent(core, &MsgType::DecisionDeliver, decided, started);
+        }
+        true
     }
 
     fn answer(&self, outcome: WaitOutcome) -> HttpResponse<Bytes> {

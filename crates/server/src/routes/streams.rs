@@ -17,7 +17,10 @@ use crate::{
     ids::HttpRequestId,
     metrics::{HeldTransport, PushMeter, Rejection},
     net::{socket::response_head, takeover::ConnectionTakeover},
-    rest::params::{PathId, QueryParams},
+    rest::{
+        access_log::Held,
+        params::{PathId, QueryParams},
+    },
     sse::{EventId, SseStream},
     state::SharedState,
     ws::{connection::WsConnection, handshake::upgrade_response},
@@ -70,8 +73,15 @@ async fn stream(
     let positions = subscription.positions();
     let origin = app.allowed_origins.of(headers);
     let stream = SseStream { app, revocation, subscriber, subscription, http_id, origin, meter, positions };
-    let stream = Box::new(stream);
-    match takeover.take(move |socket| stream.run(socket)).await {}
+    let mut stream = Box::new(stream);
+    match takeover
+        .take(move |mut socket| async move {
+            let held = Held::begin(&stream.app, &stream.http_id, "/v1/sse");
+            stream.run(&mut socket).await;
+            held.end(200);
+            None
+        })
+        .await {}
 }
 
 /// Watches the credential from now on; an error if it is revoked already.
@@ -113,8 +123,17 @@ pub(crate) async fn websocket(
     let subscription = subscribe(&app, subscriber.clone(), &[]).await?;
     let connection =
         WsConnection { app, caller, revocation, subscriber, subscription, http_id, meter, upgrade };
-    let connection = Box::new(connection);
-    match takeover.take(move |socket| connection.run(socket)).await {}
+    let mut connection = Box::new(connection);
+    match takeover
+        .take(move |socket| async move {
+            // Boxed: nothing of it stays.
+            let mut stream = Box::pin(connection.upgrade(socket)).await.ok()?;
+            let held = Held::begin(&connection.app, &connection.http_id, "/v1/ws");
+            connection.run(&mut stream).await;
+            held.end(101);
+            None
+        })
+        .await {}
 }
 
 /// The party that `role` and `id` name, which must be the credential's.

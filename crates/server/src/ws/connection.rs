@@ -37,7 +37,6 @@ use crate::{
     limits::LARGE_BODY,
     metrics::PushMeter,
     net::socket::{Socket, WRITE_TIMEOUT},
-    rest::access_log::Held,
     state::SharedState,
     traces::SPANS,
 };
@@ -83,7 +82,7 @@ fn close_if_revoked(status: KeyStatus) -> Result<(), CloseReason> {
     }
 }
 
-type WsStream = WebSocketStream<MeteredStream>;
+pub(crate) type WsStream = WebSocketStream<MeteredStream>;
 
 impl WsConnection {
     /// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end. The
@@ -101,33 +100,22 @@ impl WsConnection {
             .max_frame_size(Some(max_message_bytes))
     }
 
-    /// Runs until either side closes. Boxed, as are streams and waits, and no `async fn`: its future would carry what it
-    /// was given as long as it lives, and once more while it runs.
-    #[expect(clippy::manual_async_fn, reason = "takes less memory")]
-    pub(crate) fn run(
-        mut self: Box<Self>,
-        mut socket: Socket,
-    ) -> impl Future<Output = Option<Socket>> + Send {
-        async move {
-            socket.limit_send_buffer();
-            let upgrade = mem::take(&mut self.upgrade);
-            socket.write(&upgrade).await.ok()?;
-            drop(upgrade);
-            let held = Held::begin(&self.app, &self.http_id, "/v1/ws");
-            let mut stream = Box::pin(self.stream_over(socket)).await;
-            let CloseReason(code, reason) = self.run_loop(&mut stream).await;
-            let frame = CloseFrame { code, reason: reason.into() };
-            drop(timeout(WRITE_TIMEOUT, Box::pin(stream.close(Some(frame)))).await);
-            held.end(101);
-            None
-        }
-    }
-
-    async fn stream_over(&self, socket: Socket) -> WsStream {
+    /// Answers the upgrade, after which HTTP is over.
+    pub(crate) async fn upgrade(&mut self, mut socket: Socket) -> io::Result<WsStream> {
+        socket.limit_send_buffer();
+        socket.write(&mem::take(&mut self.upgrade)).await?;
         let Socket { stream, read } = socket;
         let memory = self.app.request_memory.permit(&self.caller.tenant);
         let stream = MeteredStream::new(stream, memory);
-        WebSocketStream::from_partially_read(stream, read.to_vec(), Role::Server, Some(self.settings())).await
+        let settings = Some(self.settings());
+        Ok(WebSocketStream::from_partially_read(stream, read.to_vec(), Role::Server, settings).await)
+    }
+
+    /// Runs until either side closes.
+    pub(crate) async fn run(&mut self, stream: &mut WsStream) {
+        let CloseReason(code, reason) = self.run_loop(stream).await;
+        let frame = CloseFrame { code, reason: reason.into() };
+        drop(timeout(WRITE_TIMEOUT, Box::pin(stream.close(Some(frame)))).await);
     }
 
     /// What is done now and then is boxed, so that an idle connection does not carry the memory for it.

@@ -19,7 +19,7 @@ use crate::limits::QuotaPermit;
 /// A message must be complete within this.
 const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
 
-pub(super) struct MeteredStream {
+pub(crate) struct MeteredStream {
     stream: TcpStream,
     /// Bytes that were read of a message that is not complete.
     unfinished: usize,
