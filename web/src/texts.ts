@@ -276,6 +276,7 @@ export const texts = {
   promptMachine: "Machine",
   send: "Send",
   promptStatus: {
+    sending: "not yet confirmed by the gateway",
     queued: "waits for the machine",
     delivered: "the agent has it, says the gateway",
     rejected: "the machine did not take it",

@@ -183,6 +183,30 @@ describe("links and prompts", () => {
     expect(statusOf({ ...prompt, status: "delivered" }, after)).toBe("delivered");
   });
 
+  const prompt = (requestId: string) => ({ requestId, enforcerId: "m", text: "", sentAt: "", expiresAt: "" });
+
+  test("a prompt may be delivered before the gateway's answer, or without one", async () => {
+    const store = new Store();
+    store.database = await Database.open(new IDBFactory());
+    const prompts = new Prompts(store);
+    const statuses = () => store.state.prompts.map(({ requestId, status }) => [requestId, status]);
+    await prompts.send(prompt("slow"), async () => {
+      expect(statuses()).toEqual([["slow", "sending"]]);
+    });
+    await prompts.send(prompt("fast"), () => prompts.acknowledged("fast", "delivered"));
+    await prompts.send(prompt("cut"), async () => {
+      await prompts.acknowledged("cut", "delivered");
+      throw new Error("connection lost");
+    });
+    const refused = prompts.send(prompt("refused"), () => Promise.reject(new Error("quota")));
+    await expect(refused).rejects.toThrow("quota");
+    expect(statuses()).toEqual([
+      ["cut", "delivered"],
+      ["fast", "delivered"],
+      ["slow", "queued"],
+    ]);
+  });
+
   test("the last fifty prompts are kept, also when the page is opened again", async () => {
     const database = await Database.open(new IDBFactory());
     const page = (): Prompts => {
@@ -193,8 +217,7 @@ describe("links and prompts", () => {
     };
     const stores: Store[] = [];
     const prompts = page();
-    for (let at = 0; at < MAX_PROMPTS + 3; at += 1)
-      await prompts.add({ requestId: `${at}`, enforcerId: "m", text: "", sentAt: "", expiresAt: "", status: "queued" });
+    for (let at = 0; at < MAX_PROMPTS + 3; at += 1) await prompts.send(prompt(`${at}`), async () => undefined);
     await prompts.acknowledged("52", "delivered");
     await prompts.acknowledged("unknown", "delivered");
     const again = page();

@@ -35,7 +35,8 @@ export async function state(app: App, machine: string, claim: Claim): Promise<St
 
 async function send(app: App, machine: string, statement: Statement): Promise<void> {
   const expiresAt = app.approver.http.clock.now().plus(STATEMENT_MILLIS);
-  await app.approver.prompt(machine, { target: "other", content: { statement }, expiresAt }, app.state.pins);
+  const draft = { target: "other", content: { statement }, expiresAt } as const;
+  await app.approver.sendPrompt(await app.approver.buildPrompt(machine, draft, app.state.pins));
 }
 
 /** Makes a recovery code, keeps its public keys, and says so to every machine. The page shows the code once. */

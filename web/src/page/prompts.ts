@@ -1,4 +1,5 @@
-// The prompts that this device has sent, and what became of them. The last ones are kept in this browser.
+// The prompts of this device, and what became of them: kept before they are sent, since the machine may have one before
+// the gateway has answered. The last ones are kept in this browser.
 
 import type { PromptStatus } from "../protocol/index.ts";
 import type { PromptRecord } from "./state.ts";
@@ -10,8 +11,9 @@ export const MAX_PROMPTS = 50;
 const KEY = "prompts";
 
 /** The status of a prompt now: one that waits does so until its time is over. */
-export function statusOf({ status, expiresAt }: PromptRecord, now: number): PromptStatus {
-  return status === "queued" && Date.parse(expiresAt) <= now ? "expired" : status;
+export function statusOf({ status, expiresAt }: PromptRecord, now: number): PromptRecord["status"] {
+  const isWaiting = status === "sending" || status === "queued";
+  return isWaiting && Date.parse(expiresAt) <= now ? "expired" : status;
 }
 
 /** The prompts of this device, the newest first. */
@@ -26,22 +28,38 @@ export class Prompts {
     this.#store.set({ prompts: ((await this.#store.database.get(KEY)) as PromptRecord[] | undefined) ?? [] });
   }
 
-  /** A prompt was sent. */
-  async add(record: PromptRecord): Promise<void> {
-    await this.#change((all) => [record, ...all].slice(0, MAX_PROMPTS));
+  /** Keeps a prompt and sends it. One that the gateway did not accept is not kept. */
+  async send(record: Omit<PromptRecord, "status">, send: () => Promise<void>): Promise<void> {
+    const { requestId } = record;
+    await this.#change((all) => [{ ...record, status: "sending" as const }, ...all].slice(0, MAX_PROMPTS));
+    try {
+      await send();
+    } catch (error) {
+      const isUnanswered = (kept: PromptRecord): boolean => kept.requestId === requestId && kept.status === "sending";
+      const left = await this.#change((all) => all.filter((kept) => !isUnanswered(kept)));
+      // The answer was lost on the way; that the gateway has the prompt is known all the same.
+      if (left.some((kept) => kept.requestId === requestId)) return;
+      throw error;
+    }
+    await this.#setStatus(requestId, (status) => (status === "sending" ? "queued" : status));
   }
 
   /** The gateway says what became of a prompt. */
   async acknowledged(requestId: string, status: PromptStatus): Promise<void> {
-    if (!this.#store.state.prompts.some((record) => record.requestId === requestId)) return;
-    await this.#change((all) => all.map((record) => (record.requestId === requestId ? { ...record, status } : record)));
+    await this.#setStatus(requestId, () => status);
   }
 
-  async #change(change: (all: readonly PromptRecord[]) => readonly PromptRecord[]): Promise<void> {
+  async #setStatus(requestId: string, next: (status: PromptRecord["status"]) => PromptRecord["status"]): Promise<void> {
+    const change = (record: PromptRecord): PromptRecord => ({ ...record, status: next(record.status) });
+    await this.#change((all) => all.map((record) => (record.requestId === requestId ? change(record) : record)));
+  }
+
+  async #change(change: (all: readonly PromptRecord[]) => readonly PromptRecord[]): Promise<readonly PromptRecord[]> {
     const prompts = await this.#store.database.update(KEY, (before) =>
       change((before as PromptRecord[] | undefined) ?? []),
     );
     this.#store.set({ prompts });
     this.#store.changed();
+    return prompts;
   }
 }

@@ -19,7 +19,7 @@ export interface Stop {
   readonly next: string;
 }
 
-/** A prompt that was sent, with what became of it by the gateway's word. Times are RFC 3339. */
+/** A prompt, with what became of it by the gateway's word. Times are RFC 3339. */
 export interface PromptRecord {
   readonly requestId: string;
   readonly enforcerId: string;
@@ -27,7 +27,8 @@ export interface PromptRecord {
   readonly sentAt: string;
   /** The machine does not take it after this time. */
   readonly expiresAt: string;
-  readonly status: PromptStatus;
+  /** "sending" until the gateway has answered. */
+  readonly status: "sending" | PromptStatus;
 }
 
 /** Everything that screens show. */

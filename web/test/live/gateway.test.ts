@@ -238,13 +238,12 @@ describe("at a real gateway", () => {
     const { adas, robots } = await pair(approver);
     const heard = listen(approver, () => adas, { transports: ["websocket"] });
     await heard.until("connection", (event) => event.type === "connected");
-    const prompt = await approver.prompt(
-      "robot",
-      { target: "agentChat", content: { text: "use the other branch" }, expiresAt: now().plus(60_000) },
-      adas,
-    );
+    const content = { text: "use the other branch" };
+    const draft = { target: "agentChat", content, expiresAt: now().plus(60_000) } as const;
+    const prompt = await approver.buildPrompt("robot", draft, adas);
+    await approver.sendPrompt(prompt);
     const opened = await openPrompt(parseEnvelope(prompt.envelope), robot, robots, now());
-    expect(opened.content).toEqual({ text: "use the other branch" });
+    expect(opened.content).toEqual(content);
     const ack = { requestId: prompt.requestId, promptHash: prompt.promptHash, status: "delivered", ackAt: now() };
     await machine.send({ method: "POST", path: "/v1/prompt", body: JSON.stringify(ack) });
     const event = await heard.until("acknowledgement", (it) => it.type === "prompt-ack");

@@ -166,9 +166,10 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
       expiresAt,
       ...(sessionId === undefined ? {} : { sessionId }),
     } as const;
-    const { requestId } = await app.approver.prompt(to, draft, app.state.pins);
+    const prompt = await app.approver.buildPrompt(to, draft, app.state.pins);
     const sentAt = `${app.approver.http.clock.now()}`;
-    await app.prompts.add({ requestId, enforcerId: to, text, sentAt, expiresAt: `${expiresAt}`, status: "queued" });
+    const record = { requestId: prompt.requestId, enforcerId: to, text, sentAt, expiresAt: `${expiresAt}` };
+    await app.prompts.send(record, () => app.approver.sendPrompt(prompt));
     setText("");
   };
   if (all.length === 0) return null;
