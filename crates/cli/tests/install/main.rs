@@ -2,106 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod managed;
+mod settings;
+
 use std::{
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    time::Duration,
 };
 
-use countersign_cli::{
-    agent::{host::Host, settings::Mode},
-    exit::Exit,
-    install::{
-        hook_line::HookLine, install as install_for, places::Places, plan::Wish, uninstall as uninstall_for,
-    },
-};
-use countersign_client::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Settings that every host accepts.
-const SETTINGS: &[(&str, &str)] = &[
-    ("empty file", ""),
-    ("blank lines only", "\n\n"),
-    ("empty object", "{}"),
-    ("empty object with a line break", "{}\n"),
-    ("empty object over two lines", "{\n}\n"),
-    ("empty object with blanks", "{ }\n"),
-    ("two spaces", "{\n  \"model\": \"opus\",\n  \"theme\": \"dark\"\n}\n"),
-    ("four spaces", "{\n    \"model\": \"opus\",\n    \"permissions\": {\n        \"allow\": []\n    }\n}\n"),
-    ("tabs", "{\n\t\"model\": \"opus\",\n\t\"env\": {\n\t\t\"A\": \"1\"\n\t}\n}\n"),
-    ("no line break at the end", "{\n  \"model\": \"opus\"\n}"),
-    ("carriage returns", "{\r\n  \"model\": \"opus\",\r\n  \"hooks\": {\r\n    \"Stop\": []\r\n  }\r\n}\r\n"),
-    ("minified", "{\"model\":\"opus\",\"env\":{\"A\":\"1\"},\"list\":[1,2,3]}"),
-    (
-        "minified with hooks",
-        "{\"hooks\":{\"PreToolUse\":[{\"matcher\":\"Bash\",\"hooks\":[{\"type\":\"command\",\"command\":\"x\"}]}]},\"a\":1}\n",
-    ),
-    ("one line with blanks", "{ \"model\": \"opus\", \"hooks\": {} }\n"),
-    ("empty hooks", "{\n  \"hooks\": {},\n  \"model\": \"opus\"\n}\n"),
-    ("hooks alone", "{\"hooks\": {}}"),
-    ("empty hooks over lines", "{\n  \"hooks\": {\n  }\n}\n"),
-    (
-        "empty lists for our events",
-        "{\n  \"hooks\": {\n    \"PreToolUse\": [],\n    \"BeforeTool\": [ ],\n    \"SessionStart\": [\n    ]\n  }\n}\n",
-    ),
-    (
-        "hooks of others for the same event",
-        "{\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\n        \"matcher\": \"Bash\",\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"~/check.sh\"\n          }\n        ]\n      }\n    ],\n    \"BeforeTool\": [\n      { \"matcher\": \"write_file\", \"hooks\": [{ \"type\": \"command\", \"command\": \"lint\" }] }\n    ]\n  },\n  \"model\": \"opus\"\n}\n",
-    ),
-    (
-        "lists on one line",
-        "{\n  \"hooks\": {\n    \"PreToolUse\": [{\"matcher\": \"Edit\", \"hooks\": []}, {\"hooks\": []}]\n  }\n}\n",
-    ),
-    (
-        "unicode and escapes",
-        "{\n  \"näme\": \"日本語 \\u00e9 \\\"quoted\\\" \\\\ // no comment /* nor this */\",\n  \"emoji\": \"🦀\"\n}\n",
-    ),
-    ("deep nesting", "{\"a\":[[[[[[[[[[{\"b\":{\"c\":{\"d\":[{\"e\":[[[]]]}]}}}]]]]]]]]]]}\n"),
-    ("numbers and literals", "{\n  \"a\": -1.50e+10,\n  \"b\": true,\n  \"c\": null,\n  \"d\": 0.10\n}\n"),
-    ("no indentation", "{\n\"a\": 1,\n\"b\": {\n\"c\": 2\n}\n}\n"),
-    ("commas first", "{\n    \"a\": 1\n  , \"b\": 2\n}\n"),
-    ("blank lines between", "\n\n{\n\n  \"a\": 1,\n\n\n  \"b\": 2\n\n}\n\n\n"),
-    ("closing brackets together", "{\n  \"hooks\": {\n    \"Stop\": [{\n      \"hooks\": []}]}}\n"),
-    (
-        "a value before and after",
-        "{\n  \"a\": 1,\n  \"hooks\": {\n    \"Other\": [ 1 ]\n  },\n  \"b\": 2\n}\n",
-    ),
-];
-
-/// Settings with comments, which Gemini CLI reads.
-const WITH_COMMENTS: &[(&str, &str)] = &[
-    (
-        "comments everywhere",
-        "// head\n{\n  // first\n  \"a\": 1, // after a\n  /* block */ \"b\": 2 /* last */ // and more\n  // before the end\n}\n// tail",
-    ),
-    ("a comment behind the only value", "{\"a\":1 // note\n}\n"),
-    ("a comment in empty hooks", "{\n  \"hooks\": { /* none yet */ },\n  \"a\": 1\n}\n"),
-    ("a comment in an empty list", "{\n  \"hooks\": {\n    \"BeforeTool\": [ // later\n    ]\n  }\n}\n"),
-    ("only a comment", "{\n  // nothing here\n}\n"),
-    ("comments that look like code", "{\n  \"a\": \"//\", // \"b\": 2,\n  \"c\": \"/*\" /* } */\n}\n"),
-];
-
-/// What no host could read, with the line that is wrong.
-const MALFORMED: &[(&str, usize)] = &[
-    ("{\n  \"a\": 1,\n}\n", 3),
-    ("{\n  \"a\": 1\n  \"b\": 2\n}\n", 3),
-    ("{\n  \"a\": 1\n", 3),
-    ("{\"a\": 01}", 1),
-    ("{'a': 1}", 1),
-    ("[]", 1),
-    ("\n\n\"text\"", 3),
-    ("{}\n{}", 2),
-    ("{\n  \"a\": 1,\n  \"a\": 2\n}\n", 3),
-    ("{\n  \"x\": { \"hooks\": 1,\n    \"\\u0068ooks\": 2 }\n}\n", 3),
-    ("{\n  \"hooks\": []\n}\n", 2),
-    ("{\n  \"hooks\": {\n    \"PreToolUse\": {},\n    \"BeforeTool\": \"x\"\n  }\n}\n", 3),
-    ("{\n  \"a\": \"tab\tinside\"\n}\n", 2),
-    ("\u{feff}{}\n", 1),
-    ("{\n  \"a\": NaN\n}\n", 2),
-];
+use crate::settings::{MALFORMED, SETTINGS, WITH_COMMENTS};
 
 /// A home with a host's settings in it.
 struct Place {
@@ -476,65 +390,4 @@ fn somebody_elses_plugin_is_left_alone() {
         line.contains("\"hook\",\"opencode\",\"--mode\",\"relay\",\"--host-timeout\",\"600\"]"),
         "{line}"
     );
-}
-
-fn wish(host: Host) -> Wish {
-    let line = HookLine {
-        program: "/usr/local/bin/countersign".to_owned(),
-        host,
-        mode: Mode::Gate,
-        host_timeout: Duration::from_mins(10),
-    };
-    Wish { line, is_managed: true }
-}
-
-#[test]
-fn what_administrators_install_is_readable_for_all_and_gone_again() {
-    let files = [
-        (Host::Claude, "claude-code/managed-settings.json", Some("{\"allowManagedHooksOnly\": true}\n")),
-        (Host::Codex, "codex/requirements.toml", Some("allow_managed_hooks_only = true\n")),
-        (Host::Codex, "codex/requirements.toml", None),
-        (Host::Copilot, "github-copilot/policy.d/countersign.json", None),
-    ];
-    for (host, file, content) in files {
-        let root = tempfile::tempdir().unwrap();
-        let places = Places::under(root.path());
-        let path = places.managed.join(file);
-        if let Some(content) = content {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, content).unwrap();
-        }
-        let apply = |plan: &countersign_cli::install::plan::Plan| {
-            for change in &plan.changes {
-                change.apply(SystemClock.now()).unwrap();
-            }
-        };
-        apply(&install_for(&places, &wish(host)).unwrap());
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o644);
-        assert!(fs::read_to_string(&path).unwrap().contains("/usr/local/bin/countersign"));
-        assert!(install_for(&places, &wish(host)).unwrap().changes.is_empty(), "twice is once");
-        apply(&uninstall_for(&places, host, true).unwrap());
-        assert_eq!(fs::read_to_string(&path).ok().as_deref(), content, "{host:?}");
-    }
-    let places = Places::under(Path::new("/nowhere"));
-    for host in [Host::Gemini, Host::Opencode] {
-        assert!(install_for(&places, &wish(host)).unwrap_err().what.contains("nothing was changed"));
-    }
-}
-
-#[test]
-fn what_the_host_wrote_meanwhile_is_not_lost() {
-    let root = tempfile::tempdir().unwrap();
-    let places = Places::under(root.path());
-    let path = places.managed.join("claude-code/managed-settings.json");
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, "{}\n").unwrap();
-    let plan = install_for(&places, &wish(Host::Claude)).unwrap();
-    fs::write(&path, "{\"theme\": \"dark\"}\n").unwrap();
-    let failure = plan.changes[0].apply(SystemClock.now()).unwrap_err();
-    assert_eq!(failure.exit, Exit::Changed);
-    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"theme\": \"dark\"}\n");
-    let names: Vec<_> =
-        fs::read_dir(path.parent().unwrap()).unwrap().map(|it| it.unwrap().file_name()).collect();
-    assert_eq!(names, ["managed-settings.json"], "neither a backup nor half a file is left");
 }
