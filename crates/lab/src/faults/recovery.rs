@@ -13,7 +13,8 @@ use crate::figures::{milliseconds, percentile};
 pub(crate) struct Recovery {
     pub(crate) kind: String,
     pub(crate) faults: usize,
-    /// Faults during which, until the first success, no other one was active that slows the same nodes.
+    /// Faults during which, until the first success, no other one was active that slows the same nodes. Another one is active
+    /// until a write that began after its end has succeeded there.
     pub(crate) alone: usize,
     /// Of those that were alone; 0 if there are none.
     pub(crate) p50_ms: f64,
@@ -43,11 +44,15 @@ pub(crate) fn of(history: &History, nodes: &[String]) -> Vec<Recovery> {
             writes[node].push(operation);
         }
     }
+    let over: Vec<(&Fault, Option<u64>)> =
+        history.faults.iter().map(|fault| (fault, first_success(fault, fault.ends, &writes))).collect();
     let mut by_kind: BTreeMap<&str, Vec<Recovered<'_>>> = BTreeMap::new();
     for fault in &history.faults {
-        let success = first_success(fault, &writes);
+        let success = first_success(fault, fault.begins, &writes);
         let until = success.unwrap_or(u64::MAX);
-        let is_alone = !history.faults.iter().any(|other| disturbs(other, fault, until));
+        let is_alone = !over.iter().any(|(other, over)| {
+            !std::ptr::eq(*other, fault) && disturbs(other, over.unwrap_or(u64::MAX), fault, until)
+        });
         by_kind.entry(&fault.kind).or_default().push(Recovered { fault, success, is_alone });
     }
     by_kind.into_iter().map(|(kind, faults)| summary(kind, &faults)).collect()
@@ -62,10 +67,10 @@ fn is_write(call: &Call) -> bool {
     matches!(call, Call::Submit { .. } | Call::Decide { .. } | Call::Withdraw { .. } | Call::Ack { .. })
 }
 
-/// When the first write that began after the fault had succeeded; on every node if the fault was done to none of them alone.
-fn first_success(fault: &Fault, writes: &[Vec<&Operation>]) -> Option<u64> {
+/// When the first write that began after this time had succeeded; on every node if the fault was done to none of them alone.
+fn first_success(fault: &Fault, from: u64, writes: &[Vec<&Operation>]) -> Option<u64> {
     let at_node = |node: usize| {
-        let after = writes[node].iter().filter(|operation| operation.invoked >= fault.begins);
+        let after = writes[node].iter().filter(|operation| operation.invoked >= from);
         after.map(|operation| operation.ended).min()
     };
     let only = fault.target.strip_prefix("node ").and_then(|number| number.parse().ok());
@@ -75,12 +80,12 @@ fn first_success(fault: &Fault, writes: &[Vec<&Operation>]) -> Option<u64> {
     }
 }
 
-/// Whether `other` may be why nothing succeeds from the begin of `fault` until this time.
-fn disturbs(other: &Fault, fault: &Fault, until: u64) -> bool {
+/// Whether `other`, which is over at the time `over`, may be why nothing succeeds from the begin of `fault` until this time.
+fn disturbs(other: &Fault, over: u64, fault: &Fault, until: u64) -> bool {
     let same_nodes = other.target == fault.target
         || !other.target.starts_with("node ")
         || !fault.target.starts_with("node ");
-    !std::ptr::eq(other, fault) && same_nodes && other.begins < until && other.ends > fault.begins
+    same_nodes && other.begins < until && over > fault.begins
 }
 
 fn summary(kind: &str, faults: &[Recovered<'_>]) -> Recovery {
@@ -160,8 +165,24 @@ mod tests {
         let beside =
             |target| recovery_among(vec![fault("node 0", 1_000, 4_000), fault(target, 4_500, 6_000)]);
         let [same, other] = ["node 0", "node 1"].map(beside);
-        // The second one begins when the first has ended, so it is alone.
-        assert_eq!((same.alone, same.worst_ms, same.worst_together_ms), (1, 0.0, 4.0));
+        // Neither is alone: the second one begins when the first has ended, and before a write has shown that it is over.
+        assert_eq!((same.alone, same.worst_ms, same.worst_together_ms), (0, 0.0, 4.0));
         assert_eq!((other.alone, other.worst_ms), (2, 4.0));
+    }
+
+    #[test]
+    fn what_an_earlier_fault_left_behind_is_not_the_next_ones() {
+        // The node is back at 2,000 and answers first at 5,000.
+        let operations =
+            vec![write("http://a", 4_000, 5_000, Outcome::Ok), write("http://a", 6_000, 6_100, Outcome::Ok)];
+        let alone = |begins| {
+            let stopped = Fault { kind: "stop".to_owned(), ..fault("NATS", begins, begins + 100) };
+            let faults = vec![fault("node 0", 1_000, 2_000), stopped];
+            let history = History { operations: operations.clone(), faults, ..History::default() };
+            let [_, stopped] = of(&history, &["http://a".to_owned()]).try_into().unwrap();
+            (stopped.alone, stopped.worst_together_ms)
+        };
+        assert_eq!(alone(3_000), (0, 2.0));
+        assert_eq!(alone(5_500), (1, 0.6));
     }
 }
