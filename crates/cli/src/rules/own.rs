@@ -36,9 +36,9 @@ const NOT_FOR_AGENTS: &[&str] = &[
     "mcp",
     "pair",
     "prompt",
+    "recovery",
     "reject",
     "rules",
-    "setup",
     "uninstall",
     "up",
     "vouch",
@@ -191,10 +191,23 @@ fn against_unclear(text: &str) -> Option<String> {
 mod tests {
     use std::path::Path;
 
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn denied(text: &str) -> bool {
         against(&Texts::read(text, Path::new("/srv"), false)).is_some()
+    }
+
+    #[test]
+    fn every_command_is_for_agents_or_not() {
+        let tool = crate::commands::Cli::command();
+        let mut commands: Vec<&str> = tool.get_subcommands().map(clap::Command::get_name).collect();
+        commands.push("help");
+        commands.sort_unstable();
+        let mut known = [FOR_AGENTS, NOT_FOR_AGENTS].concat();
+        known.sort_unstable();
+        assert_eq!(known, commands);
     }
 
     #[test]
@@ -240,6 +253,7 @@ mod tests {
             "{ countersign approve r-1; }",
             "if true; then countersign approve r-1; fi",
             "countersign approve r-1 &",
+            "for i in 1; do countersign recovery accept; done",
             "countersign \\\n approve r-1",
             "python3 -c 'import os; os.system(\"countersign approve r-1\")'",
             "ssh localhost 'countersign approve r-1'",

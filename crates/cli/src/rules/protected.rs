@@ -1,7 +1,9 @@
 //! Built in: the folders of profiles and rules, and the files in which hooks are set up, are not for agents.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -30,12 +32,19 @@ const MANAGED_FOLDERS: &[&str] = &[
     "/etc/gemini-cli",
     "/etc/opencode",
     "/etc/copilot",
+    "/etc/github-copilot",
     "/Library/Application Support/ClaudeCode",
 ];
 
 /// Variables that move a folder of a host.
 const HOST_VARIABLES: &[&str] =
     &["CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG", "COPILOT_HOME"];
+
+/// The variable that moves OpenCode's folder together with those of other programs.
+const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+
+/// Variables that move a folder of a host with what is beside it, and the name of the host.
+const PARENT_VARIABLES: &[(&str, &str)] = &[(XDG_CONFIG_HOME, "opencode"), ("GEMINI_CLI_HOME", "gemini")];
 
 /// Our own folder by its usual names, for texts in which a variable may stand before it.
 const OWN_NAMES: &[&str] = &[
@@ -60,9 +69,14 @@ pub(super) struct Protected {
 impl Protected {
     /// `own` is the folder with profiles and rules.
     pub(super) fn new(own: &Path) -> Self {
-        let named = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        Self::by(own, |name| env::var_os(name))
+    }
+
+    fn by(own: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let named = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let others = MANAGED_FOLDERS.iter().map(PathBuf::from);
         let others = others.chain(HOST_VARIABLES.iter().filter_map(|name| named(name)));
+        let others = others.chain(named(XDG_CONFIG_HOME).map(|folder| folder.join("opencode")));
         let with_real = |path: PathBuf| {
             let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
             [Some(path), real].into_iter().flatten()
@@ -107,6 +121,9 @@ impl Protected {
         if let Some(name) = OWN_NAMES.iter().find(|name| lower.contains(*name)) {
             return Some(reason(name));
         }
+        if let Some(name) = variable_in(&lower) {
+            return Some(reason(name));
+        }
         let paths = self.own.iter().chain(&self.others).map(|path| path.to_string_lossy().to_lowercase());
         if let Some(path) = paths.into_iter().find(|path| path.len() > 1 && names_path(&lower, path)) {
             return Some(reason(&path));
@@ -117,6 +134,16 @@ impl Protected {
         let words = words.filter(|word| word.len() >= ".codex".len() && word.contains('.'));
         words.into_iter().find_map(|word| settings_in(word, true)).map(|found| reason(&found))
     }
+}
+
+/// The variable in a text, in lower case, that names or moves a folder of a host.
+fn variable_in(text: &str) -> Option<&'static str> {
+    let is_used = |name: &str| {
+        let forms = [format!("${name}"), format!("${{{name}"), format!("{name}=")];
+        forms.iter().any(|form| text.contains(form))
+    };
+    let parents = PARENT_VARIABLES.iter().filter(|(_, host)| text.contains(host)).map(|(name, _)| name);
+    HOST_VARIABLES.iter().chain(parents).find(|name| is_used(&name.to_lowercase())).copied()
 }
 
 /// Whether a path stands in a text, and not only as the beginning of a longer name.
@@ -211,6 +238,38 @@ mod tests {
         let link =
             Target { named: "/srv/repo/x.json".into(), real: Some("/home/ada/.claude/settings.json".into()) };
         assert!(protected().against_writing(&link).is_some(), "a link");
+    }
+
+    #[test]
+    fn folders_that_variables_name_are_protected_by_path_and_by_variable() {
+        let variables = |name: &str| {
+            let value = match name {
+                "CODEX_HOME" => "/srv/codex",
+                "XDG_CONFIG_HOME" => "/srv/config",
+                _ => return None,
+            };
+            Some(value.into())
+        };
+        let protected = Protected::by(Path::new("/data/countersign"), variables);
+        for path in [
+            "/srv/codex/hooks.json",
+            "/srv/config/opencode/plugins/countersign.js",
+            "/etc/github-copilot/policy.d/countersign.json",
+        ] {
+            assert!(protected.against_writing(&target(path)).is_some(), "{path}");
+            assert!(protected.against_text(&format!("tee '{path}'")).is_some(), "{path}");
+        }
+        for text in [
+            "rm $CODEX_HOME/hooks.json",
+            "CLAUDE_CONFIG_DIR=/srv/empty claude",
+            "GEMINI_CLI_HOME=/srv/empty gemini",
+            "rm -r \"${XDG_CONFIG_HOME:-x}/opencode\"",
+        ] {
+            assert!(protected.against_text(text).is_some(), "{text}");
+        }
+        for text in ["tee /srv/config/other", "ls $XDG_CONFIG_HOME", "grep -rn CODEX_HOME src"] {
+            assert_eq!(protected.against_text(text), None, "{text}");
+        }
     }
 
     #[test]
