@@ -71,7 +71,7 @@ impl Exit {
 pub struct Failure {
     /// What kind of failure, which decides the exit code.
     pub exit: Exit,
-    /// What happened, in a sentence.
+    /// What happened, in a sentence. If it ends with a line break, the next step has a line of its own.
     pub what: String,
     /// What to do next; empty if nothing can be said.
     pub next: String,
@@ -102,7 +102,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&sentence(&self.what))?;
         if !self.next.is_empty() {
-            write!(f, " {}", sentence(&self.next))?;
+            let space = if self.what.ends_with('\n') { "" } else { " " };
+            write!(f, "{space}{}", sentence(&self.next))?;
         }
         if !self.detail.is_empty() {
             write!(f, " ({})", self.detail)?;
@@ -111,12 +112,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// With a capital letter and a full stop. Text in quotes and commands keep their own.
+/// With a capital letter and a full stop, unless it ends with a list. Text in quotes and commands keep their own.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
     let text = first + chars.as_str();
-    match text.ends_with(['.', '!', '?', ':', '…']) {
+    match text.ends_with(['.', '!', '?', ':', '…', '\n']) {
         true => text,
         false => text + ".",
     }
@@ -135,6 +136,8 @@ mod tests {
             failure.to_string(),
             "The gateway did not answer. Check `countersign status`. (request r-1)"
         );
+        let list = Failure::new(Exit::Changed, "it has changed:\n  a file\n").next("look at it");
+        assert_eq!(list.to_string(), "It has changed:\n  a file\nLook at it.");
         assert_eq!(Failure::new(Exit::Failed, "what now?").to_string(), "What now?");
     }
 

@@ -71,7 +71,7 @@ impl Approve {
     /// The scope in one sentence: what will run without asking.
     fn sentence(&self, scope: Scope, time: Duration, headline: &str) -> String {
         let what = match &self.pattern {
-            Some(pattern) => format!("commands like `{}`", pattern.words().join(" ")),
+            Some(pattern) => format!("every `{}`", pattern.words().join(" ")),
             None => "exactly this".to_owned(),
         };
         let time = moment::left(time);
