@@ -4,7 +4,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | exit codes, messages | [`exit`] |
+//! | exit codes, messages; what the gateway answered, in words | [`exit`], [`gateway_error`] |
 //! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
 //! | profiles on this machine, the recovery code of one | [`home`], [`recovery`] |
 //! | what a command does | [`effects`], [`repository`] |

@@ -28,7 +28,8 @@ const INTRODUCTION: &str = "# What can the tool do?
 ## With `--json`
 
 One object on stdout. A failure has `outcome` (`rejected`, `expired`, `unreachable`, `changed`, `notSetUp`, `failed`, `usage`,
-`notExecutable`, `notFound`, `takenBack`), `message`, `next` and `detail`. Everything for people goes to stderr.
+`notExecutable`, `notFound`, `takenBack`), `message`, `next` and `detail`. `doctor` has `ok`
+or `findings`, with `findings`, `passed` and `hosts`. Everything for people goes to stderr.
 ";
 
 fn page() -> String {

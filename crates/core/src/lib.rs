@@ -8,7 +8,8 @@
 //! | what is stored and how it is committed: the first port | [`store`] |
 //! | each stored type with its pure rules; the exchange state machine | [`model`] |
 //! | how others are woken: the second port | [`notify`] |
-//! | what each transition of an exchange writes; what a pair changes | `transitions`, `couple` |
+//! | what can go wrong; how long things are kept | [`error`], [`retention`] |
+//! | what each transition of an exchange writes; what a pair changes; what is audited | `transitions`, `couple`, `audit` |
 //! | what a node remembers, so that nothing is read twice; what is known to be durable | [`cache`], `durability` |
 //! | channels that are still to be closed | `closings` |
 //! | load, evaluate, commit with retry | [`gateway`], `load` |

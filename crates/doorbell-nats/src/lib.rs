@@ -6,9 +6,9 @@
 //! |---|---|
 //! | how NATS is reached, and what is refused | [`options`], [`error`], `connect` |
 //! | what is counted | [`counters`] |
-//! | what a message says, in bytes | [`mod@format`] |
+//! | what a message says, in bytes; on which subjects | [`mod@format`], `subjects` |
 //! | keys, and what is around each message | `seal` |
-//! | whose messages count, and which of them | `peers` |
+//! | whose messages count, and which of them; what follows when some were lost | `peers`, `comparison` |
 //! | what waits to be sent, and how it becomes a batch | `outbox`, `publisher` |
 //! | what arrives | `intake` |
 //! | the doorbell itself | [`doorbell`] |

@@ -21,6 +21,7 @@
 //! | metrics for a scraper | [`scrape`] |
 //! | sweep, poll, heartbeat | `background` |
 //! | where stores are named | [`assemble`] |
+//! | the log, and where traces are sent | [`telemetry`] |
 //! | the commands | [`commands`] |
 
 pub mod config;

@@ -7,10 +7,10 @@
 //! |---|---|
 //! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
 //! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; input with either envelope or none: [`framed`] |
-//! | bodies | [`artifact`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
+//! | bodies | [`artifact`], [`requested_actions`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
 //! | canonical form, keys, fingerprints, base64url | [`canonical`], [`keys`], [`fingerprint`], [`base64url`] |
 //! | what one device says of another | [`statement`] |
-//! | credentials of clients | [`api_key`] |
+//! | credentials of clients, and how they come | [`api_key`], [`invitation`], [`key_nonce`]; their MAC: [`mac`] |
 //! | limits of sizes and counts | [`limits`] |
 //!
 //! # Bytes in, same bytes out

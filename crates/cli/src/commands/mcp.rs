@@ -27,7 +27,7 @@ use crate::{
 /// Serve a permission tool over MCP, for agents that can ask one.
 ///
 /// For Claude Code without a person: name the command `countersign mcp` as the server countersign in its MCP configuration, and
-/// start it with `--permission-prompt-tool mcp__countersign__approve` (docs/agents/claude.md). Every call that Claude Code
+/// start it with `--permission-prompt-tool mcp__countersign__approve` (docs/agents/unattended.md). Every call that Claude Code
 /// would ask about needs a rule, a grant or a person; whatever fails, the answer is no.
 #[derive(Debug, Args)]
 pub(super) struct Mcp {

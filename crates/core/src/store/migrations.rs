@@ -2,7 +2,7 @@
 
 use countersign_wire::hash::Sha256Hex;
 
-/// A migration in the program: numbered from one in the order of the list, never changed once it was released.
+/// A migration in the program: numbered from one in the order of the list, never changed once it is on the main branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
     pub number: u32,
