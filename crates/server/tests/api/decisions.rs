@@ -6,7 +6,10 @@ use serde_json::json;
 
 use crate::{
     cases,
-    support::messages::{approval, bundle, decision_about, envelope, hash, soon},
+    support::{
+        messages::{approval, bundle, decision_about, envelope, hash, soon},
+        polling::until,
+    },
     world::{Pair, World},
 };
 
@@ -138,11 +141,9 @@ async fn a_decision_on_an_expired_exchange_is_409(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("late");
     let mut submission = pair.submission(&id);
-    submission["body"]["expiresAt"] = soon(300).into();
+    submission["body"]["expiresAt"] = soon(5_000).into();
     pair.enforcer.post("/v1/artifacts", submission.to_string()).await.expect(202);
-    while pair.state(&id).await == "pendingApproval" {
-        tokio::task::yield_now().await;
-    }
+    until("it expires", 30, || async { pair.state(&id).await != "pendingApproval" }).await;
     pair.approve(&id).await.refuse(409, "PROTO_ERR_EXPIRED");
     assert_eq!(pair.state(&id).await, "expired");
 }

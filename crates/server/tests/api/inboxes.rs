@@ -144,11 +144,11 @@ async fn what_expires_moves_to_the_expired_list(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("expires");
     let mut submission = pair.submission(&id);
-    submission["body"]["expiresAt"] = soon(400).into();
+    submission["body"]["expiresAt"] = soon(5_000).into();
     pair.enforcer.post("/v1/artifacts", submission.to_string()).await.expect(202);
     let before = items(&pair, &pair.inbox()).await;
     let before = before.iter().find(|item| item["requestId"] == *id).unwrap();
-    pair.enforcer.get(&format!("/v1/exchanges/{id}/wait?timeout=5")).await.expect(204);
+    pair.enforcer.get(&format!("/v1/exchanges/{id}/wait?timeout=20")).await.expect(204);
     assert!(own_ids(&pair, &pair.inbox()).await.is_empty());
     let expired = format!("{}/expired", pair.inbox());
     let after = walk(&pair, 200, "/expired").await;

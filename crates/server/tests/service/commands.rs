@@ -1,13 +1,13 @@
 //! The gateway's commands: `config`, `check`, `key`, `invite`, `secret` and `dev`.
 
-use std::{net::SocketAddr, path::Path, process::Command, time::Duration};
+use std::{net::SocketAddr, path::Path, process::Command};
 
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::support::{
     client::Client,
     messages::{approval, envelope, submission},
+    polling::until,
     process::{Dev, Gateway, On, program},
 };
 
@@ -191,14 +191,13 @@ async fn a_key_that_is_made_with_the_command_has_a_label_and_an_end() {
     let gateway = Gateway::start(On::Sqlite);
     let place = ["--tenant", "acme", "--config", gateway.config.to_str().unwrap()];
     let create = ["keys", "create", "--role", "operator", "--label", "on call", "--expires"];
-    let (ok, key, said) = run(&[&create[..], &["2s"], &place].concat());
+    let (ok, key, said) = run(&[&create[..], &["10s"], &place].concat());
     assert!(ok, "{said}");
     let (_, listed, _) = run(&[&["keys", "list"][..], &place].concat());
     assert!(listed.contains("  expires 20") && listed.contains("  on call\n"), "{listed}");
     let operator = Client::new(gateway.address, key.trim());
     operator.get("/v1/status").await.expect(200);
-    sleep(Duration::from_millis(2_100)).await;
-    operator.get("/v1/status").await.expect(401);
+    until("the key expires", 30, || async { operator.get("/v1/status").await.status == 401 }).await;
     let (ok, key, said) = run(&[&create[..], &["soon"], &place].concat());
     assert!(!ok && key.is_empty() && said.contains("from 1s to 36500d"), "{said}");
 }

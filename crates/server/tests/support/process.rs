@@ -6,14 +6,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use countersign_testkit::{nats::Nats, postgres::Postgres};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::round_robin::RoundRobin;
+use super::{polling::until, round_robin::RoundRobin};
 
 /// The program under test.
 pub fn program() -> Command {
@@ -98,13 +97,8 @@ impl Gateway {
 
     /// Waits until the log has this text: it is read in a thread of its own.
     pub async fn wait_for_log(&self, text: &str) {
-        let logged = async {
-            while !self.log.lock().unwrap().contains(text) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(Duration::from_secs(10), logged).await;
-        assert!(waited.is_ok(), "{text} is not in the log");
+        let is_logged = || async { self.log.lock().unwrap().contains(text) };
+        until(&format!("{text} is in the log"), 30, is_logged).await;
     }
 
     /// Kills it as a crash would.

@@ -115,6 +115,6 @@ impl Socket {
                 }
             }
         };
-        timeout(Duration::from_secs(15), closing).await.expect("a close")
+        timeout(Duration::from_secs(30), closing).await.expect("a close")
     }
 }
