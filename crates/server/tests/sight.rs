@@ -1,85 +1,23 @@
 //! What an operator sees: metrics on a listener of their own.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
 use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::Request;
 use serde_json::json;
 use support::{
-    client::{Answer, Client, exchange},
     messages::{approval, envelope, submission},
+    metrics::{Watched, get, sample},
     process::{Gateway, On, resident_kib},
     ws::Socket,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::{sleep, timeout},
+    time::timeout,
 };
-
-const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
-
-/// A gateway with a listener for scrapers.
-struct Watched {
-    gateway: Gateway,
-    scrapers: SocketAddr,
-}
-
-impl Watched {
-    async fn start(on: On, settings: &str) -> Self {
-        let gateway = Gateway::start_with(on, &format!("{settings}{METRICS}"));
-        let scrapers = loop {
-            let log = gateway.log.lock().unwrap().clone();
-            let line = log.lines().find(|line| line.contains("scrapers"));
-            if let Some(line) = line {
-                let line: serde_json::Value = serde_json::from_str(line).unwrap();
-                break line["address"].as_str().unwrap().parse().unwrap();
-            }
-            sleep(Duration::from_millis(10)).await;
-        };
-        Self { gateway, scrapers }
-    }
-
-    fn client(&self, role: &str) -> Client {
-        Client::new(self.gateway.address, &self.gateway.key("acme", role, None))
-    }
-
-    async fn scrape(&self) -> String {
-        let answer = get(self.scrapers, "/metrics").await.unwrap().expect(200);
-        assert!(answer.header("content-type").starts_with("application/openmetrics-text"), "{answer:?}");
-        String::from_utf8(answer.bytes.to_vec()).unwrap()
-    }
-
-    /// Scrapes until the samples have these values: what is sent is counted a moment later.
-    async fn expect(&self, wanted: &[(&str, f64)]) -> String {
-        for _ in 0..100 {
-            let text = self.scrape().await;
-            if wanted.iter().all(|(name, value)| sample(&text, name) == Some(*value)) {
-                return text;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-        let text = self.scrape().await;
-        let found: Vec<_> = wanted.iter().map(|(name, _)| (*name, sample(&text, name))).collect();
-        panic!("wanted {wanted:?}, found {found:?} in\n{text}");
-    }
-}
-
-async fn get(address: SocketAddr, path: &str) -> Result<Answer, String> {
-    let request = Request::get(path).header("host", "gateway").body(Full::new(Bytes::new())).unwrap();
-    exchange(address, request).await
-}
-
-/// The value of one sample, by its name with labels.
-fn sample(text: &str, name: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;
-    line.rsplit(' ').next()?.parse().ok()
-}
 
 /// Names and labels of all samples.
 fn series(text: &str) -> BTreeSet<String> {

@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod messages;
+pub mod metrics;
 pub mod polling;
 pub mod process;
 pub mod round_robin;

@@ -34,6 +34,9 @@ fn without_rates() -> String {
     format!("[rates]\n{}", names.map(|name| format!("{name} = {off}\n")).concat())
 }
 
+/// What the log has after the last line of a process that has ended.
+const END_OF_LOG: &str = "(the process has ended)\n";
+
 /// A gateway that runs `serve` on a store of its own.
 pub struct Gateway {
     pub address: SocketAddr,
@@ -122,6 +125,13 @@ impl Gateway {
         self.child.wait().unwrap().success()
     }
 
+    /// Asserts, after its end, that connections ended by themselves: it closes those that do not after 10 s.
+    pub async fn expect_drained(&self) {
+        self.wait_for_log(END_OF_LOG).await;
+        let log = self.log.lock().unwrap();
+        assert!(!log.contains("within the drain timeout"), "{log}");
+    }
+
     /// Makes a key with the command-line tool.
     pub fn key(&self, tenant: &str, role: &str, id: Option<&str>) -> String {
         make_key(&self.config, tenant, role, id)
@@ -200,6 +210,7 @@ fn launch_with(
                     log.push_str(&line);
                     log.push('\n');
                 }
+                log.lock().unwrap().push_str(END_OF_LOG);
             });
             return (child, address);
         }
