@@ -141,7 +141,7 @@ async fn a_decision_on_an_expired_exchange_is_409(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("late");
     let mut submission = pair.submission(&id);
-    submission["body"]["expiresAt"] = soon(5_000).into();
+    submission["body"]["expiresAt"] = soon(3_000).into();
     pair.enforcer.post("/v1/artifacts", submission.to_string()).await.expect(202);
     until("it expires", 30, || async { pair.state(&id).await != "pendingApproval" }).await;
     pair.approve(&id).await.refuse(409, "PROTO_ERR_EXPIRED");

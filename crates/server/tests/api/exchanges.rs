@@ -226,7 +226,7 @@ async fn withdraw_of_what_is_over_is_409(world: Arc<World>) {
     pair.withdraw(&withdrawn).await.expect(200);
     pair.withdraw(&withdrawn).await.refuse(409, "PROTO_ERR_STATE");
     let mut short = pair.submission(&expired);
-    short["body"]["expiresAt"] = soon(5_000).into();
+    short["body"]["expiresAt"] = soon(3_000).into();
     pair.enforcer.post("/v1/artifacts", short.to_string()).await.expect(202);
     pair.enforcer.get(&format!("/v1/exchanges/{expired}/wait?timeout=20")).await.expect(204);
     pair.withdraw(&expired).await.refuse(409, "PROTO_ERR_EXPIRED");

@@ -144,7 +144,7 @@ async fn what_expires_moves_to_the_expired_list(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("expires");
     let mut submission = pair.submission(&id);
-    submission["body"]["expiresAt"] = soon(5_000).into();
+    submission["body"]["expiresAt"] = soon(3_000).into();
     pair.enforcer.post("/v1/artifacts", submission.to_string()).await.expect(202);
     let before = items(&pair, &pair.inbox()).await;
     let before = before.iter().find(|item| item["requestId"] == *id).unwrap();

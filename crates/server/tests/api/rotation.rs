@@ -57,7 +57,7 @@ async fn a_key_of_any_role_replaces_itself_and_both_work_for_a_while(world: Arc<
 async fn a_rotated_key_ends_on_time_with_what_it_holds(world: Arc<World>) {
     let pair = world.pair().await;
     let mut socket = Socket::open(&pair.enforcer, "enforcer", &pair.enforcer_id).await;
-    let body = json!({ "nonce": NONCE, "overlapSeconds": 10 }).to_string();
+    let body = json!({ "nonce": NONCE, "overlapSeconds": 7 }).to_string();
     let rotated = pair.enforcer.post(PATH, body).await.expect(201).json();
     pair.enforcer.get("/v1/status").await.expect(200);
     // Other nodes may remember the key as it was for 5 s, less than it has left: none takes it after its end.
