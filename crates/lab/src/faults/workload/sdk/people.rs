@@ -19,9 +19,13 @@ use countersign_client::{
 use serde::Deserialize;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
 
 use super::super::world::World;
 use crate::Failure;
+
+/// For how long an invitation is asked for again. Bare clients already work while others join, so an answer may be late.
+const INVITATION_TIME: Duration = Duration::from_mins(1);
 
 /// The profiles of everybody who uses the client library. They are deleted with it.
 pub(in super::super) struct People {
@@ -40,21 +44,8 @@ impl People {
         tenant: usize,
         party: Party,
     ) -> Result<PathBuf, Failure> {
-        #[derive(Deserialize)]
-        struct Invited {
-            invitation: String,
-        }
-        let role = match party.role() {
-            Role::Enforcer => "enforcer",
-            Role::Approver => "approver",
-        };
         let node = &world.setup.nodes[tenant % world.setup.nodes.len()];
-        let body = json!({ "role": role, "id": party.id() }).to_string();
-        let request = world.http.post(format!("{node}/platform/v1/invitations")).body(body);
-        let request = request.header("content-type", "application/json").timeout(Duration::from_secs(10));
-        let answer = request.bearer_auth(&world.tenant(tenant).operator_key).send().await?;
-        let answer = answer.error_for_status()?.bytes().await?;
-        let Invited { invitation } = serde_json::from_slice(&answer)?;
+        let invitation = invitation(world, tenant, node, &party).await?;
         let link: JoinLink = format!("{node}/join#{invitation}").parse()?;
         let joined = join(&link).await?;
         let facts = Facts {
@@ -67,6 +58,40 @@ impl People {
         Profile::create(&folder, facts, &joined.credential, &DeviceKeys::generate()?, &FileKeys)?;
         Ok(folder)
     }
+}
+
+/// An invitation for this party. What the gateway refuses is not asked for again.
+async fn invitation(world: &World, tenant: usize, node: &str, party: &Party) -> Result<String, Failure> {
+    #[derive(Deserialize)]
+    struct Invited {
+        invitation: String,
+    }
+    let role = match party.role() {
+        Role::Enforcer => "enforcer",
+        Role::Approver => "approver",
+    };
+    let body = json!({ "role": role, "id": party.id() }).to_string();
+    let until = Instant::now() + INVITATION_TIME;
+    let answer = loop {
+        match invite(world, tenant, node, body.clone()).await {
+            Err(error)
+                if Instant::now() < until
+                    && !error.status().is_some_and(|status| status.is_client_error()) =>
+            {
+                sleep(Duration::from_millis(200)).await;
+            }
+            answer => break answer?,
+        }
+    };
+    let Invited { invitation } = serde_json::from_slice(&answer)?;
+    Ok(invitation)
+}
+
+async fn invite(world: &World, tenant: usize, node: &str, body: String) -> reqwest::Result<Vec<u8>> {
+    let request = world.http.post(format!("{node}/platform/v1/invitations")).body(body);
+    let request = request.header("content-type", "application/json").timeout(Duration::from_secs(10));
+    let answer = request.bearer_auth(&world.tenant(tenant).operator_key).send().await?;
+    Ok(answer.error_for_status()?.bytes().await?.to_vec())
 }
 
 /// An enforcer with the profile of this folder, at one node.
