@@ -73,7 +73,7 @@ fn say(outcome: DecisionOutcome, words: &str) -> (DecisionOutcome, Words) {
 /// The worker of a hook.
 async fn worker(hook: &Child) -> i32 {
     let path = format!("/proc/{0}/task/{0}/children", hook.id());
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(30);
     loop {
         let text = fs::read_to_string(&path).unwrap();
         if let Some(id) = text.split_whitespace().next() {
@@ -90,7 +90,7 @@ fn signal(id: i32, name: &str) {
 }
 
 async fn nobody_is_asked(world: &World) {
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(30);
     while !world.ada.inbox(&world.adas).await.unwrap().is_empty() {
         assert!(Instant::now() < until, "the request was not taken back");
         sleep(Duration::from_millis(50)).await;
@@ -165,10 +165,14 @@ async fn without_a_gateway_it_is_denied_with_the_reason() {
 async fn its_deadline_is_before_that_of_the_host() {
     let world = World::start().await;
     let began = Instant::now();
-    let child = hook(&world, &["claude", "--host-timeout", "4"], &claude(&world, "touch x"));
+    let child = hook(&world, &["claude", "--host-timeout", "15"], &claude(&world, "touch x"));
     world.waiting(1).await;
+    // The request itself says when the hook gives up, also where the machine is too slow to measure it.
+    let asked = world.ada.inbox(&world.adas).await.unwrap().pop().unwrap().opened.unwrap();
+    let valid_for = asked.expires_at.since(asked.created_at);
+    assert!(valid_for < Duration::from_secs(14), "{valid_for:?}");
     let output = child.wait_with_output().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     assert_denied(&output, "nobody answered in time");
     nobody_is_asked(&world).await;
 }
@@ -184,7 +188,7 @@ async fn a_worker_that_dies_or_hangs_is_a_denial() {
         let began = Instant::now();
         signal(worker(&child).await, name);
         let output = child.wait_with_output().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10), "{name} {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(30), "{name} {:?}", began.elapsed());
         assert_denied(&output, reason);
         if name != "STOP" {
             // The request is still there, and nobody acts on it any more. It is answered so that the next one is alone.
@@ -360,9 +364,11 @@ async fn without_anybody_at_the_desk_a_relay_is_a_gate() {
 #[tokio::test]
 async fn a_run_that_is_deferred_picks_its_answer_up() {
     let world = World::start().await;
-    let arguments = ["claude", "--defer-for", "1h", "--host-timeout", "4"];
-    let output = hook(&world, &arguments, &claude(&world, "touch x")).wait_with_output().unwrap();
+    let limited = |seconds| ["claude", "--defer-for", "1h", "--host-timeout", seconds];
+    let output = hook(&world, &limited("15"), &claude(&world, "touch x")).wait_with_output().unwrap();
     assert_eq!(decision(&output).0, "defer");
+    // From here on there is an answer, and more time for it.
+    let arguments = limited("60");
     world.decide_all(1, approve).await;
     let output = hook(&world, &arguments, &claude(&world, "touch x")).wait_with_output().unwrap();
     assert_eq!(decision(&output).0, "allow");
