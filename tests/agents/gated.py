@@ -109,10 +109,10 @@ class Conversation:
     def play(self, cases, is_allowed=True, is_missing=False):
         """What came of each case: whether it happened, and what the model received."""
         self.prepare(cases, is_allowed, is_missing)
-        self.ended = self.host.run(seconds=30 + 12 * len(cases))
+        self.ended = self.host.run(seconds=max(180, 30 + 12 * len(cases)))
         return self.outcomes(cases)
 
-    def play_on_screen(self, cases, mode, seconds=60):
+    def play_on_screen(self, cases, mode, seconds=180):
         """The same with the host on a screen, where nobody presses a key."""
         self.prepare(cases, is_allowed=True)
         calls = len(self.model.steps)

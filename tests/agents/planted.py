@@ -18,7 +18,7 @@ LINGER_SECONDS = 24
 
 def worker_of(parent):
     """The child that does the work, as soon as there is one."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 10
     while time.monotonic() < end:
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             try:
