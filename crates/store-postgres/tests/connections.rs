@@ -76,9 +76,10 @@ async fn a_credential_is_read_while_pushes_and_large_bodies_have_all_other_conne
     let (credential, other) = (Key::new(Kind::Credential, "k"), Key::new(Kind::Exchange, "k"));
     let read = timeout(Duration::from_millis(500), store.load(&tenant(), &[other])).await;
     assert!(read.is_err(), "all others are busy");
+    // A read that waits for the lock is ended by the server after 10 s.
     for _ in 0..20 {
         let key = std::slice::from_ref(&credential);
-        let read = timeout(Duration::from_secs(2), store.load(&tenant(), key)).await.unwrap();
+        let read = timeout(Duration::from_secs(8), store.load(&tenant(), key)).await.unwrap();
         assert!(read.unwrap().first().is_some());
     }
     blocker.batch_execute("COMMIT").await.unwrap();

@@ -18,8 +18,11 @@ use countersign_core::store::{
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio::{task::JoinSet, time::timeout};
 
-/// What is about all shards is answered without those that take longer.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// What is about all shards is answered without those that take longer. One that works may be slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same for a shard that hangs, which would take all of it each time.
+const PATIENCE_WITH_HANGING: Duration = Duration::from_millis(500);
 
 /// What a shard does instead of answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,11 @@ impl OneShard {
             Some(Fault::HangsAfterClaims) => call.await,
             _ => self.call(call).await,
         }
+    }
+
+    /// How long what is about all shards waits for this one.
+    fn patience(&self) -> Duration {
+        if self.fault() == Some(Fault::Hangs) { PATIENCE_WITH_HANGING } else { PATIENCE }
     }
 
     fn fault(&self) -> Option<Fault> {
@@ -114,7 +122,7 @@ impl ShardedStore {
             let shard = self.shards[at].clone();
             running.spawn(async move {
                 let late = |_| Err(StoreError::unavailable("a shard did not answer in time"));
-                (at, timeout(PATIENCE, shard.call_of_all(call)).await.unwrap_or_else(late))
+                (at, timeout(shard.patience(), shard.call_of_all(call)).await.unwrap_or_else(late))
             });
         }
         let (mut answers, mut failed) = (Vec::new(), None);
