@@ -126,7 +126,7 @@ async fn a_request_that_expires_is_told_to_both_and_a_refresh_reaches_the_enforc
     let world = World::start().await;
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
     let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
-    let asked = request(&robot, &robots, Duration::from_secs(2));
+    let asked = request(&robot, &robots, Duration::from_secs(8));
     robot.submit(&asked).await.unwrap();
     let quick = || Settings { list_every: Duration::from_secs(1), ..Settings::default() };
     let (mut at_robot, mut at_ada) = (robot.listen(vec![asked.clone()], quick()), ada.listen(quick()));
@@ -230,7 +230,7 @@ async fn an_answer_is_left_for_whoever_waits_for_it_and_acknowledged_once_it_is_
     at_robot.watch(asked.clone());
     let answer = news(&mut at_robot, &robots).await;
     assert!(matches!(&answer, EnforcerEvent::Decided { taken: Ok(_), .. }), "{answer:?}");
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + A_WHILE;
     while world.state(&asked.request_id).await != State::Delivered {
         assert!(Instant::now() < until, "it is acknowledged");
         sleep(Duration::from_millis(20)).await;

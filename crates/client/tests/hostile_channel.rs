@@ -43,8 +43,11 @@ where
 }
 
 fn channel(http: Http, transport: Transport) -> Channel {
-    let settings =
-        Settings { transports: vec![transport], silence: Duration::from_secs(1), ..Settings::default() };
+    channel_with_silence(http, transport, Duration::from_secs(1))
+}
+
+fn channel_with_silence(http: Http, transport: Transport, silence: Duration) -> Channel {
+    let settings = Settings { transports: vec![transport], silence, ..Settings::default() };
     Channel::open(http, Party::Approver("ada".parse().unwrap()), Arc::new(SystemClock), settings)
 }
 
@@ -76,14 +79,19 @@ async fn a_flood_waits_at_the_gateway_and_not_in_the_memory() {
     let mut channel = channel(http, Transport::Websocket);
     assert!(matches!(channel.next().await.unwrap(), Event::Connected { .. }));
     // The caller is busy with something else. Some megabytes are in the system's buffers, a few in the queue.
-    sleep(Duration::from_secs(2)).await;
-    let before = sent.load(Ordering::SeqCst);
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(sent.load(Ordering::SeqCst), before, "nothing is read");
-    assert!(before < 32, "{before} MB were taken");
+    let until = Instant::now() + Duration::from_secs(30);
+    let taken = loop {
+        let before = sent.load(Ordering::SeqCst);
+        sleep(Duration::from_secs(1)).await;
+        if before > 0 && sent.load(Ordering::SeqCst) == before {
+            break before;
+        }
+        assert!(Instant::now() < until, "it is read without end: {before} MB");
+    };
+    assert!(taken < 32, "{taken} MB were taken");
     // Nothing was lost, and it goes on when the caller does.
     for number in 0..100 {
-        match timeout(Duration::from_secs(10), channel.next()).await.unwrap().unwrap() {
+        match timeout(Duration::from_secs(30), channel.next()).await.unwrap().unwrap() {
             Event::Request(pushed) => assert_eq!(pushed.request_id.as_str(), format!("r-{number}")),
             other => assert!(matches!(other, Event::Gone { .. }), "{other:?}"),
         }
@@ -168,10 +176,15 @@ async fn garbage_ends_a_connection_and_the_next_one_comes_later_each_time() {
                 }
             })
             .await;
+            let (began, mut was_disconnected) = (Instant::now(), false);
             let mut channel = channel(http, transport);
-            let until = Instant::now() + Duration::from_secs(6);
-            let mut was_disconnected = false;
-            while let Ok(event) = tokio::time::timeout_at(until, channel.next()).await {
+            // In 6 s it would show that the pauses don't grow; a slow machine may need longer for the second connection.
+            while began.elapsed() < Duration::from_secs(6)
+                || opened.load(Ordering::SeqCst) < 2
+                || !was_disconnected
+            {
+                assert!(began.elapsed() < Duration::from_secs(30), "{shown}: no second connection");
+                let Ok(event) = timeout(Duration::from_millis(100), channel.next()).await else { continue };
                 let event = event.unwrap_or_else(|error| unreachable!("{shown}: {error}"));
                 was_disconnected |= matches!(event, Event::Disconnected { .. });
                 assert!(
@@ -179,9 +192,9 @@ async fn garbage_ends_a_connection_and_the_next_one_comes_later_each_time() {
                     "{shown}: {event:?}"
                 );
             }
-            assert!(was_disconnected, "{shown}");
-            let opened = opened.load(Ordering::SeqCst);
-            assert!((2..=4).contains(&opened), "{shown}: {opened} connections in 6 s");
+            let (opened, seconds) = (opened.load(Ordering::SeqCst), began.elapsed().as_secs());
+            let limit = 1 + usize::try_from(seconds / 2).unwrap();
+            assert!(opened <= limit, "{shown}: {opened} connections in {seconds} s");
         }));
     }
     for case in running {
@@ -200,7 +213,7 @@ async fn a_stream_on_which_nothing_is_heard_is_dead() {
     .await;
     let mut channel = channel(http, Transport::Sse);
     assert!(matches!(channel.next().await.unwrap(), Event::Connected { .. }));
-    let ended = timeout(Duration::from_secs(3), channel.next()).await.unwrap().unwrap();
+    let ended = timeout(Duration::from_secs(20), channel.next()).await.unwrap().unwrap();
     assert!(
         matches!(&ended, Event::Disconnected { reason } if reason.contains("nothing was heard")),
         "{ended:?}"
@@ -218,12 +231,23 @@ async fn a_connection_that_is_accepted_and_closed_is_tried_once_a_second_at_most
         while let Some(Ok(_)) = socket.next().await {}
     })
     .await;
+    let (began, mut connections) = (Instant::now(), 0);
     let mut channel = channel(http, Transport::Websocket);
-    let (until, mut connections) = (Instant::now() + Duration::from_secs(4), 0);
-    while let Ok(event) = tokio::time::timeout_at(until, channel.next()).await {
-        connections += usize::from(matches!(event.unwrap(), Event::Connected { .. }));
+    while began.elapsed() < Duration::from_secs(4) || connections < 2 {
+        assert!(began.elapsed() < Duration::from_secs(30), "no second connection");
+        let Ok(event) = timeout(Duration::from_millis(100), channel.next()).await else { continue };
+        connections += u64::from(matches!(event.unwrap(), Event::Connected { .. }));
     }
-    assert!((2..=4).contains(&connections), "{connections} connections in 4 s");
+    let seconds = began.elapsed().as_secs();
+    assert!(connections <= 1 + seconds, "{connections} connections in {seconds} s");
+}
+
+/// Acknowledges the next request, if one comes soon; returns how many that were.
+async fn acknowledge_next(channel: &mut Channel) -> usize {
+    let Ok(event) = timeout(Duration::from_millis(100), channel.next()).await else { return 0 };
+    let Event::Request(pushed) = event.unwrap() else { return 0 };
+    channel.acknowledge(&pushed, "received");
+    1
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -238,9 +262,12 @@ async fn what_comes_again_is_not_handed_out_again_and_is_acknowledged_again() {
             let read = stream.peek(&mut head).await.unwrap_or(0);
             if head[..read].starts_with(b"GET /v1/ws") {
                 let mut socket = accept_async(stream).await.unwrap();
-                for _ in 0..3 {
+                for sent in 0..3 {
                     socket.send(Message::text(message(7, ""))).await.unwrap();
-                    sleep(Duration::from_millis(300)).await;
+                    // What comes again before it was acknowledged is passed over.
+                    while acks.load(Ordering::SeqCst) <= sent {
+                        sleep(Duration::from_millis(20)).await;
+                    }
                 }
                 while let Some(Ok(_)) = socket.next().await {}
             } else if head[..read].starts_with(b"POST /v1/acks") {
@@ -251,13 +278,16 @@ async fn what_comes_again_is_not_handed_out_again_and_is_acknowledged_again() {
         }
     })
     .await;
-    let mut channel = channel(http, Transport::Websocket);
-    let (until, mut requests) = (Instant::now() + Duration::from_secs(2), 0);
-    while let Ok(event) = tokio::time::timeout_at(until, channel.next()).await {
-        if let Event::Request(pushed) = event.unwrap() {
-            channel.acknowledge(&pushed, "received");
-            requests += 1;
-        }
+    let mut channel = channel_with_silence(http, Transport::Websocket, Duration::from_mins(1));
+    let (until, mut requests) = (Instant::now() + Duration::from_secs(20), 0);
+    while acks.load(Ordering::SeqCst) < 3 {
+        assert!(Instant::now() < until, "{} acknowledgements", acks.load(Ordering::SeqCst));
+        requests += acknowledge_next(&mut channel).await;
+    }
+    // Long enough for a request that is handed out again, and for one more acknowledgement.
+    let until = Instant::now() + Duration::from_millis(500);
+    while Instant::now() < until {
+        requests += acknowledge_next(&mut channel).await;
     }
     assert_eq!((requests, acks.load(Ordering::SeqCst)), (1, 3));
 }

@@ -37,14 +37,20 @@ async fn a_refused_upgrade_falls_back_and_goes_up_again_when_it_is_allowed() {
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
     let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
     let ada = behind(&proxy, &world, ada).await;
+    let began = Instant::now();
     let mut at_ada = ada.listen(Settings { up_again: Duration::from_secs(2), ..Settings::default() });
     assert_eq!(connected(&mut at_ada, &adas).await, Transport::Sse);
     let asked = request(&robot, &robots, Duration::from_mins(1));
     robot.submit(&asked).await.unwrap();
     assert_eq!(shown(&mut at_ada, &adas).await.request_id, asked.request_id);
     // It tries again, in vain, and less and less often.
-    sleep(Duration::from_secs(3)).await;
-    assert!((2..=3).contains(&proxy.upgrades()), "{}", proxy.upgrades());
+    while proxy.upgrades() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it does not try again");
+        sleep(Duration::from_millis(50)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let (tried, seconds) = (proxy.upgrades(), began.elapsed().as_secs());
+    assert!(tried <= 1 + usize::try_from(seconds / 2).unwrap(), "{tried} times in {seconds} s");
     proxy.refuse_upgrades(false);
     assert_eq!(connected(&mut at_ada, &adas).await, Transport::Websocket);
     let asked = request(&robot, &robots, Duration::from_mins(1));
@@ -59,13 +65,13 @@ async fn a_connection_that_is_half_open_is_noticed_and_replaced() {
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
     let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
     let ada = behind(&proxy, &world, ada).await;
-    let mut at_ada = ada.listen(Settings { silence: Duration::from_secs(3), ..only(Transport::Websocket) });
+    let mut at_ada = ada.listen(Settings { silence: Duration::from_secs(10), ..only(Transport::Websocket) });
     assert_eq!(connected(&mut at_ada, &adas).await, Transport::Websocket);
     // Quiet is not dead: pings are answered.
-    let quiet = timeout(Duration::from_secs(4), at_ada.next(&adas));
+    let quiet = timeout(Duration::from_secs(12), at_ada.next(&adas));
     assert!(quiet.await.is_err());
     proxy.swallow(true);
-    sleep(Duration::from_millis(100)).await;
+    sleep(Duration::from_millis(500)).await;
     let asked = request(&robot, &robots, Duration::from_mins(1));
     robot.submit(&asked).await.unwrap();
     let swallowed_at = Instant::now();
@@ -74,7 +80,7 @@ async fn a_connection_that_is_half_open_is_noticed_and_replaced() {
         _ => None,
     });
     assert!(reason.await.contains("nothing was heard"));
-    assert!(swallowed_at.elapsed() < Duration::from_secs(5), "{:?}", swallowed_at.elapsed());
+    assert!(swallowed_at.elapsed() < Duration::from_secs(30), "{:?}", swallowed_at.elapsed());
     proxy.swallow(false);
     assert_eq!(shown(&mut at_ada, &adas).await.request_id, asked.request_id);
 }
@@ -177,13 +183,13 @@ async fn connections_that_are_cut_at_random_cost_time_and_nothing_else() {
     let (mut answered, mut failed) = (0, 0);
     stop_asking.store(true, Ordering::SeqCst);
     for robot in robots {
-        let (of_it, not) = timeout(Duration::from_secs(40), robot).await.expect("no hang").unwrap();
+        let (of_it, not) = timeout(Duration::from_mins(1), robot).await.expect("no hang").unwrap();
         assert!(of_it > 0, "each pair has got something done");
         (answered, failed) = (answered + of_it, failed + not);
     }
     stop_answering.store(true, Ordering::SeqCst);
     for person in people {
-        timeout(Duration::from_secs(40), person).await.expect("no hang").unwrap();
+        timeout(Duration::from_mins(1), person).await.expect("no hang").unwrap();
     }
     let executions = executions.lock().unwrap();
     println!("{cuts} cuts, {answered} answered, {failed} clean errors");

@@ -50,7 +50,7 @@ pub fn only(transport: Transport) -> Settings {
     Settings { transports: vec![transport], poll_every: Duration::from_secs(1), ..Settings::default() }
 }
 
-pub const A_WHILE: Duration = Duration::from_secs(15);
+pub const A_WHILE: Duration = Duration::from_secs(40);
 
 /// The next event that is wanted; others are passed over.
 pub async fn heard<T>(
