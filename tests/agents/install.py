@@ -36,8 +36,8 @@ def install(word):
     unfinished = tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent)
     try:
         subprocess.run(
-            ["npm", "install", "--prefix", unfinished, "--no-audit", "--no-fund", "--loglevel=error",
-             f"{wanted['package']}@{wanted['version']}"], check=True, stdout=sys.stderr,
+            ["npm", "install", "--prefix", unfinished, "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5",
+             "--loglevel=error", f"{wanted['package']}@{wanted['version']}"], check=True, stdout=sys.stderr,
         )
         os.rename(unfinished, folder)
     finally:

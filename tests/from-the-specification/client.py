@@ -19,7 +19,7 @@ import uuid
 import websocket
 
 MEDIA_TYPE = "application/proto+json"
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 HASH = re.compile(r"^[0-9a-f]{64}$")
 DATE_TIME = re.compile(
     r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$")
@@ -457,7 +457,7 @@ class Events:
         except Exception:
             pass
 
-    def next(self, kind, request_id=None, timeout=5.0):
+    def next(self, kind, request_id=None, timeout=20.0):
         """The next event of a kind (for an exchange), or None."""
         end = time.monotonic() + timeout
         while True:
@@ -510,7 +510,7 @@ class Socket:
         self.ws.send(value if isinstance(value, str)
                      else json.dumps(value, ensure_ascii=False))
 
-    def receive(self, timeout=5.0):
+    def receive(self, timeout=20.0):
         """The next frame as a value, or None when none came."""
         self.ws.settimeout(max(timeout, 0.01))
         try:
@@ -527,7 +527,7 @@ class Socket:
         self.seen.append(value)
         return value
 
-    def next(self, kind, request_id=None, timeout=5.0):
+    def next(self, kind, request_id=None, timeout=20.0):
         end = time.monotonic() + timeout
         while True:
             left = end - time.monotonic()
@@ -546,7 +546,7 @@ class Socket:
         """Whether the connection still answers: a ping frame is answered by a pong."""
         try:
             self.ws.ping("alive")
-            self.ws.settimeout(3)
+            self.ws.settimeout(20)
             while True:
                 code, data = self.ws.recv_data(control_frame=True)
                 if code == websocket.ABNF.OPCODE_PONG:

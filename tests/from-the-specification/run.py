@@ -133,7 +133,7 @@ class Run:
     def ids(self, approver, expired=False):
         return [item_id(i) for i in self.items(approver, expired)]
 
-    def until(self, test, seconds=4.0):
+    def until(self, test, seconds=20.0):
         end = time.monotonic() + seconds
         while True:
             value = test()
@@ -651,7 +651,7 @@ def decisions(run):
     took = time.monotonic() - began
     run.spec("4.1", "wait without a decision: 204, no body, after its timeout",
              is_in(answer, 204) + (["body %r" % answer.raw] if answer.raw else [])
-             + ([] if 0.8 <= took < 3 else ["took %.2f s" % took]))
+             + ([] if 0.8 <= took < 20 else ["took %.2f s" % took]))
     run.spec("7.3", "400: wait with a timeout that is no integer", refused(
         run.E.get("/v1/exchanges/%s/wait?timeout=soon" % rid), 400))
     answer = run.E.wait(new_id(), 1)
@@ -664,7 +664,7 @@ def decisions(run):
 
     def waiter():
         began = time.monotonic()
-        result["answer"] = run.E.wait(rid, 8)
+        result["answer"] = run.E.wait(rid, 40)
         result["took"] = time.monotonic() - began
 
     thread = threading.Thread(target=waiter)
@@ -672,10 +672,10 @@ def decisions(run):
     time.sleep(0.4)
     run.spec("4.1", "decision.submit: 200 decision.accepted",
              gives(run.A.decide(a, verdict), 200, "decision.accepted", rid))
-    thread.join(15)
+    thread.join(80)
     run.spec("4.1", "a wait that was open gets 200 decision.deliver at once",
              gives(result["answer"], 200, "decision.deliver", rid)
-             + ([] if result["took"] < 4 else ["took %.1f s" % result["took"]]))
+             + ([] if result["took"] < 20 else ["took %.1f s" % result["took"]]))
     run.spec("1.5", "the decision arrives unmodified",
              contains(result["answer"].json, verdict) or str(result["answer"]))
     order = json.dumps(verdict["policyHints"], separators=(",", ":"))
@@ -869,14 +869,14 @@ def inbox(run):
 def expiry_begin(run):
     run.x = run.pair()
     e, a = run.x
-    run.expiring = [run.pending(e, a, expires_in=2.0) for _ in range(3)]
+    run.expiring = [run.pending(e, a, expires_in=8.0) for _ in range(3)]
     run.expiring_alive = run.pending(e, a)
     run.expiring_since = time.monotonic()
 
 
 def expiry_end(run):
     e, a = run.x
-    time.sleep(max(0.0, 2.3 - (time.monotonic() - run.expiring_since)))
+    time.sleep(max(0.0, 9.0 - (time.monotonic() - run.expiring_since)))
     ids = {v["requestId"] for v in run.expiring}
     value = run.expiring[0]
     rid = value["requestId"]
@@ -971,14 +971,14 @@ def refresh(run):
             damaged(envelope("refresh.request", rid, {}, approver=a), change)), 400))
     # "queued for delivery to the Enforcer": no channel is open yet
     ws = run.socket("enforcer", e)
-    got = ws.next("refresh.request", rid, timeout=4)
+    got = ws.next("refresh.request", rid)
     run.spec("4.1", "a refresh queued before the enforcer connected is delivered",
              got is not None or "nothing came; frames %r" % ws.seen)
     # while it is connected
     value = run.pending(e, a)
     rid = value["requestId"]
     run.A.refresh(a, rid)
-    got = ws.next("refresh.request", rid, timeout=4)
+    got = ws.next("refresh.request", rid)
     if run.spec("4.3", "refresh.request is pushed to the enforcer's WebSocket",
                 got is not None or "nothing came; frames %r" % ws.seen):
         run.spec("4.6", "as a bare control object with msgType, not an Envelope",
@@ -991,7 +991,7 @@ def refresh(run):
         value = run.pending(e, a)
         rid = value["requestId"]
         approver.send(dict(message, requestId=rid))
-        got = ws.next("refresh.request", rid, timeout=3)
+        got = ws.next("refresh.request", rid)
         errors = [f for f in approver.seen if f.get("msgType") == "error"]
         while got is None and approver.receive(0.2):
             errors = [f for f in approver.seen if f.get("msgType") == "error"]
@@ -1206,7 +1206,7 @@ def sse_approver(run):
     again = run.events(run.A, path, last_event_id=last)
     run.spec("4.2", "a new connection with Last-Event-ID: 200", again.status == 200)
     if last:
-        got = again.next("approval.request", timeout=3)
+        got = again.next("approval.request")
         run.stranger("6", "with Last-Event-ID the missed request comes, and what was seen does "
                      "not", got is not None and got[2]["requestId"] == missed["requestId"]
                      or "first event %r" % (got,))
@@ -1265,7 +1265,7 @@ def sse_enforcer(run):
     run.A.decide(a, decision(value))
     again = run.events(run.E, path, last_event_id=last)
     run.stranger("6", "with Last-Event-ID a missed decision comes on the new connection",
-                 again.next("decision.deliver", value["requestId"], timeout=3) is not None
+                 again.next("decision.deliver", value["requestId"]) is not None
                  or "seen %r" % again.seen)
 
 
@@ -1378,7 +1378,7 @@ def ws_errors(run):
 
     def answered(ws, message, what, section="4.3", code=None):
         ws.send(message)
-        got = ws.next("error", timeout=3)
+        got = ws.next("error")
         run.spec(section, "error over WebSocket: " + what,
                  "no error frame, seen %r" % ws.seen[-2:] if got is None else
                  envelope_faults(got, "error") + error_faults(got.get("body"))
@@ -1389,7 +1389,7 @@ def ws_errors(run):
     enforcer.send(envelope("artifact.submit", value["requestId"], {}, enforcer=e,
                            to_approver=a))
     run.stranger("4.3", "the error over WebSocket names the exchange of the submission",
-                 (enforcer.next("error", timeout=3) or {}).get("requestId")
+                 (enforcer.next("error") or {}).get("requestId")
                  == value["requestId"])
     bad = dict(value, artifactHash="0" * 64)
     answered(enforcer, envelope("artifact.submit", value["requestId"], bad, enforcer=e,
@@ -1498,7 +1498,7 @@ def routing(run):
     run.A.decide(a, decision(value))
     late = run.socket("enforcer", e)
     run.stranger("4.4", "a decision made while no channel was open comes when one opens",
-                 late.next("decision.deliver", value["requestId"], timeout=2) is not None)
+                 late.next("decision.deliver", value["requestId"]) is not None)
 
 
 # --- 4.5 generic endpoints ----------------------------------------------------------------
@@ -1561,7 +1561,7 @@ def prompts(run):
     value = prompt()
     answer = send(value)
     run.spec("4.5", "POST /v1/prompt with an Envelope: 200 or 202", is_in(answer, (200, 202)))
-    got = ws.next("prompt.send", value["requestId"], timeout=3)
+    got = ws.next("prompt.send", value["requestId"])
     run.stranger("1.6", "the prompt is delivered to the enforcer's WebSocket", got is not None)
     if got:
         run.spec("1.5", "as an Envelope, the prompt unmodified",

@@ -170,8 +170,7 @@ def scenario(tmux, work, captures):
     inbox.wait("touch built")
     capture(inbox, captures, "unfolded")
     time.sleep(FRESH)
-    inbox.type("a")
-    inbox.type("y")
+    inbox.type("ay")
     inbox.wait("Approve once")
     inbox.never("approval signed", 1.5)
     assert not (work / "built").exists(), "an early y has approved"
