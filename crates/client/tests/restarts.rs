@@ -305,8 +305,9 @@ async fn what_was_recorded_and_not_submitted_is_submitted_by_who_picks_it_up() {
             sleep(Duration::from_millis(20)).await;
         }
     };
+    let draft = draft();
     tokio::select! {
-        asked = robot.ask_detached(&draft(), &robots) => panic!("nobody is there: {asked:?}"),
+        asked = robot.ask_detached(&draft, &robots) => panic!("nobody is there: {asked:?}"),
         recorded = timeout(Duration::from_secs(20), recorded) => recorded.unwrap(),
     }
     let robot = Enforcer { http, journal: Arc::new(FileJournal::new(path)), ..robot };

@@ -291,8 +291,11 @@ async fn a_lease_is_renewed_on_the_other_shard(harness: ShardedHarness) {
     let first = (version(WORKING).await, version(FAILING).await);
     for (fault, renewals) in FAULTS.into_iter().zip(1..) {
         harness.sharded().set_fault(FAILING, Some(fault));
-        let (renewer, renewed) = (gateway.clone(), node.clone());
-        let all = tokio::spawn(async move { renewer.renew_lease(&renewed).await });
+        let renewing = gateway.clone();
+        let all = tokio::spawn({
+            let node = node.clone();
+            async move { renewing.renew_lease(&node).await }
+        });
         let until = Instant::now() + SOON;
         while version(WORKING).await < first.0 + renewals {
             assert!(Instant::now() < until, "{fault:?}");
