@@ -254,8 +254,10 @@ export const texts = {
     answered: "Somebody else answered first. Your answer does not count.",
     expired: "It expired before your answer arrived. Nothing was approved.",
     withdrawn: "The machine took it back before your answer arrived.",
+    cancelled: "The operator cancelled it before your answer arrived.",
     refused: "The gateway refused your answer. Nothing was approved.",
-    unreachable: "Your answer did not reach the gateway. It may be sent again while the request waits.",
+    unreachable:
+      "It is not known whether your answer reached the gateway. The page goes on asking; the same answer may be sent again while the request waits.",
   },
   sendAgain: "Send again",
   exportProof: "Save the proof",

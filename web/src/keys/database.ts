@@ -62,8 +62,12 @@ export class Database {
 
   /** Replaces a value by what `change` makes of it, in one transaction, so that no other tab comes between. */
   async update<T>(key: string, change: (before: unknown) => T): Promise<T> {
-    const transaction = this.#database.transaction(VALUES, "readwrite", { durability: "strict" });
-    const [store, end] = [transaction.objectStore(VALUES), done(transaction)];
+    return this.#change(VALUES, key, change);
+  }
+
+  async #change<T>(name: typeof VALUES | typeof SENT, key: string, change: (before: unknown) => T): Promise<T> {
+    const transaction = this.#database.transaction(name, "readwrite", { durability: "strict" });
+    const [store, end] = [transaction.objectStore(name), done(transaction)];
     const before = await request(store.get(key));
     let after: T;
     try {
@@ -73,16 +77,18 @@ export class Database {
       transaction.abort();
       throw error;
     }
-    store.put(after, key);
+    // A record has its key in it.
+    store.put(after, name === SENT ? undefined : key);
     await end;
     return after;
   }
 
-  /** Keeps the record of a decision. */
-  async keepSent(record: { readonly requestId: string }): Promise<void> {
-    const transaction = this.#database.transaction(SENT, "readwrite", { durability: "strict" });
-    transaction.objectStore(SENT).put(record);
-    await done(transaction);
+  /** Keeps what `change` makes of the record of a decision, in one transaction. What it throws changes nothing. */
+  async changeSent<T extends { readonly requestId: string }>(
+    requestId: string,
+    change: (before: unknown) => T,
+  ): Promise<T> {
+    return this.#change(SENT, requestId, change);
   }
 
   /** The records of all decisions. */

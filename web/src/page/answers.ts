@@ -1,7 +1,11 @@
 // This device's decisions: kept before they are sent, sent, and watched until the machine has reported.
 
-import { interrupted, isSettled, type SentRecord, submit, watch } from "./sent.ts";
+import { receiptSession } from "../protocol/index.ts";
+import { interrupted, isBeingSent, isSettled, look, merged, type SentRecord, submit, watch } from "./sent.ts";
 import type { Store } from "./store.ts";
+
+/** What another tab has not sent after this time, it does not send any more. */
+const SENDING_MILLIS = 60_000;
 
 /** The decisions of this device. */
 export class Answers {
@@ -21,12 +25,18 @@ export class Answers {
 
   /** Reads what another tab has kept: what it has answered leaves the inbox. */
   async reload(): Promise<void> {
-    const sent = (await this.#store.database.allSent()) as SentRecord[];
+    const kept = (await this.#store.database.allSent()) as SentRecord[];
+    const now = this.#store.approver.http.clock.now().millis;
+    const isStuck = (record: SentRecord): boolean => now - Date.parse(record.signedAt) > SENDING_MILLIS;
+    const sent = kept.map((record) => (isStuck(record) ? interrupted(record) : record));
     const inbox = sent.reduce(
       (all, { requestId, acceptedAt }) => (acceptedAt === undefined ? all : all.end(requestId, "answered", Date.now())),
       this.#store.state.inbox,
     );
     this.#store.set({ sent: new Map(sent.map((record) => [record.requestId, record])), inbox });
+    // What another tab has sent, it watches itself.
+    for (const record of sent)
+      if (record.failed !== undefined && !this.#watches.has(record.requestId)) this.#watch(record);
   }
 
   /** Keeps a signed decision and sends it. What is kept before it is sent can be sent again. */
@@ -34,22 +44,28 @@ export class Answers {
     await this.#keep(record);
     const result = await submit(this.#store.approver, record);
     await this.#keep(result);
-    if (result.acceptedAt !== undefined) this.#store.set({ inbox: this.#store.state.inbox.remove(record.requestId) });
     this.#watch(result);
   }
 
-  /** Sends a decision again that did not reach the gateway. */
+  /** Sends a decision again of which it is not known whether it has arrived. */
   async sendAgain(requestId: string): Promise<void> {
     const record = this.#store.state.sent.get(requestId);
     if (record !== undefined) await this.send(record);
   }
 
-  /** Looks for receipts now: one may have arrived. */
-  look(): void {
-    for (const [requestId] of this.#watches) {
-      const record = this.#store.state.sent.get(requestId);
-      if (record !== undefined && !isSettled(record)) this.#watch(record);
-    }
+  /** Looks once what became of a decision, however old it is. */
+  async look(requestId: string): Promise<void> {
+    const record = this.#store.state.sent.get(requestId);
+    if (record === undefined || isSettled(record) || isBeingSent(record)) return;
+    const seen = await look(this.#store.approver, this.#store.state.pins, record).catch(() => record);
+    if (seen !== record) await this.#keep(seen);
+  }
+
+  /** Something of a session has arrived: a receipt comes as a session of its own. */
+  async heard(sessionId: string): Promise<void> {
+    const open = [...this.#store.state.sent.values()].filter((record) => !isSettled(record));
+    const reported = open.find(({ requestId }) => receiptSession(requestId, 1) === sessionId);
+    if (reported !== undefined) await this.look(reported.requestId);
   }
 
   stop(): void {
@@ -57,13 +73,22 @@ export class Answers {
   }
 
   async #keep(record: SentRecord): Promise<void> {
-    await this.#store.database.keepSent(record);
-    this.#store.set({ sent: new Map([...this.#store.state.sent, [record.requestId, record]]) });
+    const { requestId } = record;
+    const kept = await this.#store.database.changeSent(requestId, (before) =>
+      before === undefined ? record : merged(before as SentRecord, record),
+    );
+    const { sent, inbox } = this.#store.state;
+    // A card that says that another tab has answered leaves by itself.
+    const isAnswered = kept.acceptedAt !== undefined && inbox.get(requestId)?.end !== "answered";
+    this.#store.set({
+      sent: new Map([...sent, [requestId, kept]]),
+      ...(isAnswered ? { inbox: inbox.remove(requestId) } : {}),
+    });
     this.#store.changed();
   }
 
   #watch(record: SentRecord): void {
-    if (isSettled(record) || record.acceptedAt === undefined) return;
+    if (isSettled(record) || isBeingSent(record)) return;
     this.#watches.get(record.requestId)?.abort();
     const ending = new AbortController();
     this.#watches.set(record.requestId, ending);

@@ -139,6 +139,8 @@ export class Live {
     const store = this.#store;
     if (store.state.sent.has(requestId)) {
       store.set({ inbox: store.state.inbox.remove(requestId) });
+      // Its answer may have arrived without a word of it here.
+      await this.#answers.look(requestId);
       return;
     }
     const state = wasWithdrawn
@@ -160,8 +162,7 @@ export class Live {
   #sessionHeard(sessionId: string): void {
     const store = this.#store;
     store.set({ sessionNews: store.state.sessionNews + 1 });
-    // A receipt comes as a session of its own.
-    this.#answers.look();
+    void this.#answers.heard(sessionId);
     const known = store.state.profile?.sessions ?? [];
     if (known[0] === sessionId) return;
     void store.change((profile) => ({

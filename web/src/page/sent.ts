@@ -3,10 +3,13 @@
 import {
   type Approver,
   CallError,
+  decisionHash,
+  type ExchangeStatus,
   type Outcome,
   type Pins,
   ReceiptError,
   type ReceiptOutcome,
+  readDecision,
   type Scope,
   SnapshotError,
   sentDecision,
@@ -30,9 +33,9 @@ export interface SentRecord {
   readonly expiresAt: string;
   readonly signedAt: string;
   readonly acceptedAt?: string;
-  /** The gateway has refused it, or could not be reached. */
+  /** It does not count, or it is not known whether the gateway has it (`unreachable`). */
   readonly failed?: {
-    readonly kind: "answered" | "expired" | "withdrawn" | "refused" | "unreachable";
+    readonly kind: "answered" | "expired" | "withdrawn" | "cancelled" | "refused" | "unreachable";
     readonly text: string;
   };
   readonly deliveredAt?: string;
@@ -49,10 +52,28 @@ export function isSettled(record: SentRecord): boolean {
   return record.receipt !== undefined || (record.failed !== undefined && record.failed.kind !== "unreachable");
 }
 
+/** Whether it is on its way to the gateway: kept, and neither accepted nor failed. */
+export function isBeingSent(record: SentRecord): boolean {
+  return record.acceptedAt === undefined && record.failed === undefined;
+}
+
 /** A decision that was signed, and whose page was closed before it was known whether it arrived: it can be sent again. */
 export function interrupted(record: SentRecord): SentRecord {
-  const isOpen = record.acceptedAt === undefined && record.failed === undefined;
-  return isOpen ? { ...record, failed: { kind: "unreachable", text: "" } } : record;
+  return isBeingSent(record) ? { ...record, failed: { kind: "unreachable", text: "" } } : record;
+}
+
+/** What is known together with what was just seen, which may be older. That it was accepted counts more than a failure. */
+export function merged(known: SentRecord, seen: SentRecord): SentRecord {
+  const { failed: before, ...knownFacts } = known;
+  const { failed: after, ...seenFacts } = seen;
+  const { receiptFailed, ...facts } = { ...seenFacts, ...knownFacts };
+  if (facts.receipt !== undefined) return facts;
+  const failed = isSettled(known) ? before : (after ?? before);
+  return {
+    ...facts,
+    ...(failed === undefined || facts.acceptedAt !== undefined ? {} : { failed }),
+    ...(receiptFailed === undefined ? {} : { receiptFailed }),
+  };
 }
 
 /** Sends a decision. Returns what became of it. */
@@ -73,7 +94,7 @@ function failure(error: unknown): NonNullable<SentRecord["failed"]> {
   if (error.gatewayCode === "AlreadyDecidedConflict") return { kind: "answered", text };
   if (error.gatewayCode === "PROTO_ERR_EXPIRED") return { kind: "expired", text };
   if (error.status === 404 || error.gatewayCode === "PROTO_ERR_STATE") return { kind: "withdrawn", text };
-  return { kind: error.isRetryable ? "unreachable" : "refused", text };
+  return { kind: error.reason === "refused" && !error.isRetryable ? "refused" : "unreachable", text };
 }
 
 function now(approver: Approver): string {
@@ -83,23 +104,43 @@ function now(approver: Approver): string {
 /** Asks once what became of a decision; the same record if there is nothing new. */
 export async function look(approver: Approver, pins: Pins, record: SentRecord): Promise<SentRecord> {
   let seen = record;
-  if (seen.deliveredAt === undefined) {
-    const { state } = await approver.status(record.requestId);
-    if (state === "delivered")
-      seen = { ...seen, deliveredAt: now(approver), acceptedAt: seen.acceptedAt ?? now(approver) };
-  }
+  if (seen.deliveredAt === undefined) seen = withStatus(seen, await approver.status(record.requestId), now(approver));
+  if (isSettled(seen)) return seen;
   try {
     const receipt = await approver.receipt(sentDecision(record.source, record.enforcerId), 1, pins);
     if (receipt === undefined) return seen;
-    const { receiptFailed: _, ...rest } = seen;
-    return { ...rest, receipt: { outcome: receipt.outcome, at: receipt.at } };
+    const { receiptFailed: _, failed: __, ...rest } = seen;
+    return { acceptedAt: now(approver), ...rest, receipt: { outcome: receipt.outcome, at: receipt.at } };
   } catch (error) {
     if (!(error instanceof ReceiptError || error instanceof SnapshotError)) throw error;
     return seen.receiptFailed === error.message ? seen : { ...seen, receiptFailed: error.message };
   }
 }
 
-/** Asks until the machine has reported, for half an hour from the signing on. `report` gets each change. */
+/** What the gateway's word on the exchange says about a decision of this device. */
+function withStatus(record: SentRecord, { state, decision }: ExchangeStatus, at: string): SentRecord {
+  const { failed: _, ...rest } = record;
+  if (state === "decided" || state === "delivered") {
+    const isAccepted = record.acceptedAt !== undefined;
+    // The gateway does not keep decisions for ever.
+    if (!isAccepted && decision === undefined) return record;
+    if (!isAccepted && decision !== undefined && hashOf(decision.source) !== hashOf(record.source))
+      return { ...rest, failed: { kind: "answered", text: "" } };
+    const accepted = isAccepted ? record : { ...rest, acceptedAt: at };
+    return state === "delivered" ? { ...accepted, deliveredAt: at } : accepted;
+  }
+  if (record.acceptedAt !== undefined || state === "pendingApproval") return record;
+  return { ...rest, failed: { kind: state, text: "" } };
+}
+
+function hashOf(source: string): string {
+  return decisionHash(readDecision(source));
+}
+
+/**
+ * Asks until the machine has reported, for half an hour from the signing on; whether a decision has arrived is asked at least
+ * once. `report` gets each change.
+ */
 export async function watch(
   approver: Approver,
   pins: () => Pins,
@@ -108,11 +149,11 @@ export async function watch(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = approver.http;
-  let [current, pause] = [record, 700];
+  let [current, pause, isDue] = [record, 700, record.acceptedAt === undefined];
   const end = Date.parse(record.signedAt) + WATCH_MILLIS;
-  while (!signal.aborted && !isSettled(current) && clock.now().millis < end) {
+  while (!signal.aborted && !isSettled(current) && (isDue || clock.now().millis < end)) {
     await clock.sleep(pause, signal);
-    pause = Math.min(pause * 1.3, 15_000);
+    [pause, isDue] = [Math.min(pause * 1.3, 15_000), false];
     const seen = await look(approver, pins(), current).catch(() => current);
     if (signal.aborted) return;
     if (seen !== current) await report(seen);

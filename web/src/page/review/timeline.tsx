@@ -1,6 +1,6 @@
 // After the answer, the truth: each step with its time, and what did not happen.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
@@ -48,6 +48,7 @@ function receiptStep({ receipt, receiptFailed, outcome, enforcerId }: SentRecord
 /** What became of an answer. */
 export function Timeline({ record }: { record: SentRecord }) {
   const app = useApp();
+  useEffect(() => void app.answers.look(record.requestId), [record.requestId]);
   const canRepeat = record.failed?.kind === "unreachable" && Date.now() < Date.parse(record.expiresAt);
   return (
     <section class="timeline" aria-label={texts.timeline}>
