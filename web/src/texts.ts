@@ -211,6 +211,8 @@ export const texts = {
   approveWithWords: "Approve with these words",
   confirmKey: (what: string) => `${what}? Press y to approve, Esc to go back.`,
   signing: "Signing…",
+  answeredBefore: "This device has answered this request before. Nothing was sent.",
+  notTrustedNow: "This machine is not trusted any more. Nothing was signed.",
   expiredNow: "It has expired. Nothing was approved.",
   shown: (files: string, lines: string, screen: string) => `${files}, ${lines}, page ${screen}`,
   shownFiles: (files: number, of: number) => `${files} of ${of} files`,
@@ -297,6 +299,8 @@ export const texts = {
   untrustQuestion: (machine: string) =>
     `Nothing of ${machine} can be approved here any more, for good. Its keys never come back.`,
   untrustGo: "Stop trusting it",
+  pairLeft: "Nothing of it can be approved here any more. The gateway still lists the pair:",
+  removePair: "Remove it at the gateway",
   vouchTitle: "Let another device approve",
   vouchCardTitle: "This device is new",
   vouchCardText:

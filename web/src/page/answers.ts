@@ -1,6 +1,7 @@
 // This device's decisions: kept before they are sent, sent, and watched until the machine has reported.
 
 import { receiptSession } from "../protocol/index.ts";
+import { texts } from "../texts.ts";
 import { interrupted, isBeingSent, isSettled, look, merged, type SentRecord, submit, watch } from "./sent.ts";
 import type { Store } from "./store.ts";
 
@@ -39,7 +40,10 @@ export class Answers {
       if (record.failed !== undefined && !this.#watches.has(record.requestId)) this.#watch(record);
   }
 
-  /** Keeps a signed decision and sends it. What is kept before it is sent can be sent again. */
+  /**
+   * Keeps a signed decision and sends it. What is kept before it is sent can be sent again. Throws, and sends nothing, if this
+   * device has signed another one about the request, also in another tab.
+   */
   async send(record: SentRecord): Promise<void> {
     await this.#keep(record);
     const result = await submit(this.#store.approver, record);
@@ -74,9 +78,11 @@ export class Answers {
 
   async #keep(record: SentRecord): Promise<void> {
     const { requestId } = record;
-    const kept = await this.#store.database.changeSent(requestId, (before) =>
-      before === undefined ? record : merged(before as SentRecord, record),
-    );
+    const kept = await this.#store.database.changeSent(requestId, (before) => {
+      const known = before as SentRecord | undefined;
+      if (known !== undefined && known.source !== record.source) throw new Error(texts.answeredBefore);
+      return known === undefined ? record : merged(known, record);
+    });
     const { sent, inbox } = this.#store.state;
     // A card that says that another tab has answered leaves by itself.
     const isAnswered = kept.acceptedAt !== undefined && inbox.get(requestId)?.end !== "answered";

@@ -6,6 +6,7 @@ import {
   OpenError,
   type OpenedRequest,
   type Payload,
+  type Pins,
   readPayload,
   Timestamp,
 } from "../protocol/index.ts";
@@ -38,6 +39,14 @@ export function newCard({ requestId, msgId, opened }: InboxItem): Card {
   }
   const payload = readPayload(opened.artifactType, opened.payload);
   return { ...base, request: opened, payload, error: undefined, headline: headline(payload) };
+}
+
+/** A card as it is shown with these pins: a request whose machine is not trusted any more is one of an unknown sender. */
+export function trusted(card: Card, pins: Pins, now: Timestamp): Card {
+  const { request } = card;
+  if (request === undefined || pins.isActive(request.sentBy.fingerprint, now)) return card;
+  const error = new OpenError("unknown-sender", request.enforcerId);
+  return { ...card, request: undefined, payload: undefined, error, headline: "" };
 }
 
 /** The inbox. It does not change; each method returns another one. */
@@ -93,6 +102,12 @@ export class Inbox {
       card.end === undefined || card.requestId === open || now - card.endedAt < FADE_MILLIS;
     const isSame = ended.shown.every(stays) && ended.waiting.every(stays);
     return isSame ? ended : new Inbox(ended.shown.filter(stays), ended.waiting.filter(stays));
+  }
+
+  /** Every card as it is shown with these pins. */
+  trusting(pins: Pins, now: Timestamp): Inbox {
+    const shown = (card: Card): Card => trusted(card, pins, now);
+    return new Inbox(this.shown.map(shown), this.waiting.map(shown));
   }
 
   remove(requestId: string): Inbox {

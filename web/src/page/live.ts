@@ -2,7 +2,7 @@
 
 import { ApproverChannel, type ChannelEvent, OpenError } from "../protocol/index.ts";
 import type { Answers } from "./answers.ts";
-import { type Card, FADE_MILLIS, newCard } from "./inbox.ts";
+import { type Card, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
 import type { Store } from "./store.ts";
 
@@ -121,13 +121,16 @@ export class Live {
     else store.set({ phase: "refused", isOnline: false, problem: event.error.message });
   }
 
-  #arrived(card: Card): void {
+  #arrived(opened: Card): void {
     const { inbox, route, sent, pins, profile } = this.#store.state;
+    const now = this.#store.approver.http.clock.now();
+    // It was opened a moment ago, with the pins of then.
+    const card = trusted(opened, pins, now);
     if (sent.get(card.requestId)?.acceptedAt !== undefined) return;
     const isListOnScreen = route.name === "inbox" || window.matchMedia("(min-width: 1000px)").matches;
     this.#store.set({ inbox: inbox.add(card, isListOnScreen && document.visibilityState === "visible") });
     const machine = card.error?.reason === "unknown-sender" ? (card.error.detail ?? "") : "";
-    const isPinned = pins.active("enforcer", this.#store.approver.http.clock.now(), machine).length > 0;
+    const isPinned = pins.active("enforcer", now, machine).length > 0;
     const id = `sender ${machine}`;
     if (machine !== "" && isPinned && !(profile?.readStops ?? []).includes(id) && card.error instanceof OpenError) {
       const stop = { id, machine, kind: "key-changed", text: card.error.message, next: card.error.next } as const;

@@ -1,6 +1,7 @@
 // What is said to machines about devices: recovery codes, vouchers and revocations. Each is signed, and sealed to its machine.
 
 import {
+  base64url,
   type Claim,
   formatBundle,
   formatRecoveryCode,
@@ -14,51 +15,60 @@ import {
   signStatement,
   vouchFor,
 } from "../protocol/index.ts";
-import type { App } from "./app.ts";
+import type { Store } from "./store.ts";
 
 /** A statement may be passed on for this long: a machine may be off. */
 const STATEMENT_MILLIS = 7 * 86_400_000;
 
 /** The machines that this device trusts now. */
-export function machines(app: App): Pin[] {
-  return app.state.pins.active("enforcer", app.approver.http.clock.now());
+export function machines(store: Store): Pin[] {
+  return store.state.pins.active("enforcer", store.approver.http.clock.now());
+}
+
+/** Removes the pairs of this device with a machine at the gateway. */
+export async function removePairs(store: Store, machine: string): Promise<void> {
+  const { approver } = store;
+  const own = base64url.encode(approver.identity.keys.bundle.signing);
+  const pairs = await approver.pairs();
+  const ofMachine = pairs.filter(({ enforcerId, signingKey }) => enforcerId === machine && signingKey === own);
+  for (const { pairId } of ofMachine) await approver.removePair(pairId);
 }
 
 /** Signs a claim for a machine and sends it there. */
-export async function state(app: App, machine: string, claim: Claim): Promise<Statement> {
-  const { identity, http } = app.approver;
+export async function state(store: Store, machine: string, claim: Claim): Promise<Statement> {
+  const { identity, http } = store.approver;
   const at = http.clock.now();
   const statement = await signStatement(identity.keys, { enforcerId: machine, by: identity.id, at }, claim);
-  await send(app, machine, statement);
+  await send(store, machine, statement);
   return statement;
 }
 
-async function send(app: App, machine: string, statement: Statement): Promise<void> {
-  const expiresAt = app.approver.http.clock.now().plus(STATEMENT_MILLIS);
+async function send(store: Store, machine: string, statement: Statement): Promise<void> {
+  const expiresAt = store.approver.http.clock.now().plus(STATEMENT_MILLIS);
   const draft = { target: "other", content: { statement }, expiresAt } as const;
-  await app.approver.sendPrompt(await app.approver.buildPrompt(machine, draft, app.state.pins));
+  await store.approver.sendPrompt(await store.approver.buildPrompt(machine, draft, store.state.pins));
 }
 
 /** Makes a recovery code, keeps its public keys, and says so to every machine. The page shows the code once. */
-export async function makeRecoveryCode(app: App): Promise<void> {
+export async function makeRecoveryCode(store: Store): Promise<void> {
   const seed = newRecoverySeed();
   const code = formatRecoveryCode(seed);
   const keys = await recoveryKeys(seed);
   seed.fill(0);
-  await app.change((profile) => ({ ...profile, recovery: formatBundle(keys.bundle) }));
-  app.set({ recoveryCode: code });
-  for (const pin of machines(app)) await registerRecovery(app, pin.party.id, keys.bundle);
+  await store.change((profile) => ({ ...profile, recovery: formatBundle(keys.bundle) }));
+  store.set({ recoveryCode: code });
+  for (const pin of machines(store)) await registerRecovery(store, pin.party.id, keys.bundle);
 }
 
 /** Lets a machine that was just paired know of the recovery code. */
-export async function registerKeptRecovery(app: App, machine: string): Promise<void> {
-  const kept = app.state.profile?.recovery;
-  if (kept !== undefined) await registerRecovery(app, machine, parseBundle(kept));
+export async function registerKeptRecovery(store: Store, machine: string): Promise<void> {
+  const kept = store.state.profile?.recovery;
+  if (kept !== undefined) await registerRecovery(store, machine, parseBundle(kept));
 }
 
 /** Says to a machine and to the gateway that the code may be used, for a year. */
-async function registerRecovery(app: App, machine: string, code: KeyBundle): Promise<void> {
-  const { identity, http } = app.approver;
+async function registerRecovery(store: Store, machine: string, code: KeyBundle): Promise<void> {
+  const { identity, http } = store.approver;
   const at = http.clock.now();
   const claim = vouchFor({
     approverId: identity.id,
@@ -68,6 +78,6 @@ async function registerRecovery(app: App, machine: string, code: KeyBundle): Pro
     recovery: true,
   });
   const statement = await signStatement(identity.keys, { enforcerId: machine, by: identity.id, at }, claim);
-  await app.approver.present(statement);
-  await send(app, machine, statement);
+  await store.approver.present(statement);
+  await send(store, machine, statement);
 }

@@ -95,7 +95,8 @@ function list({ inbox }: State): string {
 /** What is at the place of the answer bar of the open request. */
 function pane({ route, inbox, sent }: State): string {
   if (route.name !== "request") return "";
-  const record = sent.get(route.id);
-  const isAnswered = record?.acceptedAt !== undefined;
-  return JSON.stringify([inbox.get(route.id)?.end, isAnswered, record?.failed?.kind]);
+  const [card, record] = [inbox.get(route.id), sent.get(route.id)];
+  const isAccepted = record?.acceptedAt !== undefined;
+  const answer = [record !== undefined, isAccepted, record?.failed?.kind];
+  return JSON.stringify([card?.end, card !== undefined && card.request === undefined, ...answer]);
 }

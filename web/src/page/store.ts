@@ -2,7 +2,7 @@
 
 import type { Database } from "../keys/database.ts";
 import { changeProfile, type Profile } from "../keys/profile.ts";
-import { type Approver, Pins } from "../protocol/index.ts";
+import { type Approver, Pins, Timestamp } from "../protocol/index.ts";
 import { screenChanged } from "./guard.ts";
 import { changedAreas, INITIAL, type State } from "./state.ts";
 
@@ -23,6 +23,10 @@ export class Store {
   set(change: Partial<State>): void {
     const before = this.state;
     this.state = { ...before, ...change };
+    const { pins, inbox } = this.state;
+    // No card outlives the trust in its machine.
+    if (pins !== before.pins)
+      this.state = { ...this.state, inbox: inbox.trusting(pins, Timestamp.ofMillis(Date.now())) };
     const areas = changedAreas(before, this.state);
     if (areas.length > 0) screenChanged(...areas);
     for (const listener of this.#listeners) listener();

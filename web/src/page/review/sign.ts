@@ -1,7 +1,7 @@
 // Signs an answer: about exactly the request that is on the screen, and with what was shown of it.
 
 import { askLock, createLock, hasLock, LockError, lockChallenge } from "../../keys/lock.ts";
-import { type Action, decide, newNonce, type Outcome, type Words } from "../../protocol/index.ts";
+import { type Action, decide, newNonce, type OpenedRequest, type Outcome, type Words } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
 import type { Card } from "../inbox.ts";
@@ -53,10 +53,20 @@ async function unlock(app: App, requestId: string, artifactHash: string, nonce: 
   }
 }
 
+/** Throws if a request must not be answered now: it has ended or was answered, or its machine is not trusted any more. */
+function checkOpen(app: App, { requestId, sentBy }: OpenedRequest): void {
+  const { inbox, sent, pins } = app.state;
+  const end = inbox.get(requestId)?.end;
+  if (end !== undefined) throw new NotSignedError(texts.end[end]);
+  if (sent.has(requestId)) throw new NotSignedError(texts.answeredBefore);
+  if (!pins.isActive(sentBy.fingerprint, app.approver.http.clock.now())) throw new NotSignedError(texts.notTrustedNow);
+}
+
 /** Signs and sends an answer about a card. The card is the one that is shown; nothing is looked up again. */
 export async function sign(app: App, card: Card, answer: Answer): Promise<void> {
   const { request } = card;
   if (request === undefined) throw new NotSignedError(texts.notShownRule);
+  checkOpen(app, request);
   const { identity, http } = app.approver;
   const { outcome, offer, action, shown } = answer;
   const nonce = newNonce();
@@ -64,8 +74,7 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
   const isUnlocked =
     isApproval && answer.isDangerous && (await unlock(app, request.requestId, request.artifactHash, nonce));
   // The lock takes its time, and the world goes on meanwhile.
-  const current = app.state.inbox.get(card.requestId);
-  if (current?.end !== undefined) throw new NotSignedError(texts.end[current.end]);
+  checkOpen(app, request);
   const words: Words = {
     reason: answer.reason.trim() === "" ? undefined : answer.reason,
     shown: shownText(shown, isUnlocked),

@@ -4,7 +4,6 @@ import { useEffect, useState } from "preact/hooks";
 
 import { createLock, hasLock } from "../../keys/lock.ts";
 import {
-  base64url,
   fingerprintDigits,
   isFingerprint,
   type Pin,
@@ -15,8 +14,9 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
-import { machines, makeRecoveryCode, state } from "../pairing.ts";
-import { Act, clock, Digits, Marked, Screen, useApp, usePage } from "../parts.tsx";
+import { messageOf } from "../messages.ts";
+import { machines, makeRecoveryCode, removePairs, state } from "../pairing.ts";
+import { Act, clock, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
 import { changePins } from "../trust.ts";
 
@@ -59,15 +59,11 @@ function Machine({ pin }: { pin: Pin }) {
   const { profile } = usePage();
   const [isAsking, setAsking] = useState(false);
   const label = profile?.labels[pin.party.id] ?? "";
+  const [problem, setProblem] = useState("");
   const untrust = async (): Promise<void> => {
     await changePins(app, (pins) => pins.revoke(pin.fingerprint, app.approver.http.clock.now()));
-    const own = base64url.encode(app.approver.identity.keys.bundle.signing);
-    const pairs = await app.approver.pairs();
-    for (const pair of pairs.filter(
-      ({ enforcerId, signingKey }) => enforcerId === pin.party.id && signingKey === own,
-    )) {
-      await app.approver.removePair(pair.pairId);
-    }
+    // The button is gone by now, so its error is shown here.
+    await removePairs(app, pin.party.id).catch((error: unknown) => setProblem(messageOf(error)));
   };
   const ask = (is: boolean): void => {
     screenChanged();
@@ -90,9 +86,21 @@ function Machine({ pin }: { pin: Pin }) {
       </span>
       <Digits digits={fingerprintDigits(pin.bundle)} />
       {pin.revokedAt !== undefined ? (
-        <span class="reason">
-          {texts.revokedSince} {clock(`${pin.revokedAt}`)}
-        </span>
+        <>
+          <span class="reason">
+            {texts.revokedSince} {clock(`${pin.revokedAt}`)}
+          </span>
+          {problem === "" ? null : (
+            <>
+              <Problem text={`${texts.pairLeft} ${problem}`} />
+              <Act
+                label={texts.removePair}
+                kind="quiet small"
+                act={() => removePairs(app, pin.party.id).then(() => setProblem(""))}
+              />
+            </>
+          )}
+        </>
       ) : isAsking ? (
         <>
           <p class="next">{texts.untrustQuestion(visible(pin.party.id))}</p>

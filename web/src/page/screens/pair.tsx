@@ -16,7 +16,7 @@ import {
 import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
 import { messageOf } from "../messages.ts";
-import { registerKeptRecovery } from "../pairing.ts";
+import { registerKeptRecovery, removePairs } from "../pairing.ts";
 import { Act, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { go } from "../route.ts";
 import { keepPairing, stopForPairing } from "../trust.ts";
@@ -216,12 +216,7 @@ function Compare({
   /** The gateway has a pair that nobody confirmed. */
   const refuse = async (): Promise<void> => {
     show({ name: "differ" });
-    const own = base64url.encode(app.approver.identity.keys.bundle.signing);
-    const pairs = await app.approver.pairs().catch(() => []);
-    const unwanted = pairs.filter(
-      ({ enforcerId, signingKey }) => enforcerId === paired.pin.party.id && signingKey === own,
-    );
-    for (const { pairId } of unwanted) await app.approver.removePair(pairId).catch(() => undefined);
+    await removePairs(app, paired.pin.party.id);
   };
   return (
     <Screen title={texts.digitsTitle}>

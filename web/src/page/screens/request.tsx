@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { shortFingerprint, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
-import type { Card } from "../inbox.ts";
+import { type Card, trusted } from "../inbox.ts";
 import { Lock, Marked, Problem, TimeLeft, useApp, usePage } from "../parts.tsx";
 import { AnswerBar } from "../review/answer.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
@@ -17,12 +17,13 @@ import type { SentRecord } from "../sent.ts";
 import { Chips } from "./inbox.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
-  const { inbox, sent } = usePage();
+  const app = useApp();
+  const { inbox, sent, pins } = usePage();
   const current = inbox.get(id);
-  // What is on the screen stays the same object until the screen is left, whatever arrives.
+  // What is on the screen stays the same object until the screen is left, whatever arrives, while its machine is trusted.
   const kept = useRef<Card | undefined>(undefined);
   if (current !== undefined && kept.current?.request === undefined) kept.current = current;
-  const card = kept.current;
+  const card = kept.current && trusted(kept.current, pins, app.approver.http.clock.now());
   const record = sent.get(id);
   if (card?.request !== undefined) return <Review card={card} end={current?.end} record={record} />;
   if (record !== undefined) return <Past record={record} />;
@@ -129,12 +130,11 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
     // It is drawn first.
     requestAnimationFrame(() => document.querySelector(`[data-file="${next}"]`)?.scrollIntoView({ block: "center" }));
   };
-  const isAnswered = record !== undefined && (record.acceptedAt !== undefined || record.failed !== undefined);
   return (
     <section class="screen review">
       <EffectBar text={card.headline} card={card} />
       <Lines document={content} reading={reading} folded={folded} fold={fold} shown={() => setShown(reading.shown)} />
-      {isAnswered && record !== undefined ? (
+      {record !== undefined ? (
         <div class="answer-bar">
           <Timeline record={record} />
         </div>
