@@ -86,8 +86,11 @@ export const texts = {
   recoveryTitle: "Your recovery code",
   recoveryText:
     "Write it on paper, and keep it where you keep keys. If you lose every device that can approve, it lets one new device take their place, once. It is shown this once, and is not kept here.",
+  recoveryUntold: (machines: string) =>
+    `This code does not count at ${machines}, which could not be told of it. When the gateway can be reached again, make a new recovery code with Devices.`,
   recoveryDone: "I have written it down",
   recoveryMake: "Make a new recovery code",
+  recoveryMaking: "Telling your machines…",
   recoverTitle: "Use a recovery code",
   recoverText:
     "For a new device, when the old ones are lost. Join in the same name first. On the agent's machine, run countersign recovery accept: it shows its card.",

@@ -36,7 +36,7 @@ function Frame() {
   if (state.phase === "welcome") return <JoinScreen />;
   if (state.phase === "lost") return <LostScreen />;
   if (state.phase === "refused") return <RefusedScreen problem={state.problem} />;
-  if (state.recoveryCode !== undefined) return <RecoveryCodeScreen code={state.recoveryCode} />;
+  if (state.recovery !== undefined) return <RecoveryCodeScreen {...state.recovery} />;
   if (state.link !== undefined)
     return (
       <main>

@@ -49,15 +49,17 @@ async function send(store: Store, machine: string, statement: Statement): Promis
   await store.approver.sendPrompt(await store.approver.buildPrompt(machine, draft, store.state.pins));
 }
 
-/** Makes a recovery code, keeps its public keys, and says so to every machine. The page shows the code once. */
+/** Makes a recovery code, says so to every machine, and keeps its public keys. The page shows it once, with who was not told. */
 export async function makeRecoveryCode(store: Store): Promise<void> {
   const seed = newRecoverySeed();
   const code = formatRecoveryCode(seed);
-  const keys = await recoveryKeys(seed);
+  const { bundle } = await recoveryKeys(seed);
   seed.fill(0);
-  await store.change((profile) => ({ ...profile, recovery: formatBundle(keys.bundle) }));
-  store.set({ recoveryCode: code });
-  for (const pin of machines(store)) await registerRecovery(store, pin.party.id, keys.bundle);
+  const all = machines(store).map(({ party }) => party.id);
+  const told = await Promise.allSettled(all.map((machine) => registerRecovery(store, machine, bundle)));
+  await store.change((profile) => ({ ...profile, recovery: formatBundle(bundle) }));
+  const untold = all.filter((_, at) => told[at]?.status === "rejected");
+  store.set({ recovery: { code, untold } });
 }
 
 /** Lets a machine that was just paired know of the recovery code. */

@@ -48,8 +48,8 @@ export interface State {
   readonly prompts: readonly PromptRecord[];
   readonly sessionNews: number;
   readonly stop: Stop | undefined;
-  /** A recovery code that is shown, once. */
-  readonly recoveryCode: string | undefined;
+  /** A recovery code that is shown, once, and the machines that could not be told of it. */
+  readonly recovery: { readonly code: string; readonly untold: readonly string[] } | undefined;
 }
 
 export const INITIAL: State = {
@@ -67,7 +67,7 @@ export const INITIAL: State = {
   prompts: [],
   sessionNews: 0,
   stop: undefined,
-  recoveryCode: undefined,
+  recovery: undefined,
 };
 
 /** The parts of the screen in which a change of the state moves or replaces something. */
@@ -80,9 +80,9 @@ export function changedAreas(before: State, after: State): Area[] {
 }
 
 /** What decides which screen is shown, and where its parts are: without a connection there is a bar above both. */
-function frame({ phase, stop, link, recoveryCode, route, isOnline }: State): string {
-  const isAlone = phase !== "ready" || stop !== undefined || recoveryCode !== undefined || link !== undefined;
-  const alone = [phase, stop?.id, recoveryCode, link];
+function frame({ phase, stop, link, recovery, route, isOnline }: State): string {
+  const isAlone = phase !== "ready" || stop !== undefined || recovery !== undefined || link !== undefined;
+  const alone = [phase, stop?.id, recovery?.code, link];
   return JSON.stringify(isAlone ? alone : [...alone, writeRoute(route), isOnline]);
 }
 

@@ -163,7 +163,7 @@ function ThisDevice() {
       </dl>
       <Digits digits={fingerprintDigits(bundle)} />
       {hasOne === true && profile?.lock === undefined ? <Act label={texts.lockSetUp} kind="quiet" act={setUp} /> : null}
-      <Act label={texts.recoveryMake} kind="quiet" act={() => makeRecoveryCode(app)} />
+      <Act label={texts.recoveryMake} busy={texts.recoveryMaking} kind="quiet" act={() => makeRecoveryCode(app)} />
     </section>
   );
 }

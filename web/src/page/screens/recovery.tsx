@@ -18,14 +18,14 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
-import { Act, CopyText, Digits, Screen, useApp } from "../parts.tsx";
+import { Act, CopyText, Digits, Problem, Screen, useApp } from "../parts.tsx";
 import { go } from "../route.ts";
 import { changePins } from "../trust.ts";
 
-export function RecoveryCodeScreen({ code }: { code: string }) {
+export function RecoveryCodeScreen({ code, untold }: { code: string; untold: readonly string[] }) {
   const app = useApp();
   const done = async (): Promise<void> => {
-    app.set({ recoveryCode: undefined });
+    app.set({ recovery: undefined });
   };
   return (
     <main class="alone">
@@ -36,6 +36,7 @@ export function RecoveryCodeScreen({ code }: { code: string }) {
           ))}
         </p>
         <p>{texts.recoveryText}</p>
+        {untold.length === 0 ? null : <Problem text={texts.recoveryUntold(untold.map(visibleCode).join(", "))} />}
         <Act label={texts.recoveryDone} kind="primary" act={done} />
       </Screen>
     </main>
