@@ -288,6 +288,7 @@ export const texts = {
     delivered: "the agent has it, says the gateway",
     rejected: "the machine did not take it",
     expired: "its time was over",
+    unheard: "no word of it came in time",
     error: "it could not be passed on",
   },
 

@@ -1,11 +1,9 @@
 // The page without a browser: what is shown, counted and offered.
 
-import { IDBFactory } from "fake-indexeddb";
 import { describe, expect, test } from "vitest";
 
-import { Database } from "../src/keys/database.ts";
 import { type Card, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
-import { MAX_PROMPTS, Prompts, statusOf } from "../src/page/prompts.ts";
+import { statusOf } from "../src/page/prompts.ts";
 import { diffFiles } from "../src/page/review/diff.ts";
 import { markdownLines, shownCode } from "../src/page/review/document.ts";
 import { hourOffer, patternArguments } from "../src/page/review/offer.ts";
@@ -13,7 +11,6 @@ import { Reading } from "../src/page/review/reading.ts";
 import { linkOf, readRoute, writeRoute } from "../src/page/route.ts";
 import type { SentRecord } from "../src/page/sent.ts";
 import { changedAreas, INITIAL, type PromptRecord, type State } from "../src/page/state.ts";
-import { Store } from "../src/page/store.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import { type Payload, readPayload } from "../src/protocol/payload/index.ts";
 
@@ -135,6 +132,7 @@ describe("what a change of the state moves on the screen", () => {
     inbox: new Inbox([shown("open"), shown("other")]),
   };
   const record = { requestId: "open", signedAt: "", acceptedAt: "now" } as SentRecord;
+  const { acceptedAt: _, ...sending } = record;
 
   test.each<[string, Partial<State>, readonly string[]]>([
     ["another card ends", { inbox: new Inbox([shown("open"), shown("other", "withdrawn")]) }, ["list"]],
@@ -146,6 +144,7 @@ describe("what a change of the state moves on the screen", () => {
     ],
     ["the open request ends", { inbox: new Inbox([shown("open", "expired"), shown("other")]) }, ["list", "pane"]],
     ["the open request is answered", { sent: new Map([["open", record]]) }, ["pane"]],
+    ["the open request is being answered", { sent: new Map([["open", sending]]) }, ["pane"]],
     ["another request is answered", { sent: new Map([["other", { ...record, requestId: "other" }]]) }, []],
     ["the connection goes", { isOnline: false }, ["list", "pane"]],
     ["another screen", { route: { name: "inbox" } }, ["list", "pane"]],
@@ -179,54 +178,7 @@ describe("links and prompts", () => {
       status: "queued",
     };
     const [before, after] = [Date.parse("2026-11-16T10:30:00Z"), Date.parse("2026-11-16T11:00:00Z")];
-    expect([statusOf(prompt, before), statusOf(prompt, after)]).toEqual(["queued", "expired"]);
+    expect([statusOf(prompt, before), statusOf(prompt, after)]).toEqual(["queued", "unheard"]);
     expect(statusOf({ ...prompt, status: "delivered" }, after)).toBe("delivered");
-  });
-
-  const prompt = (requestId: string) => ({ requestId, enforcerId: "m", text: "", sentAt: "", expiresAt: "" });
-
-  test("a prompt may be delivered before the gateway's answer, or without one", async () => {
-    const store = new Store();
-    store.database = await Database.open(new IDBFactory());
-    const prompts = new Prompts(store);
-    const statuses = () => store.state.prompts.map(({ requestId, status }) => [requestId, status]);
-    await prompts.send(prompt("slow"), async () => {
-      expect(statuses()).toEqual([["slow", "sending"]]);
-    });
-    await prompts.send(prompt("fast"), () => prompts.acknowledged("fast", "delivered"));
-    await prompts.send(prompt("cut"), async () => {
-      await prompts.acknowledged("cut", "delivered");
-      throw new Error("connection lost");
-    });
-    const refused = prompts.send(prompt("refused"), () => Promise.reject(new Error("quota")));
-    await expect(refused).rejects.toThrow("quota");
-    expect(statuses()).toEqual([
-      ["cut", "delivered"],
-      ["fast", "delivered"],
-      ["slow", "queued"],
-    ]);
-  });
-
-  test("the last fifty prompts are kept, also when the page is opened again", async () => {
-    const database = await Database.open(new IDBFactory());
-    const page = (): Prompts => {
-      const store = new Store();
-      store.database = database;
-      stores.push(store);
-      return new Prompts(store);
-    };
-    const stores: Store[] = [];
-    const prompts = page();
-    for (let at = 0; at < MAX_PROMPTS + 3; at += 1) await prompts.send(prompt(`${at}`), async () => undefined);
-    await prompts.acknowledged("52", "delivered");
-    await prompts.acknowledged("unknown", "delivered");
-    const again = page();
-    await again.load();
-    const kept = stores[1]?.state.prompts ?? [];
-    expect(kept).toHaveLength(MAX_PROMPTS);
-    expect([kept[0], kept.at(-1)]).toMatchObject([
-      { requestId: "52", status: "delivered" },
-      { requestId: "3", status: "queued" },
-    ]);
   });
 });

@@ -110,15 +110,19 @@ export class Live {
     }
   }
 
-  #received(event: ChannelEvent): void {
+  /** Takes an event. What has to be kept before the gateway may forget it, is a promise. */
+  #received(event: ChannelEvent): Promise<void> | undefined {
     const store = this.#store;
-    if (event.type === "connected") store.set({ isOnline: true, offlineReason: "" });
-    else if (event.type === "disconnected") store.set({ isOnline: false, offlineReason: event.reason });
+    if (event.type === "prompt-ack") return this.#prompts.acknowledged(event.requestId, event.status);
+    if (event.type === "connected") {
+      store.set({ isOnline: true, offlineReason: "" });
+      void this.#prompts.sendAgain();
+    } else if (event.type === "disconnected") store.set({ isOnline: false, offlineReason: event.reason });
     else if (event.type === "request") this.#arrived(newCard(event.item));
     else if (event.type === "gone") void this.#gone(event.requestId, event.wasWithdrawn);
-    else if (event.type === "prompt-ack") void this.#prompts.acknowledged(event.requestId, event.status);
     else if (event.type === "session") this.#sessionHeard(event.sessionId);
     else store.set({ phase: "refused", isOnline: false, problem: event.error.message });
+    return undefined;
   }
 
   #arrived(opened: Card): void {

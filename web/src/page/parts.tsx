@@ -1,7 +1,7 @@
 // Small parts that several screens use.
 
 import { type ComponentChildren, createContext } from "preact";
-import { useContext, useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { Timestamp } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
@@ -24,7 +24,8 @@ export function useApp(): App {
 export function usePage(): State {
   const app = useApp();
   const [, again] = useState(0);
-  useEffect(() => app.subscribe(() => again((count) => count + 1)), [app]);
+  // Before anything else can run, or a change between would not be seen: the page starts right after it is drawn.
+  useLayoutEffect(() => app.subscribe(() => again((count) => count + 1)), [app]);
   return app.state;
 }
 

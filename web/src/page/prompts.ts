@@ -1,7 +1,7 @@
 // The prompts of this device, and what became of them: kept before they are sent, since the machine may have one before
 // the gateway has answered. The last ones are kept in this browser.
 
-import type { PromptStatus } from "../protocol/index.ts";
+import { type BuiltPrompt, CallError, type PromptStatus } from "../protocol/index.ts";
 import type { PromptRecord } from "./state.ts";
 import type { Store } from "./store.ts";
 
@@ -10,10 +10,11 @@ export const MAX_PROMPTS = 50;
 
 const KEY = "prompts";
 
-/** The status of a prompt now: one that waits does so until its time is over. */
-export function statusOf({ status, expiresAt }: PromptRecord, now: number): PromptRecord["status"] {
-  const isWaiting = status === "sending" || status === "queued";
-  return isWaiting && Date.parse(expiresAt) <= now ? "expired" : status;
+const isWaiting = ({ status }: PromptRecord): boolean => status === "sending" || status === "queued";
+
+/** The status of a prompt now: one that waits does so until its time is over; nobody knows then what became of it. */
+export function statusOf(prompt: PromptRecord, now: number): PromptRecord["status"] | "unheard" {
+  return isWaiting(prompt) && Date.parse(prompt.expiresAt) <= now ? "unheard" : prompt.status;
 }
 
 /** The prompts of this device, the newest first. */
@@ -28,38 +29,62 @@ export class Prompts {
     this.#store.set({ prompts: ((await this.#store.database.get(KEY)) as PromptRecord[] | undefined) ?? [] });
   }
 
-  /** Keeps a prompt and sends it. One that the gateway did not accept is not kept. */
-  async send(record: Omit<PromptRecord, "status">, send: () => Promise<void>): Promise<void> {
-    const { requestId } = record;
-    await this.#change((all) => [{ ...record, status: "sending" as const }, ...all].slice(0, MAX_PROMPTS));
+  /** Keeps a prompt and sends it. One that the gateway has refused is not kept; one that may have arrived is sent again later. */
+  async send(record: Omit<PromptRecord, "requestId" | "status" | "built">, built: BuiltPrompt): Promise<void> {
+    const { requestId } = built;
+    const kept = { ...record, requestId, status: "sending", built } as const;
+    await this.#change((all) => [kept, ...all].slice(0, MAX_PROMPTS));
     try {
-      await send();
+      await this.#post(built);
     } catch (error) {
-      const isUnanswered = (kept: PromptRecord): boolean => kept.requestId === requestId && kept.status === "sending";
-      const left = await this.#change((all) => all.filter((kept) => !isUnanswered(kept)));
       // The answer was lost on the way; that the gateway has the prompt is known all the same.
-      if (left.some((kept) => kept.requestId === requestId)) return;
+      if (this.#store.state.prompts.some((known) => known.requestId === requestId && known.status !== "sending"))
+        return;
+      if (isRefused(error)) await this.#change((all) => all.filter((known) => known.requestId !== requestId));
       throw error;
     }
-    await this.#setStatus(requestId, (status) => (status === "sending" ? "queued" : status));
+  }
+
+  /** Sends again what still waits: the prompt may not have arrived, or the word on it. */
+  async sendAgain(): Promise<void> {
+    const now = this.#store.approver.http.clock.now().millis;
+    for (const prompt of this.#store.state.prompts.filter((known) => statusOf(known, now) !== "unheard")) {
+      if (!isWaiting(prompt) || prompt.built === undefined) continue;
+      await this.#post(prompt.built).catch(async (error: unknown) => {
+        if (isRefused(error)) await this.#setStatus(prompt.requestId, "error");
+      });
+    }
   }
 
   /** The gateway says what became of a prompt. */
   async acknowledged(requestId: string, status: PromptStatus): Promise<void> {
-    await this.#setStatus(requestId, () => status);
+    await this.#setStatus(requestId, status);
   }
 
-  async #setStatus(requestId: string, next: (status: PromptRecord["status"]) => PromptRecord["status"]): Promise<void> {
-    const change = (record: PromptRecord): PromptRecord => ({ ...record, status: next(record.status) });
-    await this.#change((all) => all.map((record) => (record.requestId === requestId ? change(record) : record)));
+  async #post(built: BuiltPrompt): Promise<void> {
+    await this.#setStatus(built.requestId, await this.#store.approver.sendPrompt(built));
   }
 
-  async #change(change: (all: readonly PromptRecord[]) => readonly PromptRecord[]): Promise<readonly PromptRecord[]> {
+  /** Sets the status of a prompt that waits: what is final stays. */
+  async #setStatus(requestId: string, status: PromptStatus): Promise<void> {
+    const change = (record: PromptRecord): PromptRecord => {
+      if (record.requestId !== requestId || !isWaiting(record)) return record;
+      const { built, ...rest } = { ...record, status };
+      return isWaiting(rest) && built !== undefined ? { ...rest, built } : rest;
+    };
+    await this.#change((all) => all.map(change));
+  }
+
+  async #change(change: (all: readonly PromptRecord[]) => readonly PromptRecord[]): Promise<void> {
     const prompts = await this.#store.database.update(KEY, (before) =>
       change((before as PromptRecord[] | undefined) ?? []),
     );
     this.#store.set({ prompts });
     this.#store.changed();
-    return prompts;
   }
+}
+
+/** Whether the gateway has refused a prompt for good. */
+function isRefused(error: unknown): boolean {
+  return error instanceof CallError && error.reason === "refused" && !error.isRetryable;
 }

@@ -1,7 +1,7 @@
 // Everything that screens show, and which parts of the screen a change of it moves.
 
 import type { Profile } from "../keys/profile.ts";
-import { Pins, type PromptStatus } from "../protocol/index.ts";
+import { type BuiltPrompt, Pins, type PromptStatus } from "../protocol/index.ts";
 import type { Area } from "./guard.ts";
 import { Inbox } from "./inbox.ts";
 import { type Route, writeRoute } from "./route.ts";
@@ -29,6 +29,8 @@ export interface PromptRecord {
   readonly expiresAt: string;
   /** "sending" until the gateway has answered. */
   readonly status: "sending" | PromptStatus;
+  /** What is sent, for as long as it may have to be sent again. */
+  readonly built?: BuiltPrompt;
 }
 
 /** Everything that screens show. */

@@ -12,7 +12,7 @@ import type { PairingLink } from "./link.ts";
 import { id, list, Members, object, sha256, text, time, word } from "./members.ts";
 import { answerLink, answerTyped, type PairingAnswer, PairingError, type Transcript } from "./pairing.ts";
 import { newPin, type Pin, type Pins } from "./pins.ts";
-import { type BuiltPrompt, buildPrompt, type PromptDraft } from "./prompt.ts";
+import { type BuiltPrompt, buildPrompt, PROMPT_STATUSES, type PromptDraft, type PromptStatus } from "./prompt.ts";
 import { openReceipt, type Receipt, ReceiptError, receiptSession } from "./receipt.ts";
 import { type Choice, decide, type SentDecision, sentDecision } from "./reply.ts";
 import { type Identity, OpenError, type OpenedRequest, openRequest } from "./request.ts";
@@ -266,15 +266,17 @@ export class Approver {
     return buildPrompt(draft, this.identity, enforcerId, pins, this.#now);
   }
 
-  /** Sends a prompt. What becomes of it comes over a channel, by the gateway's word. */
-  async sendPrompt(prompt: BuiltPrompt): Promise<void> {
+  /** Sends a prompt, or the same again, and returns the gateway's word on it. What becomes of it later comes over a channel. */
+  async sendPrompt(prompt: BuiltPrompt): Promise<PromptStatus> {
     const call: Call = { method: "POST", path: "/v1/prompt", body: prompt.envelope, idempotencyKey: prompt.requestId };
     const ack = (await this.http.sendUntil(call)).read((members) => ({
       requestId: members.required("requestId", id),
       promptHash: members.required("promptHash", sha256),
+      status: members.required("status", word(PROMPT_STATUSES)),
     }));
     const isOfPrompt = ack.requestId === prompt.requestId && ack.promptHash === prompt.promptHash;
     if (!isOfPrompt) throw new CallError("not-understood", "it is about another prompt");
+    return ack.status;
   }
 
   /** A session of an enforcer that this person is paired with; `undefined` if the gateway has none. */

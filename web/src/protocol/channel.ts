@@ -7,6 +7,7 @@ import { CallError, jittered } from "./http.ts";
 import { type JsonObject, parse } from "./json.ts";
 import { id, Members, sha256, word } from "./members.ts";
 import type { Pins } from "./pins.ts";
+import { PROMPT_STATUSES, type PromptStatus } from "./prompt.ts";
 import { OpenError } from "./request.ts";
 import { type Connection, openSocket, openStream, type Transport, type WebSocketClass } from "./transport.ts";
 
@@ -32,11 +33,6 @@ export type ChannelEvent =
   /** The credential is not accepted. The channel has ended. */
   | { readonly type: "refused"; readonly error: CallError };
 
-const PROMPT_STATUSES = ["queued", "delivered", "rejected", "expired", "error"] as const;
-
-/** The status of a prompt. */
-export type PromptStatus = (typeof PROMPT_STATUSES)[number];
-
 /** How a channel behaves. */
 export interface ChannelSettings {
   /** The transports that are used, the best one first. */
@@ -55,11 +51,14 @@ const BACKOFF_MILLIS = { first: 1_000, longest: 30_000 };
 const PUSH_MILLIS = 10_000;
 const SEEN_GENERATION = 4_096;
 
-/** A live channel. Events are reported one after the other, in the order of their messages. */
+/**
+ * A live channel. Events are reported one after the other, in the order of their messages. What became of a prompt is
+ * acknowledged when `report` is done with it.
+ */
 export class ApproverChannel {
   readonly #approver: Approver;
   readonly #pins: () => Pins;
-  readonly #report: (event: ChannelEvent) => void;
+  readonly #report: (event: ChannelEvent) => unknown;
   readonly #settings: Required<Omit<ChannelSettings, "webSocket">> & Pick<ChannelSettings, "webSocket">;
   readonly #stop = new AbortController();
   #wake = new AbortController();
@@ -78,7 +77,7 @@ export class ApproverChannel {
   constructor(
     approver: Approver,
     pins: () => Pins,
-    report: (event: ChannelEvent) => void,
+    report: (event: ChannelEvent) => unknown,
     settings: ChannelSettings = {},
   ) {
     this.#approver = approver;
@@ -275,7 +274,7 @@ export class ApproverChannel {
       const members = new Members(envelope.body);
       const promptHash = members.required("promptHash", sha256);
       const status = members.required("status", word(PROMPT_STATUSES));
-      this.#report({ type: "prompt-ack", requestId: members.required("requestId", id), promptHash, status });
+      await this.#report({ type: "prompt-ack", requestId: members.required("requestId", id), promptHash, status });
     } else {
       this.#report({ type: "session", msgType, sessionId: requestId, event: envelope.body });
     }

@@ -41,6 +41,11 @@ export interface BuiltPrompt {
   readonly envelope: string;
 }
 
+export const PROMPT_STATUSES = ["queued", "delivered", "rejected", "expired", "error"] as const;
+
+/** What became of a prompt, by the gateway's word. */
+export type PromptStatus = (typeof PROMPT_STATUSES)[number];
+
 /** A prompt can't be made. */
 export class PromptError extends CountersignError {
   readonly code: "not-paired" | "empty-prompt" | "statement-target";

@@ -98,7 +98,14 @@ export function SessionScreen({ id }: { id: string }) {
   const { sessionNews } = usePage();
   const [known, setKnown] = useState<Known>();
   useEffect(() => {
-    void readSession(app, id).then(setKnown, () => undefined);
+    let isThere = true;
+    void readSession(app, id).then(
+      (read) => isThere && setKnown(read),
+      () => undefined,
+    );
+    return () => {
+      isThere = false;
+    };
   }, [sessionNews, id]);
   return (
     <Screen title={visible(known?.session.agentHost ?? id)}>
@@ -149,14 +156,15 @@ function snapshotLines({ payload }: OpenedSnapshot): string[] {
   return (typeof text === "string" ? text : payload.source).split("\n").map(shownCode);
 }
 
-function PromptBox({ sessionId, machine }: { sessionId: string | undefined; machine: string | undefined }) {
+/** Where words are written. Those for a session go to its machine, which is not known at first, and to no other. */
+export function PromptBox({ sessionId, machine }: { sessionId: string | undefined; machine: string | undefined }) {
   const app = useApp();
   const { prompts } = usePage();
   const now = useNow();
   const [text, setText] = useState("");
   const all = machines(app).map(({ party }) => party.id);
   const [chosen, setChosen] = useState("");
-  const to = machine ?? (chosen === "" ? all[0] : chosen);
+  const to = sessionId === undefined ? chosen || all[0] : machine;
   const send = async (): Promise<void> => {
     if (to === undefined) return;
     const expiresAt = app.approver.http.clock.now().plus(PROMPT_MILLIS);
@@ -168,15 +176,20 @@ function PromptBox({ sessionId, machine }: { sessionId: string | undefined; mach
     } as const;
     const prompt = await app.approver.buildPrompt(to, draft, app.state.pins);
     const sentAt = `${app.approver.http.clock.now()}`;
-    const record = { requestId: prompt.requestId, enforcerId: to, text, sentAt, expiresAt: `${expiresAt}` };
-    await app.prompts.send(record, () => app.approver.sendPrompt(prompt));
-    setText("");
+    const record = { enforcerId: to, text, sentAt, expiresAt: `${expiresAt}` };
+    try {
+      await app.prompts.send(record, prompt);
+    } finally {
+      // What is kept is sent again by itself. What was typed meanwhile stays.
+      const isKept = app.state.prompts.some(({ requestId }) => requestId === prompt.requestId);
+      if (isKept) setText((now) => (now === text ? "" : now));
+    }
   };
   if (all.length === 0) return null;
   return (
     <section class="prompt">
       <h2>{texts.promptTitle}</h2>
-      {machine === undefined && all.length > 1 ? (
+      {sessionId === undefined && all.length > 1 ? (
         <label>
           {texts.promptMachine}
           <select onChange={(event) => setChosen(event.currentTarget.value)}>
