@@ -3,7 +3,7 @@
 import { IDBFactory } from "fake-indexeddb";
 import { beforeEach, describe, expect, test } from "vitest";
 
-import { Database } from "../src/keys/database.ts";
+import { Database, StorageError } from "../src/keys/database.ts";
 import { changeProfile, findProfile, forget, keepProfile, prepareKeys, type Texts } from "../src/keys/profile.ts";
 import { generateKeys } from "../src/protocol/device.ts";
 import { verifyStrict } from "../src/protocol/ed25519.ts";
@@ -26,6 +26,47 @@ class Kept implements Texts {
   setItem = (name: string, value: string): void => void this.texts.set(name, value);
   removeItem = (name: string): void => void this.texts.delete(name);
 }
+
+describe("a connection to the database", () => {
+  /** A factory with the connections that it has opened. */
+  function watched() {
+    const [factory, connections] = [new IDBFactory(), [] as IDBDatabase[]];
+    const open = factory.open.bind(factory);
+    factory.open = (...args) => {
+      const opening = open(...args);
+      opening.addEventListener("success", () => connections.push(opening.result));
+      return opening;
+    };
+    return { factory, connections };
+  }
+
+  test("that the browser has closed is opened again, once for all who need it", async () => {
+    const { factory, connections } = watched();
+    const database = await Database.open(factory);
+    await database.update("a", () => 1);
+    connections[0]?.close();
+    const seen = await Promise.all([database.get("a"), database.update("b", () => 2), database.allSent()]);
+    expect([seen, connections.length]).toEqual([[1, 2, []], 2]);
+    // The new connection is given up when another tab forgets this device.
+    await (await Database.open(factory)).destroy();
+    await expect(database.get("a")).rejects.toThrow();
+    expect(await factory.databases()).toEqual([]);
+  });
+
+  test("is not opened again when this tab or another one has deleted the database, or the browser has", async () => {
+    const { factory, connections } = watched();
+    const [one, two] = [await Database.open(factory), await Database.open(factory)];
+    await one.destroy();
+    await expect(one.get("a")).rejects.toThrow();
+    await expect(two.get("a")).rejects.toThrow();
+    expect(await factory.databases()).toEqual([]);
+    const three = await Database.open(factory);
+    connections.at(-1)?.close();
+    await new Promise((resolve) => (factory.deleteDatabase("countersign").onsuccess = resolve));
+    await expect(three.update("a", () => 1)).rejects.toBeInstanceOf(StorageError);
+    expect(await factory.databases()).toEqual([]);
+  });
+});
 
 describe("the profile of a browser", () => {
   let [factory, texts] = [new IDBFactory(), new Kept()];

@@ -33,54 +33,61 @@ function done(transaction: IDBTransaction): Promise<void> {
   });
 }
 
-/** An open database. */
+/** Opens the database. `isNew` says whether it may be made. */
+async function opened(factory: IDBFactory, isNew: boolean): Promise<IDBDatabase> {
+  const opening = factory.open(NAME, 1);
+  opening.onupgradeneeded = () => {
+    if (!isNew) {
+      opening.transaction?.abort();
+      return;
+    }
+    opening.result.createObjectStore(VALUES);
+    opening.result.createObjectStore(SENT, { keyPath: "requestId" });
+  };
+  return request(opening);
+}
+
+/** Whether a connection to the database was lost, as iOS does with a page that sleeps. */
+function isLost(error: unknown): boolean {
+  return error instanceof DOMException && (error.name === "InvalidStateError" || error.name === "UnknownError");
+}
+
+type StoreName = typeof VALUES | typeof SENT;
+
+/** An open database. A connection that the browser has closed is opened again. */
 export class Database {
-  readonly #database: IDBDatabase;
   readonly #factory: IDBFactory;
+  #database: IDBDatabase;
+  #reopening: Promise<void> | undefined;
+  /** Somebody has deleted it, here or in another tab. */
+  #isDeleted = false;
 
   private constructor(database: IDBDatabase, factory: IDBFactory) {
-    this.#database = database;
     this.#factory = factory;
+    this.#database = this.#watched(database);
   }
 
   static async open(factory: IDBFactory = indexedDB): Promise<Database> {
-    const opening = factory.open(NAME, 1);
-    opening.onupgradeneeded = () => {
-      opening.result.createObjectStore(VALUES);
-      opening.result.createObjectStore(SENT, { keyPath: "requestId" });
-    };
-    const database = await request(opening);
+    return new Database(await opened(factory, true), factory);
+  }
+
+  #watched(database: IDBDatabase): IDBDatabase {
     // Another tab that forgets this device deletes the database.
-    database.onversionchange = () => database.close();
-    return new Database(database, factory);
+    database.onversionchange = () => {
+      this.#isDeleted = true;
+      database.close();
+    };
+    return database;
   }
 
   /** A value, or `undefined`. */
   async get(key: string): Promise<unknown> {
-    return request(this.#database.transaction(VALUES).objectStore(VALUES).get(key));
+    return this.#use(VALUES, "readonly", (transaction) => request(transaction.objectStore(VALUES).get(key)));
   }
 
   /** Replaces a value by what `change` makes of it, in one transaction, so that no other tab comes between. */
   async update<T>(key: string, change: (before: unknown) => T): Promise<T> {
     return this.#change(VALUES, key, change);
-  }
-
-  async #change<T>(name: typeof VALUES | typeof SENT, key: string, change: (before: unknown) => T): Promise<T> {
-    const transaction = this.#database.transaction(name, "readwrite", { durability: "strict" });
-    const [store, end] = [transaction.objectStore(name), done(transaction)];
-    const before = await request(store.get(key));
-    let after: T;
-    try {
-      after = change(before);
-    } catch (error) {
-      end.catch(() => undefined);
-      transaction.abort();
-      throw error;
-    }
-    // A record has its key in it.
-    store.put(after, name === SENT ? undefined : key);
-    await end;
-    return after;
   }
 
   /** Keeps what `change` makes of the record of a decision, in one transaction. What it throws changes nothing. */
@@ -93,19 +100,63 @@ export class Database {
 
   /** The records of all decisions. */
   async allSent(): Promise<unknown[]> {
-    return request(this.#database.transaction(SENT).objectStore(SENT).getAll());
-  }
-
-  /** Removes the record of a decision. */
-  async dropSent(requestId: string): Promise<void> {
-    const transaction = this.#database.transaction(SENT, "readwrite");
-    transaction.objectStore(SENT).delete(requestId);
-    await done(transaction);
+    return this.#use(SENT, "readonly", (transaction) => request(transaction.objectStore(SENT).getAll()));
   }
 
   /** Deletes everything. */
   async destroy(): Promise<void> {
+    this.#isDeleted = true;
     this.#database.close();
     await request(this.#factory.deleteDatabase(NAME));
+  }
+
+  async #change<T>(name: StoreName, key: string, change: (before: unknown) => T): Promise<T> {
+    return this.#use(name, "readwrite", async (transaction) => {
+      const [store, end] = [transaction.objectStore(name), done(transaction)];
+      const before = await request(store.get(key));
+      let after: T;
+      try {
+        after = change(before);
+      } catch (error) {
+        end.catch(() => undefined);
+        transaction.abort();
+        throw error;
+      }
+      // A record has its key in it.
+      store.put(after, name === SENT ? undefined : key);
+      await end;
+      return after;
+    });
+  }
+
+  /** Begins a transaction and uses it; on a new connection if the old one is lost. */
+  async #use<T>(
+    name: StoreName,
+    mode: "readonly" | "readwrite",
+    use: (transaction: IDBTransaction) => Promise<T>,
+  ): Promise<T> {
+    const begin = (): IDBTransaction => this.#database.transaction(name, mode, { durability: "strict" });
+    let transaction: IDBTransaction;
+    try {
+      transaction = begin();
+    } catch (error) {
+      if (this.#isDeleted || !isLost(error)) throw error;
+      await this.#reopen();
+      transaction = begin();
+    }
+    return use(transaction);
+  }
+
+  /** Opens the database again, which must still be there: an empty one in its place would hide that everything is lost. */
+  #reopen(): Promise<void> {
+    this.#database.close();
+    this.#reopening ??= opened(this.#factory, false)
+      .then((database) => {
+        this.#database = this.#watched(database);
+      })
+      .finally(() => {
+        this.#reopening = undefined;
+      });
+    return this.#reopening;
   }
 }

@@ -59,9 +59,14 @@ export type Found =
   | { readonly kind: "lost"; readonly id: string; readonly gateway: string }
   | { readonly kind: "profile"; readonly profile: Profile; readonly keys: DeviceKeys };
 
+/** The profile as it is kept. */
+export async function readProfile(database: Database): Promise<Profile | undefined> {
+  return (await database.get(PROFILE)) as Profile | undefined;
+}
+
 /** Looks for the profile of this browser, and whether its keys still work. */
 export async function findProfile(database: Database, texts: Texts = localStorage): Promise<Found> {
-  const profile = (await database.get(PROFILE)) as Profile | undefined;
+  const profile = await readProfile(database);
   const marker = readMarker(texts);
   if (profile === undefined)
     return marker === undefined ? { kind: "none" } : { kind: "lost", id: marker.id, gateway: marker.gateway };
