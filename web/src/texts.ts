@@ -150,6 +150,7 @@ export const texts = {
     expired: "Expired: nobody answered in time",
     answered: "Answered on another device",
     cancelled: "Cancelled by the operator",
+    hidden: "Removed from the list on another device",
     gone: "Does not wait any more",
   },
   expiredEmpty: "Nothing has expired.",

@@ -9,7 +9,7 @@ import type { SentRecord } from "../src/page/sent.ts";
 import type { Store } from "../src/page/store.ts";
 import { changePins } from "../src/page/trust.ts";
 import { Approver, type ExchangeStatus } from "../src/protocol/approver.ts";
-import { parseEnvelope } from "../src/protocol/envelope.ts";
+import { type Envelope, parseEnvelope } from "../src/protocol/envelope.ts";
 import { Http } from "../src/protocol/http.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import { newPin, Pins } from "../src/protocol/pins.ts";
@@ -46,7 +46,9 @@ export class Desk {
         await new Promise((resolve) => setTimeout(resolve));
       },
     };
-    const http = new Http({ gateway: JOINED.gateway, clock, fetch: () => Promise.reject(new Error("no network")) });
+    // A call that a test does not answer is refused.
+    const fetch = async () => new Response("", { status: 404 });
+    const http = new Http({ gateway: JOINED.gateway, clock, fetch });
     store.database = await Database.open(factory);
     store.approver = Object.assign(new Approver(http, "ada", this.ada.keys), gateway);
     await prepareKeys(store.database);
@@ -59,6 +61,11 @@ export class Desk {
 
   /** A request of the machine, as a card. */
   async card(store: Store): Promise<Card> {
+    return newCard(await store.approver.open(await this.request(), store.state.pins));
+  }
+
+  /** A request of the machine, as the gateway passes it on. */
+  async request(): Promise<Envelope> {
     const payload = JSON.stringify({ schema: "org.proto.payload", version: 1, argv: ["ls"], cwd: "/", effects: [] });
     const draft = {
       artifactType: "command.review",
@@ -69,8 +76,8 @@ export class Desk {
     };
     const approvers = new Pins().add(newPin({ role: "approver", id: "ada" }, this.ada.keys.bundle, NOW));
     const built = await buildRequest({ ...draft, artifactType: "command.review" }, this.robot, approvers, NOW);
-    const envelope = parseEnvelope(built.envelope.replace('"artifact.submit"', '"approval.request"'));
-    return newCard(await store.approver.open(envelope, store.state.pins));
+    const pushed = parseEnvelope(built.envelope.replace('"artifact.submit"', '"approval.request"'));
+    return { ...pushed, msgId: built.requestId };
   }
 
   /** The record of a signed answer about a card. */

@@ -10,6 +10,7 @@ import {
   keepStorage,
   type Profile,
   prepareKeys,
+  readProfile,
 } from "../keys/profile.ts";
 import { Approver, type DeviceKeys, Http, type JoinLink, join, Pins } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
@@ -79,7 +80,9 @@ export class App extends Store {
     }
     await this.answers.reload();
     await this.prompts.load();
-    this.set({ profile: found.profile, pins: Pins.parse(found.profile.pins) });
+    // Nothing comes between reading and showing, or a change that this tab makes meanwhile would be undone.
+    const profile = await readProfile(this.database);
+    if (profile !== undefined) this.set({ profile, pins: Pins.parse(profile.pins) });
   }
 
   /** Joins with an invitation. The keys are made and kept first. */

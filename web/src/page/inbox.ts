@@ -12,7 +12,7 @@ import {
 } from "../protocol/index.ts";
 
 /** Why a card needs no answer any more. */
-export type CardEnd = "withdrawn" | "expired" | "answered" | "cancelled" | "gone";
+export type CardEnd = "withdrawn" | "expired" | "answered" | "cancelled" | "hidden" | "gone";
 
 /** One request on the screen. */
 export interface Card {
@@ -89,19 +89,19 @@ export class Inbox {
     return known === undefined || known.end !== undefined ? this : this.#replace({ ...known, end, endedAt: now });
   }
 
-  /** Ends what has expired by this device's clock, and removes what ended a while ago unless it is open. */
+  /** What waits although its time is over by this device's clock. */
+  overdue(now: number): Card[] {
+    const isOver = ({ end, request }: Card): boolean =>
+      end === undefined && request !== undefined && !Timestamp.ofMillis(now).isBefore(request.expiresAt);
+    return [...this.shown, ...this.waiting].filter(isOver);
+  }
+
+  /** Removes what ended a while ago, unless it is open. */
   tick(now: number, open: string | undefined): Inbox {
-    const expired = [...this.shown, ...this.waiting].filter(
-      (card) =>
-        card.end === undefined &&
-        card.request !== undefined &&
-        !Timestamp.ofMillis(now).isBefore(card.request.expiresAt),
-    );
-    const ended = expired.reduce<Inbox>((inbox, { requestId }) => inbox.end(requestId, "expired", now), this);
     const stays = (card: Card): boolean =>
       card.end === undefined || card.requestId === open || now - card.endedAt < FADE_MILLIS;
-    const isSame = ended.shown.every(stays) && ended.waiting.every(stays);
-    return isSame ? ended : new Inbox(ended.shown.filter(stays), ended.waiting.filter(stays));
+    const isSame = this.shown.every(stays) && this.waiting.every(stays);
+    return isSame ? this : new Inbox(this.shown.filter(stays), this.waiting.filter(stays));
   }
 
   /** Every card as it is shown with these pins. */

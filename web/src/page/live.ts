@@ -1,8 +1,8 @@
 // What arrives while the page is open: requests, their ends, and news of prompts and sessions.
 
-import { ApproverChannel, type ChannelEvent, OpenError } from "../protocol/index.ts";
+import { ApproverChannel, type ChannelEvent, type ExchangeStatus, OpenError } from "../protocol/index.ts";
 import type { Answers } from "./answers.ts";
-import { type Card, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
+import { type Card, type CardEnd, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
 import type { Store } from "./store.ts";
 
@@ -10,6 +10,17 @@ import type { Store } from "./store.ts";
 const OPEN_TICKS = 3;
 const LIST_TICKS = 9;
 const MAX_ASKED = 20;
+/** The gateway has this time to say how a request has ended whose time is over. */
+const OVERDUE_MILLIS = 3_000;
+/** How a card ends by the gateway's word. What waits and is not listed was hidden on another device. */
+const ENDS: Readonly<Record<ExchangeStatus["state"], CardEnd>> = {
+  pendingApproval: "hidden",
+  decided: "answered",
+  delivered: "answered",
+  expired: "expired",
+  withdrawn: "withdrawn",
+  cancelled: "cancelled",
+};
 /** So many sessions are remembered. */
 const MAX_SESSIONS = 100;
 
@@ -19,8 +30,10 @@ export class Live {
   readonly #answers: Answers;
   readonly #prompts: Prompts;
   #channel: ApproverChannel | undefined;
-  #end: () => void = () => undefined;
+  #release: () => void = () => undefined;
   #ticks = 0;
+  /** The requests whose end is being asked for. */
+  readonly #asked = new Set<string>();
 
   constructor(store: Store, answers: Answers, prompts: Prompts) {
     this.#store = store;
@@ -46,7 +59,7 @@ export class Live {
       channel.reopen();
     });
     const timer = setInterval(() => this.#tick(), 1_000);
-    this.#end = () => {
+    this.#release = () => {
       clearInterval(timer);
       unsubscribe();
       channel.stop();
@@ -71,7 +84,7 @@ export class Live {
   }
 
   stop(): void {
-    this.#end();
+    this.#release();
   }
 
   /** Shows what has arrived meanwhile. */
@@ -87,8 +100,10 @@ export class Live {
 
   #tick(): void {
     this.#askStates();
+    const now = Date.now();
+    for (const { requestId } of this.#store.state.inbox.overdue(now)) void this.#overdue(requestId);
     const { route, inbox } = this.#store.state;
-    const next = inbox.tick(Date.now(), route.name === "request" ? route.id : undefined);
+    const next = inbox.tick(now, route.name === "request" ? route.id : undefined);
     if (next !== inbox) this.#store.set({ inbox: next });
   }
 
@@ -104,7 +119,7 @@ export class Live {
     const asked = pending.filter(({ requestId }) => requestId === open || isOfAll).slice(0, MAX_ASKED);
     for (const { requestId } of asked) {
       void this.#store.approver.status(requestId).then(
-        ({ state }) => (state === "pendingApproval" ? undefined : this.#gone(requestId, state === "withdrawn")),
+        ({ state }) => (state === "pendingApproval" ? undefined : this.#end(requestId, ENDS[state])),
         () => undefined,
       );
     }
@@ -142,26 +157,38 @@ export class Live {
     }
   }
 
+  /** A request is not listed any more. */
   async #gone(requestId: string, wasWithdrawn: boolean): Promise<void> {
+    const end = wasWithdrawn ? "withdrawn" : await this.#endOf(requestId);
+    this.#end(requestId, end ?? "gone");
+  }
+
+  /** The time of a request is over by this device's clock. Whether somebody has answered in time, the gateway knows. */
+  async #overdue(requestId: string): Promise<void> {
+    if (this.#asked.has(requestId)) return;
+    this.#asked.add(requestId);
+    const silence = this.#store.approver.http.clock.sleep(OVERDUE_MILLIS);
+    const end = this.#store.state.isOnline ? await Promise.race([this.#endOf(requestId), silence]) : undefined;
+    this.#asked.delete(requestId);
+    this.#end(requestId, end === undefined || end === "hidden" ? "expired" : end);
+  }
+
+  /** How a request has ended, by the gateway's word; `undefined` if it does not say. */
+  async #endOf(requestId: string): Promise<CardEnd | undefined> {
+    return this.#store.approver.status(requestId).then(
+      ({ state }) => ENDS[state],
+      () => undefined,
+    );
+  }
+
+  #end(requestId: string, end: CardEnd): void {
     const store = this.#store;
     if (store.state.sent.has(requestId)) {
       store.set({ inbox: store.state.inbox.remove(requestId) });
-      // Its answer may have arrived without a word of it here.
-      await this.#answers.look(requestId);
+      // The answer of this device may have arrived without a word of it here.
+      void this.#answers.look(requestId);
       return;
     }
-    const state = wasWithdrawn
-      ? "withdrawn"
-      : await store.approver
-          .status(requestId)
-          .then((status) => status.state)
-          .catch(() => "gone");
-    const end =
-      state === "withdrawn" || state === "expired" || state === "cancelled"
-        ? state
-        : state === "gone"
-          ? "gone"
-          : "answered";
     store.set({ inbox: store.state.inbox.end(requestId, end, Date.now()) });
     setTimeout(() => this.#tick(), FADE_MILLIS + 100);
   }

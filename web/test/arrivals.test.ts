@@ -1,0 +1,103 @@
+// What arrives and ends while the page is open, and what is said about it.
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+
+import { App } from "../src/page/app.ts";
+import { Inbox } from "../src/page/inbox.ts";
+import type { Approver, ExchangeStatus } from "../src/protocol/approver.ts";
+import type { Envelope } from "../src/protocol/envelope.ts";
+import { CallError } from "../src/protocol/http.ts";
+import { Desk, NOW, status } from "./desk.ts";
+
+let desk: Desk;
+const apps: App[] = [];
+beforeAll(async () => {
+  vi.stubGlobal("window", { innerWidth: 360, innerHeight: 740, matchMedia: () => ({ matches: false }) });
+  vi.stubGlobal("document", { visibilityState: "visible" });
+  desk = await Desk.open();
+});
+afterAll(() => vi.unstubAllGlobals());
+beforeEach(() => {
+  desk.now = NOW;
+  vi.spyOn(Date, "now").mockImplementation(() => NOW.millis);
+});
+afterEach(() => {
+  for (const app of apps.splice(0)) {
+    app.live.stop();
+    app.answers.stop();
+  }
+  vi.restoreAllMocks();
+});
+
+/** A page that is open at a gateway which lists these requests. */
+async function open(listed: () => readonly Envelope[], gateway: Partial<Approver>): Promise<App> {
+  const silent: Partial<Approver> = {
+    list: async () => ({ envelopes: [...listed()], isComplete: true }),
+    acknowledge: async () => undefined,
+    receipt: async () => undefined,
+    ...gateway,
+  };
+  const app = await desk.tab(new App(), silent);
+  apps.push(app);
+  app.set({ phase: "ready" });
+  app.live.start();
+  return app;
+}
+
+describe("how a card ends", () => {
+  test.each<[ExchangeStatus["state"] | undefined, string]>([
+    ["pendingApproval", "hidden"],
+    ["decided", "answered"],
+    ["delivered", "answered"],
+    ["expired", "expired"],
+    ["withdrawn", "withdrawn"],
+    ["cancelled", "cancelled"],
+    [undefined, "gone"],
+  ])("is the gateway's word: %s", async (state, end) => {
+    const request = await desk.request();
+    let listed = [request];
+    const app = await open(() => listed, {
+      status: async (id) => {
+        if (state === undefined) throw new CallError("unreachable", "");
+        return status(id, state);
+      },
+    });
+    const card = () => app.state.inbox.get(request.requestId);
+    await vi.waitFor(() => expect(card()?.headline).toBe("ls"));
+    listed = [];
+    await vi.waitFor(() => expect(card()?.end).toBe(end));
+  });
+
+  test.each<[string, () => Promise<ExchangeStatus["state"]>, string]>([
+    ["that it was answered in time", async () => "decided", "answered"],
+    ["nothing, since its clock is behind", async () => "pendingApproval", "expired"],
+    ["nothing, since it can't be reached", () => Promise.reject(new CallError("unreachable", "")), "expired"],
+    ["nothing at all", () => new Promise(() => undefined), "expired"],
+  ])("after its time, when the gateway says %s", async (_, says, end) => {
+    const request = await desk.request();
+    const app = await open(() => [request], { status: async (id) => status(id, await says()) });
+    const card = () => app.state.inbox.get(request.requestId);
+    await vi.waitFor(() => expect(card()?.headline).toBe("ls"));
+    vi.spyOn(Date, "now").mockImplementation(() => NOW.plus(7_200_000).millis);
+    await vi.waitFor(() => expect(card()?.end).toBe(end), { timeout: 5_000 });
+  });
+
+  test("a request that was answered here without a word of it is looked at", async () => {
+    const request = await desk.request();
+    let [listed, source] = [[request], ""];
+    const app = await open(() => listed, {
+      sendDecision: () => Promise.reject(new CallError("unreachable", "")),
+      status: async (id) => status(id, source === "" ? "pendingApproval" : "decided", source || undefined),
+    });
+    await vi.waitFor(() => expect(app.state.inbox.get(request.requestId)).toBeDefined());
+    const card = app.state.inbox.get(request.requestId);
+    if (card === undefined) throw new Error("there is no card");
+    const record = await desk.record(card);
+    await app.answers.send(record);
+    app.answers.stop();
+    expect(app.state.inbox.get(request.requestId)?.end).toBeUndefined();
+    [listed, source] = [[], record.source];
+    await vi.waitFor(() => expect(app.state.sent.get(request.requestId)?.acceptedAt).toBeDefined());
+    expect(app.state.inbox).toEqual(new Inbox());
+  });
+});
