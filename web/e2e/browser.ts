@@ -77,7 +77,8 @@ function watchTaps(): void {
     window.presses?.push({ what, at: performance.now() });
   };
   window.addEventListener("keydown", ({ key }) => note(key), { capture: true });
-  window.addEventListener("click", () => note("click"), { capture: true });
+  for (const what of ["click", "pointerdown", "pointerup"] as const)
+    window.addEventListener(what, () => note(what), { capture: true });
 }
 
 /** One person's browser, with what went wrong in it. */
@@ -189,6 +190,12 @@ export class Person {
     }
     await ready.waitFor();
     await this.page.mouse.up();
+  }
+
+  /** For how long the last press of the mouse was held, in milliseconds by the clock of the page. */
+  async heldFor(): Promise<number> {
+    const [down, up] = await this.pressed("pointerdown", "pointerup");
+    return Number(up) - Number(down);
   }
 
   /** Forgets what was pressed, and notes when something matches a selector from now on. */

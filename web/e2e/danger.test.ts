@@ -45,62 +45,70 @@ async function withLock(isUserVerified: boolean): Promise<void> {
 /** On a busy machine a quick press comes late, and shows nothing then. So it is tried until it was quick enough. */
 async function quickly(attempt: (round: number) => Promise<boolean>): Promise<void> {
   for (let round = 0; round < 8; round += 1) if (await attempt(round)) return;
-  throw new Error("this machine is too slow to press twice within half a second");
+  throw new Error("this machine is too slow to press as quickly as a person");
 }
 
 /** Less than the half second for which a new screen ignores presses: from its appearance on, by the clock of the page. */
 const QUICK = 450;
+/** Less than the second for which a button is held. */
+const SHORT = 900;
+/** A test that presses quickly is repeated until it was quick enough. */
+const PATIENT = { timeout: 240_000 };
 
 describe("nothing is approved by accident", () => {
-  test("a tap and keys in the first half second, and Enter on a screen that nobody touched, do nothing", async () => {
-    const approve = dana.page.getByRole("button", { name: /^Approve/ });
-    const first = await robot.ask({ payload: robot.command(["cargo", "test"]) });
-    await dana.open("cargo test");
-    const box = await approve.boundingBox();
-    if (box === null) throw new Error("there is no button");
-    await robot.withdraw(first);
-    let built = first;
-    const presses = [
-      () => dana.page.mouse.click(box.x + box.width / 2, box.y + box.height / 2),
-      () => dana.page.keyboard.press("Enter").then(() => dana.page.keyboard.press("y")),
-      () => dana.page.keyboard.press("a").then(() => dana.page.keyboard.press("y")),
-    ];
-    for (const [kind, press] of presses.entries()) {
-      await quickly(async (round) => {
-        await dana.page.goto(`${stage.url}/#/`);
-        built = await robot.ask({ payload: robot.command(["cargo", "test", `${kind}-${round}`]) });
-        const card = await dana.card(`cargo test ${kind}-${round}`);
-        await dana.settle();
-        await dana.watchPresses(".answer-bar .approve");
-        await dana.tap(card);
-        await approve.waitFor();
-        await press();
-        const [appeared, ...late] = await dana.pressed("appears", kind === 0 ? "click" : "y");
-        if (late.every((at) => at - Number(appeared) < QUICK)) return true;
-        await robot.withdraw(built).catch(() => undefined);
-        return false;
-      });
+  test(
+    "a tap and keys in the first half second, and Enter on a screen that nobody touched, do nothing",
+    PATIENT,
+    async () => {
+      const approve = dana.page.getByRole("button", { name: /^Approve/ });
+      const first = await robot.ask({ payload: robot.command(["cargo", "test"]) });
+      await dana.open("cargo test");
+      const box = await approve.boundingBox();
+      if (box === null) throw new Error("there is no button");
+      await robot.withdraw(first);
+      let built = first;
+      const presses = [
+        () => dana.page.mouse.click(box.x + box.width / 2, box.y + box.height / 2),
+        () => dana.page.keyboard.press("Enter").then(() => dana.page.keyboard.press("y")),
+        () => dana.page.keyboard.press("a").then(() => dana.page.keyboard.press("y")),
+      ];
+      for (const [kind, press] of presses.entries()) {
+        await quickly(async (round) => {
+          await dana.page.goto(`${stage.url}/#/`);
+          built = await robot.ask({ payload: robot.command(["cargo", "test", `${kind}-${round}`]) });
+          const card = await dana.card(`cargo test ${kind}-${round}`);
+          await dana.settle();
+          await dana.watchPresses(".answer-bar .approve");
+          await dana.tap(card);
+          await approve.waitFor();
+          await press();
+          const [appeared, ...late] = await dana.pressed("appears", kind === 0 ? "click" : "y");
+          if (late.every((at) => at - Number(appeared) < QUICK)) return true;
+          await robot.withdraw(built).catch(() => undefined);
+          return false;
+        });
+        await dana.page.waitForTimeout(200);
+        expect(await robot.isUndecided(built)).toBe(true);
+        if (kind < presses.length - 1) await robot.withdraw(built);
+      }
+      // The keys were ignored too early to ask for a confirmation.
+      expect(await dana.page.getByText(/Press y to approve/).count()).toBe(0);
+      await dana.page.waitForTimeout(FRESH);
+      // Enter on a screen that nobody has touched: the focus is on the heading.
+      await dana.page.keyboard.press("Enter");
+      await dana.page.keyboard.press("y");
       await dana.page.waitForTimeout(200);
       expect(await robot.isUndecided(built)).toBe(true);
-      if (kind < presses.length - 1) await robot.withdraw(built);
-    }
-    // The keys were ignored too early to ask for a confirmation.
-    expect(await dana.page.getByText(/Press y to approve/).count()).toBe(0);
-    await dana.page.waitForTimeout(FRESH);
-    // Enter on a screen that nobody has touched: the focus is on the heading.
-    await dana.page.keyboard.press("Enter");
-    await dana.page.keyboard.press("y");
-    await dana.page.waitForTimeout(200);
-    expect(await robot.isUndecided(built)).toBe(true);
-    // A click that a program makes.
-    await approve.evaluate((button: HTMLElement) => button.click());
-    await dana.page.waitForTimeout(200);
-    expect(await robot.isUndecided(built)).toBe(true);
-    await robot.withdraw(built);
-    await dana.page.locator(".answer-bar", { hasText: "Taken back by the machine" }).waitFor();
-  });
+      // A click that a program makes.
+      await approve.evaluate((button: HTMLElement) => button.click());
+      await dana.page.waitForTimeout(200);
+      expect(await robot.isUndecided(built)).toBe(true);
+      await robot.withdraw(built);
+      await dana.page.locator(".answer-bar", { hasText: "Taken back by the machine" }).waitFor();
+    },
+  );
 
-  test("keys: a then y approves, a key that is held does not", async () => {
+  test("keys: a then y approves, a key that is held does not", PATIENT, async () => {
     const confirm = dana.page.getByText(/Press y to approve/);
     let built: BuiltRequest | undefined;
     await quickly(async (round) => {
@@ -130,7 +138,7 @@ describe("nothing is approved by accident", () => {
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve", scope: "once" });
   });
 
-  test("dangerous: everything opened, the lock, and a second's hold", async () => {
+  test("dangerous: everything opened, the lock, and a second's hold", PATIENT, async () => {
     await withLock(true);
     const content = "#!/bin/sh\nrm -rf build\n";
     const { createHash } = await import("node:crypto");
@@ -141,21 +149,30 @@ describe("nothing is approved by accident", () => {
       size: content.length,
       content,
     };
-    const built = await robot.ask({
-      payload: robot.command(["git", "push", "--force", "origin", "main"], { ...FORCE, files: [file] }),
+    let built: BuiltRequest | undefined;
+    await quickly(async (round) => {
+      const argv = ["git", "push", "--force", "origin", round === 0 ? "main" : `main${round}`];
+      const asked = await robot.ask({ payload: robot.command(argv, { ...FORCE, files: [file] }) });
+      built = asked;
+      await dana.open(argv.join(" "));
+      await dana.shot("dangerous-closed");
+      const blocked = dana.page.getByRole("button", { name: /approve$/ });
+      expect(await blocked.textContent()).toBe("Open 1 more file to approve");
+      await dana.press(/^Open 1 more file/);
+      await dana.page.getByText("rm -rf build").waitFor();
+      await dana.settle();
+      await dana.shot("dangerous");
+      for (const delay of [0, 300]) {
+        await dana.page.getByRole("button", { name: /^Hold to approve/ }).click({ delay });
+        if ((await dana.heldFor()) < SHORT) continue;
+        await robot.withdraw(asked).catch(() => undefined);
+        return false;
+      }
+      await dana.page.waitForTimeout(300);
+      expect(await robot.isUndecided(asked)).toBe(true);
+      return true;
     });
-    await dana.open("git push --force origin main");
-    await dana.shot("dangerous-closed");
-    expect(await dana.page.getByRole("button", { name: /approve$/ }).textContent()).toBe("Open 1 more file to approve");
-    await dana.press(/^Open 1 more file/);
-    await dana.page.getByText("rm -rf build").waitFor();
-    await dana.settle();
-    await dana.shot("dangerous");
-    const hold = dana.page.getByRole("button", { name: /^Hold to approve/ });
-    await hold.click();
-    await hold.click({ delay: 300 });
-    await dana.page.waitForTimeout(300);
-    expect(await robot.isUndecided(built)).toBe(true);
+    if (built === undefined) throw new Error("nothing was asked");
     await dana.holdToApprove();
     const decision = await robot.decision(built);
     expect(decision).toMatchObject({ outcome: "approve", scope: "once" });
@@ -218,7 +235,7 @@ describe("nothing is approved by accident", () => {
     },
   );
 
-  test("a card does not take a tap that was meant for its neighbour", async () => {
+  test("a card does not take a tap that was meant for its neighbour", PATIENT, async () => {
     await quickly(async (round) => {
       const [first, second] = await Promise.all(
         [100, 200].map((seconds) => robot.ask({ payload: robot.command(["make", `${round}-${seconds}`]) }, seconds)),

@@ -94,10 +94,12 @@ describe.each([
     await dana.page.getByRole("link", { name: /^Inbox/ }).click();
     await dana.card("touch back.txt");
     await shot("inbox");
+    // It says so for five seconds only.
+    const said = dana.page.getByText("Taken back by the machine").first().waitFor();
     asked.child.kill("SIGINT");
-    expect(await asked.ended).toBe(130);
-    await dana.page.getByText("Taken back by the machine").first().waitFor();
+    await said;
     await shot("taken-back");
+    expect(await asked.ended).toBe(130);
     await dana.page.locator(".card", { hasText: "touch back.txt" }).waitFor({ state: "detached" });
   });
 

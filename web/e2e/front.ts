@@ -21,7 +21,8 @@ export type Tamper = (path: string, body: string) => string;
 export type TamperMessage = (message: string) => readonly (string | Buffer)[];
 
 export class Front {
-  readonly #gateway: URL;
+  /** Where the gateway is. */
+  gateway = new URL("http://127.0.0.1:1");
   #server: Server | undefined;
   readonly #sockets = new Set<Socket>();
   url = "";
@@ -36,21 +37,21 @@ export class Front {
   upgrades = 0;
   /** Every path that was asked for. */
   readonly asked: string[] = [];
+  /** Every path whose answer was passed on to its end. */
+  readonly answered: string[] = [];
 
-  constructor(gateway: string) {
-    this.#gateway = new URL(gateway);
-  }
-
-  async start(port: number): Promise<void> {
+  async start(): Promise<void> {
     const server = createServer((request, response) => this.#serve(request, response));
     server.on("upgrade", (request, socket, head) => this.#upgrade(request, socket as Socket, head));
     server.on("connection", (socket) => {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
     });
-    await new Promise<void>((resolve) => server.listen(port, "localhost", resolve));
+    await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("there is no port");
     this.#server = server;
-    this.url = `http://localhost:${port}`;
+    this.url = `http://localhost:${address.port}`;
   }
 
   /** Cuts every connection, as a network that goes away. */
@@ -75,11 +76,12 @@ export class Front {
     }
     const path = new URL(request.url ?? "/", this.url || "http://localhost").pathname;
     this.asked.push(path);
+    response.on("finish", () => this.answered.push(path));
     this.#pass(request, response, PAGE.test(path) ? undefined : this.tamper);
   }
 
   #pass(request: IncomingMessage, response: ServerResponse, tamper: Tamper | undefined): void {
-    const { hostname, port } = this.#gateway;
+    const { hostname, port } = this.gateway;
     // What is pushed can't be changed here, so a gateway that lies pushes nothing.
     if (tamper !== undefined && request.url?.startsWith("/v1/sse/") === true) {
       response.writeHead(404).end();
@@ -118,7 +120,7 @@ export class Front {
       socket.destroy();
       return;
     }
-    const onward = connect(Number(this.#gateway.port), this.#gateway.hostname, () => {
+    const onward = connect(Number(this.gateway.port), this.gateway.hostname, () => {
       // A message that is compressed could not be changed here.
       const plain = Object.entries(request.headers).filter(([name]) => name !== "sec-websocket-extensions");
       const headers = plain.map(([name, value]) => `${name}: ${value}`);

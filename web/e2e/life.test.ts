@@ -56,8 +56,11 @@ describe("around an answer, on a desk", () => {
       "make first",
     ]);
     await dana.shot("inbox-desk");
-    for (const built of [first, ...rest]) await robot.withdraw(built);
-    await dana.page.getByText("Taken back by the machine").first().waitFor();
+    const withdrawAll = async (): Promise<void> => {
+      for (const built of [first, ...rest]) await robot.withdraw(built);
+    };
+    // Each says so for five seconds only.
+    await Promise.all([dana.page.getByText("Taken back by the machine").first().waitFor(), withdrawAll()]);
     await dana.page.getByText("Nothing waits for you.").waitFor({ timeout: 15_000 });
   });
 
@@ -70,7 +73,7 @@ describe("around an answer, on a desk", () => {
   });
 
   test("expires while it is open, and is listed as expired", async () => {
-    const built = await robot.ask({ payload: robot.command(["make", "late"]) }, 4);
+    const built = await robot.ask({ payload: robot.command(["make", "late"]) }, 10);
     await dana.open("make late");
     await dana.page.locator(".answer-bar", { hasText: "Expired" }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
@@ -144,9 +147,9 @@ describe("around an answer, on a desk", () => {
     const built = await robot.ask({ payload: robot.command(["make", "tabs"]) });
     await other.locator(".card", { hasText: "make tabs" }).waitFor();
     await dana.open("make tabs");
-    await dana.answer(/^Approve/);
+    // It says so for five seconds only.
+    await Promise.all([other.getByText("Answered on another device").waitFor(), dana.answer(/^Approve/)]);
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
-    await other.getByText("Answered on another device").waitFor();
     await other.goto(`${stage.url}/#/answered`);
     await other.locator(".card", { hasText: "make tabs" }).waitFor();
     await other.close();

@@ -62,14 +62,19 @@ async function recovers(): Promise<void> {
   expect(decision.source).toContain(built.artifactHash);
 }
 
-/** Opens the page anew, and waits until it is connected over a WebSocket: after a lie it may have chosen another transport. */
+/**
+ * Opens the page anew, and waits until it is connected over a WebSocket: after a lie it may have chosen another transport. Its
+ * first listing is over then, and can't find what comes later.
+ */
 async function connected(): Promise<void> {
   stage.front.tamperMessage = undefined;
-  const before = stage.front.upgrades;
+  const listings = (): number => stage.front.answered.filter((path) => path.endsWith("/inbox")).length;
   await dana.page.goto("about:blank");
+  const [before, listed] = [stage.front.upgrades, listings()];
   await dana.page.goto(`${stage.url}/#/`);
   await dana.page.getByText("Live", { exact: true }).waitFor();
   await until("a WebSocket", () => stage.front.upgrades > before);
+  await until("a listing", () => listings() > listed);
 }
 
 /** Lists the inbox over HTTP, as the page does each minute. */

@@ -46,6 +46,7 @@ export class Stage {
   readonly folder = folderOf("gateway");
   #gateway: ChildProcess | undefined;
   #port = 0;
+  #settings: readonly string[] = [];
   front!: Front;
   readonly machines: Machine[] = [];
 
@@ -55,24 +56,44 @@ export class Stage {
 
   /** Starts the gateway. `settings` are further lines of its configuration. */
   async start(...settings: readonly string[]): Promise<void> {
+    this.#settings = settings;
+    this.front = new Front();
+    await this.front.start();
+    await this.#choosePort();
+    await this.startGateway();
+  }
+
+  async #choosePort(): Promise<void> {
     this.#port = await freePort();
-    this.front = new Front(`http://127.0.0.1:${this.#port}`);
-    await this.front.start(await freePort());
+    this.front.gateway = new URL(`http://127.0.0.1:${this.#port}`);
     const config = [
       `listen = "127.0.0.1:${this.#port}"`,
       `public_url = "${this.front.url}"`,
       `data = "${join(this.folder, "data")}"`,
-      ...settings,
+      ...this.#settings,
     ];
     writeFileSync(this.config, `${config.join("\n")}\n[rates]\ncredential = { per_second = 500, burst = 5000 }\n`);
-    await this.startGateway();
   }
 
   get config(): string {
     return join(this.folder, "gateway.toml");
   }
 
+  /** Starts the gateway with the same data as before. */
   async startGateway(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await this.#runGateway();
+        return;
+      } catch (error) {
+        // Somebody else may have taken the port since it was free; the gateway ends then.
+        if (this.#gateway?.exitCode === null || attempt === 5) throw error;
+        await this.#choosePort();
+      }
+    }
+  }
+
+  async #runGateway(): Promise<void> {
     const child = spawn(bin("countersign-gateway"), ["serve", "--config", this.config], {
       stdio: ["ignore", "ignore", "pipe"],
     });
