@@ -127,6 +127,28 @@ test("that a decision was accepted is not undone by what was seen before, or fai
   expect(merged(record, unknown)).toEqual(unknown);
 });
 
+test("an answer that is found at the gateway while it is sent again in vain stays accepted", async () => {
+  let isThere = false;
+  let lose: (() => void) | undefined;
+  const sendDecision = (): Promise<void> =>
+    isThere ? new Promise((_, reject) => (lose = () => reject(new CallError("unreachable", "")))) : lost();
+  const { store, answers } = await tab({ sendDecision, status: lost });
+  const card = await desk.card(store);
+  const record = await desk.record(card);
+  await answers.send(record);
+  answers.stop();
+  isThere = true;
+  const again = answers.sendAgain(card.requestId);
+  await vi.waitFor(() => expect(lose).toBeDefined());
+  Object.assign(store.approver, { status: async (id: string) => status(id, "decided", record.source) });
+  await answers.look(card.requestId);
+  expect(stateOf(store, card).acceptedAt).toBeDefined();
+  lose?.();
+  await again;
+  expect(stateOf(store, card)).toMatchObject({ acceptedAt: expect.any(String) as unknown });
+  expect(stateOf(store, card).failed).toBeUndefined();
+});
+
 test("a receipt that comes after hours is found by its session, and when the answer is looked at", async () => {
   const { store, answers } = await tab({ sendDecision: async () => undefined });
   let hasReported = false;

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 
 import { App } from "../src/page/app.ts";
 import { Inbox } from "../src/page/inbox.ts";
-import type { Approver, ExchangeStatus } from "../src/protocol/approver.ts";
+import { changePins } from "../src/page/trust.ts";
+import { Approver, type ExchangeStatus } from "../src/protocol/approver.ts";
 import type { Envelope } from "../src/protocol/envelope.ts";
 import { CallError } from "../src/protocol/http.ts";
 import { Desk, NOW, status } from "./desk.ts";
@@ -43,6 +44,22 @@ async function open(listed: () => readonly Envelope[], gateway: Partial<Approver
   app.live.start();
   return app;
 }
+
+test("a request that was opened before the trust in its machine ended is one of an unknown sender", async () => {
+  const request = await desk.request();
+  let isTrusted = true;
+  const app = await open(() => [request], {
+    async open(this: Approver, envelope, pins) {
+      const item = await Approver.prototype.open.call(this, envelope, pins);
+      if (isTrusted) await changePins(app, (all) => all.revoke(desk.robot.keys.fingerprint, desk.now));
+      isTrusted = false;
+      return item;
+    },
+  });
+  const card = () => app.state.inbox.get(request.requestId);
+  await vi.waitFor(() => expect(card()?.error?.reason).toBe("unknown-sender"));
+  expect(card()?.request).toBeUndefined();
+});
 
 describe("how a card ends", () => {
   test.each<[ExchangeStatus["state"] | undefined, string]>([

@@ -60,7 +60,9 @@ describe("a connection to the database", () => {
     await expect(one.get("a")).rejects.toThrow();
     await expect(two.get("a")).rejects.toThrow();
     expect(await factory.databases()).toEqual([]);
+    // Whoever joins again in another tab is somebody else.
     const three = await Database.open(factory);
+    await expect(two.get("a")).rejects.toThrow();
     connections.at(-1)?.close();
     await new Promise((resolve) => (factory.deleteDatabase("countersign").onsuccess = resolve));
     await expect(three.update("a", () => 1)).rejects.toBeInstanceOf(StorageError);

@@ -67,10 +67,13 @@ describe("one device gives one answer to a request", () => {
     await vi.waitFor(() => expect(sendDecision).toHaveBeenCalledTimes(1));
     // The answer bar has made room for what becomes of the answer, so a tap that was meant for it does nothing.
     expect(changedAreas(before, app.state)).toEqual(["pane"]);
+    const signing = vi.spyOn(desk.ada.keys.signer, "sign");
     await expect(sign(app, card, answer("reject"))).rejects.toThrow(texts.answeredBefore);
     lose();
     await first;
     await expect(sign(app, card, answer("reject"))).rejects.toThrow(texts.answeredBefore);
+    expect(signing).not.toHaveBeenCalled();
+    signing.mockRestore();
     const again = app.answers.sendAgain(card.requestId);
     await vi.waitFor(() => expect(sendDecision).toHaveBeenCalledTimes(2));
     lose();
