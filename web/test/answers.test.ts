@@ -10,7 +10,7 @@ import { Store } from "../src/page/store.ts";
 import type { Approver, ExchangeStatus } from "../src/protocol/approver.ts";
 import { CallError } from "../src/protocol/http.ts";
 import { receiptSession } from "../src/protocol/receipt.ts";
-import { Desk, NOW, status } from "./desk.ts";
+import { Desk, NOW, soon, status } from "./desk.ts";
 
 let desk: Desk;
 const opened: Answers[] = [];
@@ -57,7 +57,7 @@ describe("an answer whose arrival is not known", () => {
 
   test("counts as accepted when the gateway has exactly this decision", async () => {
     const { store, card } = await sent(({ requestId, source }) => status(requestId, "decided", source));
-    await vi.waitFor(() => expect(stateOf(store, card)).toMatchObject({ acceptedAt: expect.any(String) as unknown }));
+    await soon(() => expect(stateOf(store, card)).toMatchObject({ acceptedAt: expect.any(String) as unknown }));
     expect(stateOf(store, card).failed).toBeUndefined();
     expect(store.state.inbox.get(card.requestId)).toBeUndefined();
   });
@@ -69,7 +69,7 @@ describe("an answer whose arrival is not known", () => {
     ["that it was cancelled", "cancelled", ({ requestId }: SentRecord) => status(requestId, "cancelled")],
   ] as const)("has failed when the gateway says %s", async (_, kind, says) => {
     const { store, card } = await sent((_own, other) => says(other));
-    await vi.waitFor(() => expect(stateOf(store, card).failed?.kind).toBe(kind));
+    await soon(() => expect(stateOf(store, card).failed?.kind).toBe(kind));
     expect(stateOf(store, card).acceptedAt).toBeUndefined();
   });
 
@@ -77,7 +77,7 @@ describe("an answer whose arrival is not known", () => {
     for (const state of ["pendingApproval", "decided"] as const) {
       const { store, card, asked } = await sent(({ requestId }) => status(requestId, state));
       const before = asked.mock.calls.length;
-      await vi.waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(before + 3));
+      await soon(() => expect(asked.mock.calls.length).toBeGreaterThan(before + 3));
       expect(stateOf(store, card).failed?.kind).toBe("unreachable");
     }
   });
@@ -92,7 +92,7 @@ describe("an answer whose arrival is not known", () => {
     const { source } = stateOf(store, card);
     const again = await tab({ status: async (id) => status(id, "decided", source) }, factory);
     await again.answers.load();
-    await vi.waitFor(() => expect(stateOf(again.store, card).acceptedAt).toBeDefined());
+    await soon(() => expect(stateOf(again.store, card).acceptedAt).toBeDefined());
   });
 
   test("that another tab has left for a minute is unknown, and is asked about; before that it is being sent", async () => {
@@ -108,7 +108,7 @@ describe("an answer whose arrival is not known", () => {
     desk.now = NOW.plus(61_000);
     await other.answers.reload();
     expect(stateOf(other.store, card).failed?.kind).toBe("unreachable");
-    await vi.waitFor(() => expect(stateOf(other.store, card).acceptedAt).toBeDefined());
+    await soon(() => expect(stateOf(other.store, card).acceptedAt).toBeDefined());
   });
 });
 
@@ -139,7 +139,7 @@ test("an answer that is found at the gateway while it is sent again in vain stay
   answers.stop();
   isThere = true;
   const again = answers.sendAgain(card.requestId);
-  await vi.waitFor(() => expect(lose).toBeDefined());
+  await soon(() => expect(lose).toBeDefined());
   Object.assign(store.approver, { status: async (id: string) => status(id, "decided", record.source) });
   await answers.look(card.requestId);
   expect(stateOf(store, card).acceptedAt).toBeDefined();
@@ -157,9 +157,9 @@ test("a receipt that comes after hours is found by its session, and when the ans
   Object.assign(store.approver, { status: async (id: string) => status(id, "delivered"), receipt });
   const cards = [await desk.card(store), await desk.card(store)] as const;
   for (const card of cards) await answers.send(await desk.record(card));
-  // Nobody looks by himself after half an hour.
-  await vi.waitFor(() => expect(desk.now.millis).toBeGreaterThan(NOW.millis + 1_800_000));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  // Nobody looks by himself any more.
+  answers.stop();
+  desk.now = NOW.plus(10_800_000);
   hasReported = true;
   await answers.heard("another-session");
   expect(stateOf(store, cards[0]).receipt).toBeUndefined();

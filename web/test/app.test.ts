@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 
 import { App } from "../src/page/app.ts";
 import { Store } from "../src/page/store.ts";
-import { Desk } from "./desk.ts";
+import { Desk, soon } from "./desk.ts";
 
 beforeAll(() => {
   const deaf = { addEventListener: () => undefined, matchMedia: () => ({ matches: false }) };
@@ -28,8 +28,8 @@ test("what this tab changes while it reads what another tab has changed is not u
     .spyOn(app.answers, "reload")
     .mockImplementation(() => app.change((profile) => ({ ...profile, readStops: ["here"] })));
   await other.change((profile) => ({ ...profile, labels: { robot: "robby" } }));
-  await vi.waitFor(() => expect(reading).toHaveBeenCalled());
-  await vi.waitFor(() => expect(app.state.profile?.labels).toEqual({ robot: "robby" }));
+  await soon(() => expect(reading).toHaveBeenCalled());
+  await soon(() => expect(app.state.profile?.labels).toEqual({ robot: "robby" }));
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(app.state.profile).toMatchObject({ labels: { robot: "robby" }, readStops: ["here"] });
   app.live.stop();

@@ -8,7 +8,7 @@ import { changePins } from "../src/page/trust.ts";
 import { Approver, type ExchangeStatus } from "../src/protocol/approver.ts";
 import type { Envelope } from "../src/protocol/envelope.ts";
 import { CallError } from "../src/protocol/http.ts";
-import { Desk, NOW, status } from "./desk.ts";
+import { Desk, NOW, soon, status } from "./desk.ts";
 
 let desk: Desk;
 const apps: App[] = [];
@@ -57,7 +57,7 @@ test("a request that was opened before the trust in its machine ended is one of 
     },
   });
   const card = () => app.state.inbox.get(request.requestId);
-  await vi.waitFor(() => expect(card()?.error?.reason).toBe("unknown-sender"));
+  await soon(() => expect(card()?.error?.reason).toBe("unknown-sender"));
   expect(card()?.request).toBeUndefined();
 });
 
@@ -80,9 +80,9 @@ describe("how a card ends", () => {
       },
     });
     const card = () => app.state.inbox.get(request.requestId);
-    await vi.waitFor(() => expect(card()?.headline).toBe("ls"));
+    await soon(() => expect(card()?.headline).toBe("ls"));
     listed = [];
-    await vi.waitFor(() => expect(card()?.end).toBe(end));
+    await soon(() => expect(card()?.end).toBe(end));
   });
 
   test.each<[string, () => Promise<ExchangeStatus["state"]>, string]>([
@@ -94,9 +94,9 @@ describe("how a card ends", () => {
     const request = await desk.request();
     const app = await open(() => [request], { status: async (id) => status(id, await says()) });
     const card = () => app.state.inbox.get(request.requestId);
-    await vi.waitFor(() => expect(card()?.headline).toBe("ls"));
+    await soon(() => expect(card()?.headline).toBe("ls"));
     vi.spyOn(Date, "now").mockImplementation(() => NOW.plus(7_200_000).millis);
-    await vi.waitFor(() => expect(card()?.end).toBe(end), { timeout: 5_000 });
+    await soon(() => expect(card()?.end).toBe(end));
   });
 
   test("a request that was answered here without a word of it is looked at", async () => {
@@ -106,7 +106,7 @@ describe("how a card ends", () => {
       sendDecision: () => Promise.reject(new CallError("unreachable", "")),
       status: async (id) => status(id, source === "" ? "pendingApproval" : "decided", source || undefined),
     });
-    await vi.waitFor(() => expect(app.state.inbox.get(request.requestId)).toBeDefined());
+    await soon(() => expect(app.state.inbox.get(request.requestId)).toBeDefined());
     const card = app.state.inbox.get(request.requestId);
     if (card === undefined) throw new Error("there is no card");
     const record = await desk.record(card);
@@ -114,7 +114,7 @@ describe("how a card ends", () => {
     app.answers.stop();
     expect(app.state.inbox.get(request.requestId)?.end).toBeUndefined();
     [listed, source] = [[], record.source];
-    await vi.waitFor(() => expect(app.state.sent.get(request.requestId)?.acceptedAt).toBeDefined());
+    await soon(() => expect(app.state.sent.get(request.requestId)?.acceptedAt).toBeDefined());
     expect(app.state.inbox).toEqual(new Inbox());
   });
 });

@@ -1,6 +1,7 @@
 // A page without a screen: a store with a device that has joined, a machine that it trusts, and a gateway that a test plays.
 
 import { IDBFactory } from "fake-indexeddb";
+import { vi } from "vitest";
 
 import { Database } from "../src/keys/database.ts";
 import { keepProfile, prepareKeys } from "../src/keys/profile.ts";
@@ -105,4 +106,9 @@ export class Desk {
 export function status(requestId: string, state: ExchangeStatus["state"], decision?: string): ExchangeStatus {
   const whole = decision === undefined ? undefined : parseObject(decision);
   return { requestId, state, createdAt: NOW, expiresAt: NOW.plus(7_200_000), decision: whole };
+}
+
+/** Waits until a check passes, also on a busy machine. */
+export function soon<T>(check: () => T): Promise<T> {
+  return vi.waitFor(check, { timeout: 20_000 });
 }

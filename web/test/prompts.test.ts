@@ -11,7 +11,7 @@ import { CallError, Http } from "../src/protocol/http.ts";
 import { Pins } from "../src/protocol/pins.ts";
 import type { BuiltPrompt, PromptStatus } from "../src/protocol/prompt.ts";
 import type { WebSocketClass } from "../src/protocol/transport.ts";
-import { Desk, NOW } from "./desk.ts";
+import { Desk, NOW, soon } from "./desk.ts";
 
 const built = (requestId: string): BuiltPrompt => ({ requestId, promptHash: "h", envelope: `{"of":"${requestId}"}` });
 const record = { enforcerId: "robot", text: "go on", sentAt: `${NOW}`, expiresAt: `${NOW.plus(3_600_000)}` };
@@ -151,15 +151,15 @@ test("the word on a prompt is acknowledged to the gateway after it was kept", as
     { webSocket: Socket as unknown as WebSocketClass },
   );
   const running = channel.run();
-  await vi.waitFor(() => expect(heard).toContain("connected"));
+  await soon(() => expect(heard).toContain("connected"));
   const body = { requestId: "p", promptHash: "0".repeat(64), status: "delivered", ackAt: `${NOW}` };
   push({ msgType: "prompt.ack", msgId: "m1", requestId: "p", createdAt: `${NOW}`, sender: {}, body });
-  await vi.waitFor(() => expect(heard).toContain("prompt-ack"));
+  await soon(() => expect(heard).toContain("prompt-ack"));
   await new Promise((resolve) => setTimeout(resolve, 20));
   const acknowledged = () => sent.some((text) => text.includes('"ack.submit"') && text.includes('"m1"'));
   expect(acknowledged()).toBe(false);
   keep();
-  await vi.waitFor(() => expect(acknowledged()).toBe(true));
+  await soon(() => expect(acknowledged()).toBe(true));
   channel.stop();
   await running;
 });

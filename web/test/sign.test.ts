@@ -1,7 +1,7 @@
 // What is not signed: a second answer of this device, and an answer to a machine that is not trusted any more.
 
 import { IDBFactory } from "fake-indexeddb";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/page/app.ts";
 import { type Card, Inbox, trusted } from "../src/page/inbox.ts";
@@ -12,7 +12,7 @@ import { changePins } from "../src/page/trust.ts";
 import type { Approver } from "../src/protocol/approver.ts";
 import { CallError } from "../src/protocol/http.ts";
 import { texts } from "../src/texts.ts";
-import { Desk, NOW, status } from "./desk.ts";
+import { Desk, NOW, soon, status } from "./desk.ts";
 
 /** What happens while the lock of the device is asked. */
 const meanwhile = vi.hoisted(() => ({ happens: async (): Promise<void> => undefined }));
@@ -28,6 +28,9 @@ beforeAll(async () => {
   desk = await Desk.open();
 });
 afterAll(() => vi.unstubAllGlobals());
+beforeEach(() => {
+  desk.now = NOW;
+});
 afterEach(() => {
   for (const app of tabs.splice(0)) app.answers.stop();
   meanwhile.happens = async () => undefined;
@@ -64,7 +67,7 @@ describe("one device gives one answer to a request", () => {
     app.set({ phase: "ready", inbox: new Inbox([card]), route: { name: "request", id: card.requestId } });
     const before = app.state;
     const first = sign(app, card, answer("approve"));
-    await vi.waitFor(() => expect(sendDecision).toHaveBeenCalledTimes(1));
+    await soon(() => expect(sendDecision).toHaveBeenCalledTimes(1));
     // The answer bar has made room for what becomes of the answer, so a tap that was meant for it does nothing.
     expect(changedAreas(before, app.state)).toEqual(["pane"]);
     const signing = vi.spyOn(desk.ada.keys.signer, "sign");
@@ -75,7 +78,7 @@ describe("one device gives one answer to a request", () => {
     expect(signing).not.toHaveBeenCalled();
     signing.mockRestore();
     const again = app.answers.sendAgain(card.requestId);
-    await vi.waitFor(() => expect(sendDecision).toHaveBeenCalledTimes(2));
+    await soon(() => expect(sendDecision).toHaveBeenCalledTimes(2));
     lose();
     await again;
     const sources = sendDecision.mock.calls.map((call: unknown[]) => (call[0] as { source: string }).source);
