@@ -8,6 +8,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { connect, type Socket } from "node:net";
+import { pipeline } from "node:stream";
 
 import { FrameReader, textFrame } from "./frames.ts";
 
@@ -25,6 +26,7 @@ export class Front {
   gateway = new URL("http://127.0.0.1:1");
   #server: Server | undefined;
   readonly #sockets = new Set<Socket>();
+  readonly #webSockets = new Set<Socket>();
   url = "";
   /** Whether the network is there. */
   isUp = true;
@@ -92,7 +94,8 @@ export class Front {
       (answer) => {
         if (tamper === undefined) {
           response.writeHead(answer.statusCode ?? 502, answer.headers);
-          answer.pipe(response);
+          // A gateway that ends in the middle of an answer ends it here too.
+          pipeline(answer, response, () => undefined);
           return;
         }
         const chunks: Buffer[] = [];
@@ -109,9 +112,9 @@ export class Front {
     request.pipe(onward);
   }
 
-  /** Hangs up every connection; the next ones pass. */
+  /** Hangs up every WebSocket; the next ones pass. */
   hangUp(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#webSockets) socket.destroy();
   }
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
@@ -120,6 +123,7 @@ export class Front {
       socket.destroy();
       return;
     }
+    this.#webSockets.add(socket);
     const onward = connect(Number(this.gateway.port), this.gateway.hostname, () => {
       // A message that is compressed could not be changed here.
       const plain = Object.entries(request.headers).filter(([name]) => name !== "sec-websocket-extensions");
@@ -131,7 +135,10 @@ export class Front {
     });
     onward.on("error", () => socket.destroy());
     socket.on("error", () => onward.destroy());
-    socket.on("close", () => onward.destroy());
+    socket.on("close", () => {
+      this.#webSockets.delete(socket);
+      onward.destroy();
+    });
   }
 
   /** Passes the answer to the upgrade on, then each message as a test wants it. */

@@ -61,7 +61,7 @@ export class Robot {
       publicKey: formatBundle(bundle),
       enforcerLabel: this.device.id,
     });
-    const { code, nonce } = (await this.#http.send({ method: "POST", path: "/v1/pairing/initiate", body })).read(
+    const { code, nonce } = (await this.#http.sendUntil({ method: "POST", path: "/v1/pairing/initiate", body })).read(
       (members) => ({
         code: members.required("code", text),
         nonce: members.required("nonce", id),
@@ -70,7 +70,7 @@ export class Robot {
     const secret = crypto.getRandomValues(new Uint8Array(16));
     const finish = async (): Promise<string> => {
       const answer = await until("an answer to the pairing", async () => {
-        const status = await this.#http.send({ method: "GET", path: `/v1/pairing/status/${nonce}` });
+        const status = await this.#http.sendUntil({ method: "GET", path: `/v1/pairing/status/${nonce}` });
         return status.read((members) => ({
           approverId: members.optional("approverId", id),
           publicKey: members.optional("publicKey", text),
@@ -105,7 +105,7 @@ export class Robot {
       ...draft,
     } as const;
     const built = await buildRequest(whole, this.device, this.pins, now());
-    await this.#http.send({
+    await this.#http.sendUntil({
       method: "POST",
       path: "/v1/artifacts",
       body: built.envelope,
@@ -133,7 +133,7 @@ export class Robot {
       sender: { enforcerId: this.device.id },
       body: { requestId, state: "withdrawn" },
     };
-    await this.#http.send({
+    await this.#http.sendUntil({
       method: "POST",
       path: `/v1/exchanges/${requestId}/withdraw`,
       body: JSON.stringify(envelope),
@@ -143,7 +143,10 @@ export class Robot {
   /** The verified decision about a request. */
   async decision(built: BuiltRequest): Promise<VerifiedDecision & { source: string }> {
     const answer = await until("a decision", async () => {
-      const found = await this.#http.send({ method: "GET", path: `/v1/exchanges/${built.requestId}/wait?timeout=5` });
+      const found = await this.#http.sendUntil({
+        method: "GET",
+        path: `/v1/exchanges/${built.requestId}/wait?timeout=5`,
+      });
       return found.status === 204 ? undefined : found;
     });
     const { source } = answer.envelope().body;
@@ -152,14 +155,16 @@ export class Robot {
 
   /** Whether there is no decision about a request. */
   async isUndecided({ requestId }: BuiltRequest): Promise<boolean> {
-    return (await this.#http.send({ method: "GET", path: `/v1/exchanges/${requestId}/wait?timeout=0` })).status === 204;
+    return (
+      (await this.#http.sendUntil({ method: "GET", path: `/v1/exchanges/${requestId}/wait?timeout=0` })).status === 204
+    );
   }
 
   async sendSnapshot(sessionId: string, snapshotId: string, payload: string): Promise<void> {
     const recipients = this.pins.active("approver", now()).map(({ party, bundle }) => ({ id: party.id, bundle }));
     const draft = { sessionId, snapshotId, snapshotType: "summary", payload } as const;
     const snapshot = await sealSnapshot(draft, this.device, recipients, now());
-    await this.#http.send({ method: "POST", path: "/v1/session/event", body: snapshot });
+    await this.#http.sendUntil({ method: "POST", path: "/v1/session/event", body: snapshot });
   }
 
   async startSession(sessionId: string): Promise<void> {
@@ -170,7 +175,7 @@ export class Robot {
       repoRef: "repo:x",
       createdAt: `${now()}`,
     };
-    await this.#http.send({ method: "POST", path: "/v1/session/event", body: JSON.stringify(event) });
+    await this.#http.sendUntil({ method: "POST", path: "/v1/session/event", body: JSON.stringify(event) });
   }
 
   /** Reports what was done. `signer` can be somebody else, who must not be believed. */
