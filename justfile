@@ -29,8 +29,8 @@ clippy:
 
 # All tests, or those whose names match: just test withdrawn
 test *filter:
-    cargo nextest run --workspace --locked --cargo-quiet -E 'not binary(api)' {{ filter }}
-    cargo test --locked --quiet -p countersign-server --test api {{ filter }}
+    cargo nextest run --workspace --locked --cargo-quiet -E 'not binary(api) & not binary(conformance)' {{ filter }}
+    cargo test --workspace --locked --quiet --test conformance --test api -- --test-threads 4 {{ filter }}
     cargo test --workspace --doc --locked --quiet
 
 # Fuzz the targets for some seconds each: just fuzz 60 envelope

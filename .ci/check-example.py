@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """Runs the client's example against a development gateway, and checks what it prints."""
 import json
+import os
+import pathlib
 import subprocess
 import sys
 
-build = ["cargo", "build", "--quiet", "--locked"]
-subprocess.run([*build, "-p", "countersign-server"], check=True)
-subprocess.run([*build, "-p", "countersign-client", "--example", "two_ends"], check=True)
-run = ["cargo", "run", "--quiet", "--locked"]
-dev = [*run, "-p", "countersign-server", "--bin", "countersign-gateway", "--", "dev", "--json", "--listen", "127.0.0.1:0"]
+subprocess.run(["cargo", "build", "--quiet", "--locked", "--workspace", "--bins", "--examples"], check=True)
+programs = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "debug"
+dev = [programs / "countersign-gateway", "dev", "--json", "--listen", "127.0.0.1:0"]
 gateway = subprocess.Popen(dev, stdout=subprocess.PIPE, text=True)
 try:
     started = json.loads(gateway.stdout.readline())
-    arguments = [started["url"], started["enforcerKey"], started["approverKey"]]
-    example = [*run, "-p", "countersign-client", "--example", "two_ends", "--", *arguments]
+    example = [programs / "examples/two_ends", started["url"], started["enforcerKey"], started["approverKey"]]
     printed = subprocess.run(example, check=True, capture_output=True, text=True, timeout=60).stdout
 finally:
     gateway.terminate()

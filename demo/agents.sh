@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 python3 tests/agents/install.py
-cargo build --quiet --locked --bin countersign --bin countersign-gateway
+cargo build --quiet --locked --workspace --bins --examples
 PATH=$(realpath "$target/debug"):$PATH exec python3 demo/agents.py "$@"

@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-cargo build --quiet --locked --bin countersign --bin countersign-gateway
+cargo build --quiet --locked --workspace --bins --examples
 PATH=$(realpath "$target/debug"):$PATH exec python3 demo/terminal.py "$@"

@@ -1,8 +1,15 @@
-//! The suite of all stores, on a private PostgreSQL server with a clock that the suite sets.
+//! The suite of all stores, on private PostgreSQL servers with a clock that the suite sets.
+//!
+//! Each case has its own database. The cases of one process share a server, because starting one takes longer than most cases:
+//! `cargo test` runs all of them in one process, `cargo nextest` each in a process of its own.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    process::ExitCode,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use countersign_core::store::Store;
@@ -14,8 +21,26 @@ use countersign_testkit::{
 use countersign_wire::timestamp::Timestamp;
 use tokio_postgres::{Client, NoTls};
 
+/// A server has no more databases than this, which are removed with it: to drop one alone costs a checkpoint.
+const DATABASES_PER_SERVER: usize = 40;
+
+/// The server that new databases are made on, and how many it has.
+static SERVER: Mutex<Option<(Arc<Postgres>, usize)>> = Mutex::new(None);
+
+/// A server, and the name of a database that it does not have yet.
+fn next_database() -> (Arc<Postgres>, String) {
+    let mut current = SERVER.lock().unwrap();
+    current.take_if(|(_, databases)| *databases == DATABASES_PER_SERVER);
+    // Cases of other threads are connected to it too.
+    let (server, databases) =
+        current.get_or_insert_with(|| (Arc::new(Postgres::start_with(&["max_connections=400"])), 0));
+    *databases += 1;
+    (Arc::clone(server), format!("database_{databases}"))
+}
+
 struct PostgresHarness {
-    server: Arc<Postgres>,
+    /// Runs for as long as this does.
+    _server: Arc<Postgres>,
     /// The connection string of its own database.
     url: String,
     store: Arc<PostgresStore>,
@@ -36,22 +61,10 @@ async fn connect(url: &str) -> Client {
 
 impl PostgresHarness {
     async fn new() -> Self {
-        let server = Arc::new(tokio::task::spawn_blocking(Postgres::start).await.unwrap());
-        let url = server.url();
-        Self::on(server, url).await
-    }
-
-    /// Two databases of one server.
-    async fn two() -> [Self; 2] {
-        let first = Self::new().await;
-        first.clock.batch_execute("CREATE DATABASE other").await.unwrap();
+        let (server, database) = tokio::task::spawn_blocking(next_database).await.unwrap();
+        connect(&server.url()).await.batch_execute(&format!("CREATE DATABASE {database}")).await.unwrap();
         // The last of two settings counts.
-        let url = format!("{} dbname=other", first.url);
-        let other = Self::on(Arc::clone(&first.server), url).await;
-        [first, other]
-    }
-
-    async fn on(server: Arc<Postgres>, url: String) -> Self {
+        let url = format!("{} dbname={database}", server.url());
         let store = open(&url).await;
         let clock = connect(&url).await;
         clock
@@ -62,7 +75,7 @@ impl PostgresHarness {
             )
             .await
             .unwrap();
-        let harness = Self { server, url, store, clock };
+        let harness = Self { _server: server, url, store, clock };
         harness.set_now(store_suite::start()).await;
         harness
     }
@@ -91,9 +104,16 @@ impl StoreHarness for PostgresHarness {
     }
 }
 
+fn boxed(harness: PostgresHarness) -> Box<dyn StoreHarness> {
+    Box::new(harness)
+}
+
 fn main() -> ExitCode {
-    store_suite::run_also_sharded(
-        || Box::pin(async { Box::new(PostgresHarness::new().await) as Box<dyn StoreHarness> }),
-        || Box::pin(async { PostgresHarness::two().await.map(|one| Box::new(one) as Box<dyn StoreHarness>) }),
-    )
+    let exit_code = store_suite::run_also_sharded(
+        || Box::pin(async { boxed(PostgresHarness::new().await) }),
+        || Box::pin(async { [PostgresHarness::new().await, PostgresHarness::new().await].map(boxed) }),
+    );
+    // Nothing static is dropped by itself, and the server stops when it is.
+    drop(SERVER.lock().unwrap().take());
+    exit_code
 }
