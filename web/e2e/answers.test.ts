@@ -11,7 +11,7 @@ const scene = new Scene();
 let dana: Person;
 let robot: Robot;
 
-const payload = (members: object): string => JSON.stringify({ schema: "org.proto.payload", version: 1, ...members });
+const payload = (members: object): string => JSON.stringify({ schema: "org.proto.payload", version: 2, ...members });
 beforeAll(async () => {
   await scene.start();
   ({ dana, robot } = scene);

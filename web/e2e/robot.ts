@@ -23,7 +23,7 @@ export function patch(files: number, lines: number): string {
   const diff = names.map((name) => `--- /dev/null\n+++ b/${name}\n@@ -0,0 +1,${lines} @@\n${added(name)}`);
   return JSON.stringify({
     schema: "org.proto.payload",
-    version: 1,
+    version: 2,
     diff: diff.join(""),
     files: names.map((path) => ({ path, status: "added", added: lines, removed: 0, resultDigest: "0".repeat(64) })),
     effects: [],
@@ -117,7 +117,8 @@ export class Robot {
   command(argv: readonly string[], more: object = {}): string {
     return JSON.stringify({
       schema: "org.proto.payload",
-      version: 1,
+      version: 2,
+      state: "examined",
       argv,
       cwd: "/home/robot/shop",
       effects: [],

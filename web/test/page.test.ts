@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 import { type Card, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
 import { statusOf } from "../src/page/prompts.ts";
 import { diffFiles } from "../src/page/review/diff.ts";
-import { markdownLines, shownCode } from "../src/page/review/document.ts";
+import { markdownLines } from "../src/page/review/document.ts";
+import { shownCode } from "../src/page/review/line.ts";
 import { hourOffer, patternArguments } from "../src/page/review/offer.ts";
 import { Reading } from "../src/page/review/reading.ts";
 import { linkOf, readRoute, writeRoute } from "../src/page/route.ts";
@@ -52,19 +53,31 @@ describe("what is shown", () => {
       { kind: "text", text: "b" },
     ] as const;
     const sections = [
-      { title: undefined, note: "", lines, isFolded: false },
-      { title: "x", note: "", lines, isFolded: true },
-    ];
-    const reading = new Reading({ sections, caution: "none", files: 1, lines: 4 });
+      { title: undefined, note: "", lines, isFolded: false, need: "caution" },
+      { title: "x", note: "", lines, isFolded: true, need: "caution" },
+      { title: "rest", note: "", lines, isFolded: false, need: "always" },
+      { title: "proof", note: "", lines, isFolded: true, need: "never" },
+    ] as const;
+    const reading = new Reading({ sections, caution: "none", files: 1, lines: 6 });
     expect([reading.see(0, 0), reading.see(0, 0), reading.see(0, 9)]).toEqual([true, false, false]);
-    expect([reading.shown, reading.nextUnopened]).toEqual([{ files: 0, ofFiles: 1, lines: 1, ofLines: 4 }, 1]);
+    const nothing = { files: 0, ofFiles: 1, lines: 1, ofLines: 6, unread: 2 };
+    expect([reading.shown, reading.next]).toEqual([nothing, { section: 1, line: 0 }]);
     reading.see(1, 1);
-    expect([reading.shown, reading.nextUnopened]).toEqual([{ files: 1, ofFiles: 1, lines: 2, ofLines: 4 }, undefined]);
+    expect([reading.shown, reading.next]).toEqual([
+      { ...nothing, files: 1, lines: 2 },
+      { section: 2, line: 0 },
+    ]);
+    reading.see(2, 0);
+    expect([reading.shown.unread, reading.next]).toEqual([1, { section: 2, line: 1 }]);
+    reading.see(2, 1);
+    expect([reading.see(3, 0), reading.next]).toEqual([false, undefined]);
+    expect(reading.shown).toEqual({ files: 1, ofFiles: 1, lines: 4, ofLines: 6, unread: 0 });
   });
 });
 
-function command(argv: readonly string[], effects: unknown): Payload {
-  const payload = JSON.stringify({ schema: "org.proto.payload", version: 1, argv, cwd: "/w", effects });
+function command(argv: readonly string[], effects: unknown, more: object = {}): Payload {
+  const state = effects === undefined ? "notExamined" : "examined";
+  const payload = JSON.stringify({ schema: "org.proto.payload", version: 2, argv, cwd: "/w", effects, state, ...more });
   return readPayload("command.review", parseObject(payload));
 }
 
@@ -81,6 +94,8 @@ describe("an offer for an hour", () => {
     expect(hourOffer(command(["ls", "a*"], []), new Set(), false)).toBeUndefined();
     expect(patternArguments(command(["rm"], [{ effect: "deletes" }]))).toBeUndefined();
     expect(patternArguments(command(["rm"], undefined))).toBeUndefined();
+    expect(patternArguments(command(["make"], [], { state: "opaque" }))).toBeUndefined();
+    expect(patternArguments(command(["ls"], [], { version: 1, state: undefined }))).toBeUndefined();
   });
 });
 
@@ -148,7 +163,11 @@ describe("what a change of the state moves on the screen", () => {
     ["another request is answered", { sent: new Map([["other", { ...record, requestId: "other" }]]) }, []],
     ["the connection goes", { isOnline: false }, ["list", "pane"]],
     ["another screen", { route: { name: "inbox" } }, ["list", "pane"]],
-    ["a stop", { stop: { id: "s", machine: "m", kind: "other", text: "", next: "" } }, ["list", "pane"]],
+    [
+      "a stop",
+      { stops: [{ id: "s", machine: "m", changes: [], kind: "other", text: "", next: "" }] },
+      ["list", "pane"],
+    ],
     ["news of a session", { sessionNews: 7 }, []],
   ])("%s", (_, change, areas) => {
     expect(changedAreas(open, { ...open, ...change })).toEqual(areas);

@@ -154,7 +154,7 @@ describe("a payload", () => {
       ["patch.review", { diff, files: [{ ...patchFile, previousPath: "x" }] }],
       ["plan.review", { text: "" }],
       ["checkpoint.review", { summary: "s", changes: [""] }],
-      ["plan.review", { version: 2, text: "x" }],
+      ["plan.review", { version: 3, text: "x" }],
       ["plan.review", { schema: "other", text: "x" }],
       ["plan.review", { text: "x".repeat(2 * 2 ** 20) }],
     ];

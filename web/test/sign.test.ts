@@ -3,6 +3,7 @@
 import { IDBFactory } from "fake-indexeddb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 
+import type * as Lock from "../src/keys/lock.ts";
 import { App } from "../src/page/app.ts";
 import { type Card, Inbox, trusted } from "../src/page/inbox.ts";
 import { ONCE } from "../src/page/review/offer.ts";
@@ -17,7 +18,7 @@ import { Desk, NOW, soon, status } from "./desk.ts";
 /** What happens while the lock of the device is asked. */
 const meanwhile = vi.hoisted(() => ({ happens: async (): Promise<void> => undefined }));
 vi.mock("../src/keys/lock.ts", async (original) => ({
-  ...(await original<typeof import("../src/keys/lock.ts")>()),
+  ...(await original<typeof Lock>()),
   hasLock: () => meanwhile.happens().then(() => false),
 }));
 
@@ -36,13 +37,13 @@ afterEach(() => {
   meanwhile.happens = async () => undefined;
 });
 
-const answer = (outcome: Answer["outcome"], isDangerous = false): Answer => ({
+const answer = (outcome: Answer["outcome"], isSerious = false): Answer => ({
   outcome,
   offer: ONCE,
   reason: "",
   action: undefined,
-  shown: { files: 0, ofFiles: 0, lines: 1, ofLines: 1 },
-  isDangerous,
+  shown: { files: 0, ofFiles: 0, lines: 1, ofLines: 1, unread: 0 },
+  isSerious,
 });
 
 async function tab(gateway: Partial<Approver>, factory = new IDBFactory()): Promise<App> {

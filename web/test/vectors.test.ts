@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
+import { type ArtifactType, effectHash } from "../src/protocol/artifact.ts";
 import * as base64url from "../src/protocol/base64url.ts";
 import { fromUtf8 } from "../src/protocol/bytes.ts";
 import { canonical, canonicalWithout } from "../src/protocol/canonical.ts";
@@ -21,6 +22,7 @@ import {
 } from "../src/protocol/keys.ts";
 import { formatPairingLink, LinkError, parsePairingLink } from "../src/protocol/link.ts";
 import { answerLink, PairingError, type Transcript, typedDigits, verifyLinkAnswer } from "../src/protocol/pairing.ts";
+import { readPayload } from "../src/protocol/payload/index.ts";
 import {
   formatRecoveryCode,
   parseRecoveryCode,
@@ -64,6 +66,7 @@ describe("the vectors", () => {
   test("are the files and lists that are run here, and no others", () => {
     const lists = Object.fromEntries(files().map((name) => [name, Object.keys(document(name)).sort()]));
     expect(lists).toEqual({
+      calls: ["about", "calls"],
       canonical: ["about", "cases"],
       decisions: ["about", "cases", "publicKey", "seed"],
       hashes: ["about", "cases"],
@@ -247,6 +250,18 @@ describe("the vectors", () => {
     });
     const { name: _, text: __, ...rest } = tested;
     expect(result).toEqual(rest);
+  });
+});
+
+describe("calls.json", () => {
+  test.each(cases(document("calls"), "calls"))("$name", (tested) => {
+    known(tested, ["name", "artifactType", "repoName", "payload", "effectHash", "isRaw", "notShown"]);
+    const type = textOf(tested, "artifactType") as ArtifactType;
+    const object = parseObject(JSON.stringify(tested["payload"]));
+    const payload = readPayload(type, object);
+    expect(effectHash(type, object, tested["repoName"] as string)).toBe(tested["effectHash"]);
+    expect(payload.kind === "raw").toBe(tested["isRaw"]);
+    expect([...payload.rest].sort()).toEqual(tested["notShown"]);
   });
 });
 

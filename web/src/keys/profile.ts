@@ -26,8 +26,8 @@ export interface Profile {
   readonly vouched?: readonly VouchedDevice[];
   /** Sessions of agents that were seen. */
   readonly sessions?: readonly string[];
-  /** Warnings about changed keys that a person has read. */
-  readonly readStops?: readonly string[];
+  /** Warnings about changed keys that a person has read, and when: RFC 3339. */
+  readonly stopsRead?: readonly { readonly change: string; readonly at: string }[];
 }
 
 /** A credential of the device's own lock (WebAuthn). */

@@ -29,6 +29,15 @@ function areaOf({ currentTarget }: Event): Area {
   return currentTarget instanceof Element && currentTarget.closest(".list") !== null ? "list" : "pane";
 }
 
+/** Whether a key belongs to a field that is being filled in, or to the browser. */
+export function isTyping(event: KeyboardEvent): boolean {
+  const isField =
+    event.target instanceof HTMLInputElement ||
+    event.target instanceof HTMLTextAreaElement ||
+    event.target instanceof HTMLSelectElement;
+  return isField || event.ctrlKey || event.metaKey || event.altKey;
+}
+
 /** A handler that only runs for what a person meant. */
 export function meant<E extends MouseEvent | KeyboardEvent>(handler: (event: E) => void): (event: E) => void {
   return (event) => {

@@ -45,7 +45,7 @@ export function newCard({ requestId, msgId, opened }: InboxItem): Card {
 export function trusted(card: Card, pins: Pins, now: Timestamp): Card {
   const { request } = card;
   if (request === undefined || pins.isActive(request.sentBy.fingerprint, now)) return card;
-  const error = new OpenError("unknown-sender", request.enforcerId);
+  const error = new OpenError("unknown-sender", request.enforcerId, undefined, request.sentBy.fingerprint);
   return { ...card, request: undefined, payload: undefined, error, headline: "" };
 }
 

@@ -1,10 +1,11 @@
 // What arrives while the page is open: requests, their ends, and news of prompts and sessions.
 
-import { ApproverChannel, type ChannelEvent, type ExchangeStatus, OpenError } from "../protocol/index.ts";
+import { ApproverChannel, type ChannelEvent, type ExchangeStatus } from "../protocol/index.ts";
 import type { Answers } from "./answers.ts";
 import { type Card, type CardEnd, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
 import type { Store } from "./store.ts";
+import { stopForSender } from "./trust.ts";
 
 /** Seconds after which the state of the open request is asked for, and that of those in the list; and how many at once. */
 const OPEN_TICKS = 3;
@@ -141,20 +142,14 @@ export class Live {
   }
 
   #arrived(opened: Card): void {
-    const { inbox, route, sent, pins, profile } = this.#store.state;
+    const { inbox, route, sent, pins } = this.#store.state;
     const now = this.#store.approver.http.clock.now();
     // It was opened a moment ago, with the pins of then.
     const card = trusted(opened, pins, now);
     if (sent.get(card.requestId)?.acceptedAt !== undefined) return;
     const isListOnScreen = route.name === "inbox" || window.matchMedia("(min-width: 1000px)").matches;
     this.#store.set({ inbox: inbox.add(card, isListOnScreen && document.visibilityState === "visible") });
-    const machine = card.error?.reason === "unknown-sender" ? (card.error.detail ?? "") : "";
-    const isPinned = pins.active("enforcer", now, machine).length > 0;
-    const id = `sender ${machine}`;
-    if (machine !== "" && isPinned && !(profile?.readStops ?? []).includes(id) && card.error instanceof OpenError) {
-      const stop = { id, machine, kind: "key-changed", text: card.error.message, next: card.error.next } as const;
-      this.#store.set({ stop });
-    }
+    if (card.error !== undefined) stopForSender(this.#store, card.error, now);
   }
 
   /** A request is not listed any more. */

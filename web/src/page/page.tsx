@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { texts } from "../texts.ts";
 import type { App } from "./app.ts";
-import { isMeant } from "./guard.ts";
+import { isMeant, isTyping } from "./guard.ts";
 import { AppContext, usePage } from "./parts.tsx";
 import { go, type Route, writeRoute } from "./route.ts";
 import { DevicesScreen } from "./screens/devices.tsx";
@@ -30,7 +30,8 @@ export function Page({ app }: { app: App }) {
 function Frame() {
   const state = usePage();
   // A changed key comes before everything else.
-  if (state.stop !== undefined) return <StopScreen stop={state.stop} />;
+  const [stop] = state.stops;
+  if (stop !== undefined) return <StopScreen key={stop.id} stop={stop} />;
   if (state.phase === "starting") return <StartingScreen />;
   if (state.phase === "unusable") return <UnusableScreen problem={state.problem} />;
   if (state.phase === "welcome") return <JoinScreen />;
@@ -82,15 +83,7 @@ function Ready({ state }: { state: State }) {
   );
 }
 
-/** Whether a key belongs to a field that is being filled in, or to the browser. */
-export function isTyping(event: KeyboardEvent): boolean {
-  const isField =
-    event.target instanceof HTMLInputElement ||
-    event.target instanceof HTMLTextAreaElement ||
-    event.target instanceof HTMLSelectElement;
-  return isField || event.ctrlKey || event.metaKey || event.altKey;
-}
-
+// CONTRIBUTING: add a screen, step 2
 function screen(route: Route) {
   switch (route.name) {
     case "inbox":

@@ -173,6 +173,7 @@ export function Digits({ digits }: { digits: string }) {
   );
 }
 
+// CONTRIBUTING: add a screen, step 3
 /** A screen with a heading, which gets the focus so that a screen reader begins there. */
 export function Screen({ title, children, kind = "" }: { title: string; children: ComponentChildren; kind?: string }) {
   const heading = useRef<HTMLHeadingElement>(null);

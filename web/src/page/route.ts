@@ -1,5 +1,6 @@
 // Which screen is shown. It is in the fragment, so that the back button works; nothing secret ever stays there.
 
+// CONTRIBUTING: add a screen, step 1
 /** A screen. */
 export type Route =
   | { readonly name: "inbox" | "answered" | "expired" | "sessions" | "devices" | "pair" | "vouch" | "recover" }

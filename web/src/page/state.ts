@@ -14,6 +14,8 @@ export type Phase = "starting" | "unusable" | "welcome" | "lost" | "refused" | "
 export interface Stop {
   readonly id: string;
   readonly machine: string;
+  /** Each change that it is about; what was read is remembered by these. */
+  readonly changes: readonly string[];
   readonly kind: "key-changed" | "enforcer-replaced" | "other";
   readonly text: string;
   readonly next: string;
@@ -49,7 +51,8 @@ export interface State {
   readonly sent: ReadonlyMap<string, SentRecord>;
   readonly prompts: readonly PromptRecord[];
   readonly sessionNews: number;
-  readonly stop: Stop | undefined;
+  /** Those that nobody has read yet. The first is on the screen, alone. */
+  readonly stops: readonly Stop[];
   /** A recovery code that is shown, once, and the machines that could not be told of it. */
   readonly recovery: { readonly code: string; readonly untold: readonly string[] } | undefined;
 }
@@ -68,7 +71,7 @@ export const INITIAL: State = {
   sent: new Map(),
   prompts: [],
   sessionNews: 0,
-  stop: undefined,
+  stops: [],
   recovery: undefined,
 };
 
@@ -82,9 +85,9 @@ export function changedAreas(before: State, after: State): Area[] {
 }
 
 /** What decides which screen is shown, and where its parts are: without a connection there is a bar above both. */
-function frame({ phase, stop, link, recovery, route, isOnline }: State): string {
-  const isAlone = phase !== "ready" || stop !== undefined || recovery !== undefined || link !== undefined;
-  const alone = [phase, stop?.id, recovery?.code, link];
+function frame({ phase, stops, link, recovery, route, isOnline }: State): string {
+  const isAlone = phase !== "ready" || stops.length > 0 || recovery !== undefined || link !== undefined;
+  const alone = [phase, stops[0]?.id, recovery?.code, link];
   return JSON.stringify(isAlone ? alone : [...alone, writeRoute(route), isOnline]);
 }
 

@@ -1,10 +1,11 @@
 // The artifact that an enforcer submits for review, as it is inside of the seal.
 
-import { canonical } from "./canonical.ts";
+import { canonical, canonicalWithout } from "./canonical.ts";
 import type { Outcome } from "./decision.ts";
 import { FormatError } from "./errors.ts";
+import { extensionValue, FORMER_SESSION_ID, REPO_NAME, REQUESTED_ACTIONS } from "./extension.ts";
 import { checkHash, sha256Hex } from "./hash.ts";
-import { type JsonObject, type JsonValue, parseObject } from "./json.ts";
+import { JsonNumber, JsonObject, type JsonValue, parseObject } from "./json.ts";
 import { id, list, Members, nonEmpty, number, object, sha256, text, time, word } from "./members.ts";
 import type { Timestamp } from "./timestamp.ts";
 
@@ -45,14 +46,6 @@ export interface Artifact {
   readonly extensions: JsonObject | undefined;
 }
 
-/** Extensions that our enforcers write. */
-export const EXTENSIONS = {
-  salt: "org.proto.salt",
-  repoName: "org.proto.repoName",
-  sessionId: "org.proto.sessionId",
-  actions: "org.proto.requestedActions",
-} as const;
-
 /** Reads exactly an artifact and compares its hash. Throws a `JsonError`, a `FormatError` or a `HashError`. */
 export function readArtifact(json: string | Uint8Array): Artifact {
   const source = parseObject(json);
@@ -86,18 +79,24 @@ function readMembers(value: JsonValue): Artifact {
   return artifact;
 }
 
-/** An extension that is a text; `undefined` if it is absent or something else. */
-export function textExtension(artifact: Artifact, name: string): string | undefined {
-  const value = artifact.extensions?.members.get(name);
+/** The name of the repository; `undefined` if the enforcer gave none. */
+export function repoName({ extensions }: Artifact): string | undefined {
+  const value = extensionValue(extensions, REPO_NAME);
   return typeof value === "string" ? value : undefined;
+}
+
+/** The session that an artifact belongs to: its member, or else the extension of earlier programs. */
+export function sessionOf({ sessionId, extensions }: Artifact): string | undefined {
+  const former = extensions?.members.get(FORMER_SESSION_ID);
+  return sessionId ?? (typeof former === "string" ? former : undefined);
 }
 
 /** The buttons of an artifact. A list that is broken or not known is none: then there are Approve and Reject. */
 export function requestedActions(artifact: Artifact): readonly Action[] {
-  const value = artifact.extensions?.members.get(EXTENSIONS.actions);
+  const value = artifact.extensions?.members.get(REQUESTED_ACTIONS);
   if (value === undefined) return [];
   try {
-    return readActions(value, EXTENSIONS.actions);
+    return readActions(value, REQUESTED_ACTIONS);
   } catch {
     return [];
   }
@@ -128,10 +127,54 @@ function readAction(value: JsonValue, at: string): Action {
   return action;
 }
 
-/** Identifies what an artifact does (docs/grants.md): its type, payload and repository, without salt, ids and times. */
+/** Members of a call that identify it, with what stands for one that is absent (docs/payloads.md). */
+const IN_KEY: Record<string, string> = {
+  kind: "null",
+  moment: "null",
+  tool: "null",
+  folder: "null",
+  repository: "null",
+  message: "{}",
+  environment: "[]",
+  files: "[]",
+};
+
+/** Who asks and why is no part of what a grant covers. */
+const ABOUT = ["agent", "project", "branch", "task", "words"];
+
+/**
+ * Identifies what an artifact does, without salt, ids and times: the grant key. Payloads without a call are hashed with their
+ * type and repository. Values stay texts here, so that no number is rounded before it is canonical.
+ */
 export function effectHash(artifactType: ArtifactType, payload: JsonObject, repoName: string): string {
-  const shell = JSON.stringify({ artifactType, repoName, v: 1 });
-  // The payload stays a text here, so that no number of it is rounded before it is canonical.
-  const whole = parseObject(`${shell.slice(0, -1)},"payload":${payload.source}}`);
-  return sha256Hex(canonical(whole));
+  return sha256Hex(canonicalWithout(parseObject(effectText(artifactType, payload, repoName)), ""));
+}
+
+function effectText(artifactType: ArtifactType, payload: JsonObject, repoName: string): string {
+  const { members } = payload;
+  const version = members.get("version");
+  const isOurs = members.get("schema") === "org.proto.payload" && version instanceof JsonNumber && version.value === 2;
+  if (!isOurs) {
+    const shell = JSON.stringify({ artifactType, repoName, v: 1 });
+    return `${shell.slice(0, -1)},"payload":${payload.source}}`;
+  }
+  const call = members.get("call");
+  if (!(call instanceof JsonObject)) {
+    const kept = [...members].filter(([name]) => !ABOUT.includes(name));
+    const shell = JSON.stringify({ v: 2, kind: artifactType, repository: repoName });
+    return `${shell.slice(0, -1)},"call":${objectText(kept)}}`;
+  }
+  const key = Object.entries(IN_KEY).map(([name, absent]) => {
+    const value = call.members.get(name);
+    return `${JSON.stringify(name === "message" ? "call" : name)}:${value === undefined ? absent : jsonText(value)}`;
+  });
+  return `{"v":2,${key.join(",")}}`;
+}
+
+function objectText(members: readonly (readonly [string, JsonValue])[]): string {
+  return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${jsonText(value)}`).join(",")}}`;
+}
+
+function jsonText(value: JsonValue): string {
+  return new TextDecoder().decode(canonical(value));
 }

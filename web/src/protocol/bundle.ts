@@ -1,6 +1,6 @@
 // A finished exchange as one JSON text that can be verified without a gateway (docs/bundles.md).
 
-import { type Artifact, EXTENSIONS, effectHash, parseArtifact, textExtension } from "./artifact.ts";
+import { type Artifact, effectHash, parseArtifact, repoName } from "./artifact.ts";
 import {
   type Decision,
   decisionHash,
@@ -206,7 +206,7 @@ function readParts(bundle: Bundle): Parts {
 
 /** Whether the receipt is about what was shown; or, under a pattern, about the payload in the bundle. */
 function effect({ payload, receipt }: Bundle, artifact: Artifact): Certainty {
-  const name = textExtension(artifact, EXTENSIONS.repoName) ?? "";
+  const name = repoName(artifact) ?? "";
   const isNamed = (read: Artifact["payload"]): boolean =>
     effectHash(artifact.artifactType, read, name) === receipt.effectHash;
   if (payload === undefined) return proven(isNamed(artifact.payload));

@@ -48,3 +48,11 @@ export function hex(bytes: Uint8Array): string {
 export function random(length: number): Bytes {
   return crypto.getRandomValues(new Uint8Array(length));
 }
+
+/** An id of a new request: a UUID of version 4 (RFC 9562). */
+export function newRequestId(): string {
+  const bytes = random(16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}

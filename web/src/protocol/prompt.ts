@@ -1,9 +1,10 @@
 // A prompt: words for an agent, or a statement about a device, from an approver to an enforcer (docs/prompts.md). No I/O.
 
 import * as base64url from "./base64url.ts";
-import { random, utf8 } from "./bytes.ts";
+import { newRequestId, random, utf8 } from "./bytes.ts";
 import { type Envelope, writeEnvelope } from "./envelope.ts";
 import { CountersignError, type Explained, ReasonError } from "./errors.ts";
+import { EXPIRES_AT, optionalExtension, requiredExtension, SALT, STATEMENT } from "./extension.ts";
 import { hashWithout, hasItsHash } from "./hash.ts";
 import { parseObject } from "./json.ts";
 import { id, Members, nonEmpty, object, sha256, text, time, word } from "./members.ts";
@@ -65,9 +66,6 @@ const PROMPT_WORDS = {
   "statement-target": ["a statement is for the target other", "Send it to the target other."],
 } as const;
 
-const SALT = "org.proto.salt";
-const EXPIRES_AT = "org.proto.expiresAt";
-const STATEMENT = "org.proto.statement";
 const STATEMENT_TEXT = "A signed statement about a device.";
 const SKEW_MILLIS = 60_000;
 
@@ -81,7 +79,7 @@ export async function buildPrompt(
 ): Promise<BuiltPrompt> {
   const devices = pins.active("enforcer", now, enforcerId);
   if (devices.length === 0) throw new PromptError("not-paired");
-  const requestId = base64url.encode(random(16));
+  const requestId = newRequestId();
   const unhashed = plaintext(draft, requestId, now);
   const promptHash = hashWithout(parseObject(unhashed), "promptHash");
   const whole = `${unhashed.slice(0, -1)},"promptHash":"${promptHash}"}`;
@@ -100,9 +98,9 @@ function plaintext({ target, content, sessionId, expiresAt }: PromptDraft, reque
   if (!isStatement && content.text === "") throw new PromptError("empty-prompt");
   if (isStatement && target !== "other") throw new PromptError("statement-target");
   const extensions = {
-    [SALT]: base64url.encode(random(16)),
-    [EXPIRES_AT]: expiresAt,
-    ...(isStatement ? { [STATEMENT]: JSON.parse(content.statement.source) as unknown } : {}),
+    [SALT.key]: base64url.encode(random(16)),
+    [EXPIRES_AT.key]: expiresAt,
+    ...(isStatement ? { [STATEMENT.key]: JSON.parse(content.statement.source) as unknown } : {}),
   };
   const words = isStatement ? STATEMENT_TEXT : content.text;
   const head = { requestId, sessionId, artifactType: "prompt.send", createdAt: now, target, text: words };
@@ -214,9 +212,9 @@ function readInner(plaintextBytes: Uint8Array) {
     members.optional("repoRef", text);
     members.optional("metadata", object);
     const words = members.required("text", nonEmpty);
-    const extensions = new Members(members.required("extensions", object));
-    extensions.required(SALT, text);
-    const statement = extensions.optional(STATEMENT, readStatement);
+    const extensions = members.required("extensions", object);
+    requiredExtension(extensions, SALT, text);
+    const statement = optionalExtension(extensions, STATEMENT, readStatement);
     if (statement !== undefined && words !== STATEMENT_TEXT) throw new PromptRefusedError("malformed");
     const content: PromptContent = statement === undefined ? { text: words } : { statement };
     const inner = {
@@ -224,7 +222,7 @@ function readInner(plaintextBytes: Uint8Array) {
       sessionId: members.optional("sessionId", id),
       target: members.required("target", word(TARGETS)),
       promptHash: members.required("promptHash", sha256),
-      expiresAt: extensions.required(EXPIRES_AT, time),
+      expiresAt: requiredExtension(extensions, EXPIRES_AT, time),
       content,
       isHashed: hasItsHash(source, "promptHash"),
     };

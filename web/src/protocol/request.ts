@@ -4,16 +4,17 @@ import {
   type Action,
   type Artifact,
   type ArtifactType,
-  EXTENSIONS,
   readArtifact,
+  repoName,
   requestedActions,
-  textExtension,
+  sessionOf,
 } from "./artifact.ts";
 import * as base64url from "./base64url.ts";
-import { random, utf8 } from "./bytes.ts";
+import { newRequestId, random, utf8 } from "./bytes.ts";
 import type { DeviceKeys } from "./device.ts";
 import { type Envelope, writeEnvelope } from "./envelope.ts";
 import { type Explained, HashError, ReasonError, UnsafeNumberError } from "./errors.ts";
+import { REPO_NAME, REQUESTED_ACTIONS, SALT } from "./extension.ts";
 import { hashWithout } from "./hash.ts";
 import { type JsonObject, parseObject } from "./json.ts";
 import { Members, sha256, text } from "./members.ts";
@@ -75,10 +76,13 @@ export class OpenError extends ReasonError<OpenReason> {
   readonly code = "open";
   /** With `unknown-sender` the enforcer that the gateway names; else what differs, or why the seal does not open. */
   readonly detail: string | undefined;
+  /** With `unknown-sender` the fingerprint of the keys that claim to have sealed it. Nothing proves it. */
+  readonly claimedKey: string | undefined;
 
-  constructor(reason: OpenReason, detail?: string, cause?: unknown) {
+  constructor(reason: OpenReason, detail?: string, cause?: unknown, claimedKey?: string) {
     super(reason, OPEN_REASONS, detail);
     this.detail = detail;
+    this.claimedKey = claimedKey;
     if (cause !== undefined) this.cause = cause;
   }
 }
@@ -103,7 +107,7 @@ export async function openRequest(
   const pin = pins.get(outer.sealed.sender);
   const isOfEnforcer = pin?.party.role === "enforcer" && pin.party.id === outer.enforcerId;
   if (pin === undefined || !isOfEnforcer || !pins.isActive(pin.fingerprint, now)) {
-    throw new OpenError("unknown-sender", outer.enforcerId);
+    throw new OpenError("unknown-sender", outer.enforcerId, undefined, outer.sealed.sender);
   }
   const { artifactHash, enforcerId, expiresAt } = outer;
   const context = { kind: "artifact", requestId: envelope.requestId, artifactHash, enforcerId, expiresAt } as const;
@@ -123,8 +127,8 @@ export async function openRequest(
     artifactType: artifact.artifactType,
     artifactHash,
     repoRef: artifact.repoRef,
-    repoName: textExtension(artifact, EXTENSIONS.repoName),
-    session: textExtension(artifact, EXTENSIONS.sessionId),
+    repoName: repoName(artifact),
+    session: sessionOf(artifact),
     createdAt: artifact.createdAt,
     expiresAt: artifact.expiresAt,
     payload: artifact.payload,
@@ -201,15 +205,15 @@ export async function buildRequest(
   pins: Pins,
   now: Timestamp,
 ): Promise<BuiltRequest> {
-  const requestId = base64url.encode(random(16));
+  const requestId = newRequestId();
   const extensions = {
-    [EXTENSIONS.salt]: base64url.encode(random(16)),
-    [EXTENSIONS.repoName]: draft.repoName,
-    ...(draft.session === undefined ? {} : { [EXTENSIONS.sessionId]: draft.session }),
-    ...(draft.actions === undefined ? {} : { [EXTENSIONS.actions]: { version: 1, actions: draft.actions } }),
+    [SALT.key]: base64url.encode(random(16)),
+    [REPO_NAME.key]: draft.repoName,
+    ...(draft.actions === undefined ? {} : { [REQUESTED_ACTIONS]: { version: 1, actions: draft.actions } }),
   };
   const { artifactType, repoRef, expiresAt } = draft;
-  const head = { requestId, artifactType, repoRef, createdAt: now, expiresAt, artifactHashAlg: "SHA-256", extensions };
+  const [sessionId, artifactHashAlg] = [draft.session, "SHA-256"];
+  const head = { requestId, sessionId, artifactType, repoRef, createdAt: now, expiresAt, artifactHashAlg, extensions };
   const unhashed = `${JSON.stringify(head).slice(0, -1)},"payload":${parseObject(draft.payload).source}}`;
   const artifactHash = hashWithout(parseObject(unhashed), "artifactHash");
   const artifact = `${unhashed.slice(0, -1)},"artifactHash":"${artifactHash}"}`;

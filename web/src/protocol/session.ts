@@ -3,6 +3,7 @@
 import * as base64url from "./base64url.ts";
 import { random, utf8 } from "./bytes.ts";
 import { type Explained, ReasonError } from "./errors.ts";
+import { SALT } from "./extension.ts";
 import { hashWithout, hasItsHash } from "./hash.ts";
 import { type JsonObject, type JsonValue, parseObject } from "./json.ts";
 import { id, Members, object, sha256, time, word } from "./members.ts";
@@ -156,7 +157,7 @@ export async function sealSnapshot(
     createdAt: now,
     snapshotHashAlg: "SHA-256",
   };
-  const metadata = { "org.proto.salt": base64url.encode(random(16)) };
+  const metadata = { [SALT.key]: base64url.encode(random(16)) };
   const payload = parseObject(draft.payload).source;
   const unhashed = `${JSON.stringify({ ...head, metadata }).slice(0, -1)},"payload":${payload}}`;
   const snapshotHash = hashWithout(parseObject(unhashed), "snapshotHash");

@@ -1,7 +1,7 @@
 // Text from others as it can be shown: nothing in it is invisible, moves other text, or looks like what it is not.
 //
 // A character that could mislead is written as its code point, such as `⟨U+202E⟩`. The brackets of that notation are themselves
-// written so, and no two texts look the same because of it. The lists are those of `crates/client/src/payload/visible.rs`.
+// written so, and no two texts look the same because of it. The lists are those of `crates/client/src/content/payload/visible.rs`.
 
 /** Prose on one line: control characters, line breaks included, what is invisible or changes direction, and letters that
  * imitate those of the word around them become visible. */

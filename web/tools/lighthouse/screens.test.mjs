@@ -114,6 +114,7 @@ test("with requests that wait", async () => {
 });
 
 test.each([
+  // CONTRIBUTING: add a screen, step 5
   ["answered", texts.answeredEmpty],
   ["devices", texts.machines],
   ["sessions", texts.sessionsEmpty],

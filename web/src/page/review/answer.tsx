@@ -4,12 +4,11 @@ import { useEffect, useState } from "preact/hooks";
 
 import { type Action, type OpenedRequest, type Payload, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { isMeant, meant, screenChanged } from "../guard.ts";
+import { isMeant, isTyping, meant, screenChanged } from "../guard.ts";
 import type { Card } from "../inbox.ts";
 import { messageOf } from "../messages.ts";
-import { isTyping } from "../page.tsx";
 import { Problem, useApp, usePage } from "../parts.tsx";
-import type { ReviewDocument } from "./document.ts";
+import { type Caution, isGrave, type ReviewDocument } from "./document.ts";
 import { HoldButton } from "./hold.tsx";
 import { type Offer, ONCE } from "./offer.ts";
 import type { Shown } from "./reading.ts";
@@ -25,6 +24,12 @@ export function missing({ files, ofFiles, lines, ofLines }: Shown): string {
     ...(lines < ofLines ? [texts.notSeen(ofLines - lines, ofLines)] : []),
   ];
   return parts.join(", ");
+}
+
+/** What has to be done before it can be approved, in words; `undefined` if nothing has. */
+export function blockedBy(caution: Caution, { files, ofFiles, unread }: Shown): string | undefined {
+  if (caution !== "none" && files < ofFiles) return texts.openFirst(ofFiles - files);
+  return unread > 0 ? texts.readFirst(unread) : undefined;
 }
 
 export function AnswerBar({
@@ -44,11 +49,11 @@ export function AnswerBar({
   const [offer, setOffer] = useState<Offer>(ONCE);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
-  const isDangerous = content.caution === "dangerous";
-  const unopened = shown.ofFiles - shown.files;
-  const isBlocked = content.caution !== "none" && unopened > 0;
+  const isSerious = isGrave(content.caution);
+  const blocked = blockedBy(content.caution, shown);
+  const isBlocked = blocked !== undefined;
   // Another button is under the finger now.
-  useEffect(() => screenChanged("pane"), [isBlocked, isOnline, isBusy]);
+  useEffect(() => screenChanged("pane"), [blocked, isOnline, isBusy]);
   const setSheet = (next: Sheet): void => {
     screenChanged("pane");
     setSheetNow(next);
@@ -58,14 +63,14 @@ export function AnswerBar({
     setBusy(true);
     setProblem("");
     setSheetNow("none");
-    sign(app, card, { outcome, offer, reason, action, shown, isDangerous })
+    sign(app, card, { outcome, offer, reason, action, shown, isSerious })
       .catch((error: unknown) => setProblem(error instanceof NotSignedError ? error.message : messageOf(error)))
       .finally(() => setBusy(false));
   };
   useKeys({
     sheet,
     setSheet,
-    isDangerous,
+    isSerious,
     isBlocked,
     openNext,
     answer,
@@ -77,11 +82,7 @@ export function AnswerBar({
     <>
       <div class="answer-bar">
         {problem === "" ? null : <Problem text={problem} />}
-        {isDangerous ? (
-          <p class="caution">
-            <strong>{texts.dangerous}.</strong> {texts.dangerousHelp}
-          </p>
-        ) : null}
+        {isSerious ? <Warning caution={content.caution} /> : null}
         {sheet === "confirm" ? (
           <p class="confirm" role="alert">
             {texts.confirmKey(`${texts.approveScope[offer.scope]}: ${card.headline}`)}
@@ -93,8 +94,8 @@ export function AnswerBar({
           request={request}
           shown={shown}
           offer={offer}
-          isDangerous={isDangerous}
-          isBlocked={isBlocked}
+          isSerious={isSerious}
+          blockedBy={blocked}
           isDisabled={isBusy || !isOnline}
           isBusy={isBusy}
           openNext={openNext}
@@ -109,9 +110,19 @@ export function AnswerBar({
         offer={offer}
         setOffer={setOffer}
         answer={answer}
-        canApprove={!isBlocked && !isDangerous && request.actions.length === 0}
+        canApprove={!isBlocked && !isSerious && request.actions.length === 0}
       />
     </>
+  );
+}
+
+function Warning({ caution }: { caution: Caution }) {
+  const isUnknown = caution === "unknown";
+  return (
+    <p class="caution">
+      <strong>{isUnknown ? texts.unknown : texts.dangerous}.</strong>{" "}
+      {isUnknown ? texts.unknownHelp : texts.dangerousHelp}
+    </p>
   );
 }
 
@@ -120,7 +131,7 @@ type Answering = (outcome: "approve" | "reject", reason: string, action?: Action
 function useKeys({
   sheet,
   setSheet,
-  isDangerous,
+  isSerious,
   isBlocked,
   openNext,
   answer,
@@ -128,7 +139,7 @@ function useKeys({
 }: {
   sheet: Sheet;
   setSheet: (sheet: Sheet) => void;
-  isDangerous: boolean;
+  isSerious: boolean;
   isBlocked: boolean;
   openNext: () => void;
   answer: Answering;
@@ -148,7 +159,7 @@ function useKeys({
         return;
       }
       if (sheet !== "none") return;
-      if (event.key === "a" && (isDangerous || hasActions))
+      if (event.key === "a" && (isSerious || hasActions))
         document.querySelector<HTMLElement>(".answer-bar .approve")?.focus();
       else if (event.key === "a") isBlocked ? openNext() : setSheet("confirm");
       else if (event.key === "r") answer("reject", "");
@@ -188,8 +199,8 @@ function Buttons({
   request,
   shown,
   offer,
-  isDangerous,
-  isBlocked,
+  isSerious,
+  blockedBy: reason,
   isDisabled,
   isBusy,
   openNext,
@@ -198,18 +209,19 @@ function Buttons({
   request: OpenedRequest;
   shown: Shown;
   offer: Offer;
-  isDangerous: boolean;
-  isBlocked: boolean;
+  isSerious: boolean;
+  blockedBy: string | undefined;
   isDisabled: boolean;
   isBusy: boolean;
   openNext: () => void;
   answer: Answering;
 }) {
+  const isBlocked = reason !== undefined;
   const note = missing(shown);
   const approve = (label: string, action?: Action) => {
     const key = action?.id ?? "approve";
     const act = (): void => answer("approve", "", action);
-    if (isDangerous)
+    if (isSerious)
       return (
         <HoldButton
           key={key}
@@ -239,7 +251,7 @@ function Buttons({
   );
   const blocked = (
     <button type="button" class="button blocked" disabled={isDisabled} onClick={meant(openNext)}>
-      <span>{texts.openFirst(shown.ofFiles - shown.files)}</span>
+      <span>{reason}</span>
     </button>
   );
   const { actions } = request;

@@ -1,7 +1,6 @@
 // A unified diff, file by file. Every line of the diff is in exactly one file, in its order (as in the terminal's inbox).
 
-import type { Line, LineKind } from "./document.ts";
-import { shownCode } from "./document.ts";
+import { type Line, type LineKind, shownCode } from "./line.ts";
 
 /** One file of a diff. */
 export interface DiffFile {

@@ -3,6 +3,7 @@
 import {
   type Checkpoint,
   type Command,
+  type Common,
   EFFECT_PHRASES,
   type Effect,
   isDangerous,
@@ -13,32 +14,22 @@ import {
   type Plan,
   quoted,
   visible,
-  visibleCode,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { askingLines, asTheyAre, proofSection, restSection } from "./call.ts";
 import { diffFiles } from "./diff.ts";
+import { type Line, type LineKind, line, type Section, shownCode } from "./line.ts";
 
-/** How a line is drawn. Colours only repeat what its text says. */
-export type LineKind = "text" | "added" | "removed" | "hunk" | "note" | "heading" | "prose" | "code";
+/**
+ * What has to be done before it can be approved. `not-examined`: what nobody has derived the effects of; `unknown`: nobody
+ * could tell which code runs, which is as serious as `dangerous`.
+ */
+export type Caution = "none" | "not-examined" | "unknown" | "dangerous";
 
-/** One line, made visible. */
-export interface Line {
-  readonly kind: LineKind;
-  readonly text: string;
+/** Whether the lock of the device and a held button are asked for. */
+export function isGrave(caution: Caution): boolean {
+  return caution === "unknown" || caution === "dangerous";
 }
-
-/** A part of a request: what is always there, or a file that is folded and unfolded. */
-export interface Section {
-  /** What it is called; `undefined` for what is never folded. */
-  readonly title: string | undefined;
-  /** Behind the title, such as a size. */
-  readonly note: string;
-  readonly lines: readonly Line[];
-  readonly isFolded: boolean;
-}
-
-/** What has to be done before it can be approved. */
-export type Caution = "none" | "not-examined" | "dangerous";
 
 /** A request as it is shown. */
 export interface ReviewDocument {
@@ -53,44 +44,64 @@ export interface ReviewDocument {
 const LONG = 200;
 const LONG_TOGETHER = 600;
 
-/** A line of code as it is shown: what can't be seen is written out, a tab as the terminal's inbox writes it. */
-export function shownCode(text: string): string {
-  return visibleCode(text).replaceAll("⟨U+0009⟩", "⟨⇥⟩");
-}
-
 /** The effects as chips. */
-export function chips(effects: readonly Effect[] | undefined): { text: string; isDangerous: boolean }[] {
-  if (effects === undefined) return [{ text: texts.notExamined, isDangerous: true }];
-  return effects.map(({ effect, detail }) => ({
+export function chips(payload: Payload | undefined): { text: string; isDangerous: boolean }[] {
+  if (payload?.effects === undefined) return [{ text: texts.notExamined, isDangerous: true }];
+  const effects = payload.effects.map(({ effect, detail }) => ({
     text: detail === undefined ? EFFECT_PHRASES[effect] : `${EFFECT_PHRASES[effect]} ${visible(detail)}`,
     isDangerous: isDangerous(effect),
   }));
+  return payload.state === "opaque" ? [{ text: texts.runsProjectCode, isDangerous: false }, ...effects] : effects;
+}
+
+function cautionOf(payload: Payload): Caution {
+  if (isDangerousPayload(payload)) return "dangerous";
+  if (payload.state === "notExamined") return "unknown";
+  return payload.effects === undefined ? "not-examined" : "none";
 }
 
 /** Everything that a request says. */
 export function reviewDocument(request: OpenedRequest, payload: Payload): ReviewDocument {
-  const sections = [...sectionsOf(payload), aboutSection(request)].filter(({ lines }) => lines.length > 0);
-  const together = sections.reduce((sum, { lines }) => sum + lines.length, 0);
+  const parts = [
+    ...sectionsOf(payload),
+    restSection(payload),
+    open(stateLines(payload)),
+    open(askingLines(payload)),
+    aboutSection(request),
+    proofSection(payload),
+  ];
+  const sections = parts.filter(({ lines }) => lines.length > 0);
+  const counted = sections.filter(({ need }) => need !== "never");
+  const together = counted.reduce((sum, { lines }) => sum + lines.length, 0);
   const folded = sections.map((section) => ({
     ...section,
     isFolded:
-      section.title !== undefined && (section.isFolded || section.lines.length > LONG || together > LONG_TOGETHER),
+      section.title !== undefined &&
+      section.need !== "always" &&
+      (section.isFolded || section.lines.length > LONG || together > LONG_TOGETHER),
   }));
-  const caution = isDangerousPayload(payload) ? "dangerous" : payload.effects === undefined ? "not-examined" : "none";
   return {
     sections: folded,
-    caution,
-    files: folded.filter(({ title }) => title !== undefined).length,
+    caution: cautionOf(payload),
+    files: folded.filter(isFile).length,
     lines: together,
   };
 }
 
-function line(text: string, kind: LineKind = "text"): Line {
-  return { kind, text };
+/** Whether a section is a file that a person opens. */
+export function isFile({ title, need }: Section): boolean {
+  return title !== undefined && need === "caution";
 }
 
 function open(lines: readonly Line[]): Section {
-  return { title: undefined, note: "", lines, isFolded: false };
+  return { title: undefined, note: "", lines, isFolded: false, need: "caution" };
+}
+
+/** What nobody could derive, or who asks for what is certain in part only. Effects are beside it. */
+function stateLines(payload: Payload): Line[] {
+  if (payload.state === "opaque") return [line(texts.runsProjectCodeLine, "note"), ...effectLines(payload.effects)];
+  if (payload.state === "notExamined") return [line(texts.runsUnknownLine, "note")];
+  return effectLines(payload.effects);
 }
 
 /** Where it comes from, and what is signed. */
@@ -108,13 +119,16 @@ function sectionsOf(payload: Payload): Section[] {
       return patchSections(payload);
     case "plan":
     case "task":
-      return [open(planLines(payload)), open(effectLines(payload.effects))];
+      return [open(planLines(payload))];
     case "checkpoint":
-      return [open(checkpointLines(payload)), open(effectLines(payload.effects))];
+      return [open(checkpointLines(payload))];
     case "raw":
       return [
         open([
-          line(`${texts.shownAsJson} ${payload.reason}`, "note"),
+          line(
+            `${texts.shownAsJson} ${payload.reason}${payload.rule === "" ? "" : `: ${visible(payload.rule)}`}`,
+            "note",
+          ),
           ...payload.text.split("\n").map((text) => line(shownCode(text), "code")),
         ]),
       ];
@@ -129,7 +143,7 @@ function effectLines(effects: readonly Effect[] | undefined): Line[] {
   });
 }
 
-function commandSections(command: Command): Section[] {
+function commandSections(command: Command & Common): Section[] {
   const { invocation } = command;
   const runs =
     "shell" in invocation
@@ -137,12 +151,11 @@ function commandSections(command: Command): Section[] {
       : invocation.argv.map((argument, at) =>
           line(`${at === 0 ? texts.factRuns : texts.factArgument} ${shownCode(quoted(argument))}`, "code"),
         );
-  const lines = [...runs, line(`${texts.factFolder} ${shownCode(command.cwd)}`)];
-  for (const { name, value } of command.env) {
-    lines.push(
-      line(`${texts.factVariable} ${shownCode(name)}=${value === undefined ? texts.secretValue : shownCode(value)}`),
-    );
-  }
+  // First, as before a command in a shell: a variable can change what runs.
+  const variables = command.env.map(({ name, value }) =>
+    line(`${texts.factVariable} ${shownCode(name)}=${value === undefined ? texts.secretValue : shownCode(value)}`),
+  );
+  const lines = [...variables, ...runs, line(`${texts.factFolder} ${shownCode(command.cwd)}`), ...asTheyAre(command)];
   if (command.stdin !== undefined) lines.push(line(texts.factInput(command.stdin.size, command.stdin.digest), "note"));
   if (command.baseRevision !== undefined) lines.push(line(`${texts.factCommit} ${shownCode(command.baseRevision)}`));
   const files = command.files.map((file): Section => {
@@ -161,9 +174,10 @@ function commandSections(command: Command): Section[] {
       note: texts.bytes(file.size),
       lines: [...content, line(`SHA-256 ${file.digest}`, "note")],
       isFolded: true,
+      need: "caution",
     };
   });
-  return [open(lines), ...files, open(effectLines(command.effects))];
+  return [open(lines), ...files];
 }
 
 function patchSections(patch: Patch): Section[] {
@@ -177,13 +191,14 @@ function patchSections(patch: Patch): Section[] {
       note: file.isBinary ? texts.binary : `+${file.added} −${file.removed}`,
       lines: file.lines,
       isFolded: file.isBinary,
+      need: "caution",
     }),
   );
   const digests = patch.files.map((file) => {
     const sides = `${file.baseDigest ?? texts.nothing} → ${file.resultDigest ?? texts.nothing}`;
     return line(`SHA-256 ${shownCode(file.path)}: ${sides}`, "note");
   });
-  return [open(list), ...files, open(digests), open(effectLines(patch.effects))];
+  return [open(list), ...files, open(digests)];
 }
 
 /** Markdown line by line: what a line is decides how it is drawn, and no character of it is left out. */

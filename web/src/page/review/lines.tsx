@@ -6,7 +6,8 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
 import { Marked } from "../parts.tsx";
-import type { Line, ReviewDocument, Section } from "./document.ts";
+import type { ReviewDocument } from "./document.ts";
+import type { Line, Section } from "./line.ts";
 import type { Reading } from "./reading.ts";
 
 /** Lines that are put into the page together. */
@@ -105,6 +106,15 @@ class Chunk extends Component<ChunkProps, { isNear: boolean }> {
 function chunks(lines: readonly Line[]): { from: number; lines: readonly Line[] }[] {
   const starts = Array.from({ length: Math.ceil(lines.length / CHUNK_LINES) }, (_, at) => at * CHUNK_LINES);
   return starts.map((from) => ({ from, lines: lines.slice(from, from + CHUNK_LINES) }));
+}
+
+/** Where a line is on the page: itself, or what it will be drawn in; of the first one, the head of its file. */
+export function lineElement({ section, line }: { section: number; line: number }): Element | null {
+  const head = document.querySelector(`[data-file="${section}"] .file-head`);
+  if (line === 0 && head !== null) return head;
+  const from = line - (line % CHUNK_LINES);
+  const chunk = document.querySelector(`[data-section="${section}"][data-from="${from}"]`);
+  return chunk?.children[line - from] ?? chunk;
 }
 
 /** The part of the screen that nothing covers. */
@@ -206,6 +216,19 @@ function Part({
     <Chunk key={from} lines={some} section={at} from={from} nearness={nearness} />
   ));
   if (title === undefined) return <div class="part">{body}</div>;
+  if (section.need === "always") {
+    return (
+      <section class="part file" data-file={at}>
+        <h2 class="file-head">
+          <span class="file-name">{title}</span>
+          <span class="file-note">
+            {note} · {texts.lines(lines.length)}
+          </span>
+        </h2>
+        <div class="file-body">{body}</div>
+      </section>
+    );
+  }
   return (
     <div class="part file" data-file={at}>
       <button type="button" class="file-head" aria-expanded={!isFolded} onClick={meant(fold)}>

@@ -3,7 +3,7 @@
 import {
   pattern as checkedPattern,
   covers,
-  isDangerousPayload,
+  isSerious,
   type OpenedRequest,
   type Pattern,
   type Payload,
@@ -34,16 +34,22 @@ export const ONCE: Offer = {
   pattern: undefined,
 };
 
-/** Exactly this, again, in the session of the request; `undefined` if it has none or is dangerous. */
+/** Whether machines remember an approval of it: not of what always asks, nor of the first version of payloads. */
+export function canBeGranted(payload: Payload): boolean {
+  return payload.version === 2 && !isSerious(payload);
+}
+
+/** Exactly this, again, in the session of the request; `undefined` if it has none, or always asks. */
 export function sessionOffer({ session }: OpenedRequest, payload: Payload): Offer | undefined {
-  if (session === undefined || isDangerousPayload(payload)) return undefined;
+  if (session === undefined || !canBeGranted(payload)) return undefined;
   const sentence = texts.scopeSessionSentence(visible(session));
   return { scope: "session", name: texts.scopeSession, sentence, millis: 8 * 60 * MINUTE, pattern: undefined };
 }
 
 /** The arguments of a command that can have a pattern; `undefined` if it can't. */
 export function patternArguments(payload: Payload): readonly string[] | undefined {
-  if (payload.kind !== "command" || payload.effects === undefined || isDangerousPayload(payload)) return undefined;
+  // A pattern is for what is certain to do what its arguments say.
+  if (payload.kind !== "command" || payload.state !== "examined" || !canBeGranted(payload)) return undefined;
   return "argv" in payload.invocation ? payload.invocation.argv : undefined;
 }
 

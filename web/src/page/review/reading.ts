@@ -1,6 +1,6 @@
 // How much of a request was on the screen: a line counts when all of it was there, a file when it was unfolded there.
 
-import type { ReviewDocument } from "./document.ts";
+import { isFile, type ReviewDocument } from "./document.ts";
 
 /** How much was on the screen until now. */
 export interface Shown {
@@ -8,6 +8,8 @@ export interface Shown {
   readonly ofFiles: number;
   readonly lines: number;
   readonly ofLines: number;
+  /** Lines without which nothing can be approved, and that were not there. */
+  readonly unread: number;
 }
 
 /** Counts what was on the screen. */
@@ -28,8 +30,9 @@ export class Reading {
     const lines = this.#lines[section];
     if (lines === undefined || line >= lines.length || lines[line] === 1) return false;
     lines[line] = 1;
-    this.#shownLines += 1;
     this.#opened[section] = true;
+    if (this.#document.sections[section]?.need === "never") return false;
+    this.#shownLines += 1;
     return true;
   }
 
@@ -40,15 +43,29 @@ export class Reading {
 
   get shown(): Shown {
     const { sections, files, lines } = this.#document;
-    const opened = sections.filter(({ title }, at) => title !== undefined && this.isOpened(at)).length;
-    return { files: opened, ofFiles: files, lines: this.#shownLines, ofLines: lines };
+    const opened = sections.filter((section, at) => isFile(section) && this.isOpened(at)).length;
+    const unread = sections.reduce((sum, _, at) => sum + (this.#mustBeRead(at) ? this.#unseen(at).length : 0), 0);
+    return { files: opened, ofFiles: files, lines: this.#shownLines, ofLines: lines, unread };
   }
 
-  /** The first file that was not opened. */
-  get nextUnopened(): number | undefined {
-    const at = this.#document.sections.findIndex(
-      ({ title }, section) => title !== undefined && !this.isOpened(section),
-    );
-    return at < 0 ? undefined : at;
+  /** Whether every line of a section must have been there: of what nobody could examine, that is all but the proof. */
+  #mustBeRead(section: number): boolean {
+    const need = this.#document.sections[section]?.need;
+    return need === "always" || (need === "caution" && this.#document.caution === "unknown");
+  }
+
+  /** The lines of a section that were not on the screen. */
+  #unseen(section: number): number[] {
+    return [...(this.#lines[section] ?? [])].flatMap((seen, line) => (seen === 1 ? [] : [line]));
+  }
+
+  /** The first file that was not opened, or the first line that must be read and was not there. */
+  get next(): { section: number; line: number } | undefined {
+    for (const [section, part] of this.#document.sections.entries()) {
+      const line = this.#mustBeRead(section) ? this.#unseen(section)[0] : undefined;
+      if (line !== undefined) return { section, line };
+      if (isFile(part) && !this.isOpened(section)) return { section, line: 0 };
+    }
+    return undefined;
   }
 }

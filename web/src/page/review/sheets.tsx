@@ -3,11 +3,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { isDangerousPayload, type OpenedRequest, type Payload, quoted } from "../../protocol/index.ts";
+import { isDangerousPayload, isSerious, type OpenedRequest, type Payload, quoted } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
 import { Marked } from "../parts.tsx";
-import { shownCode } from "./document.ts";
+import { shownCode } from "./line.ts";
 import { canBeAny, hourOffer, type Offer, ONCE, patternArguments, sessionOffer } from "./offer.ts";
 
 /** A sheet. Keys stay in it until it is closed. */
@@ -141,7 +141,7 @@ export function ScopeSheet({
           setRest={setRest}
         />
       ) : null}
-      {isDangerousPayload(payload) ? <p class="small">{texts.scopeOnlyOnce}</p> : null}
+      <Limit payload={payload} />
       <button
         type="button"
         class="button primary"
@@ -154,6 +154,13 @@ export function ScopeSheet({
       </button>
     </Sheet>
   );
+}
+
+/** Why there is no more to choose from. */
+function Limit({ payload }: { payload: Payload }) {
+  if (isDangerousPayload(payload)) return <p class="small">{texts.scopeOnlyOnce}</p>;
+  if (isSerious(payload)) return <p class="small">{texts.scopeOnlyOnceUnknown}</p>;
+  return payload.state === "opaque" ? <p class="small">{texts.scopeNoPattern}</p> : null;
 }
 
 function PatternChoice({

@@ -17,7 +17,7 @@ export interface Answer {
   readonly action: Action | undefined;
   readonly shown: Shown;
   /** Whether the lock of the device is asked first. */
-  readonly isDangerous: boolean;
+  readonly isSerious: boolean;
 }
 
 /** Nothing was signed; why, in words for a person. */
@@ -66,13 +66,14 @@ function checkOpen(app: App, { requestId, sentBy }: OpenedRequest): void {
 export async function sign(app: App, card: Card, answer: Answer): Promise<void> {
   const { request } = card;
   if (request === undefined) throw new NotSignedError(texts.notShownRule);
+  if (answer.outcome === "approve" && answer.shown.unread > 0) throw new NotSignedError(texts.notReadNow);
   checkOpen(app, request);
   const { identity, http } = app.approver;
   const { outcome, offer, action, shown } = answer;
   const nonce = newNonce();
   const isApproval = outcome === "approve";
   const isUnlocked =
-    isApproval && answer.isDangerous && (await unlock(app, request.requestId, request.artifactHash, nonce));
+    isApproval && answer.isSerious && (await unlock(app, request.requestId, request.artifactHash, nonce));
   // The lock takes its time, and the world goes on meanwhile.
   checkOpen(app, request);
   const words: Words = {

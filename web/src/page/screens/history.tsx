@@ -10,8 +10,9 @@ import { clock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { stepsOf } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import type { SentRecord } from "../sent.ts";
-import { CardHeadline } from "./inbox.tsx";
+import { CardHeadline } from "./card.tsx";
 
+// CONTRIBUTING: add a screen, step 3
 export function AnsweredScreen() {
   const { sent } = usePage();
   const records = [...sent.values()].sort((one, other) => other.signedAt.localeCompare(one.signedAt));

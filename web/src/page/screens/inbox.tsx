@@ -2,17 +2,13 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
-import { isDangerousPayload, visible } from "../../protocol/index.ts";
+import { isSerious, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { isMeant, meant } from "../guard.ts";
+import { isMeant, isTyping, meant } from "../guard.ts";
 import type { Card } from "../inbox.ts";
-import { isTyping } from "../page.tsx";
 import { Act, Lock, Marked, Screen, TimeLeft, useApp, usePage } from "../parts.tsx";
-import { chips } from "../review/document.ts";
 import { go, writeRoute } from "../route.ts";
-
-/** A card has room for so much of the first line. */
-const CARD_CHARACTERS = 300;
+import { CardHeadline, Chips } from "./card.tsx";
 
 export function InboxScreen() {
   const app = useApp();
@@ -74,7 +70,7 @@ function WholeCard({ card, isOpen }: { card: Card; isOpen: boolean }) {
     event.preventDefault();
     go({ name: "request", id: card.requestId });
   });
-  const kind = `card${card.end === undefined ? "" : " ended"}${isDangerousPayload(payload) ? " dangerous" : ""}`;
+  const kind = `card${card.end === undefined ? "" : " ended"}${isSerious(payload) ? " dangerous" : ""}`;
   return (
     <a
       class={kind}
@@ -101,42 +97,6 @@ function WholeCard({ card, isOpen }: { card: Card; isOpen: boolean }) {
         </span>
       )}
     </a>
-  );
-}
-
-/** The first line, as far as a card has room; how much is missing stands there. */
-export function CardHeadline({ text }: { text: string }) {
-  const characters = [...text];
-  if (characters.length <= CARD_CHARACTERS)
-    return (
-      <span class="effect">
-        <Marked text={text} />
-      </span>
-    );
-  const start = characters
-    .slice(0, CARD_CHARACTERS)
-    .join("")
-    .replace(/⟨[^⟩]*$/, "");
-  return (
-    <span class="effect">
-      <Marked text={start} />
-      <small class="cut">{texts.cut(characters.length - [...start].length)}</small>
-    </span>
-  );
-}
-
-/** The effects of a request. */
-export function Chips({ card }: { card: Card }) {
-  const all = chips(card.payload?.effects);
-  if (all.length === 0) return null;
-  return (
-    <span class="chips">
-      {all.map(({ text, isDangerous }) => (
-        <span key={text} class={isDangerous ? "chip danger" : "chip"}>
-          <Marked text={text} />
-        </span>
-      ))}
-    </span>
   );
 }
 

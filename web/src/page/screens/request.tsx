@@ -9,12 +9,12 @@ import { type Card, trusted } from "../inbox.ts";
 import { Lock, Marked, Problem, TimeLeft, useApp, usePage } from "../parts.tsx";
 import { AnswerBar } from "../review/answer.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
-import { Lines } from "../review/lines.tsx";
+import { Lines, lineElement } from "../review/lines.tsx";
 import { Reading } from "../review/reading.ts";
 import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import type { SentRecord } from "../sent.ts";
-import { Chips } from "./inbox.tsx";
+import { Chips } from "./card.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
   const app = useApp();
@@ -124,11 +124,11 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   }, []);
   const fold = (section: number): void => setFolded((before) => before.map((is, at) => (at === section ? !is : is)));
   const openNext = (): void => {
-    const next = reading.nextUnopened;
+    const { next } = reading;
     if (next === undefined) return;
-    setFolded((before) => before.map((is, at) => (at === next ? false : is)));
+    setFolded((before) => before.map((is, at) => (at === next.section ? false : is)));
     // It is drawn first.
-    requestAnimationFrame(() => document.querySelector(`[data-file="${next}"]`)?.scrollIntoView({ block: "center" }));
+    requestAnimationFrame(() => lineElement(next)?.scrollIntoView({ block: "center" }));
   };
   return (
     <section class="screen review">

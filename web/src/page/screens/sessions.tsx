@@ -15,7 +15,7 @@ import type { App } from "../app.ts";
 import { machines } from "../pairing.ts";
 import { Act, clock, Marked, Screen, useApp, useNow, usePage } from "../parts.tsx";
 import { statusOf } from "../prompts.ts";
-import { shownCode } from "../review/document.ts";
+import { shownCode } from "../review/line.ts";
 import { writeRoute } from "../route.ts";
 
 const PROMPT_MILLIS = 3_600_000;

@@ -25,7 +25,7 @@ export function StopScreen({ stop }: { stop: Stop }) {
         </p>
         <p>{text}</p>
         <p class="next">{visible(stop.next)}</p>
-        <Act label={texts.stopRead} kind="danger" act={() => stopRead(app)} />
+        <Act label={texts.stopRead} kind="danger" act={() => stopRead(app, stop)} />
       </Screen>
     </main>
   );

@@ -6,7 +6,7 @@ import { sha256Hex } from "../hash.ts";
 import type { JsonValue } from "../json.ts";
 import { count, list, Members, nonEmpty, sha256, text, word } from "../members.ts";
 import { visibleCode } from "../visible.ts";
-import { type Effect, readEffect } from "./effect.ts";
+import { type Call, variableName } from "./call.ts";
 
 /** A file that decides what a command does. */
 export interface CommandFile {
@@ -28,7 +28,6 @@ export interface Command {
   readonly stdin: { readonly digest: string; readonly size: number } | undefined;
   readonly files: readonly CommandFile[];
   readonly baseRevision: string | undefined;
-  readonly effects: readonly Effect[] | undefined;
 }
 
 /** Takes the members after the marker. */
@@ -41,7 +40,6 @@ export function readCommand(members: Members): Command {
     stdin: members.optional("stdin", readInput),
     files: members.optional("files", list(readFile)) ?? [],
     baseRevision: members.optional("baseRevision", nonEmpty),
-    effects: members.optional("effects", list(readEffect)),
   };
 }
 
@@ -56,9 +54,8 @@ function readInvocation(members: Members): Command["invocation"] {
 
 function readVariable(value: JsonValue, at: string): Command["env"][number] {
   const members = new Members(value, at);
-  const variable = { name: members.required("name", nonEmpty), value: members.optional("value", text) };
+  const variable = { name: members.required("name", variableName), value: members.optional("value", text) };
   members.close();
-  if (variable.name.includes("=")) throw new FormatError(`${at}.name`, "must not have an equals sign");
   return variable;
 }
 
@@ -86,6 +83,18 @@ function readFile(value: JsonValue, at: string): CommandFile {
     if (bytes.length !== file.size) throw new FormatError(`${at}.size`, "is not that of the content");
   }
   return file;
+}
+
+/** Throws if the view shows a variable or a file that the call does not have. */
+export function checkCommand({ env, files }: Command, call: Call): void {
+  for (const { name, value } of env) {
+    const bound = call.environment.find((variable) => variable.name === name);
+    const isSame = bound !== undefined && (value === undefined || ("value" in bound && bound.value === value));
+    if (!isSame) throw new FormatError("env", "is not that of the call");
+  }
+  // By their content: paths in the view may be relative.
+  const isBound = ({ digest }: CommandFile): boolean => call.files.some((file) => file.digest === digest);
+  if (!files.every(isBound)) throw new FormatError("files", "are not those of the call");
 }
 
 /** The whole command on one line, as a shell would read it. */

@@ -1,7 +1,6 @@
 // What a request does to the world, as the enforcer derives it; never the model.
 
-import type { JsonValue } from "../json.ts";
-import { Members, nonEmpty, word } from "../members.ts";
+import { Members, nonEmpty, type Read, word } from "../members.ts";
 
 /** The kinds of effects, in the words of a chip. The list is closed. */
 export const EFFECT_PHRASES = {
@@ -13,6 +12,7 @@ export const EFFECT_PHRASES = {
   rewritesHistory: "rewrites history",
   touchesSecrets: "touches secrets",
   escalatesPrivileges: "escalates privileges",
+  loadsCode: "loads other code",
 } as const;
 
 /** The kind of an effect. */
@@ -35,9 +35,9 @@ export function isDangerous(effect: EffectKind): boolean {
 const KINDS = Object.keys(EFFECT_PHRASES) as EffectKind[];
 
 /** Reads one effect. */
-export function readEffect(value: JsonValue, at: string): Effect {
+export const readEffect: Read<Effect> = (value, at) => {
   const members = new Members(value, at);
   const effect = { effect: members.required("effect", word(KINDS)), detail: members.optional("detail", nonEmpty) };
   members.close();
   return effect;
-}
+};

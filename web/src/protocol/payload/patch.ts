@@ -4,7 +4,7 @@ import { FormatError } from "../errors.ts";
 import type { JsonValue } from "../json.ts";
 import { count, list, Members, nonEmpty, sha256, word } from "../members.ts";
 import { visibleCode } from "../visible.ts";
-import { type Effect, readEffect } from "./effect.ts";
+import { countLines } from "./hunks.ts";
 
 /** What a patch does to one file. */
 export interface PatchFile {
@@ -22,7 +22,6 @@ export interface Patch {
   readonly kind: "patch";
   readonly diff: string;
   readonly files: readonly PatchFile[];
-  readonly effects: readonly Effect[] | undefined;
 }
 
 /** Takes the members after the marker. */
@@ -31,7 +30,6 @@ export function readPatch(members: Members): Patch {
     kind: "patch",
     diff: members.required("diff", nonEmpty),
     files: members.required("files", list(readFile)),
-    effects: members.optional("effects", list(readEffect)),
   };
   if (patch.files.length === 0) throw new FormatError("files", "must not be empty");
   const [listed, counted] = [patchLines(patch), countLines(patch.diff)];
@@ -88,39 +86,4 @@ function commonFolder(files: readonly PatchFile[]): string {
   const [first = [], ...rest] = folders;
   const end = first.findIndex((part, at) => rest.some((other) => other[at] !== part));
   return first.slice(0, end < 0 ? first.length : end).join("/");
-}
-
-/**
- * Lines that the hunks of a unified diff add and remove. A hunk says how long it is, so a removed line that looks like a
- * header of a file is counted as what it is.
- */
-export function countLines(diff: string): { added: number; removed: number } {
-  let [added, removed, before, after] = [0, 0, 0, 0];
-  for (const line of diff.split("\n")) {
-    if (before === 0 && after === 0) {
-      [before, after] = hunkLengths(line);
-    } else if (line.startsWith("+")) {
-      added += 1;
-      after = Math.max(0, after - 1);
-    } else if (line.startsWith("-")) {
-      removed += 1;
-      before = Math.max(0, before - 1);
-    } else if (!line.startsWith("\\")) {
-      before = Math.max(0, before - 1);
-      after = Math.max(0, after - 1);
-    }
-  }
-  return { added, removed };
-}
-
-/** The lengths of a hunk by its header, `@@ -<start>[,<length>] +<start>[,<length>] @@`; zeros if it is none. */
-function hunkLengths(line: string): [number, number] {
-  const header = /^@@ -(.*?) \+(.*?) @@/.exec(line);
-  if (header === null) return [0, 0];
-  const lengths = [header[1] ?? "", header[2] ?? ""].map((range) => {
-    const comma = range.indexOf(",");
-    return comma < 0 ? "1" : range.slice(comma + 1);
-  });
-  const isWhole = lengths.every((length) => /^\+?\d+$/.test(length) && Number(length) <= Number.MAX_SAFE_INTEGER);
-  return isWhole ? [Number(lengths[0]), Number(lengths[1])] : [0, 0];
 }

@@ -1,0 +1,37 @@
+// One line of a request, made visible, and the parts that lines are in.
+
+import { visibleCode } from "../../protocol/index.ts";
+
+/** How a line is drawn. Colours only repeat what its text says. */
+export type LineKind = "text" | "added" | "removed" | "hunk" | "note" | "heading" | "prose" | "code";
+
+/** One line, made visible. */
+export interface Line {
+  readonly kind: LineKind;
+  readonly text: string;
+}
+
+/** A part of a request: what is always there, or a file that is folded and unfolded. */
+export interface Section {
+  /** What it is called; `undefined` for what is never folded. */
+  readonly title: string | undefined;
+  /** Behind the title, such as a size. */
+  readonly note: string;
+  readonly lines: readonly Line[];
+  readonly isFolded: boolean;
+  /**
+   * What has to be on the screen before it can be approved: every line of it, `always`; one line, if there is reason for
+   * `caution`; nothing, `never`, and then it is not counted either.
+   */
+  readonly need: "always" | "caution" | "never";
+}
+
+/** A line, made visible before. */
+export function line(text: string, kind: LineKind = "text"): Line {
+  return { kind, text };
+}
+
+/** A line of code as it is shown: what can't be seen is written out, a tab as the terminal's inbox writes it. */
+export function shownCode(text: string): string {
+  return visibleCode(text).replaceAll("⟨U+0009⟩", "⟨⇥⟩");
+}
