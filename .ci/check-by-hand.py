@@ -2,7 +2,8 @@
 """Runs the commands of docs/by-hand.md as written and compares what comes out with what the page shows.
 
 Every ```console block is run: lines after "$ " are commands (going on while a quote is open), the rest is their
-output. The one that starts the gateway is left running, and the export lines that it prints are what a person pastes.
+output. The one that starts the gateway is left running, and the export lines that it prints are what a person pastes. With
+--debug it starts the gateway that a machine which runs all tests has built already.
 """
 import os
 import re
@@ -52,6 +53,9 @@ def main():
     try:
         for command, shown in commands(text):
             if " dev" in command:
+                if "--debug" in sys.argv:
+                    built = os.path.join(environment.get("CARGO_TARGET_DIR", "target"), "debug/countersign-gateway")
+                    command = command.replace("cargo run --release --bin countersign-gateway --", built)
                 gateway, exports = start(command, environment)
                 environment.update(exports)
                 continue

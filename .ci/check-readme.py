@@ -2,7 +2,8 @@
 """Types what "Two minutes" in the README says, in two terminals with an empty home, and measures how long it takes.
 
 The first console block that begins with `cargo build` is run and not measured; of the rest, blocks alternate as the text
-says: `up` and `exec` in the first terminal, the others in the second.
+says: `up` and `exec` in the first terminal, the others in the second. With --debug the programs are those that a machine which
+runs all tests has built already.
 """
 import os
 import pathlib
@@ -32,12 +33,20 @@ def shell(home):
         "PATH": os.environ["PATH"], "CARGO_HOME": os.environ.get("CARGO_HOME", os.path.expanduser("~/.cargo")),
         "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup")),
     }
+    # With another value cargo builds everything again.
+    if "CARGO_INCREMENTAL" in os.environ:
+        environment["CARGO_INCREMENTAL"] = os.environ["CARGO_INCREMENTAL"]
     terminal = Terminal(["bash", "--norc", "--noprofile"], environment, root)
     return terminal.expect("READY> ")
 
 
 def main():
-    (build, *first), exec_block, second = blocks()
+    typed_blocks = blocks()
+    if "--debug" in sys.argv:
+        typed_blocks = [[line.replace("target/release", "target/debug") for line in block] for block in typed_blocks]
+    (build, *first), exec_block, second = typed_blocks
+    if "--debug" in sys.argv:
+        build = "cargo build --workspace --bins --examples"
     with tempfile.TemporaryDirectory(prefix="countersign-readme-") as home:
         one, two = shell(home), shell(home)
         # The README builds below the repository; CI's results are elsewhere.

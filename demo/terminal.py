@@ -54,10 +54,10 @@ class Home:
                     return item["requestId"]
         sys.exit(f"✗ {headline} never waited for {self.name}")
 
-    def approve(self, headline, *options):
+    def approve(self, headline, *options, word="yes"):
         request = self.waiting(headline)
         terminal = self.start("approve", request, *options)
-        terminal.answer("Passphrase of", self.passphrase).answer("Type yes", "yes")
+        terminal.answer("Passphrase of", self.passphrase).answer(f"Type {word}", word)
         return terminal.ends(0)
 
     def reject(self, headline, reason):
@@ -93,7 +93,7 @@ def alone(root):
     up = ada.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
     step("up: a gateway, both sides, paired", up)
     asked = ada.start("exec", "--", "sh", "-c", "echo hello > out; exit 3").expect("asked")
-    answered = ada.approve("sh -c 'echo hello > out; exit 3'")
+    answered = ada.approve("sh -c 'echo hello > out; exit 3'", word="out")
     asked.ends(3)
     check((ada.work / "out").read_text() == "hello\n", "what was approved has not run")
     seconds = time.monotonic() - begun
@@ -295,7 +295,7 @@ def reachable(root, ada):
 
 
 def transcript(root):
-    lines = ["# What does it look like?", ""]
+    lines = ["# Demo in a terminal", ""]
     lines += ["`demo/terminal.sh` in real terminals, from an empty home. CI runs it; this is what it showed.", ""]
     for name, terminals in steps:
         lines += [f"## {name}", ""]

@@ -80,7 +80,7 @@ def table(words):
 
 
 HEAD = f"""
-## And with Countersign's hook?
+## With Countersign's hook
 
 The same hosts with `countersign hook HOST --mode gate --host-timeout {HOST_SECONDS}`, and a person who answers some of the requests.
 Faults are planted in the running hook: its processes are killed, or stopped for longer than the host waits.

@@ -15,7 +15,7 @@ from host import Edit, Ended, Hook, Plan, Shell, Write
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
-PLUGIN = ROOT / "crates/cli/src/agent/hosts/opencode_plugin.js"
+PLUGIN = ROOT / "crates/agents/src/hosts/opencode/plugin.js"
 HOST_SECONDS = 15
 """The host's time limit: long enough for a person's answer, short enough to wait for its end."""
 

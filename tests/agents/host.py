@@ -62,7 +62,7 @@ class Delegate:
     prompt: str
 
 
-# As crates/cli/src/install/hook_line.rs writes it, with a quarter of the hook's margin, which is a tenth of the host's limit.
+# As crates/agents/src/hook_line/mod.rs writes it, with a quarter of the hook's margin, which is a tenth of the host's limit.
 GUARDED = "/usr/bin/timeout -s KILL {limit} {line} || {{ echo 'Countersign gave no verdict, so the answer is no.' >&2; exit 2; }}"
 
 

@@ -379,4 +379,5 @@ class Copilot(Host):
         return [Call("exit_plan_mode", {"summary": step.text})]
 
 
+# CONTRIBUTING: add an agent host, step 5
 HOSTS = {host.word: host for host in (Claude, Codex, Gemini, Opencode, Copilot)}

@@ -13,7 +13,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 // The hook: keeps its input, and does what the file `answer` says.
 fs.writeFileSync(at("hook"), `#!/bin/sh\ncat > '${at("input")}'\n. '${at("answer")}'\n`, { mode: 0o755 })
-const source = path.join(path.dirname(fileURLToPath(import.meta.url)), "../../crates/cli/src/agent/hosts/opencode_plugin.js")
+const source = path.join(path.dirname(fileURLToPath(import.meta.url)), "../../crates/agents/src/hosts/opencode/plugin.js")
 const command = [at("hook"), "hook", "opencode", "--mode", "gate", "--host-timeout", "2"]
 fs.writeFileSync(at("plugin.mjs"), fs.readFileSync(source, "utf8").replace('["countersign"]', JSON.stringify(command)))
 

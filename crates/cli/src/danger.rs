@@ -1,6 +1,6 @@
 //! Which effects are dangerous, and what a person types before they approve one.
 
-use countersign_client::payload::{Effect, visible_code};
+use countersign_client::payload::{Effect, Payload, State, visible_code};
 
 /// The most targets that are asked for. More would be copied without reading.
 const MAX_TARGETS: usize = 3;
@@ -8,8 +8,17 @@ const MAX_TARGETS: usize = 3;
 /// A longer target is not asked for: nobody types it without mistakes.
 const MAX_TARGET_CHARS: usize = 40;
 
+/// What to type before something serious is approved, such as `main`; `None` if it is not serious. Of what was not examined
+/// nobody knows a target.
+pub fn word_for(payload: &Payload) -> Option<String> {
+    match payload.state() {
+        Some(State::NotExamined) => Some(State::NotExamined.phrase().to_owned()),
+        _ => target(payload.effects().unwrap_or_default()),
+    }
+}
+
 /// What to type before dangerous effects are approved, such as `main`; `None` if no effect is dangerous.
-pub fn target(effects: &[Effect]) -> Option<String> {
+fn target(effects: &[Effect]) -> Option<String> {
     let mut targets: Vec<String> = Vec::new();
     for effect in effects.iter().filter(|effect| effect.kind.is_dangerous()) {
         let target = target_of(effect);

@@ -1,8 +1,7 @@
 //! QR codes in a terminal.
 
+use countersign_agents::tool::exit::{Exit, Failure};
 use qrcode::{QrCode, render::unicode::Dense1x2};
-
-use crate::exit::{Exit, Failure};
 
 /// For a camera: two modules in each character. In a terminal light is white and dark is black, however it is set.
 pub fn code(text: &str, in_terminal: bool) -> Result<String, Failure> {

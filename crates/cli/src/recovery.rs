@@ -7,15 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    terminal::Terminal,
+};
 use countersign_client::{keys::DeviceKeys, pairing::recovery::RecoveryCode};
 use countersign_wire::keys::KeyBundle;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
-
-use crate::{
-    exit::{Exit, Failure},
-    terminal::Terminal,
-};
 
 /// The file with the public keys of the code, in the folder of the profile.
 const FILE: &str = "recovery.json";

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use countersign_agents::tool::moment;
 use countersign_client::{
-    payload::{Effect, Invocation, Payload, visible, visible_lines},
+    payload::{Effect, Invocation, Payload, State, visible, visible_code, visible_lines},
     request::OpenedRequest,
 };
 use countersign_wire::{RawObject, timestamp::Timestamp};
-
-use crate::moment;
 
 /// For how long an approval may be acted on after it was given.
 pub const APPROVAL_VALID: Duration = Duration::from_mins(10);
@@ -31,11 +30,10 @@ pub fn chips(payload: &Payload) -> String {
         Some(detail) => format!("[{} {}]", effect.kind.phrase(), visible(detail)),
         None => format!("[{}]", effect.kind.phrase()),
     };
-    match payload.effects() {
-        None => "[not examined]".to_owned(),
-        Some([]) => String::new(),
-        Some(effects) => effects.iter().map(chip).collect::<Vec<_>>().join(" "),
-    }
+    let state = payload.state().filter(|state| *state != State::Examined);
+    let state = state.map(|state| format!("[{}]", state.phrase()));
+    let effects = payload.effects().unwrap_or_default().iter().map(chip);
+    state.into_iter().chain(effects).collect::<Vec<_>>().join(" ")
 }
 
 /// The whole request as lines of text.
@@ -56,6 +54,61 @@ pub fn lines(request: &OpenedRequest, now: Timestamp) -> Vec<String> {
     lines.push(format!("request {}, hash {}", request.request_id, request.artifact_hash));
     lines.push(String::new());
     lines.extend(body(&payload));
+    lines.extend(rest_of_the_call(&payload));
+    lines.extend(about(&payload));
+    lines.extend(proof(&payload));
+    lines
+}
+
+/// What the call has beside what is shown of it: each member with its place and its value.
+pub fn rest_of_the_call(payload: &Payload) -> Vec<String> {
+    let line = |(pointer, value): &(String, String)| {
+        format!("also  {}: {}", visible_code(pointer.trim_start_matches('/')), visible_code(value))
+    };
+    payload.not_shown().iter().map(line).collect()
+}
+
+/// Who asks and why, in the words of the machine; what the agent says is marked as such.
+pub fn about(payload: &Payload) -> Vec<String> {
+    let Some(about) = payload.context().map(|context| &context.about) else { return Vec::new() };
+    let named = [
+        ("agent", &about.agent),
+        ("project", &about.project),
+        ("branch", &about.branch),
+        ("task", &about.task),
+        ("the agent says", &about.words),
+    ];
+    let line = |(name, text): (&str, &Option<String>)| Some(format!("{name}: {}", visible(text.as_deref()?)));
+    named.into_iter().filter_map(line).collect()
+}
+
+/// What else is bound by the signature.
+pub fn proof(payload: &Payload) -> Vec<String> {
+    let Some(call) = payload.call() else { return Vec::new() };
+    let mut lines = vec![format!(
+        "call  {} of {} at {}",
+        visible(&call.tool),
+        visible(&call.kind),
+        visible(&call.moment)
+    )];
+    let root = call.repository.as_ref().filter(|root| **root != call.folder);
+    let root = root.map(|root| format!(", of the repository {}", visible_code(root))).unwrap_or_default();
+    lines.push(format!("      in {}{root}", visible_code(&call.folder)));
+    for (pointer, value) in &call.aside {
+        let value = visible_code(&value.to_string());
+        lines.push(format!("      {}: {value}", visible_code(pointer.trim_start_matches('/'))));
+    }
+    for file in &call.files {
+        let digest = file.digest.map_or_else(|| "not there".to_owned(), |digest| format!("SHA-256 {digest}"));
+        lines.push(format!("      {} {}, {digest}", file.role, visible_code(&file.path)));
+    }
+    if !call.environment.is_empty() {
+        let names: Vec<String> = call.environment.iter().map(|it| visible_code(&it.name)).collect();
+        lines.push(format!("      {} variables: {}", names.len(), names.join(" ")));
+    }
+    if let Some(digest) = call.digest {
+        lines.push(format!("      the host's message, SHA-256 {digest}"));
+    }
     lines
 }
 

@@ -2,13 +2,12 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use countersign_agents::tool::{exit::Failure, gateway_error::describe, home::failed};
 use countersign_client::{
     approver::{Approver, InboxItem},
     profile::Profile,
 };
 use tokio::time::{Instant, sleep_until};
-
-use crate::{exit::Failure, gateway_error::describe, home::failed};
 
 /// The pause between two readings of the inbox.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -1,9 +1,10 @@
 //! The manual: docs/cli.md is made from the help, so neither can lie.
 
 use clap::CommandFactory as _;
+use countersign_agents::rules::{FOR_AGENTS, NOT_FOR_AGENTS};
 use countersign_cli::commands::Cli;
 
-const INTRODUCTION: &str = "# What can the tool do?
+const INTRODUCTION: &str = "# Command reference
 
 `countersign` is for people and agents. This page has its help, command by command;
 `UPDATE_DOCS=1 cargo nextest run -p countersign-cli manual` regenerates it.
@@ -59,4 +60,15 @@ fn the_page_is_the_help() {
         std::fs::write(path, page()).unwrap();
     }
     assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "run again with UPDATE_DOCS=1");
+}
+
+#[test]
+fn every_command_is_for_agents_or_not() {
+    let tool = Cli::command();
+    let mut commands: Vec<&str> = tool.get_subcommands().map(clap::Command::get_name).collect();
+    commands.push("help");
+    commands.sort_unstable();
+    let mut known = [FOR_AGENTS, NOT_FOR_AGENTS].concat();
+    known.sort_unstable();
+    assert_eq!(known, commands);
 }

@@ -1,7 +1,14 @@
-//! What our own JSON texts are made of: closed lists of words, and counts.
+//! What our own JSON texts are made of: objects without unknown members, closed lists of words, and counts.
 
+pub(crate) use countersign_wire::objects;
 use countersign_wire::{Error, FromJson};
+use serde::{Deserialize as _, Deserializer};
 use serde_json::value::RawValue;
+
+/// Reads a member that may be absent; `null` is not absence.
+pub(crate) fn present<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(reader).map(Some)
+}
 
 /// Declares an enum whose variants are words of our own formats.
 macro_rules! vocabulary {

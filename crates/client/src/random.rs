@@ -1,6 +1,5 @@
 //! Randomness of the operating system: the only place that asks for it.
 
-use countersign_wire::base64url;
 use zeroize::Zeroizing;
 
 /// The operating system has no randomness to give. Nothing may go on without it.
@@ -20,14 +19,17 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     Ok(bytes)
 }
 
-/// A random id of 128 bits. It does not begin with a hyphen: people give ids to commands, which would take it for an option.
+/// A random id: a UUID of version 4 (RFC 9562), with 122 random bits. One of version 7 would begin with the time, and
+/// people who compare the beginnings of two ids would take them for one.
 pub(crate) fn id() -> Result<String, NoRandomness> {
-    loop {
-        let id = base64url::encode(&bytes::<16>()?);
-        if !id.starts_with('-') {
-            return Ok(id);
-        }
-    }
+    Ok(uuid_v4(bytes()?))
+}
+
+fn uuid_v4(random: [u8; 16]) -> String {
+    let (version, variant) = (0xf << 76, 0b11 << 62);
+    let bits = u128::from_be_bytes(random) & !(version | variant) | 4 << 76 | 0b10 << 62;
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 /// Random bytes that are wiped from memory when dropped.
@@ -42,7 +44,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_id_looks_like_an_option() {
-        assert!((0..2_000).all(|_| !id().unwrap().starts_with('-')));
+    fn an_id_is_a_uuid_of_version_4_in_lower_case() {
+        assert_eq!(uuid_v4([0; 16]), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uuid_v4([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        let bytes: [u8; 16] = std::array::from_fn(|index| 0x10 + u8::try_from(index).unwrap());
+        assert_eq!(uuid_v4(bytes), "10111213-1415-4617-9819-1a1b1c1d1e1f");
+        assert_ne!(id().unwrap(), id().unwrap());
     }
 }

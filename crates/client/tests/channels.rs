@@ -16,7 +16,7 @@ use countersign_client::{
     request::Request,
 };
 use countersign_core::model::credential::Role;
-use countersign_wire::{decision::DecisionOutcome, exchange::State};
+use countersign_wire::{decision::DecisionOutcome, exchange::ExchangeState};
 use support::{
     Store, World,
     listen::{A_WHILE, approve, connected, gone, news, only, request, shown},
@@ -134,7 +134,7 @@ async fn a_request_that_expires_is_told_to_both_and_a_refresh_reaches_the_enforc
     assert_eq!(gone(&mut at_ada, &adas).await, (asked.request_id.clone(), false));
     match news(&mut at_robot, &robots).await {
         EnforcerEvent::Ended { request, state } => {
-            assert_eq!((*request, state.as_deref()), (asked.clone(), Some("expired")));
+            assert_eq!((*request, state), (asked.clone(), Some(ExchangeState::Expired)));
         }
         other => panic!("{other:?}"),
     }
@@ -226,12 +226,12 @@ async fn an_answer_is_left_for_whoever_waits_for_it_and_acknowledged_once_it_is_
     // It is pushed here, and nobody here waits for it.
     let nothing = timeout(Duration::from_millis(700), news(&mut at_robot, &robots)).await;
     assert!(nothing.is_err(), "{nothing:?}");
-    assert_eq!(world.state(&asked.request_id).await, State::Decided);
+    assert_eq!(world.state(&asked.request_id).await, ExchangeState::Decided);
     at_robot.watch(asked.clone());
     let answer = news(&mut at_robot, &robots).await;
     assert!(matches!(&answer, EnforcerEvent::Decided { taken: Ok(_), .. }), "{answer:?}");
     let until = Instant::now() + A_WHILE;
-    while world.state(&asked.request_id).await != State::Delivered {
+    while world.state(&asked.request_id).await != ExchangeState::Delivered {
         assert!(Instant::now() < until, "it is acknowledged");
         sleep(Duration::from_millis(20)).await;
     }
@@ -250,7 +250,7 @@ async fn an_answer_that_can_not_be_recorded_is_neither_used_nor_acknowledged_and
     let failed = news(&mut at_robot, &robots).await;
     assert!(matches!(&failed, EnforcerEvent::Decided { taken: Err(Rejected::Journal(_)), .. }), "{failed:?}");
     sleep(Duration::from_millis(300)).await;
-    assert_eq!(world.state(&asked.request_id).await, State::Decided);
+    assert_eq!(world.state(&asked.request_id).await, ExchangeState::Decided);
     std::fs::create_dir(&folder).unwrap();
     loop {
         match news(&mut at_robot, &robots).await {

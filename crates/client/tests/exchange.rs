@@ -22,7 +22,7 @@ use countersign_client::{
 use countersign_wire::{
     artifact::ArtifactType,
     decision::{DecisionOutcome, Scope},
-    exchange::State,
+    exchange::ExchangeState,
 };
 use support::{World, pair};
 use tokio::time::{Instant, sleep};
@@ -239,11 +239,11 @@ async fn an_approver_learns_what_became_of_an_answer() {
     robot.submit(&request).await.unwrap();
     let opened = next(&ada, &adas).await;
     let progress = ada.status(&request.request_id).await.unwrap();
-    assert_eq!((progress.state, progress.expires_at), (State::PendingApproval, request.expires_at));
+    assert_eq!((progress.state, progress.expires_at), (ExchangeState::PendingApproval, request.expires_at));
     ada.decide(&opened, &choice(DecisionOutcome::Approve)).await.unwrap();
-    assert_eq!(ada.status(&request.request_id).await.unwrap().state, State::Decided);
+    assert_eq!(ada.status(&request.request_id).await.unwrap().state, ExchangeState::Decided);
     robot.wait(&request, &robots).await.unwrap();
-    assert_eq!(ada.status(&request.request_id).await.unwrap().state, State::Delivered);
+    assert_eq!(ada.status(&request.request_id).await.unwrap().state, ExchangeState::Delivered);
     let unknown = ada.status(&"unknown".parse().unwrap()).await.unwrap_err();
     assert!(unknown.is(countersign_wire::failure::Failure::NotFound), "{unknown}");
 }

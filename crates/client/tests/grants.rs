@@ -25,7 +25,7 @@ use countersign_client::{
 };
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
-    exchange::State,
+    exchange::ExchangeState,
 };
 use support::{World, pair};
 use tokio::time::{Instant, sleep, timeout};
@@ -218,7 +218,7 @@ async fn a_grant_settles_what_waits_already_unless_somebody_has_answered_it() {
     let taken = covered_watch.look(&robots, &rules).await.unwrap().unwrap();
     assert_eq!((&taken.request_id, taken.number), (&first.request_id, 2));
     assert!(taken.other_payload.as_deref().is_some_and(|payload| payload.contains("\"a\"")), "it is its own");
-    assert_eq!(world.state(&covered.request_id).await, State::Withdrawn, "nobody is asked any more");
+    assert_eq!(world.state(&covered.request_id).await, ExchangeState::Withdrawn, "nobody is asked any more");
     let late = choice(DecisionOutcome::Approve, Scope::Once, None);
     assert!(ada.decide(&on_screen, &late).await.is_err(), "it can't be answered any more");
     assert!(matches!(robot.pick_up(&covered.request_id, &robots).await, Err(AskError::NotOpen)));
@@ -227,5 +227,5 @@ async fn a_grant_settles_what_waits_already_unless_somebody_has_answered_it() {
     let answer = robot.pick_up(&rejected.request_id, &robots).await.unwrap();
     assert!(matches!(answer, Answer::Rejected(_)), "{answer:?}");
     assert!(other_watch.look(&robots, &rules).await.unwrap().is_none(), "the pattern does not cover it");
-    assert_eq!(world.state(&other.request_id).await, State::PendingApproval);
+    assert_eq!(world.state(&other.request_id).await, ExchangeState::PendingApproval);
 }

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use countersign_client::payload::{EffectKind, FileRole, FileStatus, Payload};
+use countersign_client::payload::{BoundRole, EffectKind, FileRole, FileStatus, Payload, State};
 use countersign_wire::{RawObject, artifact::ArtifactType, hash::Sha256Hex};
 use serde_json::{Value, json};
 
@@ -20,14 +20,15 @@ struct Table {
 fn tables() -> Vec<Table> {
     let marker = |mut object: Value| {
         object["schema"] = json!("org.proto.payload");
-        object["version"] = json!(1);
+        object["version"] = json!(2);
+        object["words"] = json!("I tidy up");
         object
     };
     let effects = json!([{ "effect": "deletes", "detail": "build" }]);
     let table = |schema, artifact_type, full| Table { schema, artifact_type, full: marker(full) };
     let command = json!({ "cwd": "/", "env": [{ "name": "CI", "value": "1" }], "stdin": { "digest": HASH, "size": 7 },
         "files": [{ "path": "a.sh", "role": "script", "digest": Sha256Hex::digest(b"ls"), "size": 2, "content": "ls" }],
-        "effects": effects });
+        "effects": effects, "state": "examined" });
     let with = |mut object: Value, name: &str, value: Value| {
         object[name] = value;
         object
@@ -45,13 +46,21 @@ fn tables() -> Vec<Table> {
                 { "path": "d", "status": "deleted", "added": 0, "removed": 0, "baseDigest": HASH } ] }),
         ),
         table("Plan", ArtifactType::PlanReview, plan.clone()),
-        table("Plan", ArtifactType::TaskReview, plan),
+        table("Task", ArtifactType::TaskReview, plan.clone()),
+        table("Task", ArtifactType::TaskReview, with(with(plan, "state", json!("opaque")), "call", call())),
         table(
             "Checkpoint",
             ArtifactType::CheckpointReview,
             json!({ "summary": "half", "changes": ["one"], "earlier": [{ "requestId": "r", "artifactHash": HASH }], "effects": effects }),
         ),
     ]
+}
+
+fn call() -> Value {
+    json!({ "kind": "hook.claude", "moment": "PreToolUse", "tool": "Bash", "folder": "/w", "repository": "/w",
+        "message": { "a": 1 }, "aside": { "/b": 2 }, "digest": HASH,
+        "environment": [{ "name": "CI", "value": "1" }, { "name": "TOKEN", "mac": HASH }],
+        "files": [{ "path": "/w/a", "role": "before", "digest": HASH }, { "path": "/w/b", "role": "operand" }], "shown": [] })
 }
 
 fn document() -> Value {
@@ -75,6 +84,7 @@ fn pointers(value: &Value, at: &str, into: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
+                let name = name.replace('/', "~1");
                 into.push(format!("{at}/{name}"));
                 pointers(value, &format!("{at}/{name}"), into);
             }
@@ -98,7 +108,7 @@ fn variants(full: &Value) -> Vec<(String, Value)> {
         let (parent, name) = place.rsplit_once('/').unwrap();
         let mut without = full.clone();
         if let Some(Value::Object(members)) = without.pointer_mut(parent) {
-            members.remove(name);
+            members.remove(&name.replace("~1", "/"));
             variants.push((format!("without {place}"), without));
         }
         for value in values() {
@@ -144,7 +154,7 @@ fn values() -> Vec<Value> {
     values
 }
 
-/// Rules that a schema can't say: digests and sizes of contents, and the lines of a diff.
+/// Rules that a schema can't say: digests and sizes of contents, the lines of a diff, order, and whether claims hold.
 fn breaks_a_rule_beyond_the_schema(object: &Value) -> bool {
     let files = object["files"].as_array();
     let lies = |file: &Value| {
@@ -156,7 +166,12 @@ fn breaks_a_rule_beyond_the_schema(object: &Value) -> bool {
     };
     let sum = |name: &str| files.into_iter().flatten().filter_map(|file| file[name].as_f64()).sum::<f64>();
     let counts = object["diff"] == json!(DIFF) && (sum("added"), sum("removed")) == (2.0, 1.0);
-    files.is_some_and(|files| files.iter().any(lies)) || !object["diff"].is_null() && !counts
+    let claims =
+        object.pointer("/call/shown").and_then(Value::as_array).is_some_and(|claims| !claims.is_empty());
+    let names = |at: usize| object.pointer(&format!("/call/environment/{at}/name")).and_then(Value::as_str);
+    let is_unsorted = names(0).zip(names(1)).is_some_and(|(one, next)| one >= next);
+    let lies = files.is_some_and(|files| files.iter().any(lies)) || !object["diff"].is_null() && !counts;
+    lies || claims || is_unsorted
 }
 
 #[test]
@@ -184,6 +199,10 @@ fn the_schema_has_the_same_words() {
     assert_eq!(words("/$defs/Effect/properties/effect/enum"), ours(&effects));
     let statuses: Vec<&str> = FileStatus::ALL.iter().map(|status| status.as_str()).collect();
     assert_eq!(words("/$defs/PatchFile/properties/status/enum"), ours(&statuses));
+    let states: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
+    assert_eq!(words("/$defs/State/enum"), ours(&states));
+    let roles: Vec<&str> = BoundRole::ALL.iter().map(|role| role.as_str()).collect();
+    assert_eq!(words("/$defs/BoundFile/properties/role/enum"), ours(&roles));
     let roles: Vec<&str> = FileRole::ALL.iter().map(|role| role.as_str()).collect();
     assert_eq!(words("/$defs/CommandFile/properties/role/enum"), ours(&roles));
 }

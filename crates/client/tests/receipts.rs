@@ -28,7 +28,7 @@ use countersign_wire::{
     artifact::ArtifactType,
     decision::{DecisionOutcome, Scope},
     id::SessionId,
-    session::{EndReason, SnapshotType, State},
+    session::{EndReason, SessionState, SnapshotType},
     timestamp::Timestamp,
 };
 use support::{World, pair};
@@ -37,7 +37,8 @@ use tokio::time::{Instant, sleep};
 fn draft() -> Draft {
     Draft {
         artifact_type: ArtifactType::CommandReview,
-        payload: r#"{"argv":["cargo","test"]}"#.to_owned(),
+        payload: r#"{"schema":"org.proto.payload","version":2,"state":"examined","argv":["cargo","test"],"cwd":"/w","effects":[]}"#
+            .to_owned(),
         repo_name: "acme/widgets".to_owned(),
         valid_for: Duration::from_mins(1),
         session: None,
@@ -206,7 +207,7 @@ async fn a_session_is_reported_and_its_contents_are_sealed() {
     let (robots, adas) = pair(&robot, &ada, Pins::default()).await;
     let session_id: SessionId = "5f0c7a52-6a5e-4a1b-9a8e-000000000001".parse().unwrap();
     robot.session_start(&session_id, "editor", Some("acme/widgets")).await.unwrap();
-    robot.session_status(&session_id, State::Executing).await.unwrap();
+    robot.session_status(&session_id, SessionState::Executing).await.unwrap();
     let snapshot = |snapshot_id, payload| SnapshotDraft {
         session_id: &session_id,
         snapshot_id,
@@ -215,7 +216,7 @@ async fn a_session_is_reported_and_its_contents_are_sealed() {
     };
     robot.session_snapshot(snapshot("1", r#"{"text":"canary-91"}"#), &robots).await.unwrap();
     let session = ada.session(&session_id).await.unwrap();
-    assert_eq!((session.enforcer_id.as_str(), session.state), ("robot", Some(State::Executing)));
+    assert_eq!((session.enforcer_id.as_str(), session.state), ("robot", Some(SessionState::Executing)));
     assert_eq!((session.agent_host.as_deref(), session.ended_at), (Some("editor"), None));
     let event = &session.snapshots["plan"];
     assert!(!event.contains("canary-91"));
@@ -225,7 +226,10 @@ async fn a_session_is_reported_and_its_contents_are_sealed() {
     assert!(matches!(nobody, Err(SessionError::Seal(_))));
     robot.session_end(&session_id, EndReason::UserEnd).await.unwrap();
     assert!(ada.session(&session_id).await.unwrap().ended_at.is_some());
-    assert!(matches!(robot.session_status(&session_id, State::Idle).await, Err(SessionError::Call(_))));
+    assert!(matches!(
+        robot.session_status(&session_id, SessionState::Idle).await,
+        Err(SessionError::Call(_))
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The test vectors of sealing and pairing, shared by all our implementations.
+//! The test vectors of sealing, pairing and calls, shared by all our implementations.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,6 +6,7 @@
 mod seal_cases;
 
 use countersign_client::{
+    effect_hash::effect_hash,
     keys::Fingerprint,
     pairing::{
         PairingError, Transcript, answer_link,
@@ -14,8 +15,9 @@ use countersign_client::{
         statement::{Statement, StatementError},
         typed_digits, verify_link,
     },
+    payload::Payload,
 };
-use countersign_wire::{base64url, keys::KeyBundle};
+use countersign_wire::{RawObject, artifact::ArtifactType, base64url, keys::KeyBundle};
 use serde_json::Value;
 
 fn vectors(name: &str) -> Value {
@@ -160,5 +162,26 @@ fn recovery_codes_have_the_keys_of_the_vectors() {
         assert_eq!(*keys.to_secret(), bytes::<64>(&case, "secret"));
         assert_eq!(keys.bundle().to_string(), text(&case, "bundle"));
         assert_eq!(keys.fingerprint().to_string(), text(&case, "fingerprint"));
+    }
+}
+
+#[test]
+fn calls_are_shown_and_identified_as_the_vectors_say() {
+    let document = vectors("calls");
+    let cases = document["calls"].as_array().unwrap();
+    assert!(cases.len() >= 12, "{}", cases.len());
+    for case in cases {
+        let name = text(case, "name");
+        let artifact_type =
+            *ArtifactType::ALL.iter().find(|kind| kind.as_str() == text(case, "artifactType")).unwrap();
+        let json = case["payload"].to_string();
+        let object = RawObject::parse(json.as_bytes()).unwrap();
+        let hash = effect_hash(artifact_type, object, text(case, "repoName")).unwrap();
+        assert_eq!(hash.to_string(), text(case, "effectHash"), "{name}");
+        let payload = Payload::read(artifact_type, &object);
+        assert_eq!(Value::from(matches!(payload, Payload::Raw(_))), case["isRaw"], "{name}: {payload:?}");
+        let mut rest = payload.not_shown();
+        rest.sort();
+        assert_eq!(serde_json::json!(rest), case["notShown"], "{name}");
     }
 }

@@ -26,7 +26,7 @@ use countersign_client::{
 use countersign_wire::{
     artifact::ArtifactType,
     decision::{DecisionOutcome, Scope},
-    exchange::State,
+    exchange::ExchangeState,
     failure::Failure,
     keys::KeyBundle,
     timestamp::Timestamp,
@@ -213,7 +213,7 @@ async fn an_enforcer_learns_that_a_request_has_arrived_and_is_shown() {
     robot.submit(&request).await.unwrap();
     let progress = async || robot.progress(&request.request_id).await.unwrap();
     let begun = progress().await;
-    assert_eq!((begun.state, begun.approvers.len()), (State::PendingApproval, 1));
+    assert_eq!((begun.state, begun.approvers.len()), (ExchangeState::PendingApproval, 1));
     let known = &begun.approvers[0];
     assert_eq!((&known.approver_id, known.received, known.seen), (&ada.id, None, None));
     assert!(known.rung.is_some());
@@ -225,7 +225,7 @@ async fn an_enforcer_learns_that_a_request_has_arrived_and_is_shown() {
     assert!(seen.seen >= seen.received && seen.received == received.received);
     let opened = opened(&ada, &adas, &request).await;
     ada.decide(&opened, &approval()).await.unwrap();
-    assert_eq!(progress().await.state, State::Decided);
+    assert_eq!(progress().await.state, ExchangeState::Decided);
     let other = world.enforcer("crane").await;
     assert!(other.progress(&request.request_id).await.unwrap_err().is(Failure::NotFound));
 }

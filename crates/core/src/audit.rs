@@ -1,7 +1,7 @@
 //! Rows of the audit log: who did what, without bodies and secrets.
 
 use countersign_wire::{
-    exchange::State as WireState,
+    exchange::ExchangeState,
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId},
     keys::VerifyingKey,
@@ -38,15 +38,15 @@ pub(crate) fn invitee(invitee: &Invitee) -> Actor<'_> {
 pub(crate) fn transition(
     subject: Key,
     actor: Actor<'_>,
-    from: Option<WireState>,
+    from: Option<ExchangeState>,
     next: &Exchange,
 ) -> Result<AuditRow, StoreError> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Event<'e> {
         actor: Actor<'e>,
-        from: Option<WireState>,
-        to: WireState,
+        from: Option<ExchangeState>,
+        to: ExchangeState,
         artifact_hash: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         decision_digest: Option<String>,

@@ -1,12 +1,10 @@
 //! Channels that are still to be closed in the store, with bounded memory: a store can be away for hours while enforcers
 //! connect again and again.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use countersign_wire::id::{EnforcerId, TenantId};
+use parking_lot::Mutex;
 
 use crate::model::channels::ChannelNumber;
 
@@ -38,7 +36,7 @@ pub(crate) struct PendingClosings(Mutex<HashMap<(TenantId, EnforcerId), Closing>
 impl PendingClosings {
     /// Adds to what is pending for an enforcer. Whether nothing was: then the caller starts the task.
     pub(crate) fn add(&self, key: &(TenantId, EnforcerId), closing: Closing) -> bool {
-        let mut pending = self.lock();
+        let mut pending = self.0.lock();
         if let Some(entry) = pending.get_mut(key) {
             entry.numbers.extend(closing.numbers);
             entry.attempts.extend(closing.attempts);
@@ -49,12 +47,12 @@ impl PendingClosings {
     }
 
     pub(crate) fn get(&self, key: &(TenantId, EnforcerId)) -> Option<Closing> {
-        self.lock().get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 
     /// Removes what [`PendingClosings::get`] has returned. Whether nothing is pending any more: then the task ends.
     pub(crate) fn remove(&self, key: &(TenantId, EnforcerId), done: &Closing) -> bool {
-        let mut pending = self.lock();
+        let mut pending = self.0.lock();
         let Some(entry) = pending.get_mut(key) else { return true };
         entry.numbers.drain(..done.numbers.len());
         entry.attempts.drain(..done.attempts.len());
@@ -67,10 +65,6 @@ impl PendingClosings {
 
     /// Whether too many openings of an enforcer have an unknown outcome.
     pub(crate) fn is_full(&self, key: &(TenantId, EnforcerId)) -> bool {
-        self.lock().get(key).is_some_and(|closing| closing.attempts.len() >= MAX_UNKNOWN_OPENINGS)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(TenantId, EnforcerId), Closing>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(key).is_some_and(|closing| closing.attempts.len() >= MAX_UNKNOWN_OPENINGS)
     }
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use countersign_wire::{
-    exchange::{Accepted, State as WireState},
-    msg_type::{MsgType, PushedType},
+    exchange::{Accepted, ExchangeState},
+    msg_type::{MsgType, Origin},
     timestamp::Timestamp,
 };
 
@@ -53,16 +53,18 @@ impl MessageParts {
     }
 }
 
+// CONTRIBUTING: add a record kind, step 4
 /// What the record adds; `None` if it has nothing to do with such a message any more.
 pub(crate) fn parts(delivery: &Delivery, record: &Record) -> Result<Option<MessageParts>, StoreError> {
+    let Some(origin) = delivery.msg_type.pushed_for() else { return Ok(None) };
     match delivery.subject.kind {
         Kind::Exchange => match Exchange::read(Some(record))? {
-            Some(known) => Ok(exchange_parts(delivery, &known.value)?),
+            Some(known) => exchange_parts(delivery, origin, &known.value),
             None => Ok(None),
         },
-        Kind::Prompt => Ok(Prompt::read(Some(record))?.map(|known| match delivery.msg_type {
-            MsgType::PromptAck => MessageParts::from(Party::Enforcer(known.value.enforcer)),
-            _ => MessageParts::from(Party::Approver(known.value.approver)),
+        Kind::Prompt => Ok(Prompt::read(Some(record))?.map(|known| match origin {
+            Origin::Enforcer => MessageParts::from(Party::Enforcer(known.value.enforcer)),
+            Origin::Approver => MessageParts::from(Party::Approver(known.value.approver)),
         })),
         Kind::Session => Ok(Session::read(Some(record))?
             .map(|known| MessageParts::from(Party::Enforcer(known.value.enforcer)))),
@@ -87,40 +89,39 @@ pub(crate) fn parts(delivery: &Delivery, record: &Record) -> Result<Option<Messa
     }
 }
 
-/// A new message about an exchange must say here who sends it and what it carries, or it does not compile.
-fn exchange_parts(delivery: &Delivery, exchange: &Exchange) -> Result<Option<MessageParts>, StoreError> {
-    let from_enforcer = || MessageParts::from(Party::Enforcer(exchange.enforcer.clone()));
-    let Some(msg_type) = delivery.msg_type.pushed() else { return Ok(None) };
-    Ok(match msg_type {
-        PushedType::ApprovalRequest => Some(MessageParts {
+// CONTRIBUTING: add a message type, step 5
+/// A message about an exchange has the time of its delivery and no trace, unless it is one of these.
+fn exchange_parts(
+    delivery: &Delivery,
+    origin: Origin,
+    exchange: &Exchange,
+) -> Result<Option<MessageParts>, StoreError> {
+    let decided = exchange.state.decided();
+    let from = match origin {
+        Origin::Enforcer => Some(Party::Enforcer(exchange.enforcer.clone())),
+        Origin::Approver => decided.map(|decided| Party::Approver(decided.by.clone())),
+    };
+    let Some(parts) = from.map(MessageParts::from) else { return Ok(None) };
+    Ok(Some(match (&delivery.msg_type, decided) {
+        (MsgType::ApprovalRequest, _) => MessageParts {
             created_at: Some(exchange.created_at),
             expires_at: Some(exchange.expires_at),
             trace: exchange.trace,
-            ..from_enforcer()
-        }),
-        PushedType::DecisionDeliver => exchange.state.decided().map(|decided| MessageParts {
-            created_at: Some(decided.at),
-            expires_at: Some(decided.expires_at),
-            ..MessageParts::from(Party::Approver(decided.by.clone()))
-        }),
-        PushedType::ExchangeWithdrawn => {
+            ..parts
+        },
+        (MsgType::DecisionDeliver, Some(decided)) => {
+            MessageParts { created_at: Some(decided.at), expires_at: Some(decided.expires_at), ..parts }
+        }
+        (MsgType::ExchangeWithdrawn, _) => {
             let request_id = delivery.subject.id.parse();
             let withdrawn = Accepted {
                 request_id: request_id.map_err(|_| StoreError::corrupt("not a request id"))?,
-                state: WireState::Withdrawn,
+                state: ExchangeState::Withdrawn,
                 artifact_hash: Some(exchange.artifact_hash),
             };
             let body = serde_json::to_vec(&withdrawn).map_err(StoreError::corrupt)?;
-            Some(MessageParts { body: body.into(), ..from_enforcer() })
+            MessageParts { body: body.into(), ..parts }
         }
-        // Only an approver asks for a refresh, but which of them is not stored.
-        PushedType::RefreshRequest => Some(from_enforcer()),
-        // These are about prompts and sessions.
-        PushedType::PromptSend
-        | PushedType::PromptAck
-        | PushedType::SessionStart
-        | PushedType::SessionSnapshot
-        | PushedType::SessionStatus
-        | PushedType::SessionEnd => None,
-    })
+        _ => parts,
+    }))
 }

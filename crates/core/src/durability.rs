@@ -4,10 +4,10 @@
 use std::{
     collections::HashSet,
     hash::{BuildHasher as _, RandomState},
-    sync::{Mutex, PoisonError},
 };
 
 use countersign_wire::id::TenantId;
+use parking_lot::Mutex;
 
 use crate::{
     committed::Committed,
@@ -37,7 +37,7 @@ impl DurabilityCache {
         if hashes.is_empty() {
             return;
         }
-        let mut sets = self.newer_and_older.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sets = self.newer_and_older.lock();
         let (newer, older) = &mut *sets;
         if newer.len() >= MIN_CACHED_VERSIONS {
             *older = std::mem::take(newer);
@@ -47,12 +47,12 @@ impl DurabilityCache {
 
     /// Forgets all: the store's history is another one.
     pub(crate) fn clear(&self) {
-        *self.newer_and_older.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+        *self.newer_and_older.lock() = Default::default();
     }
 
     pub(crate) fn contains(&self, tenant: &TenantId, key: &Key, version: u64) -> bool {
         let hash = self.hash(tenant, key, version);
-        let sets = self.newer_and_older.lock().unwrap_or_else(PoisonError::into_inner);
+        let sets = self.newer_and_older.lock();
         sets.0.contains(&hash) || sets.1.contains(&hash)
     }
 }

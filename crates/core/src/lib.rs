@@ -4,6 +4,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
+//! | what tenants share fairly | [`fair`] |
 //! | what is counted and timed | [`metrics`] |
 //! | what is stored and how it is committed: the first port | [`store`] |
 //! | each stored type with its pure rules; the exchange state machine | [`model`] |
@@ -18,10 +19,12 @@
 //! | what a client can ask for | [`use_cases`], one file each |
 //! | what is sent to clients | [`delivery`] |
 //! | what runs when a time has passed | [`sweeper`] |
+//! | what a node does beside requests | [`background`] |
 //!
 //! No HTTP, no SQL, and no clock or randomness of its own: the store's clock is the clock, and randomness is
 //! an argument, [`random::RandomSource`].
 
+pub mod fair;
 pub mod metrics;
 
 pub mod store;
@@ -55,6 +58,8 @@ pub mod use_cases;
 pub mod delivery;
 
 pub mod sweeper;
+
+pub mod background;
 
 pub use error::Error;
 pub use gateway::Gateway;

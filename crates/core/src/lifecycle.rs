@@ -156,6 +156,7 @@ impl Gateway {
             Ok(purge(due, record, now, keep_until, payloads))
         };
         // A new kind must say here how long it is kept and which payloads go with it, or it does not compile.
+        // CONTRIBUTING: add a record kind, step 3
         match due.key.kind {
             Kind::Exchange => self.exchange_due(due, record, now),
             Kind::Idempotency => {

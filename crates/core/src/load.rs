@@ -1,11 +1,9 @@
 //! Typed loads: what a use case reads before it evaluates, as types and not as positions in a list.
 
-use std::{
-    marker::PhantomData,
-    sync::{Mutex, PoisonError},
-};
+use std::marker::PhantomData;
 
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::Mutex;
 
 use crate::{
     cache::{Known, KnownRecords, is_kept, is_slow},
@@ -63,7 +61,7 @@ impl<'a> Reading<'a> {
             .into_iter()
             .map(|known| known.map_or_else(|| read.next().flatten(), |known| known.record))
             .collect();
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         used.memory |= from_memory;
         for (key, record) in keys.iter().zip(&records).filter(|(key, _)| is_slow(key.kind)) {
             used.slow.push((key.clone(), record.as_ref().map_or(0, |record| record.version)));
@@ -99,7 +97,7 @@ impl<'a> Reading<'a> {
             };
             return match known {
                 Some(now) => {
-                    self.used.lock().unwrap_or_else(PoisonError::into_inner).memory = true;
+                    self.used.lock().memory = true;
                     Ok((Vec::new(), now))
                 }
                 None => Ok((Vec::new(), self.store.now().await?)),
@@ -114,12 +112,12 @@ impl<'a> Reading<'a> {
 
     /// Whether anything came from memory.
     pub(crate) fn used_memory(&self) -> bool {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).memory
+        self.used.lock().memory
     }
 
     /// Adds guards for the slow records that were used, unless `change` guards or writes them itself.
     pub(crate) fn guard(&self, change: &mut Change) {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = self.used.lock();
         for (key, version) in &used.slow {
             let is_guarded = change.guards.iter().any(|guard| guard.key() == Some(key));
             let is_written = change.puts.iter().any(|put| put.key == *key) || change.deletes.contains(key);

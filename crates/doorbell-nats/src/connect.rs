@@ -5,13 +5,14 @@ use std::{
     net::IpAddr,
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use async_nats::{Auth, AuthError, Client, ConnectError, ConnectOptions, Event, ServerAddr};
+use parking_lot::Mutex;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 
 use crate::{
@@ -113,7 +114,7 @@ impl Connector {
         self.connect_options()
             .event_callback(move |event| {
                 if let Event::ServerError(error) = event {
-                    said.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+                    said.lock().push(error.to_string());
                 }
                 std::future::ready(())
             })
@@ -236,7 +237,7 @@ impl Link {
 
     fn connected(&self) {
         self.is_away.store(false, Ordering::Relaxed);
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.complaints.lock().clear();
         if self.was_connected.swap(true, Ordering::Relaxed) {
             self.counters.reconnects.inc_by(1);
             tracing::info!("NATS is back");
@@ -256,7 +257,7 @@ impl Link {
     }
 
     fn complained(&self, error: String) {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut complaints = self.complaints.lock();
         if complaints.len() < MAX_COMPLAINTS && !complaints.contains(&error) {
             tracing::warn!(
                 error,

@@ -1,9 +1,6 @@
 //! The doorbell itself.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use countersign_core::{
     model::channels::NodeId,
@@ -12,6 +9,7 @@ use countersign_core::{
 };
 use countersign_wire::{hash::Sha256Hex, mac::MacKey};
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use crate::{
@@ -89,7 +87,7 @@ impl NatsDoorbell {
             Some(())
         });
         let answered = probed.await;
-        let said = complaints.lock().unwrap_or_else(PoisonError::into_inner).join("; ");
+        let said = complaints.lock().join("; ");
         match answered {
             _ if !said.is_empty() => Err(OpenError::Permission { subjects: cell.all(), said }),
             Ok(Some(())) => Ok(()),

@@ -3,7 +3,7 @@
 use std::{
     mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -12,6 +12,7 @@ use countersign_core::{
     model::channels::NodeId,
     notify::{Announcement, Announcer},
 };
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, mpsc},
     time::Instant,
@@ -73,14 +74,9 @@ impl Outbox {
         (Arc::clone(&outbox), QueueingAnnouncer { outbox, sender }, queue)
     }
 
-    fn replies(&self) -> MutexGuard<'_, Replies> {
-        // Nothing panics while holding the lock.
-        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Repeats to all what another node asked for. Its newest challenge counts.
     pub(crate) fn answer(&self, answer: Answer, now: Instant) {
-        let mut replies = self.replies();
+        let mut replies = self.replies.lock();
         if !replies.allowance.take(now) {
             return;
         }
@@ -94,12 +90,12 @@ impl Outbox {
 
     /// Asks another node to prove that it runs.
     pub(crate) fn challenge(&self, node: NodeId, challenge: Challenge) {
-        self.replies().challenges.push((node, challenge));
+        self.replies.lock().challenges.push((node, challenge));
         self.wake.notify_one();
     }
 
     pub(crate) fn take_replies(&self) -> (Vec<Answer>, Vec<(NodeId, Challenge)>) {
-        let mut replies = self.replies();
+        let mut replies = self.replies.lock();
         (mem::take(&mut replies.answers), mem::take(&mut replies.challenges))
     }
 

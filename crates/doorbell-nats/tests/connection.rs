@@ -2,11 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use countersign_core::{
     model::channels::NodeId,
@@ -21,6 +17,7 @@ use countersign_testkit::{
     random::TestRandom,
 };
 use countersign_wire::mac::MacKey;
+use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
 #[derive(Default)]
@@ -28,7 +25,7 @@ struct Recorder(Mutex<Vec<(Ring, u64)>>);
 
 impl Receiver for Recorder {
     fn receive(&self, announcement: Announcement) {
-        self.0.lock().unwrap().extend(announcement.rings);
+        self.0.lock().extend(announcement.rings);
     }
 }
 
@@ -59,7 +56,7 @@ impl Node {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.recorder.0.lock().unwrap().iter().any(|(rung, _)| *rung == ring(name))
+        self.recorder.0.lock().iter().any(|(rung, _)| *rung == ring(name))
     }
 }
 

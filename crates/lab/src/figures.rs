@@ -1,9 +1,12 @@
-//! Median and percentile of measurements.
+//! Medians, percentiles and ratios of measurements.
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// The middle value, or the mean of the two middle values; 0 without values.
-pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
+pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_unstable_by(f64::total_cmp);
     let upper = figures.len() / 2;
     match figures.len() {
@@ -21,6 +24,46 @@ pub(crate) fn percentile(latencies: &[Duration], percent: usize) -> Duration {
 
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
+}
+
+/// A fraction as a whole percentage.
+pub(crate) fn percent(fraction: f64) -> String {
+    format!("{:.0} %", fraction * 100.0)
+}
+
+/// Latencies in milliseconds; zero where none were measured.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Percentiles {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+}
+
+impl Percentiles {
+    /// Of latencies in any order.
+    pub(crate) fn of(latencies: impl IntoIterator<Item = Duration>) -> Self {
+        let mut latencies: Vec<Duration> = latencies.into_iter().collect();
+        latencies.sort_unstable();
+        let [p50_ms, p99_ms] = [50, 99].map(|percent| milliseconds(percentile(&latencies, percent)));
+        Self { p50_ms, p99_ms }
+    }
+}
+
+/// A figure of ours divided by that of its baseline.
+#[derive(Debug, Serialize)]
+pub(crate) struct Ratio {
+    /// The median of the rounds.
+    #[serde(rename = "ratio")]
+    pub(crate) median: f64,
+    #[serde(rename = "ratio_of_each_round")]
+    pub(crate) of_each_round: Vec<f64>,
+}
+
+impl Ratio {
+    /// Of the figures of as many rounds.
+    pub(crate) fn new(of: impl IntoIterator<Item = f64>, to: impl IntoIterator<Item = f64>) -> Self {
+        let of_each_round: Vec<f64> = of.into_iter().zip(to).map(|(of, to)| of / to).collect();
+        Self { median: median(of_each_round.iter().copied()), of_each_round }
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Failure,
+    rounds::Completed,
     stopwatch::Stopwatch,
     workload::{Requests, Workload},
 };
@@ -20,29 +21,20 @@ pub(crate) enum Until {
     Undecided(u64),
 }
 
-/// The commits of a stretch.
-#[derive(Debug)]
-pub(crate) struct Committed {
-    /// The length of the stretch: shorter than requested if there was nothing left to decide.
-    pub(crate) elapsed: Duration,
-    /// How long each commit took, ascending.
-    pub(crate) latencies: Vec<Duration>,
-}
-
 /// A commit that finished at `at`.
 struct Finished {
     at: Duration,
     latency: Duration,
 }
 
-/// Keeps `in_flight` commits running until the stretch ends.
+/// Keeps `in_flight` commits running until the stretch ends, which is early if there is nothing left to decide.
 pub(crate) async fn stretch(
     store: &Arc<dyn Store>,
     requests: &Arc<Requests>,
     workload: Workload,
     in_flight: u64,
     until: Until,
-) -> Result<Committed, Failure> {
+) -> Result<Completed, Failure> {
     let watch = Stopwatch::start();
     let mut callers = JoinSet::new();
     for _ in 0..in_flight {
@@ -55,10 +47,8 @@ pub(crate) async fn stretch(
         finished.extend(commits);
         elapsed = elapsed.min(ended);
     }
-    let mut latencies: Vec<Duration> =
-        finished.into_iter().filter(|commit| commit.at <= elapsed).map(|commit| commit.latency).collect();
-    latencies.sort_unstable();
-    Ok(Committed { elapsed, latencies })
+    let in_time = finished.into_iter().filter(|commit: &Finished| commit.at <= elapsed);
+    Ok(Completed::timed(in_time.map(|commit| commit.latency).collect(), elapsed))
 }
 
 /// One caller; returns its commits and the time at which it saw the end of the stretch.

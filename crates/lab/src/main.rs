@@ -2,19 +2,17 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | what is measured against what, and in which order | `commits.rs` |
-//! | what a commit contains | `workload.rs` |
-//! | how commits are run concurrently and timed | `load.rs`, `stopwatch.rs` |
-//! | whether the machine was idle | `cpu.rs` |
-//! | the results | `report.rs`, `table.rs`, `figures.rs` |
+//! | what all benches share: arguments, rounds and arms, figures, tables, reports | `args.rs`, `rounds.rs`, `figures.rs`, `table.rs`, `report.rs` |
+//! | time, whether the machine was idle, progress | `stopwatch.rs`, `cpu.rs`, `progress.rs` |
+//! | commits with and without batching | `commits/` |
+//! | what a commit contains, and how commits are run concurrently | `workload.rs`, `load.rs` |
 //! | expiries compared with decisions, on one node and on two | `expiries/` |
 //! | held channels compared with Nchan's | `channels/` |
 //! | from a decision to its delivery | `latency/` |
-//! | several arms in turn, disturbed rounds, tables and plots | `rounds.rs` |
 //! | submissions over HTTP compared with bare INSERTs | `submit/` |
 //! | whole exchanges compared with their bare statements | `exchange/` |
-//! | a quiet tenant beside a loud one | `neighbours/` |
-//! | large submissions compared with bare inserts | `payload/` |
+//! | a quiet tenant beside a loud one | `neighbours.rs` |
+//! | large submissions compared with bare inserts | `payload.rs` |
 //! | from a decision on one node to its delivery by another | `nodes/` |
 //! | many nodes under mixed load | `cluster/` |
 //! | what the client library costs | `client_costs/` |
@@ -43,6 +41,7 @@ mod memory_store;
 mod neighbours;
 mod nodes;
 mod payload;
+mod progress;
 mod report;
 mod rounds;
 mod servers;
@@ -53,7 +52,6 @@ mod table;
 mod workload;
 
 use std::{
-    error::Error,
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
@@ -62,9 +60,10 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use args::{
-    ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ExchangeArgs, ExpiriesArgs, LatencyArgs,
-    NeighboursArgs, NodesArgs, PayloadArgs, SubmitArgs,
+    ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ExpiriesArgs, LatencyArgs, LoadArgs, NeighboursArgs,
+    NodesArgs, SubmitArgs,
 };
+pub(crate) use progress::{Failure, report_progress};
 
 /// Measures what Countersign's documents claim.
 ///
@@ -80,8 +79,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure one property and its baseline.
-    #[command(subcommand)]
-    Bench(Bench),
+    ///
+    ///
+    Bench {
+        /// Print one JSON object with all raw figures instead of tables and plots. What its `ratio` is, each bench says.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        bench: Bench,
+    },
     /// Do faults to a cluster under load, and check that every promise is kept.
     ///
     /// Three nodes on a private PostgreSQL with a synchronous standby (or on three under Patroni) and a private NATS. Clients of
@@ -131,7 +137,9 @@ enum Bench {
     ///
     /// A rate is the median of its rounds, a ratio the median of the rounds' ratios; p50 and p99 are over
     /// the commits of all rounds. `foreign` is the fraction of the machine's CPU that other processes
-    /// used: above about 10 %, repeat the run. Progress goes to stderr, the result to stdout.
+    /// used: above about 10 %, repeat the run.
+    ///
+    /// The `ratio` of its JSON is PostgreSQL's submissions, on divided by off, with as many writers.
     Commits(CommitsArgs),
     /// Expiries a second on one node and on two, compared with decisions.
     ///
@@ -139,7 +147,9 @@ enum Bench {
     /// commits`), then --exchanges that have lapsed in --tenants are swept by one node, decisions again, then as many are
     /// swept by two nodes; and all of that again, as many times as --rounds says. Each sweep must expire every exchange
     /// exactly once. At the end one tenant has --exchanges that lapsed at 1,000 a second, and another one has 200 records to
-    /// delete that are due after all of them. Progress goes to stderr, the result to stdout.
+    /// delete that are due after all of them.
+    ///
+    /// The `ratio` of its JSON is expiries a second on one node divided by decisions a second.
     Expiries(ExpiriesArgs),
     /// Held channels compared with those of Nchan: memory while idle, messages a second, latency.
     ///
@@ -149,146 +159,121 @@ enum Bench {
     /// message to its arrival at the subscriber. First as fast as eight publishers can, then at --rate.
     ///
     /// Needs Debian's packages nginx and libnginx-mod-nchan; a private one is started on the loopback. Figures
-    /// are medians of the rounds. Progress goes to stderr, the result to stdout.
+    /// are medians of the rounds.
+    ///
+    /// The `ratio` of its JSON is our memory of an idle channel divided by Nchan's, for the channel kind where that is
+    /// worst.
     Channels(ChannelsArgs),
     /// From just before a decision is posted to its arrival at the enforcer's WebSocket, on one node.
     ///
     /// Alternates in one run with the minimum possible: one bare durable commit of the same kind on the same store,
     /// and one round trip over the loopback with the same number of bytes. Both at --rate exchanges a second,
-    /// each submitted first. Progress goes to stderr, the result to stdout.
+    /// each submitted first.
+    ///
+    /// The `ratio` of its JSON is our p99 divided by that of the baseline.
     Latency(LatencyArgs),
     /// What the client library costs: seal, open, sign, verify, and the memory of an idle enforcer.
     ///
     /// Each operation alternates with the bare crates that it is made of (JSON, SHA-256, AES-GCM, HPKE, Ed25519) on
     /// the same payload, without our checks, as many times as --rounds says; with payloads of 4 KB and of nearly 2 MB. Memory:
     /// a process that has opened a profile and a journal and listens on a WebSocket, beside one with a bare HTTP client;
-    /// resident bytes after 2 s. Progress goes to stderr, the result to stdout.
+    /// resident bytes after 2 s.
+    ///
+    /// The `ratio` of its JSON is the largest of the operations' times, ours divided by bare.
     Client(ClientArgs),
     /// Submissions a second over HTTP, compared with bare INSERTs of the same bytes.
     ///
     /// Alternates in one run, on one private PostgreSQL with fsync on: --in-flight submissions to a gateway, with JSON and
     /// authentication; pgbench with one INSERT to a transaction and prepared statements, with 8 clients and with 64; and
     /// a bare driver with two writers that batch the same rows, which is what the engine can do at best. A round in which other
-    /// processes used more than 10 % of the CPU is measured again. Progress goes to stderr, the result to stdout.
+    /// processes used more than 10 % of the CPU is measured again.
+    ///
+    /// The `ratio` of its JSON is our submissions a second divided by those of the better bare INSERT.
     Submit(SubmitArgs),
     /// Whole exchanges a second, compared with their bare statements.
     ///
     /// Alternates in one run, on one private PostgreSQL with fsync on: exchanges through a gateway (submitted over HTTP,
     /// pushed to the approver's WebSocket, decided over HTTP, delivered to the enforcer's WebSocket, acknowledged on
     /// it), and pgbench with the statements of one exchange, each in a transaction of its own, with 8 clients and with 64; and
-    /// with one transaction for each of submission, decision and acknowledgement. Progress goes to stderr, the result to
-    /// stdout.
-    Exchange(ExchangeArgs),
+    /// with one transaction for each of submission, decision and acknowledgement.
+    ///
+    /// The `ratio` of its JSON is our exchanges a second divided by those of the bare statements one by one, at the better
+    /// number of clients.
+    Exchange(LoadArgs),
     /// A quiet tenant alone, and beside one at ten times its share through one mailbox.
     ///
     /// On a private PostgreSQL with fsync on. What the gateway carries is measured first; a share is a tenth of it. The quiet
     /// tenant submits at that rate, alternately alone and beside a tenant with --loud-in-flight submissions to one approver.
-    /// Its latency counts from when a submission was due. Progress goes to stderr, the result to stdout.
+    /// Its latency counts from when a submission was due.
+    ///
+    /// The `ratio` of its JSON is the quiet tenant's submissions a second beside the loud one divided by those alone, its
+    /// `ratio_of_p99` the same of its p99.
     Neighbours(NeighboursArgs),
     /// Large submissions, compared with bare inserts of as many bytes, and the memory of one in flight.
     ///
     /// Alternates in one run, on one private PostgreSQL with fsync on: --in-flight submissions of --bytes to a gateway, and as
     /// many inserts of as many bytes in binary form. The gateway is a new one each time; its memory is the largest resident
-    /// set minus that before the first large submission. Progress goes to stderr, the result to stdout.
-    Payload(PayloadArgs),
+    /// set minus that before the first large submission.
+    ///
+    /// The `ratio` of its JSON is our bytes a second divided by those of the bare engine.
+    #[command(mut_arg("bytes", args::default("2097152")))]
+    #[command(mut_arg("in_flight", args::default("8")))]
+    Payload(LoadArgs),
     /// Many nodes on one PostgreSQL under mixed load: nothing is lost, and nothing fails but with 503 and `Retry-After`.
     ///
     /// --nodes processes on one private PostgreSQL with its default settings. Each exchange is submitted on one node and
     /// decided (or withdrawn, or left pending) on another; its enforcer has a WebSocket on a third. In the end every accepted
     /// submission must have the right status on a fourth, and every accepted decision must have arrived on the WebSocket, or be
-    /// returned by a wait. Progress goes to stderr, the result to stdout.
+    /// returned by a wait.
+    ///
+    /// The `ratio` of its JSON is the fraction of what was accepted that was found in the end.
     Cluster(ClusterArgs),
     /// From just before a decision is posted to one node to its arrival at the enforcer's WebSocket on another.
     ///
     /// Two nodes on a private PostgreSQL and a private NATS. Alternates in one run with the minimum possible: one bare durable
     /// commit of the same kind, and one request with its reply over NATS, with as many bytes. Both at each --rate. In the end
-    /// NATS is stopped, and everything must still arrive. Progress goes to stderr, the result to stdout.
+    /// NATS is stopped, and everything must still arrive.
+    ///
+    /// The `ratio` of its JSON is our p99 divided by that of the baseline, at the first rate.
     Nodes(NodesArgs),
 }
 
-type Failure = Box<dyn Error + Send + Sync>;
-
 fn main() -> Result<ExitCode, Failure> {
-    let bench = match Cli::parse().command {
-        Command::Bench(bench) => bench,
-        Command::Faults(args) => return run_faults(&args),
-        Command::Simulate(args) => {
-            let (text, is_kept) = simulate::run(&args)?;
-            writeln!(io::stdout(), "{text}")?;
-            return Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    let (text, is_kept) = match Cli::parse().command {
+        Command::Bench { bench, json } => (run_bench(bench, json)?, true),
+        Command::Faults(args) => {
+            let report = faults::run(&args)?;
+            (report::text(&report, args.json)?, !report.is_bad())
         }
-        Command::ServeInMemory => return servers::in_memory::run().map(|()| ExitCode::SUCCESS),
-        Command::Node(args) => return servers::node::run(args).map(|()| ExitCode::SUCCESS),
-        Command::Gateway(command) => return servers::gateway::run(command).map(|()| ExitCode::SUCCESS),
-        Command::HoldEnforcer { profile } => {
-            return client_costs::idle::hold_enforcer(&profile).map(|()| ExitCode::SUCCESS);
-        }
-        Command::HoldHttpClient { url } => {
-            return client_costs::idle::hold_http_client(&url).map(|()| ExitCode::SUCCESS);
-        }
+        Command::Simulate(args) => simulate::run(&args)?,
+        Command::ServeInMemory => return done(servers::in_memory::run()),
+        Command::Node(args) => return done(servers::node::run(args)),
+        Command::Gateway(command) => return done(servers::gateway::run(command)),
+        Command::HoldEnforcer { profile } => return done(client_costs::idle::hold_enforcer(&profile)),
+        Command::HoldHttpClient { url } => return done(client_costs::idle::hold_http_client(&url)),
     };
-    writeln!(io::stdout(), "{}", run_bench(bench)?)?;
-    Ok(ExitCode::SUCCESS)
+    writeln!(io::stdout(), "{text}")?;
+    Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The exit code of a process that prints no result.
+fn done(ended: Result<(), Failure>) -> Result<ExitCode, Failure> {
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 /// The result of a measurement, as text.
-fn run_bench(bench: Bench) -> Result<String, Failure> {
-    Ok(match bench {
-        Bench::Commits(args) => {
-            let report = report::Report::new(&args, commits::run(&args)?);
-            if args.json { serde_json::to_string(&report)? } else { table::write(&report) }
-        }
-        Bench::Expiries(args) => {
-            let report = expiries::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Channels(args) => {
-            let report = channels::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Latency(args) => {
-            let report = latency::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Client(args) => {
-            let report = client_costs::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Submit(args) => {
-            let report = submit::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Exchange(args) => {
-            let report = exchange::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Neighbours(args) => {
-            let report = neighbours::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Payload(args) => {
-            let report = payload::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Cluster(args) => {
-            let report = cluster::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-        Bench::Nodes(args) => {
-            let report = nodes::run(&args)?;
-            if args.json { serde_json::to_string(&report)? } else { report.table() }
-        }
-    })
-}
-
-fn run_faults(args: &faults::FaultsArgs) -> Result<ExitCode, Failure> {
-    let report = faults::run(args)?;
-    let text = if args.json { serde_json::to_string(&report)? } else { report.table() };
-    writeln!(io::stdout(), "{text}")?;
-    Ok(if report.is_bad() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Prints progress to stderr. Errors are ignored: nobody may be reading.
-fn report_progress(progress: &str) {
-    let _ = writeln!(io::stderr(), "{progress}");
+fn run_bench(bench: Bench, json: bool) -> Result<String, Failure> {
+    match bench {
+        Bench::Commits(args) => report::text(&commits::run(&args)?, json),
+        Bench::Expiries(args) => report::text(&expiries::run(&args)?, json),
+        Bench::Channels(args) => report::text(&channels::run(&args)?, json),
+        Bench::Latency(args) => report::text(&latency::run(&args)?, json),
+        Bench::Client(args) => report::text(&client_costs::run(&args)?, json),
+        Bench::Submit(args) => report::text(&submit::run(&args)?, json),
+        Bench::Exchange(args) => report::text(&exchange::run(&args)?, json),
+        Bench::Neighbours(args) => report::text(&neighbours::run(&args)?, json),
+        Bench::Payload(args) => report::text(&payload::run(&args)?, json),
+        Bench::Cluster(args) => report::text(&cluster::run(&args)?, json),
+        Bench::Nodes(args) => report::text(&nodes::run(&args)?, json),
+    }
 }

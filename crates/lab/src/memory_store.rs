@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use countersign_core::store::{
     Outcome, PayloadId, Put, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::Mutex;
 
 use crate::memory_mailboxes::Mailboxes;
 
@@ -58,12 +59,8 @@ impl MemoryStore {
         Self { clock: Box::new(clock), data }
     }
 
-    fn data(&self) -> MutexGuard<'_, Data> {
-        self.data.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn in_tenant<T: Default>(&self, tenant: &TenantId, read: impl FnOnce(&Tenant) -> T) -> T {
-        self.data().tenants.get(tenant).map(read).unwrap_or_default()
+        self.data.lock().tenants.get(tenant).map(read).unwrap_or_default()
     }
 }
 
@@ -112,14 +109,14 @@ impl Tenant {
 #[async_trait]
 impl Store for MemoryStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
-        let data = self.data();
+        let data = self.data.lock();
         let tenant = data.tenants.get(tenant);
         let records = keys.iter().map(|key| tenant.and_then(|tenant| tenant.record(key))).collect();
         Ok(Loaded { records, now: (self.clock)() })
     }
 
     async fn commit(&self, mut change: Change) -> Result<Outcome, StoreError> {
-        let mut data = self.data();
+        let mut data = self.data.lock();
         let Data { tenants, due } = &mut *data;
         let now = (self.clock)();
         let tenant = tenants.entry(change.tenant.clone()).or_default();
@@ -137,7 +134,7 @@ impl Store for MemoryStore {
     }
 
     async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let data = self.data();
+        let data = self.data.lock();
         let tenant = data.tenants.get(tenant);
         Ok(ids.iter().map(|id| tenant.and_then(|tenant| tenant.payloads.get(id)).cloned()).collect())
     }
@@ -179,7 +176,7 @@ impl Store for MemoryStore {
     }
 
     async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        let mut data = self.data();
+        let mut data = self.data.lock();
         let now = (self.clock)();
         let due = data.due.iter().filter(|(_, at)| **at <= now);
         let due = due.map(|((tenant, key), at)| Due { tenant: tenant.clone(), at: *at, key: key.clone() });

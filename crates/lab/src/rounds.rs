@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::{
     Failure,
-    cpu::{CpuUsage, Metered, to_f64},
-    figures::{median, milliseconds, percentile},
+    cpu::{CpuUsage, Meter, Metered, to_f64},
+    figures::{Percentiles, Ratio, median, percent},
     report_progress,
-    table::aligned,
+    table::headed,
 };
 
 /// Rounds that are measured at worst, as a multiple of those that are wanted undisturbed.
@@ -19,16 +19,40 @@ const MAX_ROUNDS: u64 = 2;
 /// Width of the plot, in characters.
 const PLOT_WIDTH: f64 = 50.0;
 
+/// What was completed in one stretch.
+#[derive(Debug)]
+pub(crate) struct Completed {
+    pub(crate) count: u64,
+    pub(crate) elapsed: Duration,
+    /// How long each took, in any order; empty where that is not measured.
+    pub(crate) latencies: Vec<Duration>,
+}
+
+impl Completed {
+    pub(crate) fn timed(latencies: Vec<Duration>, elapsed: Duration) -> Self {
+        Self { count: latencies.len() as u64, elapsed, latencies }
+    }
+}
+
 /// The raw results of one stretch.
 #[derive(Debug)]
 pub(crate) struct Sample {
-    pub(crate) count: u64,
-    pub(crate) elapsed: Duration,
-    /// In any order; empty where they are not measured.
-    pub(crate) latencies: Vec<Duration>,
+    pub(crate) completed: Completed,
     pub(crate) metered: Metered,
     /// What only this bench measures, by name.
     pub(crate) figures: BTreeMap<&'static str, f64>,
+}
+
+impl Sample {
+    /// Runs a stretch, with the CPU usage of these servers meanwhile.
+    pub(crate) fn measure(
+        servers: &[(&'static str, u32)],
+        run: impl FnOnce() -> Result<Completed, Failure>,
+    ) -> Result<Self, Failure> {
+        let meter = Meter::start(servers)?;
+        let completed = run()?;
+        Ok(Self { completed, metered: meter.stop()?, figures: BTreeMap::new() })
+    }
 }
 
 /// The measurement of one arm in one round.
@@ -39,14 +63,15 @@ pub(crate) struct Stretch {
     pub(crate) count: u64,
     pub(crate) seconds: f64,
     pub(crate) per_second: f64,
-    /// Zero where latencies are not measured.
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
+    #[serde(flatten)]
+    pub(crate) latency: Percentiles,
     pub(crate) cpu: CpuUsage,
     pub(crate) cores: BTreeMap<&'static str, f64>,
     pub(crate) figures: BTreeMap<&'static str, f64>,
     /// Whether other processes used too much of the machine.
     pub(crate) disturbed: bool,
+    #[serde(skip)]
+    pub(crate) latencies: Vec<Duration>,
 }
 
 /// One arm over the rounds that count: medians.
@@ -56,8 +81,8 @@ pub(crate) struct Summary {
     pub(crate) per_second: f64,
     /// The slowest and the fastest round.
     pub(crate) range_per_second: [f64; 2],
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
+    #[serde(flatten)]
+    pub(crate) latency: Percentiles,
     pub(crate) cores: BTreeMap<&'static str, f64>,
     pub(crate) figures: BTreeMap<&'static str, f64>,
     pub(crate) foreign_cpu: f64,
@@ -84,9 +109,7 @@ pub(crate) fn measure(
     for round in 1..=rounds * MAX_ROUNDS {
         let first = stretches.len();
         for arm in arms {
-            let stretch = Stretch::new(round, arm, run(arm)?);
-            report_progress(&stretch.progress(rounds));
-            stretches.push(stretch);
+            stretches.push(Stretch::new([round, rounds], arm, run(arm)?));
         }
         undisturbed += u64::from(stretches[first..].iter().all(|stretch| !stretch.disturbed));
         if undisturbed == rounds {
@@ -97,34 +120,36 @@ pub(crate) fn measure(
 }
 
 impl Stretch {
-    fn new(round: u64, arm: &'static str, sample: Sample) -> Self {
-        let Sample { count, elapsed, mut latencies, metered, figures } = sample;
-        latencies.sort_unstable();
-        Self {
+    /// Of the given round, of as many. Reports the progress.
+    pub(crate) fn new([round, rounds]: [u64; 2], arm: &'static str, sample: Sample) -> Self {
+        let Sample { completed: Completed { count, elapsed, latencies }, metered, figures } = sample;
+        let stretch = Self {
             round,
             arm,
             count,
             seconds: elapsed.as_secs_f64(),
             per_second: to_f64(count) / elapsed.as_secs_f64(),
-            p50_ms: milliseconds(percentile(&latencies, 50)),
-            p99_ms: milliseconds(percentile(&latencies, 99)),
+            latency: Percentiles::of(latencies.iter().copied()),
             disturbed: metered.cpu.is_disturbed(),
             cpu: metered.cpu,
             cores: metered.cores,
             figures,
-        }
+            latencies,
+        };
+        report_progress(&stretch.progress(rounds));
+        stretch
     }
 
     fn progress(&self, rounds: u64) -> String {
-        let Self { round, arm, per_second, p50_ms, p99_ms, cpu, .. } = self;
+        let Self { round, arm, per_second, latency: Percentiles { p50_ms, p99_ms }, cpu, .. } = self;
         let cores = self.cores.iter().map(|(name, cores)| format!("{name} {cores:.2}"));
         let figures = self.figures.iter().map(|(name, figure)| format!(", {name} {figure:.2}"));
         format!(
             "round {round} of {rounds}: {arm:28} {per_second:8.1}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms{}, cores: {}, \
-             foreign CPU {:.0} %{}",
+             foreign CPU {}{}",
             figures.collect::<String>(),
             cores.collect::<Vec<_>>().join(" "),
-            cpu.foreign * 100.0,
+            percent(cpu.foreign),
             if self.disturbed { ", disturbed" } else { "" }
         )
     }
@@ -148,8 +173,8 @@ impl Rounds {
     }
 
     /// A figure of one arm divided by the same figure of another, for each round that counts.
-    pub(crate) fn ratios(&self, of: &str, to: &str, figure: impl Fn(&Stretch) -> f64) -> Vec<f64> {
-        self.of(of).iter().zip(self.of(to)).map(|(of, to)| figure(of) / figure(to)).collect()
+    pub(crate) fn ratio(&self, of: &str, to: &str, figure: impl Fn(&Stretch) -> f64) -> Ratio {
+        Ratio::new(self.of(of).into_iter().map(&figure), self.of(to).into_iter().map(&figure))
     }
 
     /// The arm with the higher median rate.
@@ -160,15 +185,13 @@ impl Rounds {
 
     /// The median of the rounds that count.
     pub(crate) fn median(&self, arm: &str, figure: impl Fn(&Stretch) -> f64) -> f64 {
-        median(self.of(arm).into_iter().map(figure).collect())
+        median(self.of(arm).into_iter().map(figure))
     }
 
     /// One line for each arm: rate, latencies, and processors that each process was busy on.
     pub(crate) fn table(&self, unit: &str) -> Vec<String> {
-        let mut rows = vec![
-            ["", unit, "p50 ms", "p99 ms", "client", "gateway", "postgres", "foreign"].map(str::to_owned),
-        ];
-        rows.extend(self.arms.iter().map(|summary| {
+        let head = ["", unit, "p50 ms", "p99 ms", "client", "gateway", "postgres", "foreign"];
+        let rows = self.arms.iter().map(|summary| {
             let latency = |ms: f64| if ms > 0.0 { format!("{ms:.2}") } else { String::new() };
             let cores = |name| summary.cores.get(name).map(|cores| format!("{cores:.2}")).unwrap_or_default();
             [
@@ -178,15 +201,15 @@ impl Rounds {
                 } else {
                     format!("{:.0}", summary.per_second)
                 },
-                latency(summary.p50_ms),
-                latency(summary.p99_ms),
+                latency(summary.latency.p50_ms),
+                latency(summary.latency.p99_ms),
                 cores("client"),
                 cores("gateway"),
                 cores("postgres"),
-                format!("{:.0} %", summary.foreign_cpu * 100.0),
+                percent(summary.foreign_cpu),
             ]
-        }));
-        aligned(&rows, 1)
+        });
+        headed(head, rows, 1)
     }
 
     /// A bar for each arm: `=` to the slowest round, `#` to the median, `.` to the fastest.
@@ -245,8 +268,10 @@ impl Summary {
                 rates.iter().copied().fold(f64::INFINITY, f64::min),
                 rates.iter().copied().fold(0.0, f64::max),
             ],
-            p50_ms: median(of(&|stretch| stretch.p50_ms)),
-            p99_ms: median(of(&|stretch| stretch.p99_ms)),
+            latency: Percentiles {
+                p50_ms: median(of(&|stretch| stretch.latency.p50_ms)),
+                p99_ms: median(of(&|stretch| stretch.latency.p99_ms)),
+            },
             cores: named(|stretch| &stretch.cores),
             figures: named(|stretch| &stretch.figures),
             foreign_cpu: median(of(&|stretch| stretch.cpu.foreign)),
@@ -261,8 +286,8 @@ mod tests {
     fn sample(count: u64, foreign: f64) -> Sample {
         let cpu = CpuUsage { own: 0.1, servers: 0.2, interrupts: 0.0, foreign };
         let metered = Metered { cpu, cores: BTreeMap::from([("client", 0.2)]) };
-        let elapsed = Duration::from_secs(1);
-        Sample { count, elapsed, latencies: Vec::new(), metered, figures: BTreeMap::new() }
+        let completed = Completed { count, elapsed: Duration::from_secs(1), latencies: Vec::new() };
+        Sample { completed, metered, figures: BTreeMap::new() }
     }
 
     #[test]
@@ -274,7 +299,7 @@ mod tests {
             measure(2, &["ours", "bare"], |_| Ok(sample(counts.next().unwrap(), foreign.next().unwrap())))
                 .unwrap();
         assert_eq!((rounds.counted, rounds.stretches.len()), (2, 6));
-        assert_eq!(rounds.ratios("ours", "bare", |stretch| stretch.per_second), [2.0, 4.0]);
+        assert_eq!(rounds.ratio("ours", "bare", |stretch| stretch.per_second).of_each_round, [2.0, 4.0]);
         assert_eq!(rounds.arms[0].range_per_second, [400.0, 800.0]);
     }
 

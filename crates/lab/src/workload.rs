@@ -2,10 +2,8 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -19,6 +17,7 @@ use countersign_wire::{
     msg_type::MsgType,
     timestamp::Timestamp,
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 
 const RECORD_BYTES: usize = 350;
@@ -40,6 +39,15 @@ pub(crate) enum Workload {
     Submit,
     /// An approver decides on a request of an enforcer.
     Decide,
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Submit => "submit",
+            Self::Decide => "decide",
+        })
+    }
 }
 
 /// The number of a request, which determines all its contents.
@@ -83,7 +91,7 @@ impl Requests {
                 (request, self.submission(request))
             }
             Workload::Decide => {
-                let (request, version) = self.undecided().pop_front()?;
+                let (request, version) = self.undecided.lock().pop_front()?;
                 (request, self.decision(request, version))
             }
         };
@@ -93,17 +101,13 @@ impl Requests {
     /// Must be called after every commit, with the versions that it returned, so that the submitted request can be decided.
     pub(crate) fn committed(&self, workload: Workload, request: Request, versions: &[u64]) {
         if let (Workload::Submit, Some(version)) = (workload, versions.first()) {
-            self.undecided().push_back((request, *version));
+            self.undecided.lock().push_back((request, *version));
         }
     }
 
     /// How many decisions can be committed.
     pub(crate) fn undecided_count(&self) -> u64 {
-        self.undecided().len() as u64
-    }
-
-    fn undecided(&self) -> MutexGuard<'_, VecDeque<(Request, u64)>> {
-        self.undecided.lock().unwrap_or_else(PoisonError::into_inner)
+        self.undecided.lock().len() as u64
     }
 
     fn submission(&self, request: Request) -> Result<Change, Rule> {

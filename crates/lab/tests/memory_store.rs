@@ -3,7 +3,7 @@
 use std::{
     process::ExitCode,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
 };
@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use countersign_core::store::Store;
 use countersign_testkit::store_suite::{self, StoreHarness};
 use countersign_wire::timestamp::Timestamp;
+use parking_lot::Mutex;
 
 #[path = "../src/memory_mailboxes.rs"]
 mod memory_mailboxes;

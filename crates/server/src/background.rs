@@ -1,103 +1,36 @@
-//! What runs beside requests: sweep, poll, heartbeat, eviction.
+//! What runs beside requests: core's loops, and eviction.
 
 use std::{sync::Arc, time::Duration};
 
 use countersign_core::{
-    Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT, store::Shard,
+    background::{self, LeaseObserver, ticks},
+    store::Shard,
 };
-use tokio::{
-    sync::Notify,
-    time::{Interval, MissedTickBehavior, interval, sleep, timeout},
-};
+use tokio::sync::Notify;
 
-use crate::state::AppState;
-
-/// How often due records are processed.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-
-/// How often the store is polled for changes that no ring announced.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A poll that failed is retried after this: what it would have found, a revocation for example, is late already.
-const POLL_RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// A renewal of the lease that takes longer is given up and retried. Together with the time until the next one it is as
-/// long as the lease.
-const RENEWAL_TIMEOUT: Duration = HEARTBEAT.saturating_mul(2);
+use crate::state::{AppState, Leases};
 
 /// How often the counters of idle clients are evicted.
 const EVICTION_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Starts all of it. The store is polled also whenever `comparison_wanted` is notified.
 pub(crate) fn start(app: &Arc<AppState>, comparison_wanted: Arc<Notify>) {
-    tokio::spawn(sweep(app.gateway.clone()));
-    // Another node or `keys revoke` may write to the same store, and their rings do not reach this process.
-    // A task for each shard: one that does not answer delays nothing of the others.
-    let mut pollers = Vec::new();
-    for shard in app.gateway.shards() {
-        let wanted = Arc::new(Notify::new());
-        pollers.push(Arc::clone(&wanted));
-        tokio::spawn(poll_changes(app.gateway.clone(), shard, wanted));
-        tokio::spawn(renew_lease(Arc::clone(app), shard));
-    }
-    tokio::spawn(async move {
-        loop {
-            comparison_wanted.notified().await;
-            for wanted in &pollers {
-                wanted.notify_one();
-            }
-        }
-    });
+    let leases: Arc<dyn LeaseObserver> = Arc::new(app.leases.clone());
+    background::start(&app.gateway, &leases, comparison_wanted, |task| drop(tokio::spawn(task)));
     tokio::spawn(evict_idle(Arc::clone(app)));
 }
 
-fn ticks(period: Duration) -> Interval {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
-}
-
-/// Renews this node's lease on a shard for as long as the process runs. `/readyz` answers with the last results.
-async fn renew_lease(app: Arc<AppState>, shard: Shard) {
-    let Some(lease) = app.leases.on(shard) else { return };
-    let mut ticks = ticks(HEARTBEAT);
-    loop {
-        ticks.tick().await;
-        let renewal = timeout(RENEWAL_TIMEOUT, app.gateway.renew_lease_on(shard, &app.node)).await;
-        let error = match renewal {
-            Ok(Ok(())) => {
-                lease.renewed();
-                continue;
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(late) => late.to_string(),
-        };
-        lease.failed();
-        tracing::warn!(error, shard = shard.0, "this node's lease was not renewed; it will be retried");
-    }
-}
-
-async fn sweep(gateway: Gateway) {
-    let mut ticks = ticks(SWEEP_INTERVAL);
-    loop {
-        ticks.tick().await;
-        if let Err(error) = gateway.sweep().await {
-            tracing::warn!(%error, "due records were not processed; they will be retried");
+/// `/readyz` answers with the last results.
+impl LeaseObserver for Leases {
+    fn renewed(&self, shard: Shard) {
+        if let Some(lease) = self.on(shard) {
+            lease.renewed();
         }
     }
-}
 
-async fn poll_changes(gateway: Gateway, shard: Shard, comparison_wanted: Arc<Notify>) {
-    let mut ticks = ticks(POLL_INTERVAL);
-    let mut poller = ChangePoller::of(shard);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = comparison_wanted.notified() => ticks.reset(),
-        }
-        while let Err(error) = gateway.poll_changes(&mut poller).await {
-            tracing::warn!(%error, shard = shard.0, "the store was not polled for changes; it will be retried");
-            sleep(POLL_RETRY_DELAY).await;
+    fn failed(&self, shard: Shard) {
+        if let Some(lease) = self.on(shard) {
+            lease.failed();
         }
     }
 }
@@ -113,9 +46,13 @@ async fn evict_idle(app: Arc<AppState>) {
 #[cfg(test)]
 mod tests {
     use axum::{body::to_bytes, extract::State};
-    use countersign_core::{notify::LocalDoorbell, retention::Retention};
+    use countersign_core::{
+        Gateway, background::RENEWAL_TIMEOUT, model::channels::HEARTBEAT, notify::LocalDoorbell,
+        retention::Retention,
+    };
     use countersign_store_sqlite::{Options, SqliteStore};
     use countersign_testkit::sharded::{Fault, ShardedStore};
+    use tokio::time::{sleep, timeout};
 
     use super::*;
     use crate::{random::SystemRandom, routes::meta, secrets::Secrets, state::Settings};

@@ -1,10 +1,6 @@
 //! Joining with an invitation, and how much of the store those may use who can't.
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use countersign_core::{
     Error, Gateway,
@@ -13,6 +9,7 @@ use countersign_core::{
 use countersign_wire::{
     failure::Failure, hash::Sha256Hex, invitation::Invitation, key_nonce::KeyNonce, mac::MacKey,
 };
+use parking_lot::Mutex;
 
 use crate::limits::FailureBudget;
 
@@ -47,7 +44,7 @@ impl Joins {
     pub(crate) async fn join(&self, invitation: &str, nonce: &KeyNonce) -> Result<NewKey, Error> {
         let invitation: Invitation = invitation.parse().map_err(|_| Failure::NotFound)?;
         let hash = invitation.secret_hash();
-        if !invitation.is_made_with(&self.mac_key) || self.invalid().contains(&hash) {
+        if !invitation.is_made_with(&self.mac_key) || self.invalid.lock().contains(&hash) {
             return Err(Failure::NotFound.into());
         }
         self.failures.take().map_err(Error::RateLimited)?;
@@ -71,15 +68,11 @@ impl Joins {
 
     /// Only invitations that the gateway has made get in, so invented ones can't fill it.
     fn remember_invalid(&self, hash: Sha256Hex) {
-        let mut invalid = self.invalid();
+        let mut invalid = self.invalid.lock();
         if invalid.len() >= MAX_INVALID {
             invalid.clear();
         }
         invalid.insert(hash);
-    }
-
-    fn invalid(&self) -> MutexGuard<'_, HashSet<Sha256Hex>> {
-        self.invalid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

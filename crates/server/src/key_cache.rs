@@ -1,10 +1,6 @@
 //! What API keys are for, cached for a few seconds, and which keys are worth a read from the store.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use countersign_core::{
     Error, Gateway,
@@ -15,6 +11,7 @@ use countersign_wire::{
     hash::Sha256Hex,
     mac::MacKey,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::limits::FailureBudget;
@@ -75,7 +72,7 @@ impl KeyCache {
     /// costs no read.
     pub(crate) async fn active(&self, key: &ApiKey) -> Result<Option<CachedKey>, Error> {
         let digest = Sha256Hex::digest(key.expose().as_bytes());
-        let known = self.cached().get(&digest).cloned();
+        let known = self.cached.lock().get(&digest).cloned();
         if let Some(Cached { key, until }) = &known
             && Instant::now() < *until
         {
@@ -94,14 +91,14 @@ impl KeyCache {
         if active.is_some() || mac == MacCheck::Valid {
             self.insert(digest, active.clone());
         } else {
-            self.cached().remove(&digest);
+            self.cached.lock().remove(&digest);
         }
         Ok(active)
     }
 
     /// Asks the store again when this key is presented: it is about to expire, and this node knows.
     pub(crate) fn forget(&self, key: &ApiKey) {
-        self.cached().remove(&Sha256Hex::digest(key.expose().as_bytes()));
+        self.cached.lock().remove(&Sha256Hex::digest(key.expose().as_bytes()));
     }
 
     async fn active_unmarked(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
@@ -115,7 +112,7 @@ impl KeyCache {
 
     fn insert(&self, digest: Sha256Hex, key: Option<CachedKey>) {
         let now = Instant::now();
-        let mut cached = self.cached();
+        let mut cached = self.cached.lock();
         if cached.len() >= MAX_CACHED_KEYS {
             cached.retain(|_, known| now < known.until);
         }
@@ -125,10 +122,6 @@ impl KeyCache {
             // When it expires the store is asked again, and says no.
             cached.insert(digest, Cached { key, until: expires.map_or(until, |expires| expires.min(until)) });
         }
-    }
-
-    fn cached(&self) -> MutexGuard<'_, HashMap<Sha256Hex, Cached>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -266,7 +259,7 @@ mod tests {
         assert!((u64::from(UNMARKED_BURST)..=50).contains(&cost), "{cost} calls; 401 and 429: {answers:?}");
         // A key that was good before does not wait, also when the store has to be asked again.
         assert_eq!(fixture.status(&cached).await, 200);
-        fixture.node.app.keys.cached().values_mut().for_each(|known| known.until = Instant::now());
+        fixture.node.app.keys.cached.lock().values_mut().for_each(|known| known.until = Instant::now());
         let before = fixture.node.store.calls();
         assert_eq!(fixture.status(&cached).await, 200);
         assert_eq!(fixture.node.store.calls(), before + 1);
@@ -285,7 +278,7 @@ mod tests {
             assert_eq!(fixture.status(key).await, 200);
         }
         fixture.node.app.gateway.revoke_key(&fixture.node.tenant, old[0].key_id()).await.unwrap();
-        fixture.node.app.keys.cached().clear();
+        fixture.node.app.keys.cached.lock().clear();
         assert_eq!(fixture.status(&old[0]).await, 401);
         assert_eq!(fixture.status(&old[1]).await, 200);
     }

@@ -1,10 +1,6 @@
 //! Which enforcers were seen. Collected in memory, written in batches, cheap to lose.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use countersign_core::{
     Gateway, model::presence::PRESENCE_WRITE_INTERVAL, use_cases::presence::SelfDescription,
@@ -14,6 +10,7 @@ use countersign_wire::{
     presence::Transport,
 };
 use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -67,7 +64,7 @@ impl PresenceRecorder {
     /// the next call must be recorded.
     pub(crate) fn forget(&self, tenant: &TenantId, enforcer: &EnforcerId) {
         let who = (tenant.clone(), enforcer.clone());
-        let mut sightings = self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sightings = self.sightings.lock();
         sightings.written.remove(&who);
         sightings.to_write.remove(&who);
     }
@@ -80,7 +77,7 @@ impl PresenceRecorder {
         description: Option<SelfDescription>,
     ) {
         let who = (tenant.clone(), enforcer.clone());
-        let mut sightings = self.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sightings = self.sightings.lock();
         let known = sightings.written.get(&who);
         let fresh =
             known.is_some_and(|(how, at)| *how == transport && at.elapsed() < PRESENCE_WRITE_INTERVAL);
@@ -102,7 +99,7 @@ async fn write(gateway: Gateway, recorder: PresenceRecorder) {
     loop {
         recorder.wake.notified().await;
         let to_write = {
-            let mut sightings = recorder.sightings.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sightings = recorder.sightings.lock();
             sightings.written.retain(|_, (_, at)| at.elapsed() < PRESENCE_WRITE_INTERVAL);
             std::mem::take(&mut sightings.to_write)
         };

@@ -43,8 +43,9 @@ pub fn router(app: SharedState) -> Router {
     use Access::{Approver, Authenticated, Enforcer, Invited, Operator, Participant, Public};
     use Interface::{Generic, Platform, Protocol};
     let group = |interface, access, max_body_bytes| Group { app: &app, interface, access, max_body_bytes };
+    // CONTRIBUTING: add an endpoint, step 1
     Router::new()
-        // Section 4.1 of the specification.
+        // docs/protocol.md#main-endpoints
         .merge(group(Protocol, Enforcer, MAX_ARTIFACT_MESSAGE).routes([
             ("/v1/artifacts", post(artifacts::submit)),
         ]))
@@ -70,7 +71,7 @@ pub fn router(app: SharedState) -> Router {
             ("/v1/presence/enforcers/{enforcerDeviceId}", get(presence::one)),
             ("/v1/pairing/status/{nonce}", get(pairing::status)),
         ]))
-        // These hold their connection: the wait of section 4.1, and sections 4.2 and 4.3.
+        // These hold their connection: docs/protocol.md#waiting and docs/protocol.md#push
         .merge(group(Protocol, Enforcer, MAX_OTHER_BODY).held_routes([
             ("/v1/exchanges/{requestId}/wait", get(exchanges::wait)),
             ("/v1/sse/enforcers/{enforcerId}", get(streams::enforcer)),
@@ -81,7 +82,7 @@ pub fn router(app: SharedState) -> Router {
         .merge(group(Protocol, Participant, MAX_OTHER_BODY).held_routes([
             ("/v1/ws", get(streams::websocket)),
         ]))
-        // Section 4.5.
+        // docs/protocol.md#generic-endpoints
         .merge(group(Generic, Enforcer, MAX_ARTIFACT_MESSAGE).routes([
             ("/v1/artifact", post(generic::artifact)),
         ]))

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::test_node::TestNode;
 
-    const INTRODUCTION: &str = "# What can be measured?
+    const INTRODUCTION: &str = "# Metrics
 
 Every metric of a node, as `/metrics` shows it. [Operating](operating.md#metrics) says how to turn it on, who may read it and
 what to alert on. This page is made from the same table as the answer:

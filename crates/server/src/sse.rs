@@ -1,6 +1,6 @@
 //! SSE streams: `id`, `event`, `data`, each event once per connection and history of the store.
 
-use std::{collections::VecDeque, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use axum::http::{HeaderValue, Response, header};
 use countersign_core::{delivery::feed::FeedItem, random::RandomSource};
@@ -49,24 +49,22 @@ impl SseStream {
         socket.limit_send_buffer();
         Box::pin(self.open(socket)).await?;
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
-        let mut queue: VecDeque<FeedItem> = VecDeque::new();
         let drain = self.app.drain.clone();
         let mut drain_begun = pin!(drain.begun());
         loop {
             // One message at a time: between two of them the stream checks whether it has to end.
             tokio::select! {
-                items = self.subscription.next(), if queue.is_empty() => match items {
-                    Ok(items) => queue.extend(items),
+                item = self.subscription.next() => match item {
+                    Ok(item) => {
+                        // Boxed, so that an idle stream does not carry the memory for it.
+                        let span = tracing::trace_span!(target: SPANS, "push", otel.kind = "producer");
+                        Box::pin(self.send(socket, item).instrument(span)).await?;
+                    }
                     Err(error) => {
                         tracing::warn!(%error, "an SSE stream ended; its client will reconnect");
                         return None;
                     }
                 },
-                Some(item) = async { queue.pop_front() } => {
-                    // Boxed, so that an idle stream does not carry the memory for it.
-                    let span = tracing::trace_span!(target: SPANS, "push", otel.kind = "producer");
-                    Box::pin(self.send(socket, item).instrument(span)).await?;
-                }
                 _ = pings.tick() => socket.write(b"event: ping\ndata:\n\n").await.ok()?,
                 () = &mut drain_begun => {
                     let random: &dyn RandomSource = &SystemRandom;

@@ -1,26 +1,17 @@
 //! What handlers share.
 
-use std::{
-    io,
-    net::IpAddr,
-    num::NonZeroUsize,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::{io, net::IpAddr, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use countersign_core::{
     Gateway,
-    model::{
-        channels::{LEASE, NodeId},
-        pairing::CodeKey,
-    },
+    model::{channels::LEASE, pairing::CodeKey},
     store::Shard,
 };
 use countersign_wire::{
     id::{GatewayId, TenantId},
     mac::MacKey,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
@@ -59,8 +50,6 @@ const MAX_REVOCATION_READS: usize = 2;
 pub struct AppState {
     pub(crate) gateway: Gateway,
     pub(crate) gateway_id: GatewayId,
-    /// This run of this process.
-    pub(crate) node: NodeId,
     pub(crate) secret: Secret,
     pub(crate) codes: CodeKey,
     /// The key of the MAC in API keys, tickets and invitations.
@@ -150,25 +139,21 @@ impl Default for LeaseStatus {
 impl LeaseStatus {
     pub(crate) fn renewed(&self) {
         let now = Instant::now();
-        *self.times() = LeaseTimes { current: Some(now), last: now };
+        *self.0.lock() = LeaseTimes { current: Some(now), last: now };
     }
 
     pub(crate) fn failed(&self) {
-        self.times().current = None;
-    }
-
-    fn times(&self) -> MutexGuard<'_, LeaseTimes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().current = None;
     }
 
     /// The time since the last renewal, or since the start before the first one.
     pub(crate) fn age(&self) -> Duration {
-        self.times().last.elapsed()
+        self.0.lock().last.elapsed()
     }
 
     /// False if the last attempt failed, or none has ended for as long as a lease lasts.
     pub(crate) fn is_current(&self) -> bool {
-        let renewed = self.times().current;
+        let renewed = self.0.lock().current;
         renewed.is_some_and(|renewed| renewed.elapsed() < LEASE)
     }
 }
@@ -229,7 +214,6 @@ impl AppState {
             drain: Drain::default(),
             leases: Leases::of_shards(gateway.store().shard_count()),
             metrics: ServerMetrics::default(),
-            node: gateway.node().clone(),
             gateway,
             gateway_id,
             secret: secrets.shared,

@@ -4,11 +4,12 @@
 use std::{
     io::{self, Write},
     mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use tracing::Level;
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
@@ -92,7 +93,7 @@ pub struct Flush {
 impl Drop for Flush {
     fn drop(&mut self) {
         let is_busy = |queued: &mut Queued| queued.is_writing || !queued.lines.is_empty();
-        drop(self.queue.changed.wait_timeout_while(self.queue.lock(), FLUSH_TIMEOUT, is_busy));
+        self.queue.changed.wait_while_for(&mut self.queue.queued.lock(), is_busy, FLUSH_TIMEOUT);
     }
 }
 
@@ -113,10 +114,6 @@ struct Queued {
 }
 
 impl LogQueue {
-    fn lock(&self) -> MutexGuard<'_, Queued> {
-        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what is queued, for as long as the program runs.
     fn write_to(&self, out: &mut impl Write, format: LogFormat) {
         let mut lines = Vec::new();
@@ -131,18 +128,17 @@ impl LogQueue {
                 lost += dropped;
             }
             lines.clear();
-            self.lock().dropped += lost;
+            self.queued.lock().dropped += lost;
         }
     }
 
     /// Waits for lines and takes all of them, and how many were dropped.
     fn next(&self, lines: &mut Vec<u8>) -> u64 {
-        let mut queued = self.lock();
+        let mut queued = self.queued.lock();
         if queued.lines.is_empty() {
             queued.is_writing = false;
             self.changed.notify_all();
-            let waited = self.changed.wait_while(queued, |queued| queued.lines.is_empty());
-            queued = waited.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait_while(&mut queued, |queued| queued.lines.is_empty());
         }
         queued.is_writing = true;
         mem::swap(lines, &mut queued.lines);
@@ -153,7 +149,7 @@ impl LogQueue {
 impl Write for &LogQueue {
     /// The logger writes a whole line at once.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut queued = self.lock();
+        let mut queued = self.queued.lock();
         if queued.lines.len() + line.len() > MAX_QUEUED_BYTES {
             queued.dropped += 1;
             DROPPED_LOG_LINES.inc();

@@ -7,7 +7,7 @@ mod support;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use std::{
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
+use parking_lot::Mutex;
 use support::{
     client::{Answer, Client, exchange},
     messages::{approval, hash, submission},
@@ -64,14 +65,14 @@ async fn worker(
         let accepted =
             persist(&enforcer, "/v1/artifacts", &submission(&id, "robot", "ada").to_string(), &count).await;
         assert_eq!(accepted.status, 202, "{}", String::from_utf8_lossy(&accepted.bytes));
-        ledger.lock().unwrap().insert(id.clone(), None);
+        ledger.lock().insert(id.clone(), None);
         if next % 2 == 0 {
             let mut decision = approval(&id, "ada");
             decision["body"]["nonce"] = format!("nonce-{number}-{next}").into();
             let text = decision["body"].to_string();
             let accepted = persist(&approver, "/v1/decisions", &decision.to_string(), &count).await;
             assert_eq!(accepted.status, 200, "{}", String::from_utf8_lossy(&accepted.bytes));
-            ledger.lock().unwrap().insert(id, Some(text));
+            ledger.lock().insert(id, Some(text));
         }
     }
 }
@@ -109,7 +110,7 @@ async fn killed_under_load(on: On) {
     for worker in workers {
         worker.await.unwrap();
     }
-    let ledger = ledger.lock().unwrap().clone();
+    let ledger = ledger.lock().clone();
     check_exchanges(&enforcer, &ledger).await;
     check_inbox(&approver, &ledger).await;
     println!(

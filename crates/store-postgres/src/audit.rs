@@ -3,13 +3,11 @@
 //! A row whose month has no partition is in the default one, so no commit depends on what happens here. A month that has
 //! rows there stays there, and they are deleted one by one when they are old.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use countersign_core::store::{StoreError, error_chain};
 use countersign_wire::timestamp::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Error, Row, Transaction};
 
@@ -65,8 +63,7 @@ impl AuditLog {
         {
             let error = error_chain(&error);
             tracing::warn!(error, "the partitions of the audit log were not changed; it will be retried");
-            *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(Instant::now() + RETRY_DELAY);
+            *self.not_before.lock() = Some(Instant::now() + RETRY_DELAY);
         }
         let statement = client.prepare_cached(DELETE).await.map_err(StoreError::unavailable)?;
         let deleted = client.execute(&statement, &[&before.unix_micros(), &i64::from(limit)]).await;
@@ -74,7 +71,7 @@ impl AuditLog {
     }
 
     fn may_change_partitions(&self) -> bool {
-        let not_before = *self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let not_before = *self.not_before.lock();
         not_before.is_none_or(|not_before| Instant::now() >= not_before)
     }
 }

@@ -1,11 +1,9 @@
 //! The server's time, as far as it is known without asking.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use countersign_wire::timestamp::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The last time that the server reported, and when.
@@ -21,21 +19,17 @@ impl Clock {
         Self { last: Mutex::default(), max_age }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<(Timestamp, Instant)>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A report that comes late, after a commit that had to wait, does not set the clock back. If the server's clock was
     /// set back, the reports before it count until they are too old.
     pub(crate) fn reported(&self, now: Timestamp) {
         if self.estimate().is_none_or(|estimate| estimate < now) {
-            *self.last() = Some((now, Instant::now()));
+            *self.last.lock() = Some((now, Instant::now()));
         }
     }
 
     /// The last time and what has passed since. It is late by the way of the report, rather than early.
     pub(crate) fn estimate(&self) -> Option<Timestamp> {
-        let (reported, at) = (*self.last())?;
+        let (reported, at) = (*self.last.lock())?;
         let passed = at.elapsed();
         (passed < self.max_age).then(|| reported.plus(passed))
     }

@@ -5,6 +5,7 @@ use tokio_postgres::{Client, Error, Transaction};
 
 use crate::error::OpenError;
 
+// CONTRIBUTING: add a migration, step 2
 /// How to write one: docs/migrations.md.
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("../migrations/0001_initial.sql"), oldest_program: 1 },

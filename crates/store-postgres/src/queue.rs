@@ -1,16 +1,13 @@
 //! Changes that wait for a writer: bounded, and scheduled round-robin by tenant.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use countersign_core::{
+    fair::{Bounds, FairQueue},
     metrics::WriterMetrics,
     store::{Change, Outcome, PayloadId, StoreError},
 };
-use countersign_wire::id::TenantId;
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
@@ -36,28 +33,22 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     /// Notified when a job was pushed or the queue was closed.
     changed: Notify,
-    capacity: usize,
     batching: bool,
     /// Shared by all queues of the store.
     pub(crate) metrics: WriterMetrics,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// Every tenant with queued jobs; the next one to be served is in front.
-    schedule: VecDeque<TenantId>,
-    jobs: HashMap<TenantId, VecDeque<Job>>,
-    length: usize,
+    jobs: FairQueue<Job>,
     closed: bool,
 }
 
 impl Queue {
     pub(crate) fn new(capacity: usize, batching: bool, metrics: WriterMetrics) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), capacity: capacity.max(2), batching, metrics }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let jobs = FairQueue::new(Bounds::half_each(capacity.max(2)));
+        let state = Mutex::new(State { jobs, closed: false });
+        Self { state, changed: Notify::new(), batching, metrics }
     }
 
     /// Queues `change` and waits for its outcome. A full queue is [`StoreError::Overloaded`] at once.
@@ -77,25 +68,12 @@ impl Queue {
     }
 
     fn push(&self, job: Job) -> Result<(), StoreError> {
-        let mut state = self.state();
-        let State { schedule, jobs, length, closed: is_closed } = &mut *state;
-        if *is_closed {
+        let mut state = self.state.lock();
+        if state.closed {
             return Err(closed());
         }
         let tenant = job.change.tenant.clone();
-        let tenant_jobs = jobs.entry(tenant.clone()).or_default();
-        // No tenant may fill the queue alone.
-        if *length >= self.capacity || tenant_jobs.len() >= self.capacity / 2 {
-            if tenant_jobs.is_empty() {
-                jobs.remove(&tenant);
-            }
-            return Err(StoreError::Overloaded);
-        }
-        if tenant_jobs.is_empty() {
-            schedule.push_back(tenant);
-        }
-        tenant_jobs.push_back(job);
-        *length += 1;
+        state.jobs.push(&tenant, job).map_err(|_| StoreError::Overloaded)?;
         self.metrics.queued.inc();
         drop(state);
         self.changed.notify_one();
@@ -107,8 +85,10 @@ impl Queue {
         loop {
             let changed = self.changed.notified();
             {
-                let mut state = self.state();
-                let batch = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
+                let mut state = self.state.lock();
+                let max_changes = if self.batching { MAX_BATCH_CHANGES } else { 1 };
+                let bytes_of = |job: &Job| job.change.payload_bytes();
+                let batch = state.jobs.pop_batch(max_changes, MAX_BATCH_BYTES, bytes_of);
                 self.metrics.queued.dec_by(batch.len().try_into().unwrap_or(i64::MAX));
                 if !batch.is_empty() || state.closed {
                     return batch;
@@ -120,29 +100,8 @@ impl Queue {
 
     /// Accepts no more jobs; those that are queued are still committed.
     pub(crate) fn close(&self) {
-        self.state().closed = true;
+        self.state.lock().closed = true;
         self.changed.notify_one();
-    }
-}
-
-impl State {
-    fn take_batch(&mut self, max_changes: usize) -> Vec<Job> {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while batch.len() < max_changes && bytes < MAX_BATCH_BYTES {
-            let Some(tenant) = self.schedule.pop_front() else { break };
-            let Some(tenant_jobs) = self.jobs.get_mut(&tenant) else { continue };
-            if let Some(job) = tenant_jobs.pop_front() {
-                bytes += job.change.payload_bytes();
-                self.length -= 1;
-                batch.push(job);
-            }
-            match tenant_jobs.is_empty() {
-                true => drop(self.jobs.remove(&tenant)),
-                false => self.schedule.push_back(tenant),
-            }
-        }
-        batch
     }
 }
 
@@ -159,10 +118,6 @@ mod tests {
         Job { change, pending_payloads: Vec::new(), reply: oneshot::channel().0 }
     }
 
-    fn tenants(batch: &[Job]) -> Vec<&str> {
-        batch.iter().map(|job| job.change.tenant.as_str()).collect()
-    }
-
     #[tokio::test]
     async fn the_gauge_counts_what_waits_in_all_queues() {
         let metrics = WriterMetrics::default();
@@ -173,27 +128,6 @@ mod tests {
         assert_eq!(metrics.queued.get(), 3);
         assert_eq!(other.next_batch().await.len(), 2);
         assert_eq!(metrics.queued.get(), 1);
-    }
-
-    #[tokio::test]
-    async fn tenants_take_turns() {
-        let queue = Queue::new(100, true, WriterMetrics::default());
-        for tenant in ["loud", "loud", "loud", "loud", "quiet", "other", "quiet"] {
-            queue.push(job(tenant)).unwrap();
-        }
-        let batch = queue.next_batch().await;
-        assert_eq!(tenants(&batch), ["loud", "quiet", "other", "loud", "quiet", "loud", "loud"]);
-    }
-
-    #[tokio::test]
-    async fn one_tenant_gets_at_most_half_of_the_queue() {
-        let queue = Queue::new(10, true, WriterMetrics::default());
-        assert_eq!((0..10).filter(|_| queue.push(job("loud")).is_ok()).count(), 5);
-        assert_eq!(queue.push(job("loud")), Err(StoreError::Overloaded));
-        assert_eq!((0..10).filter(|_| queue.push(job("quiet")).is_ok()).count(), 5);
-        assert_eq!(queue.push(job("late")), Err(StoreError::Overloaded));
-        assert_eq!(queue.next_batch().await.len(), 10);
-        assert_eq!(queue.push(job("late")), Ok(()));
     }
 
     #[tokio::test]

@@ -5,11 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{
-    process::ExitCode,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use countersign_core::store::Store;
@@ -19,6 +15,7 @@ use countersign_testkit::{
     store_suite::{self, StoreHarness},
 };
 use countersign_wire::timestamp::Timestamp;
+use parking_lot::Mutex;
 use tokio_postgres::{Client, NoTls};
 
 /// A server has no more databases than this, which are removed with it: to drop one alone costs a checkpoint.
@@ -29,7 +26,7 @@ static SERVER: Mutex<Option<(Arc<Postgres>, usize)>> = Mutex::new(None);
 
 /// A server, and the name of a database that it does not have yet.
 fn next_database() -> (Arc<Postgres>, String) {
-    let mut current = SERVER.lock().unwrap();
+    let mut current = SERVER.lock();
     current.take_if(|(_, databases)| *databases == DATABASES_PER_SERVER);
     // Cases of other threads are connected to it too.
     let (server, databases) =
@@ -114,6 +111,6 @@ fn main() -> ExitCode {
         || Box::pin(async { [PostgresHarness::new().await, PostgresHarness::new().await].map(boxed) }),
     );
     // Nothing static is dropped by itself, and the server stops when it is.
-    drop(SERVER.lock().unwrap().take());
+    drop(SERVER.lock().take());
     exit_code
 }

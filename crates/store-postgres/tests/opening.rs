@@ -103,6 +103,7 @@ async fn nodes_that_start_together_migrate_once() {
     assert_eq!(applied, 2);
 }
 
+// CONTRIBUTING: add a migration, step 4
 #[tokio::test]
 async fn a_database_of_the_previous_program_is_migrated() {
     let (server, client) = server().await;

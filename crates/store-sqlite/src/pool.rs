@@ -1,12 +1,9 @@
 //! Pooled connections for reading. Each serves one read at a time, on a blocking thread.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use countersign_core::store::StoreError;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::{sync::Semaphore, task};
 
@@ -72,19 +69,15 @@ impl Pool {
 
 impl Connections {
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let idle = self.idle().pop();
+        let idle = self.idle.lock().pop();
         let conn = match idle {
             Some(conn) => conn,
             None => connect::for_reading(&self.path, self.busy_timeout)?,
         };
         let result = conn.unchecked_transaction().and_then(|snapshot| query(&snapshot));
         // If the query panics, its connection is dropped, and a later read opens a new one.
-        self.idle().push(conn);
+        self.idle.lock().push(conn);
         result
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Changes that wait for the writer: bounded, and scheduled round-robin by tenant.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-};
+use std::{mem, sync::Arc};
 
 use countersign_core::{
+    fair::{Bounds, FairQueue, FairQuota},
     metrics::Gauge,
     store::{Change, StoreError},
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use crate::{batch::CommitResult, claims::ClaimResult, options::Options};
@@ -55,23 +54,18 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     /// Notified when a job was pushed or the queue was closed.
     changed: Condvar,
-    capacity: usize,
     max_bytes: usize,
     batching: bool,
     /// How many changes wait.
     length: Gauge,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// Every tenant with queued jobs; the next one to be served is in front.
-    schedule: VecDeque<TenantId>,
-    jobs: HashMap<TenantId, VecDeque<Job>>,
-    length: usize,
+    jobs: FairQueue<Job>,
     for_sweeper: Vec<SweeperJob>,
-    /// Bytes of the changes that are queued or being written: of all, and of each tenant.
-    bytes: usize,
-    bytes_by_tenant: HashMap<TenantId, usize>,
+    /// Bytes of the changes that are queued or being written.
+    bytes: FairQuota,
     closed: bool,
 }
 
@@ -85,31 +79,26 @@ struct Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
-        state.bytes -= self.bytes;
-        if let Some(held) = state.bytes_by_tenant.get_mut(&self.tenant) {
-            *held -= self.bytes;
-            if *held == 0 {
-                state.bytes_by_tenant.remove(&self.tenant);
-            }
-        }
+        self.queue.state.lock().bytes.give_back(&self.tenant, self.bytes);
     }
 }
 
 impl Queue {
     pub(crate) fn new(options: &Options) -> Self {
+        let max_bytes = options.queued_bytes as usize;
+        let state = State {
+            jobs: FairQueue::new(Bounds::half_each(options.queued_changes.max(2))),
+            for_sweeper: Vec::new(),
+            bytes: FairQuota::new(Bounds::half_each(max_bytes)),
+            closed: false,
+        };
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changed: Condvar::new(),
-            capacity: options.queued_changes.max(2),
-            max_bytes: options.queued_bytes as usize,
+            max_bytes,
             batching: options.batching,
             length: options.metrics.queued.clone(),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues `change`; the receiver gets its result. A full queue is [`StoreError::Overloaded`] at once.
@@ -120,31 +109,20 @@ impl Queue {
         let tenant = change.tenant.clone();
         // A change that is larger than the limit takes all of it instead of always failing.
         let bytes = bytes_of(&change).min(self.max_bytes);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(closed());
         }
-        let tenant_bytes = state.bytes_by_tenant.get(&tenant).copied().unwrap_or_default();
-        let tenant_length = state.jobs.get(&tenant).map_or(0, VecDeque::len);
-        // No tenant may fill the queue alone, except with a single change.
-        if state.length >= self.capacity
-            || tenant_length >= self.capacity / 2
-            || state.bytes + bytes > self.max_bytes
-            || (tenant_bytes > 0 && tenant_bytes + bytes > self.max_bytes / 2)
-        {
+        if !state.bytes.take_or_fill(&tenant, bytes) {
             return Err(StoreError::Overloaded);
         }
         let (reply, result) = oneshot::channel();
-        state.bytes += bytes;
-        *state.bytes_by_tenant.entry(tenant.clone()).or_default() += bytes;
         let reservation = Reservation { queue: Arc::clone(self), tenant: tenant.clone(), bytes };
-        if tenant_length == 0 {
-            state.schedule.push_back(tenant.clone());
-        }
-        state.jobs.entry(tenant).or_default().push_back(Job { change, reply, reservation });
-        state.length += 1;
-        self.length.inc();
+        let pushed = state.jobs.push(&tenant, Job { change, reply, reservation });
+        self.length.inc_by(pushed.is_ok().into());
+        // Dropping a job needs the lock.
         drop(state);
+        pushed.map_err(|_| StoreError::Overloaded)?;
         self.changed.notify_one();
         Ok(result)
     }
@@ -154,7 +132,7 @@ impl Queue {
         &self,
         job: impl FnOnce(oneshot::Sender<T>) -> SweeperJob,
     ) -> Result<oneshot::Receiver<T>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(closed());
         }
@@ -168,53 +146,33 @@ impl Queue {
     /// Blocks until there are jobs and takes one of each tenant in turn, without waiting for more: while one batch is
     /// written, the next one accumulates. `None` when the queue is closed and drained.
     pub(crate) fn next_batch(&self) -> Option<Batch> {
-        let is_idle = |state: &mut State| state.length == 0 && state.for_sweeper.is_empty() && !state.closed;
-        let waited = self.changed.wait_while(self.state(), is_idle);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        let jobs = state.take_batch(if self.batching { MAX_BATCH_CHANGES } else { 1 });
+        let mut state = self.state.lock();
+        let is_idle =
+            |state: &mut State| state.jobs.is_empty() && state.for_sweeper.is_empty() && !state.closed;
+        self.changed.wait_while(&mut state, is_idle);
+        let max_changes = if self.batching { MAX_BATCH_CHANGES } else { 1 };
+        let jobs = state.jobs.pop_batch(max_changes, MAX_BATCH_BYTES, |job| bytes_of(&job.change));
         self.length.dec_by(jobs.len().try_into().unwrap_or(i64::MAX));
-        let for_sweeper = std::mem::take(&mut state.for_sweeper);
+        let for_sweeper = mem::take(&mut state.for_sweeper);
         (!jobs.is_empty() || !for_sweeper.is_empty()).then_some(Batch { jobs, for_sweeper })
     }
 
     /// Accepts no more jobs; those that are queued are still committed.
     pub(crate) fn close(&self) {
-        self.state().closed = true;
+        self.state.lock().closed = true;
         self.changed.notify_one();
     }
 
     /// Accepts no more jobs and drops those that are queued: nobody will take them.
     pub(crate) fn abandon(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.closed = true;
-        state.schedule.clear();
-        self.length.dec_by(state.length.try_into().unwrap_or(i64::MAX));
-        state.length = 0;
-        let jobs = (std::mem::take(&mut state.jobs), std::mem::take(&mut state.for_sweeper));
+        self.length.dec_by(state.jobs.len().try_into().unwrap_or(i64::MAX));
+        let jobs = mem::replace(&mut state.jobs, FairQueue::new(Bounds::NONE));
+        let jobs = (jobs, mem::take(&mut state.for_sweeper));
         // Dropping a job needs the lock.
         drop(state);
         drop(jobs);
-    }
-}
-
-impl State {
-    fn take_batch(&mut self, max_changes: usize) -> Vec<Job> {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while batch.len() < max_changes && bytes < MAX_BATCH_BYTES {
-            let Some(tenant) = self.schedule.pop_front() else { break };
-            let Some(tenant_jobs) = self.jobs.get_mut(&tenant) else { continue };
-            if let Some(job) = tenant_jobs.pop_front() {
-                bytes += bytes_of(&job.change);
-                self.length -= 1;
-                batch.push(job);
-            }
-            match tenant_jobs.is_empty() {
-                true => drop(self.jobs.remove(&tenant)),
-                false => self.schedule.push_back(tenant),
-            }
-        }
-        batch
     }
 }
 
@@ -261,31 +219,6 @@ mod tests {
 
     fn next_batch(queue: &Queue) -> Vec<Job> {
         queue.next_batch().map_or_else(Vec::new, |batch| batch.jobs)
-    }
-
-    fn tenants(batch: &[Job]) -> Vec<&str> {
-        batch.iter().map(|job| job.change.tenant.as_str()).collect()
-    }
-
-    #[test]
-    fn tenants_take_turns() {
-        let queue = queue(100, 100, true);
-        for tenant in ["loud", "loud", "loud", "loud", "quiet", "other", "quiet"] {
-            push(&queue, tenant).unwrap();
-        }
-        let batch = next_batch(&queue);
-        assert_eq!(tenants(&batch), ["loud", "quiet", "other", "loud", "quiet", "loud", "loud"]);
-    }
-
-    #[test]
-    fn one_tenant_gets_at_most_half_of_the_queue() {
-        let queue = queue(10, 100, true);
-        assert_eq!((0..10).filter(|_| push(&queue, "loud").is_ok()).count(), 5);
-        assert_eq!(push(&queue, "loud"), Err(StoreError::Overloaded));
-        assert_eq!((0..10).filter(|_| push(&queue, "quiet").is_ok()).count(), 5);
-        assert_eq!(push(&queue, "late"), Err(StoreError::Overloaded));
-        assert_eq!(next_batch(&queue).len(), 10);
-        assert_eq!(push(&queue, "late"), Ok(()));
     }
 
     #[test]

@@ -81,6 +81,7 @@ fn a_newer_schema_is_refused() {
     file.open(Options::default());
 }
 
+// CONTRIBUTING: add a migration, step 4
 #[test]
 fn a_file_of_the_previous_program_is_opened() {
     let file = File::new();

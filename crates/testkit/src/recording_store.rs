@@ -1,7 +1,7 @@
 //! A store that records the changes committed through it, counts all calls, and whose reads can be made to fail.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -12,6 +12,7 @@ use countersign_core::store::{
     PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::Mutex;
 
 /// Forwards every call to `inner` and keeps a copy of each committed change.
 pub struct RecordingStore {
@@ -62,7 +63,7 @@ impl RecordingStore {
 
     /// The tenant whose loads fail from now on; `None` for no tenant.
     pub fn set_unreadable(&self, tenant: Option<TenantId>) {
-        *self.unreadable.lock().unwrap() = tenant;
+        *self.unreadable.lock() = tenant;
     }
 
     /// Lets so many scans succeed from now on; every later one fails, as with a store that became unavailable.
@@ -72,7 +73,7 @@ impl RecordingStore {
 
     /// The changes committed since the last call.
     pub fn take_committed(&self) -> Vec<Change> {
-        std::mem::take(&mut self.committed.lock().unwrap())
+        std::mem::take(&mut self.committed.lock())
     }
 
     /// How often the store was called, for reads or writes.
@@ -87,12 +88,12 @@ impl RecordingStore {
 
     /// The time that the store seems to know without being asked; `None` for what it really knows.
     pub fn set_estimated_now(&self, now: Option<Timestamp>) {
-        *self.estimated_now.lock().unwrap() = now;
+        *self.estimated_now.lock() = now;
     }
 
     /// The history that the store seems to have from now on.
     pub fn set_timeline(&self, timeline: u64) {
-        *self.timeline.lock().unwrap() = Some(timeline);
+        *self.timeline.lock() = Some(timeline);
     }
 
     fn counted(&self) -> &dyn Store {
@@ -104,7 +105,7 @@ impl RecordingStore {
 #[async_trait]
 impl Store for RecordingStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
-        let unreadable = self.unreadable.lock().unwrap().as_ref() == Some(tenant);
+        let unreadable = self.unreadable.lock().as_ref() == Some(tenant);
         if unreadable || self.loads_fail.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("the test says so"));
         }
@@ -120,7 +121,7 @@ impl Store for RecordingStore {
         self.commits.fetch_add(1, Ordering::Relaxed);
         let outcome = self.counted().commit(change).await;
         if matches!(outcome, Ok(Outcome::Committed { .. })) {
-            self.committed.lock().unwrap().push(copy);
+            self.committed.lock().push(copy);
         }
         if self.outcomes_unknown.load(Ordering::SeqCst) {
             return Err(StoreError::OutcomeUnknown);
@@ -181,11 +182,11 @@ impl Store for RecordingStore {
     }
 
     fn estimated_now(&self, tenant: &TenantId) -> Option<Timestamp> {
-        self.estimated_now.lock().unwrap().or_else(|| self.inner.estimated_now(tenant))
+        self.estimated_now.lock().or_else(|| self.inner.estimated_now(tenant))
     }
 
     fn timeline(&self) -> u64 {
-        self.timeline.lock().unwrap().unwrap_or_else(|| self.inner.timeline())
+        self.timeline.lock().unwrap_or_else(|| self.inner.timeline())
     }
 
     fn shard_count(&self) -> u16 {

@@ -1,4 +1,4 @@
-//! The artifact that an enforcer submits for review: open (section 2.1) or sealed (encrypted).
+//! The artifact that an enforcer submits for review: open or sealed (docs/protocol.md#bodies).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The core envelope (section 2.3), which the generic transport endpoints also accept.
+//! The core envelope (docs/protocol.md#envelopes), which the generic transport endpoints also accept.
 
 use serde::Serialize;
 

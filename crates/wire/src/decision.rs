@@ -1,4 +1,4 @@
-//! The signed decision of a person (section 2.2), and what its signature covers.
+//! The signed decision of a person (docs/protocol.md#signatures-and-keys), and what its signature covers.
 
 use serde::Serialize;
 

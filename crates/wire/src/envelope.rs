@@ -1,4 +1,4 @@
-//! The envelope of the gateway's HTTP, SSE and WebSocket channels (section 2.4).
+//! The envelope of the gateway's HTTP, SSE and WebSocket channels (docs/protocol.md#envelopes).
 
 use serde::Serialize;
 

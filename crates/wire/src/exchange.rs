@@ -1,4 +1,4 @@
-//! The status of an exchange (section 2.5), and the short responses that contain it.
+//! The status of an exchange (docs/protocol.md#bodies), and the short responses that contain it.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::{
 
 vocabulary! {
     /// The state of an exchange; `docs/states.md` has all transitions.
-    pub enum State {
+    pub enum ExchangeState {
         /// No approver has decided yet, and `expiresAt` has not passed.
         PendingApproval = "pendingApproval",
         /// An approver has decided; the enforcer has not acknowledged the decision.
@@ -32,7 +32,7 @@ pub struct ExchangeStatus<'a> {
     /// The id of the exchange.
     pub request_id: RequestId,
     /// The state at the time of the response.
-    pub state: State,
+    pub state: ExchangeState,
     /// When the store accepted the submission, by the store's clock.
     pub created_at: Timestamp,
     /// The time from which it can't be decided any more.
@@ -67,7 +67,7 @@ pub struct Accepted {
     /// The id of the exchange.
     pub request_id: RequestId,
     /// The state after the accepted request.
-    pub state: State,
+    pub state: ExchangeState,
     /// The hash of the artifact. Optional in the specification; this gateway always sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_hash: Option<Sha256Hex>,

@@ -1,8 +1,8 @@
-//! The errors of the gateway (section 7): codes, HTTP statuses, bodies.
+//! The errors of the gateway (docs/protocol.md#errors): codes, HTTP statuses, bodies.
 
 use serde::Serialize;
 
-use crate::{Error, FromMembers, Members, RawObject, id::RequestId};
+use crate::{Error, FromMembers, Members, RawObject, id::RequestId, vocabulary::vocabulary};
 
 macro_rules! failures {
     ($($(#[$doc:meta])* $variant:ident => $status:literal $code:literal $message:literal,)+) => {
@@ -102,7 +102,71 @@ impl Failure {
     }
 }
 
-/// A transport-level error (section 2.10), the error body of the generic endpoints.
+vocabulary! {
+    /// The codes of errors that a client knows. A gateway can send any text as a code, so a client keeps one of these and
+    /// never the text.
+    pub enum Code {
+        /// The request is malformed.
+        Validation = "PROTO_ERR_VALIDATION",
+        /// The message type, feature or method is not supported.
+        Unsupported = "PROTO_ERR_UNSUPPORTED",
+        /// The cursor is not one of this list.
+        Cursor = "PROTO_ERR_CURSOR",
+        /// A hash is another one than was expected.
+        HashMismatch = "PROTO_ERR_HASH_MISMATCH",
+        /// A time has passed.
+        Expired = "PROTO_ERR_EXPIRED",
+        /// A number has no canonical form.
+        Canonicalization = "PROTO_ERR_CANONICALIZATION",
+        /// The credential is missing or not valid.
+        Unauthenticated = "PROTO_ERR_UNAUTHENTICATED",
+        /// The credential does not permit it.
+        Forbidden = "PROTO_ERR_FORBIDDEN",
+        /// The tenant's policy does not permit it.
+        PolicyDeny = "PROTO_ERR_POLICY_DENY",
+        /// The signature does not verify.
+        SignatureInvalid = "PROTO_ERR_SIGNATURE_INVALID",
+        /// It does not exist, or not for this client.
+        NotFound = "PROTO_ERR_NOT_FOUND",
+        /// The id is taken.
+        AlreadyExists = "AlreadyExistsConflict",
+        /// The exchange has been decided.
+        AlreadyDecided = "AlreadyDecidedConflict",
+        /// The state does not permit it.
+        State = "PROTO_ERR_STATE",
+        /// The idempotency key was used for something else.
+        Idempotency = "PROTO_ERR_IDEMPOTENCY",
+        /// The session has ended.
+        SessionClosed = "PROTO_SESSION_ERR_SESSION_CLOSED",
+        /// The id of the snapshot is taken.
+        DuplicateSnapshot = "PROTO_SESSION_ERR_DUPLICATE_SNAPSHOT",
+        /// It is larger than permitted.
+        TooLarge = "PROTO_ERR_TOO_LARGE",
+        /// It is not sent as JSON.
+        MediaType = "PROTO_ERR_MEDIA_TYPE",
+        /// The body is malformed.
+        Structure = "PROTO_ERR_STRUCTURE",
+        /// Nobody is found whom it is for.
+        NoRecipient = "PROTO_ERR_NO_RECIPIENT",
+        /// There were too many requests.
+        RateLimited = "PROTO_ERR_RATE_LIMITED",
+        /// The gateway failed.
+        Internal = "PROTO_ERR_INTERNAL",
+        /// The gateway can't answer now.
+        Unavailable = "PROTO_ERR_UNAVAILABLE",
+        /// Any other text, or none.
+        Unknown = "unknown",
+    }
+}
+
+impl Code {
+    /// The code of this text, [`Code::Unknown`] for all that are not on the list.
+    pub fn of(text: &str) -> Self {
+        text.parse().unwrap_or(Self::Unknown)
+    }
+}
+
+/// A transport-level error (docs/protocol.md#errors), the error body of the generic endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TransportError {
     /// For programs, see [`Failure::code`].
@@ -160,5 +224,23 @@ impl<'a> FromMembers<'a> for GatewayError<'a> {
             request_id: members.optional("requestId")?,
             details: members.optional("details")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_of_the_gateway_has_a_code_that_clients_know() {
+        for failure in Failure::ALL {
+            assert_eq!(Code::of(failure.code()).as_str(), failure.code());
+        }
+        for code in Code::ALL.iter().filter(|code| **code != Code::Unknown) {
+            assert!(Failure::ALL.iter().any(|failure| failure.code() == code.as_str()), "{code}");
+        }
+        for other in ["", "NOTICE: allow everything", "PROTO_ERR_STATE\u{1b}[2J", "proto_err_state"] {
+            assert_eq!(Code::of(other), Code::Unknown);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! An object with or without an envelope, as the generic endpoints (section 4.5) accept it.
+//! An object with or without an envelope, as the generic endpoints (docs/protocol.md#generic-endpoints) accept it.
 
 use crate::{
     Error, RawObject,

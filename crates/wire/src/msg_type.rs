@@ -1,13 +1,27 @@
-//! Message types, which determine the format of a body.
+//! Message types, which determine the format of a body. One table: the word, how large it may be, whether it is pushed.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer};
 
-use crate::{Rule, written::written_as_string};
+use crate::{
+    Rule,
+    limits::{MAX_ARTIFACT_MESSAGE, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
+    written::written_as_string,
+};
+
+use Origin::{Approver, Enforcer};
+
+/// The side on whose behalf the gateway pushes a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the two sides of an exchange")]
+pub enum Origin {
+    Enforcer,
+    Approver,
+}
 
 macro_rules! msg_types {
-    ($($(#[$doc:meta])* $variant:ident = $word:literal,)+) => {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $max_bytes:ident, $pushed_for:expr;)+) => {
         /// The `msgType` of an envelope. The documentation of each variant says who sends it to whom.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum MsgType {
@@ -27,6 +41,23 @@ macro_rules! msg_types {
                     Self::Other(word) => word,
                 }
             }
+
+            /// How large a message of this type may be that a client sends, with its envelope.
+            pub fn max_bytes(&self) -> usize {
+                match self {
+                    $(Self::$variant => $max_bytes,)+
+                    Self::Other(_) => MAX_OTHER_BODY,
+                }
+            }
+
+            /// On whose behalf the gateway puts it into mailboxes and pushes it; `None` for requests, responses and
+            /// unknown types.
+            pub fn pushed_for(&self) -> Option<Origin> {
+                match self {
+                    $(Self::$variant => $pushed_for,)+
+                    Self::Other(_) => None,
+                }
+            }
         }
 
         impl FromStr for MsgType {
@@ -43,95 +74,52 @@ macro_rules! msg_types {
     };
 }
 
+// CONTRIBUTING: add a message type, step 1
 msg_types! {
     /// Enforcer to gateway: submits an artifact for review.
-    ArtifactSubmit = "artifact.submit",
+    ArtifactSubmit = "artifact.submit", MAX_ARTIFACT_MESSAGE, None;
     /// Gateway to enforcer: the response to `artifact.submit`.
-    ArtifactAccepted = "artifact.accepted",
+    ArtifactAccepted = "artifact.accepted", MAX_OTHER_BODY, None;
     /// Gateway to approver: a submitted artifact, pushed and as an item of an inbox page.
-    ApprovalRequest = "approval.request",
+    ApprovalRequest = "approval.request", MAX_OTHER_BODY, Some(Enforcer);
     /// Approver to gateway: submits a signed decision on an exchange.
-    DecisionSubmit = "decision.submit",
+    DecisionSubmit = "decision.submit", MAX_OTHER_BODY, None;
     /// Gateway to approver: the response to `decision.submit`.
-    DecisionAccepted = "decision.accepted",
+    DecisionAccepted = "decision.accepted", MAX_OTHER_BODY, None;
     /// Gateway to enforcer: the decision as it was submitted, pushed and as the result of a wait.
-    DecisionDeliver = "decision.deliver",
+    DecisionDeliver = "decision.deliver", MAX_OTHER_BODY, Some(Approver);
     /// Enforcer to gateway: withdraws a pending exchange. Gateway to enforcer: the response. Gateway to approver:
     /// notifies the addressed approvers.
-    ExchangeWithdrawn = "exchange.withdrawn",
+    ExchangeWithdrawn = "exchange.withdrawn", MAX_OTHER_BODY, Some(Enforcer);
     /// Gateway to enforcer or approver: the state of an exchange, as a response only.
-    ExchangeStatus = "exchange.status",
-    /// Approver to gateway to enforcer: asks for a new submission of an exchange. Gateway to approver: the response.
-    RefreshRequest = "refresh.request",
+    ExchangeStatus = "exchange.status", MAX_OTHER_BODY, None;
+    /// Approver to gateway to enforcer: asks for a new submission of an exchange. Gateway to approver: the response. Pushed
+    /// without the approver's name, which is not stored.
+    RefreshRequest = "refresh.request", MAX_OTHER_BODY, Some(Enforcer);
     /// Gateway to approver: one page of their inbox, as a response only.
-    InboxPage = "inbox.page",
+    InboxPage = "inbox.page", MAX_OTHER_BODY, None;
     /// Enforcer or approver to gateway: acknowledges pushed messages, which are then not pushed again.
-    AckSubmit = "ack.submit",
+    AckSubmit = "ack.submit", MAX_OTHER_BODY, None;
     /// Gateway to enforcer or approver: the response to `ack.submit`; on a WebSocket also to an enforcer's
     /// `prompt.ack` and session events.
-    AckAccepted = "ack.accepted",
+    AckAccepted = "ack.accepted", MAX_OTHER_BODY, None;
     /// Approver to gateway to enforcer: text for an agent.
-    PromptSend = "prompt.send",
+    PromptSend = "prompt.send", MAX_PROMPT_MESSAGE, Some(Approver);
     /// Enforcer to gateway to approver: the outcome of a prompt. Also the gateway's first response to the approver,
     /// with the status `queued`.
-    PromptAck = "prompt.ack",
+    PromptAck = "prompt.ack", MAX_OTHER_BODY, Some(Enforcer);
     /// Enforcer to gateway to paired approvers: a session of an agent starts.
-    SessionStart = "session.start",
+    SessionStart = "session.start", MAX_OTHER_BODY, Some(Enforcer);
     /// Enforcer to gateway to paired approvers: a summary, plan, diff or context of a session.
-    SessionSnapshot = "session.snapshot",
+    SessionSnapshot = "session.snapshot", MAX_SESSION_MESSAGE, Some(Enforcer);
     /// Enforcer to gateway to paired approvers: the current activity of a session.
-    SessionStatus = "session.status",
+    SessionStatus = "session.status", MAX_OTHER_BODY, Some(Enforcer);
     /// Enforcer to gateway to paired approvers: a session has ended; later events are rejected.
-    SessionEnd = "session.end",
+    SessionEnd = "session.end", MAX_OTHER_BODY, Some(Enforcer);
     /// Gateway to enforcer or approver: a request or frame was rejected or failed.
-    Error = "error",
+    Error = "error", MAX_OTHER_BODY, None;
     /// Enforcer or approver to gateway, on a WebSocket: describes the client. A bare object, never in an envelope.
-    Hello = "hello",
-}
-
-/// A message type that the gateway puts into mailboxes and pushes, as opposed to requests and responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "named after the message types, which are documented")]
-pub enum PushedType {
-    ApprovalRequest,
-    DecisionDeliver,
-    ExchangeWithdrawn,
-    RefreshRequest,
-    PromptSend,
-    PromptAck,
-    SessionStart,
-    SessionSnapshot,
-    SessionStatus,
-    SessionEnd,
-}
-
-impl MsgType {
-    /// The same type, if the gateway pushes it; `None` for requests, responses and unknown types.
-    pub fn pushed(&self) -> Option<PushedType> {
-        Some(match self {
-            Self::ApprovalRequest => PushedType::ApprovalRequest,
-            Self::DecisionDeliver => PushedType::DecisionDeliver,
-            Self::ExchangeWithdrawn => PushedType::ExchangeWithdrawn,
-            Self::RefreshRequest => PushedType::RefreshRequest,
-            Self::PromptSend => PushedType::PromptSend,
-            Self::PromptAck => PushedType::PromptAck,
-            Self::SessionStart => PushedType::SessionStart,
-            Self::SessionSnapshot => PushedType::SessionSnapshot,
-            Self::SessionStatus => PushedType::SessionStatus,
-            Self::SessionEnd => PushedType::SessionEnd,
-            Self::ArtifactSubmit
-            | Self::ArtifactAccepted
-            | Self::DecisionSubmit
-            | Self::DecisionAccepted
-            | Self::ExchangeStatus
-            | Self::InboxPage
-            | Self::AckSubmit
-            | Self::AckAccepted
-            | Self::Error
-            | Self::Hello
-            | Self::Other(_) => return None,
-        })
-    }
+    Hello = "hello", MAX_OTHER_BODY, None;
 }
 
 impl fmt::Display for MsgType {

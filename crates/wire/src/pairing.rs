@@ -1,4 +1,4 @@
-//! Pairing an enforcer with an approver through a short code (section 2.10).
+//! Pairing an enforcer with an approver through a short code (docs/protocol.md#pairing).
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! The presence of enforcers, and `hello`, with which a client describes itself on a WebSocket (section 4.6).
+//! The presence of enforcers, and `hello`, with which a client describes itself on a WebSocket (docs/protocol.md#websocket).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Prompts: text from an approver to an agent (section 2.6), and its acknowledgement (section 2.7).
+//! Prompts: text from an approver to an agent, and its acknowledgement (docs/protocol.md#prompts-and-sessions).
 
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -39,7 +39,7 @@ impl From<RefreshType> for MsgType {
     }
 }
 
-/// `refresh.request` as an enforcer gets it on a WebSocket: a bare control object (section 4.6).
+/// `refresh.request` as an enforcer gets it on a WebSocket: a bare control object (docs/protocol.md#websocket).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefreshRequest {

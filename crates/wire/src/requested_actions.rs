@@ -1,4 +1,4 @@
-//! The extension `org.proto.requestedActions` (section 2.9): the buttons that an enforcer requests.
+//! The extension `org.proto.requestedActions` (docs/protocol.md#bodies): the buttons that an enforcer requests.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Events of an agent's session (section 2.8).
+//! Events of an agent's session (docs/protocol.md#prompts-and-sessions).
 
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ vocabulary! {
     }
 
     /// The activity of a session.
-    pub enum State {
+    pub enum SessionState {
         /// The agent waits for input.
         Idle = "idle",
         /// The agent plans its next steps.
@@ -209,7 +209,7 @@ pub struct SessionStatus<'a> {
     /// The id of the session, chosen by its enforcer.
     pub session_id: SessionId,
     /// The activity from `updated_at` on.
-    pub state: State,
+    pub state: SessionState,
     /// When the activity started, by the enforcer's clock; an older event does not replace newer data.
     pub updated_at: Timestamp,
     /// Further data for approvers; absent if there is none.

@@ -3,6 +3,16 @@
 use std::{io::Read as _, path::PathBuf, time::Duration};
 
 use clap::Args;
+use countersign_agents::{
+    asking,
+    examine::repository,
+    tool::{
+        exit::{Exit, Failure},
+        home::{Home, failed},
+        moment,
+        output::{object, out},
+    },
+};
 use countersign_client::{
     enforcer::Enforcer,
     payload::{Checkpoint, Payload, Plan as PlanPayload},
@@ -14,16 +24,8 @@ use countersign_client::{
 use countersign_wire::decision::DecisionOutcome;
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    asking,
-    execution::{Plan, Stdin},
-    exit::{Exit, Failure},
-    home::{Home, failed},
-    moment,
-    output::{object, out},
-    repository,
-};
+use super::options::Options;
+use crate::execution::{Plan, Stdin, Wanted};
 
 /// How long people have for an answer, unless it is said.
 pub(super) const DEFAULT_VALID_FOR: &str = "10m";
@@ -56,9 +58,13 @@ pub(super) struct Ask {
 
 impl Ask {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let payload = self.payload()?;
+        if self.plan.is_none() && self.checkpoint.is_none() && self.command.is_empty() {
+            return Err(Failure::new(Exit::Usage, "nothing was given to ask about")
+                .next("name a command after --, or use --plan or --checkpoint"));
+        }
         let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        let payload = self.payload(&enforcer)?;
         let mut interruption = asking::Interruption::watch()?;
         let draft = draft(&payload, self.valid_for, self.session.clone())?;
         if self.detach {
@@ -73,20 +79,18 @@ impl Ask {
         report(&enforcer, &pins, taken, options).await
     }
 
-    fn payload(&self) -> Result<Payload, Failure> {
+    fn payload(&self, enforcer: &Enforcer) -> Result<Payload, Failure> {
         if let Some(path) = &self.plan {
             return Ok(Payload::Plan(PlanPayload::new(text_of(path)?)));
         }
         if let Some(summary) = &self.checkpoint {
             return Ok(Payload::Checkpoint(Checkpoint::new(summary.as_str())));
         }
-        if self.command.is_empty() {
-            return Err(Failure::new(Exit::Usage, "nothing was given to ask about")
-                .next("name a command after --, or use --plan or --checkpoint"));
-        }
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let plan = Plan::examine(&self.command, &cwd, &[]).map_err(|error| error.failure())?;
-        Ok(Payload::Command(plan.payload(&Stdin::Terminal)))
+        let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
+        let wanted = Wanted { env: &[], with: &[], mac: &mac };
+        let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
+        Ok(plan.payload(&Stdin::unread()?))
     }
 }
 

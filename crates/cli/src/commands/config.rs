@@ -3,6 +3,12 @@
 use std::{env, ffi::OsStr, path::Path};
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::Failure,
+    home::{Home, NamedProfile, PROFILE_FILE_VARIABLE, failed, word},
+    moment,
+    output::{columns, object, out},
+};
 use countersign_client::{
     grant::GrantRules,
     journal::Retention,
@@ -11,14 +17,8 @@ use countersign_client::{
 };
 use serde_json::{Value, json};
 
-use super::{Options, ask};
-use crate::{
-    exit::Failure,
-    home::{Home, NamedProfile, PROFILE_FILE_VARIABLE, failed, word},
-    moment,
-    output::{columns, object, out},
-    review::APPROVAL_VALID,
-};
+use super::{ask, options::Options};
+use crate::review::APPROVAL_VALID;
 
 /// Show where everything lies on this machine, and what applies.
 ///

@@ -3,9 +3,16 @@
 use std::time::Duration;
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe_decide,
+    moment,
+    output::{object, say},
+    terminal::Terminal,
+};
 use countersign_client::{
     pattern::Pattern,
-    payload::visible,
+    payload::{Payload, State, visible},
     reply::{Choice, Words},
     request::OpenedRequest,
 };
@@ -15,15 +22,10 @@ use countersign_wire::{
 };
 use serde_json::json;
 
-use super::{Options, inbox::Desk};
+use super::{inbox::Desk, options::Options};
 use crate::{
     danger,
-    exit::{Exit, Failure},
-    gateway_error::describe_decide,
-    moment,
-    output::{object, say},
     review::{self, MAX_GRANT_TIME},
-    terminal::Terminal,
 };
 
 /// Approve a request that waits for you.
@@ -110,13 +112,14 @@ impl Approve {
         let lines = review::lines(&request, desk.approver.clock.now());
         let headline = lines[0].clone();
         say(&lines.join("\n"));
+        let payload = review::payload(&request);
+        if scope != Scope::Once && payload.is_serious() {
+            return Err(no_grant(&payload));
+        }
         let mut terminal = Terminal::open("an approval is confirmed in a terminal")?;
         let action = choose(&request, &mut terminal)?;
         let outcome = action.map_or(DecisionOutcome::Approve, |action| action.decision);
-        let wanted = match review::payload(&request).effects() {
-            Some(effects) => danger::target(effects).unwrap_or_else(|| "yes".to_owned()),
-            None => "yes".to_owned(),
-        };
+        let wanted = danger::word_for(&payload).unwrap_or_else(|| "yes".to_owned());
         // A choice is a confirmation, unless there is something to be careful about.
         if action.is_none() || (wanted != "yes" && outcome == DecisionOutcome::Approve) {
             let question = format!("\n{}\nType {wanted}: ", self.sentence(scope, time, &headline));
@@ -135,6 +138,15 @@ impl Approve {
         let choice = Choice { outcome, scope, valid_until, words };
         decide(&desk, &request, &choice, options).await
     }
+}
+
+/// Machines honour no grant for what is serious, so none is signed.
+fn no_grant(payload: &Payload) -> Failure {
+    let why = match payload.state() {
+        Some(State::NotExamined) => "a call that was not examined gets no grant",
+        _ => "what is dangerous gets no grant: it always asks",
+    };
+    Failure::new(Exit::Usage, why).next("approve it once, without --for and --session")
 }
 
 /// Lets the person choose among the answers that the enforcer offers; `None` if it offers none.

@@ -1,6 +1,12 @@
 //! `devices`.
 
 use clap::{Args, Subcommand};
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    home::{Home, Identity, failed, word},
+    output::{columns, object, out, say},
+    terminal::Terminal,
+};
 use countersign_client::{
     clock::{Clock as _, SystemClock},
     keys::Fingerprint,
@@ -8,13 +14,7 @@ use countersign_client::{
 };
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    exit::{Exit, Failure},
-    home::{Home, Identity, failed, word},
-    output::{columns, object, out, say},
-    terminal::Terminal,
-};
+use super::options::Options;
 
 /// List paired devices, or revoke one.
 ///

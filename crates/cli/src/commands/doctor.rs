@@ -3,22 +3,24 @@
 use std::{env, path::PathBuf, process::ExitCode};
 
 use clap::Args;
+use countersign_agents::{
+    doctor::{hosts, news, page::PageHashes, profiles, report::Report},
+    hook::last_check,
+    install::places::Places,
+    tool::{
+        exit::{Exit, Failure},
+        finding::{Finding, Level},
+        home::{Home, failed},
+        output::{object, say},
+    },
+};
 use countersign_client::{
     clock::{Clock as _, SystemClock},
     profile::Role,
 };
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    agent::last_check,
-    doctor::{hosts, news, page::PageHashes, profiles, report::Report},
-    exit::{Exit, Failure},
-    finding::{Finding, Level},
-    home::{Home, failed},
-    install::places::Places,
-    output::{object, say},
-};
+use super::options::Options;
 
 /// Check that agents ask, and that somebody can answer.
 ///

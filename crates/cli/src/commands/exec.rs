@@ -1,11 +1,27 @@
 //! `exec`: run a command after a person has approved exactly it.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::Args;
+use countersign_agents::{
+    asking,
+    calls::call::{Action, Call},
+    rules::{Rules, Verdict},
+    tool::{
+        exit::{Exit, Failure},
+        home::{Home, failed},
+        moment,
+        output::{object, say},
+        terminal::Terminal,
+    },
+};
 use countersign_client::{
     enforcer::Enforcer,
-    payload::Payload,
+    payload::{quoted, visible_code},
     profile::{Pins, Role},
     receipt::Outcome,
     taken::Taken,
@@ -13,23 +29,19 @@ use countersign_client::{
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Options, ask};
-use crate::{
-    asking,
-    execution::{Difference, Plan, Prepared, Stdin, read_stdin},
-    exit::{Exit, Failure},
-    home::{Home, failed},
-    moment,
-    output::{object, say},
-    terminal::Terminal,
-};
+use super::{ask, options::Options};
+use crate::execution::{Difference, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
 
 /// Run a command after a person has approved it.
 ///
-/// People see the command, the working directory, scripts that it runs, variables that matter and what it does. It runs only
-/// if they approve, and only if it is still what they approved: the program and its scripts run from the bytes that were
-/// compared. Scripts are therefore run under another path ($0 is /proc/self/fd/N), and find no files beside themselves. Files
-/// that a script opens are not compared.
+/// People see the command, the working directory, scripts that it runs, and what it does. It runs only if they approve, and
+/// only if it is still what they approved: the program and its scripts run from the bytes that were compared, under another
+/// path ($0 is /proc/self/fd/N). A script that loads files beside itself is refused before anybody is asked; `--with DIR`
+/// binds a folder, and the script runs in place. Files that arguments name are compared immediately before the start; other
+/// files that a program opens are not.
+///
+/// The command gets the variables that say who, where and how to show things (HOME, PATH, LANG …), and no other without
+/// `--env NAME` or `env` in your rules. PATH loses folders of the repository.
 ///
 /// A standard input that is no terminal is read before asking, and the command gets the same bytes.
 ///
@@ -40,9 +52,12 @@ pub(super) struct Exec {
     /// How long people have for an answer.
     #[arg(long, value_name = "TIME", default_value = ask::DEFAULT_VALID_FOR, value_parser = moment::duration)]
     valid_for: Duration,
-    /// Show this variable too. Values of those that look like secrets are never shown.
+    /// Pass this variable too, and show it. Values of those that look like secrets are never shown.
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
+    /// Bind all files below this folder, and run scripts in place. At most 2,000 files and 64 MB.
+    #[arg(long, value_name = "DIR")]
+    with: Vec<PathBuf>,
     /// The session that this belongs to, so that people can approve for all of it.
     #[arg(long, value_name = "ID", env = "COUNTERSIGN_SESSION", hide_env_values = true)]
     session: Option<String>,
@@ -58,10 +73,20 @@ impl Exec {
         let stdin = read_stdin()?;
         let mut interruption = asking::Interruption::watch()?;
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
+        let rules = Rules::load(&cwd).map_err(|error| error.failure())?;
+        refuse_denied(&rules, &self.command, &cwd)?;
+        let passed = rules.passed_variables().to_vec();
+        let env = [self.env.clone(), passed].concat();
+        let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
+        let wanted = Wanted { env: &env, with: &self.with, mac: &mac };
+        let mut is_said = false;
         loop {
-            let plan = Plan::examine(&self.command, &cwd, &self.env).map_err(|error| error.failure())?;
-            let payload = Payload::Command(plan.payload(&stdin));
-            let draft = ask::draft(&payload, self.valid_for, self.session.clone())?;
+            let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
+            if let Some(note) = plan.note().filter(|_| !is_said) {
+                say(&note);
+                is_said = true;
+            }
+            let draft = ask::draft(&plan.payload(&stdin), self.valid_for, self.session.clone())?;
             let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
             let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
             if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
@@ -78,6 +103,22 @@ impl Exec {
                 }
             }
         }
+    }
+}
+
+/// What a rule denies is not asked for, here as in a hook. An allow rule does not replace the approval.
+fn refuse_denied(rules: &Rules, command: &[String], cwd: &Path) -> Result<(), Failure> {
+    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    let call = Call { tool: "Bash".to_owned(), cwd: cwd.to_owned(), action: Action::Shell(words.join(" ")) };
+    let ruling = rules.decide(&call);
+    match ruling.verdict {
+        Verdict::Deny => Err(Failure::new(
+            Exit::Rejected,
+            format!("a rule denies this, and nobody was asked: {}", visible_code(&ruling.reason)),
+        )
+        .next("see what rules say with `countersign rules test -- CMD`")
+        .detail(&ruling.rule)),
+        Verdict::Allow | Verdict::Ask => Ok(()),
     }
 }
 
@@ -107,7 +148,11 @@ async fn execute(
 ) -> Result<ExitCode, Failure> {
     let status = match run(prepared, stdin).await {
         Ok(status) => status,
-        Err(error) => {
+        Err(StartError::Changed(differences)) => {
+            asking::finish(enforcer, pins, taken, Outcome::Drifted).await;
+            return Err(drifted(&differences));
+        }
+        Err(StartError::System(error)) => {
             let reason = format!("it can't be started: {error}");
             asking::finish(enforcer, pins, taken, Outcome::Refused { reason: reason.clone() }).await;
             return Err(Failure::new(Exit::NotExecutable, format!("it was approved, and {reason}")));
@@ -125,9 +170,9 @@ async fn execute(
 
 /// Runs the command to its end. It is in the same group and gets the terminal's signals itself; this process must live to
 /// see its end.
-async fn run(prepared: Prepared, stdin: Stdin) -> std::io::Result<std::process::ExitStatus> {
-    let (mut command, held) = prepared.into_command(stdin)?;
+async fn run(prepared: Prepared, stdin: Stdin) -> Result<std::process::ExitStatus, StartError> {
     let mut quit = signal(SignalKind::quit())?;
+    let (mut command, held) = prepared.into_command(stdin)?;
     let mut child = command.spawn()?;
     let status = loop {
         tokio::select! {
@@ -144,4 +189,32 @@ fn exit_code(status: std::process::ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rules_deny_is_refused_before_anybody_is_asked() {
+        let (folder, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let text = "[[rule]]\nverdict = \"deny\"\ncommand = \"rm **\"\n";
+        std::fs::write(folder.path().join("rules.toml"), text).unwrap();
+        let rules = Rules::of_folder(folder.path(), None, cwd.path()).unwrap();
+        let refuse = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            refuse_denied(&rules, &words, cwd.path())
+        };
+        refuse(&["make", "a b"]).unwrap();
+        for words in [
+            &["rm", "-rf", "x"][..],
+            &["env", "rm", "x"],
+            &["sh", "-c", "rm x"],
+            &["touch", ".claude/settings.json"],
+        ] {
+            let failure = refuse(words).unwrap_err();
+            assert_eq!(failure.exit, Exit::Rejected, "{words:?}");
+            assert!(!failure.detail.is_empty(), "the rule is named");
+        }
+    }
 }

@@ -8,6 +8,12 @@ use std::{
 };
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    home::{Home, failed},
+    output::{object, say},
+};
 use countersign_client::{
     bundle::{Bundle, ProofError},
     enforcer::Enforcer,
@@ -16,13 +22,7 @@ use countersign_client::{
 use countersign_wire::{base64url, id::RequestId};
 use serde_json::json;
 
-use super::Options;
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe,
-    home::{Home, failed},
-    output::{object, say},
-};
+use super::options::Options;
 
 /// Write finished exchanges of this machine into a folder, for `verify`.
 ///

@@ -7,21 +7,20 @@ use std::{
     sync::Arc,
 };
 
+use countersign_agents::tool::{
+    exit::Failure,
+    moment,
+    output::{object, out, say},
+};
 use countersign_client::{
     approver::{Approver, InboxItem},
     payload::visible,
 };
-use countersign_wire::{exchange::State, id::RequestId};
+use countersign_wire::{exchange::ExchangeState, id::RequestId};
 use serde_json::json;
 
-use super::Options;
-use crate::{
-    exit::Failure,
-    moment,
-    output::{object, out, say},
-    review,
-    source::Source,
-};
+use super::options::Options;
+use crate::{review, source::Source};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
@@ -67,11 +66,11 @@ pub(super) async fn follow(
         }
         for id in gone {
             let word = match approver.status(&id).await.map(|status| status.state) {
-                Ok(State::Decided | State::Delivered) => "answered",
-                Ok(State::Expired) => "expired",
-                Ok(State::Withdrawn) => "taken back",
-                Ok(State::Cancelled) => "cancelled",
-                Ok(State::PendingApproval) | Err(_) => "gone",
+                Ok(ExchangeState::Decided | ExchangeState::Delivered) => "answered",
+                Ok(ExchangeState::Expired) => "expired",
+                Ok(ExchangeState::Withdrawn) => "taken back",
+                Ok(ExchangeState::Cancelled) => "cancelled",
+                Ok(ExchangeState::PendingApproval) | Err(_) => "gone",
             };
             let what = known.remove(&id).unwrap_or_default();
             report(word, &id, &format!("{now}  {word}: {what}"), options)?;

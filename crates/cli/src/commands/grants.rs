@@ -1,6 +1,16 @@
 //! `grants`: what may run without asking again.
 
 use clap::{Args, Subcommand};
+use countersign_agents::{
+    asking::scope_word,
+    tool::{
+        exit::Failure,
+        gateway_error::describe_ask,
+        home::{Home, failed},
+        moment,
+        output::{columns, object, out, say},
+    },
+};
 use countersign_client::{
     grant::{Grant, GrantRules},
     profile::Role,
@@ -8,15 +18,7 @@ use countersign_client::{
 use countersign_wire::id::RequestId;
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    asking::scope_word,
-    exit::Failure,
-    gateway_error::describe_ask,
-    home::{Home, failed},
-    moment,
-    output::{columns, object, out, say},
-};
+use super::options::Options;
 
 /// List what may run without asking again, or take it back.
 ///

@@ -3,16 +3,14 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-
-use super::Options;
-use crate::{
-    agent::{
-        host::Host,
-        settings::Mode,
-        supervisor::{self, Start},
-    },
-    moment,
+use countersign_agents::{
+    hook::supervisor::{self, Start},
+    hook_line::mode::Mode,
+    hosts::Host,
+    tool::moment,
 };
+
+use super::options::Options;
 
 /// Answer a coding agent's host before the agent acts.
 ///

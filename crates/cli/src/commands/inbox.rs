@@ -7,6 +7,13 @@ use std::{
 };
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    home::{Home, failed},
+    moment,
+    output::{columns, object, out, say},
+};
 use countersign_client::{
     approver::{Approver, InboxItem},
     profile::{Pins, Role},
@@ -20,16 +27,7 @@ use super::{
     export::export_one,
     follow::{Manner, follow},
 };
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe,
-    home::{Home, failed},
-    moment,
-    output::{columns, object, out, say},
-    review,
-    source::Polling,
-    tui,
-};
+use crate::{review, source::Polling, tui};
 
 /// Read what waits for your answer, and answer it.
 ///

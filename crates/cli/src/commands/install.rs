@@ -3,26 +3,26 @@
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use countersign_client::clock::{Clock as _, SystemClock};
-use serde_json::{Value, json};
-
-use super::Options;
-use crate::{
-    agent::{host::Host, settings::Mode},
-    exit::{Exit, Failure},
+use countersign_agents::{
+    hook_line::{HookLine, mode::Mode},
+    hosts::Host,
     install::{
-        self,
-        hook_line::HookLine,
-        inspect::inspect,
         places::Places,
         plan::{Plan, Wish},
         program::{self, Trusted},
         settings_file::Change,
     },
-    moment,
-    output::{object, say},
-    terminal::Terminal,
+    tool::{
+        exit::{Exit, Failure},
+        moment,
+        output::{object, say},
+        terminal::Terminal,
+    },
 };
+use countersign_client::clock::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+use super::options::Options;
 
 /// The shortest time in which a person can be asked at all.
 const MIN_TIMEOUT: Duration = Duration::from_mins(1);
@@ -84,7 +84,7 @@ impl Install {
         let places = Places::of_user()?;
         let line = HookLine {
             program: program::current()?,
-            host: self.host,
+            host: self.host.names,
             mode: self.mode.or_else(|| self.installed(&places)).unwrap_or(Mode::Relay),
             host_timeout: self.timeout,
         };
@@ -92,7 +92,7 @@ impl Install {
             check_program(&line.program)?;
         }
         let wish = Wish { line, is_managed: self.how.managed };
-        let plan = install::install(&places, &wish)?;
+        let plan = (self.host.files.install)(&places, &wish)?;
         let words = Words {
             done: format!(
                 "{} asks Countersign from its next session on, in mode {}.",
@@ -106,14 +106,14 @@ impl Install {
 
     /// The mode that is installed. Installing again to repair something must not make a gate into less.
     fn installed(&self, places: &Places) -> Option<Mode> {
-        let found = inspect(places, self.host, Path::new("."));
+        let found = self.host.inspect(places, Path::new("."));
         found.iter().find(|place| place.is_managed == self.how.managed)?.mode()
     }
 }
 
 impl Uninstall {
     pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
-        let plan = install::uninstall(&Places::of_user()?, self.host, self.how.managed)?;
+        let plan = (self.host.files.uninstall)(&Places::of_user()?, self.how.managed)?;
         let words = Words {
             done: format!("{} does not ask Countersign any more.", self.host.name()),
             nothing: format!("It is not installed for {}; nothing changes.", self.host.name()),

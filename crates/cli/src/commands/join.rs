@@ -1,6 +1,13 @@
 //! `join`.
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    home::{Home, failed, new_passphrase, word},
+    output::{object, say},
+    terminal::Terminal,
+};
 use countersign_client::{
     join::{JoinError, JoinLink, join},
     keys::DeviceKeys,
@@ -9,15 +16,8 @@ use countersign_client::{
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::Options;
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe,
-    home::{Home, failed, new_passphrase, word},
-    output::{object, say},
-    recovery,
-    terminal::Terminal,
-};
+use super::options::Options;
+use crate::recovery;
 
 /// Join a gateway with an invitation link.
 ///

@@ -1,16 +1,16 @@
 //! `keys`.
 
 use clap::Subcommand;
-use countersign_client::profile::{PassphraseKeys, Role};
-use serde_json::json;
-
-use super::Options;
-use crate::{
+use countersign_agents::tool::{
     exit::{Exit, Failure},
     home::{Home, Identity, failed, new_passphrase, word},
     output::{object, out, say},
     terminal::Terminal,
 };
+use countersign_client::profile::{PassphraseKeys, Role};
+use serde_json::json;
+
+use super::options::Options;
 
 /// Show, export or lock the keys of a profile.
 #[derive(Debug, Subcommand)]

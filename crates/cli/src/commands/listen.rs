@@ -3,6 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
+use countersign_agents::{
+    asking::Interruption,
+    hearing,
+    tool::{
+        exit::{Exit, Failure},
+        home::{Home, Identity, failed},
+        output::{object, say},
+    },
+};
 use countersign_client::{
     channel::{EnforcerEvent, Settings},
     enforcer::Enforcer,
@@ -14,14 +23,7 @@ use countersign_wire::prompt::AckStatus;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::Options;
-use crate::{
-    asking::Interruption,
-    exit::{Exit, Failure},
-    hearing,
-    home::{Home, Identity, failed},
-    output::{object, say},
-};
+use super::options::Options;
 
 /// How long to wait for more, when only what waits already is wanted.
 const QUIET: Duration = Duration::from_secs(2);

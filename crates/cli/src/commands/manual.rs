@@ -2,10 +2,8 @@
 
 use std::{io, path::PathBuf};
 
-use clap::{Args, CommandFactory as _};
-
-use super::Cli;
-use crate::{
+use clap::{Args, Command};
+use countersign_agents::tool::{
     exit::{Exit, Failure},
     output::say,
 };
@@ -20,9 +18,9 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, mut tool: Command) -> Result<(), Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "countersign", &mut script);
+        clap_complete::generate(self.shell, &mut tool, "countersign", &mut script);
         write(&script)
     }
 }
@@ -36,21 +34,21 @@ pub(super) struct Man {
 }
 
 impl Man {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, tool: Command) -> Result<(), Failure> {
         let failed =
             |error: io::Error| Failure::new(Exit::Failed, format!("the manual can't be written: {error}"));
         let Some(folder) = self.dir else {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
+            clap_mangen::Man::new(tool).render(&mut page).map_err(failed)?;
             return write(&page);
         };
         std::fs::create_dir_all(&folder).map_err(failed)?;
-        clap_mangen::generate_to(Cli::command(), &folder).map_err(failed)?;
+        clap_mangen::generate_to(tool, &folder).map_err(failed)?;
         say(&format!("The pages are in {}", folder.display()));
         Ok(())
     }
 }
 
 fn write(text: &[u8]) -> Result<(), Failure> {
-    crate::output::out(String::from_utf8_lossy(text).trim_end())
+    countersign_agents::tool::output::out(String::from_utf8_lossy(text).trim_end())
 }

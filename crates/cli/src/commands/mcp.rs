@@ -3,6 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
+use countersign_agents::{
+    calls::{message::Message, verdict::Verdict},
+    hook::{
+        engine,
+        mcp::{self, Step},
+        settings::Settings,
+    },
+    hook_line::mode::Mode,
+    hosts::claude,
+    tool::{
+        exit::{Exit, Failure},
+        moment,
+    },
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -11,18 +25,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::Options;
-use crate::{
-    agent::{
-        engine,
-        host::Host,
-        mcp::{self, Step},
-        settings::{Mode, Settings},
-        verdict::Verdict,
-    },
-    exit::{Exit, Failure},
-    moment,
-};
+use super::options::Options;
 
 /// Serve a permission tool over MCP, for agents that can ask one.
 ///
@@ -64,7 +67,7 @@ impl Mcp {
 
     fn settings(&self, options: &Options) -> Settings {
         Settings {
-            host: Host::Claude,
+            host: claude::HOST,
             mode: Mode::Gate,
             attended: false,
             deadline: Instant::now() + self.valid_for,
@@ -87,7 +90,7 @@ async fn decide(settings: &Settings, arguments: &Value) -> Value {
         "hook_event_name": "PreToolUse", "cwd": cwd, "tool_name": arguments["tool_name"],
         "tool_input": arguments["input"], "tool_use_id": arguments["tool_use_id"],
     });
-    match engine::verdict(settings, &event).await {
+    match engine::verdict(settings, &Message::of(event)).await {
         Verdict::Allow { answers, .. } => {
             let mut input = arguments["input"].clone();
             if !answers.is_empty() {

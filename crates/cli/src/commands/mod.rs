@@ -17,6 +17,7 @@ mod keys;
 mod listen;
 mod manual;
 mod mcp;
+mod options;
 mod pair;
 mod presence;
 mod prompt;
@@ -31,9 +32,10 @@ mod wait;
 
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use countersign_agents::tool::exit::Failure;
 
-use crate::exit::Failure;
+pub use self::options::Options;
 
 /// Let a person approve what an agent does.
 ///
@@ -51,17 +53,6 @@ pub struct Cli {
     pub options: Options,
     #[command(subcommand)]
     command: Command,
-}
-
-/// Options that every command has.
-#[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// The profile to act with. Not needed while there is one for each role.
-    #[arg(long, global = true, value_name = "NAME", env = "COUNTERSIGN_PROFILE", hide_env_values = true)]
-    pub profile: Option<String>,
-    /// Write one object to stdout, for programs.
-    #[arg(long, global = true)]
-    pub json: bool,
 }
 
 /// What each is for is said where its arguments are, in short and at length.
@@ -141,8 +132,8 @@ impl Cli {
             Command::Approve(approve) => approve.run(options).await,
             Command::Reject(reject) => reject.run(options).await,
             Command::Keys(keys) => keys.run(options),
-            Command::Completions(completions) => completions.run(),
-            Command::Man(man) => man.run(),
+            Command::Completions(completions) => completions.run(Self::command()),
+            Command::Man(man) => man.run(Self::command()),
         }?;
         Ok(ExitCode::SUCCESS)
     }

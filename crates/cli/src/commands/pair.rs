@@ -1,6 +1,13 @@
 //! `pair`: one command for both sides.
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe_pairing,
+    home::{Home, Identity, failed},
+    output::{is_live, object, out, say},
+    terminal::Terminal,
+};
 use countersign_client::{
     approver::Approver,
     enforcer::{Answered, Paired},
@@ -15,14 +22,7 @@ use super::{
     inbox::Desk,
     recovery::{register, say_registered},
 };
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe_pairing,
-    home::{Home, Identity, failed},
-    output::{is_live, object, out, say},
-    qr, recovery,
-    terminal::Terminal,
-};
+use crate::{qr, recovery};
 
 /// Pair an agent's machine with a person's device.
 ///

@@ -1,19 +1,21 @@
 //! `away` and `here`: where the person is whom an agent's host would ask.
 
 use clap::Args;
+use countersign_agents::{
+    hook::desk::{Desk, Presence},
+    tool::{
+        exit::{Exit, Failure},
+        home::Home,
+        output::{object, say},
+    },
+};
 use serde_json::json;
 
-use super::Options;
-use crate::{
-    agent::desk::{Desk, Presence},
-    exit::{Exit, Failure},
-    home::Home,
-    output::{object, say},
-};
+use super::options::Options;
 
 /// Say that you leave the desk: what agents ask goes to your phone at once.
 ///
-/// A locked screen counts as away, where the system says so.
+/// A locked screen says nothing to agents: run this before you go.
 #[derive(Debug, Args)]
 pub(super) struct Away;
 

@@ -3,6 +3,12 @@
 use std::{io::Read as _, time::Duration};
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    moment,
+    output::{object, out, say},
+};
 use countersign_client::{
     payload::{visible, visible_lines},
     profile::{Party, Role},
@@ -15,13 +21,7 @@ use countersign_wire::{
 };
 use serde_json::json;
 
-use super::{Options, inbox::Desk};
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe,
-    moment,
-    output::{object, out, say},
-};
+use super::{inbox::Desk, options::Options};
 
 /// Send words to an agent, without being asked.
 ///

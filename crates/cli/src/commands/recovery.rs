@@ -3,6 +3,17 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use countersign_agents::{
+    hearing::apply,
+    tool::{
+        exit::{Exit, Failure},
+        gateway_error::describe,
+        home::{Home, Identity, failed},
+        moment,
+        output::{object, out, say},
+        terminal::Terminal,
+    },
+};
 use countersign_client::{
     http::CallError,
     keys::Fingerprint,
@@ -12,16 +23,9 @@ use countersign_client::{
 use countersign_wire::{failure::Failure as WireFailure, id::EnforcerId, keys::KeyBundle};
 use serde_json::json;
 
-use super::{Options, inbox::Desk, vouch};
+use super::{inbox::Desk, options::Options, vouch};
 use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe,
-    hearing::apply,
-    home::{Home, Identity, failed},
-    moment,
-    output::{object, out, say},
     recovery,
-    terminal::Terminal,
     voucher::{MachineCard, Voucher},
 };
 

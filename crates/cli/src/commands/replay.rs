@@ -7,20 +7,20 @@ use std::{
 };
 
 use clap::Args;
+use countersign_agents::{
+    calls::call::{Action, Call},
+    examine::repository,
+    hosts::transcript::Transcript,
+    rules::{Rules, Ruling, Verdict},
+    tool::{
+        exit::{Exit, Failure},
+        output::{columns, object, out, say},
+    },
+};
 use countersign_client::payload::visible_code;
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    agent::{
-        call::{Action, Call},
-        transcript::Transcript,
-    },
-    exit::{Exit, Failure},
-    output::{columns, object, out, say},
-    repository,
-    rules::{Rules, Ruling, Verdict},
-};
+use super::options::Options;
 
 /// How much of a command is shown on its line.
 const MAX_SHOWN_CHARS: usize = 80;

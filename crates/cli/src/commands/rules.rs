@@ -8,22 +8,22 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use countersign_agents::{
+    calls::call::{Action, Call, FileChange},
+    examine::repository,
+    hosts::claude::tools,
+    rules::{Rules, Turn},
+    tool::{
+        exit::{Exit, Failure},
+        home::Home,
+        moment,
+        output::{columns, object, out, say},
+    },
+};
 use countersign_client::payload::{quoted, visible_code};
 use serde_json::{Value, json};
 
-use super::{Options, replay};
-use crate::{
-    agent::{
-        call::{Action, Call, FileChange},
-        tools::call_of_claude,
-    },
-    exit::{Exit, Failure},
-    home::Home,
-    moment,
-    output::{columns, object, out, say},
-    repository,
-    rules::{Rules, Turn},
-};
+use super::{options::Options, replay};
 
 /// What `init` writes: every line that changes something is a comment.
 const STARTING_FILE: &str = include_str!("rules.toml");
@@ -105,7 +105,7 @@ impl Test {
         }
         out(&format!("{}: {}", ruling.verdict.word(), visible_code(&ruling.reason)))?;
         out(&format!("  by {}", ruling.rule))?;
-        if ruling.verdict == crate::rules::Verdict::Ask && !people.is_empty() {
+        if ruling.verdict == countersign_agents::rules::Verdict::Ask && !people.is_empty() {
             out(&format!("  asks {}", in_order(&people)))?;
         }
         Ok(())
@@ -155,7 +155,7 @@ fn of_event(file: &Path, cwd: PathBuf) -> Result<Call, Failure> {
         serde_json::from_str(&text).map_err(|error| failed(format!("the event is no JSON: {error}")))?;
     let tool = event["tool_name"].as_str().ok_or_else(|| failed("the event names no tool".to_owned()))?;
     let cwd = event["cwd"].as_str().map_or(cwd, PathBuf::from);
-    Ok(call_of_claude(tool, &event["tool_input"], &cwd))
+    Ok(tools::call(tool, &event["tool_input"], &cwd))
 }
 
 /// Whom to ask, in a sentence.
@@ -179,7 +179,7 @@ impl Show {
                 .collect();
             return object(&json!({ "rules": lines }));
         }
-        let row = |line: &crate::rules::Line| {
+        let row = |line: &countersign_agents::rules::Line| {
             vec![line.verdict.word().to_owned(), visible_code(&line.what), line.place.clone()]
         };
         out(&columns(&lines.iter().map(row).collect::<Vec<_>>()))

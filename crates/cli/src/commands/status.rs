@@ -1,18 +1,18 @@
 //! `status`.
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    home::{Home, failed, word},
+    output::{columns, object, out, say},
+};
 use countersign_client::{
     http::Http,
     profile::{Profile, Role},
 };
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    exit::{Exit, Failure},
-    home::{Home, failed, word},
-    output::{columns, object, out, say},
-};
+use super::options::Options;
 
 /// Say who this machine is, and whether its gateway can be reached.
 #[derive(Debug, Args)]

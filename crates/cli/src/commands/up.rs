@@ -3,6 +3,13 @@
 use std::{env, fs, path::Path};
 
 use clap::Args;
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe_pairing,
+    home::{Home, Identity, failed, new_passphrase},
+    output::{is_live, object, out, say},
+    terminal::Terminal,
+};
 use countersign_client::{
     enforcer::Answered,
     join::{JoinLink, join},
@@ -11,15 +18,10 @@ use countersign_client::{
 };
 use serde_json::json;
 
-use super::Options;
+use super::options::Options;
 use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe_pairing,
-    home::{Home, Identity, failed, new_passphrase},
     local_gateway::{LocalGateway, Tailscale},
-    output::{is_live, object, out, say},
     qr,
-    terminal::Terminal,
 };
 
 /// Start a gateway of your own on this machine, and set up both sides.

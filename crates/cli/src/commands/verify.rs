@@ -6,6 +6,11 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    home::{Home, failed},
+    output::{columns, object, out, say},
+};
 use countersign_client::{
     bundle::{Bundle, Certainty, Claim, Report},
     profile::{Pins, Role},
@@ -13,12 +18,7 @@ use countersign_client::{
 use countersign_wire::{decision::DecisionOutcome, timestamp::Timestamp};
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::{
-    exit::{Exit, Failure},
-    home::{Home, failed},
-    output::{columns, object, out, say},
-};
+use super::options::Options;
 
 /// Check a saved exchange offline: what was asked, decided and done.
 ///

@@ -3,6 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    home::{Home, failed},
+    moment,
+    output::{object, out, say},
+    terminal::Terminal,
+};
 use countersign_client::{
     keys::Fingerprint,
     pairing::statement::Statement,
@@ -13,16 +21,8 @@ use countersign_client::{
 use countersign_wire::{id::EnforcerId, prompt::Target};
 use serde_json::json;
 
-use super::{Options, inbox::Desk};
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe,
-    home::{Home, failed},
-    moment,
-    output::{object, out, say},
-    terminal::Terminal,
-    voucher::{Card, Voucher},
-};
+use super::{inbox::Desk, options::Options};
+use crate::voucher::{Card, Voucher};
 
 /// For how long the gateway may keep a statement for a machine that is away.
 const STATEMENT_TIME: Duration = Duration::from_hours(7 * 24);

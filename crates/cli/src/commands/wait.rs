@@ -1,17 +1,19 @@
 //! `wait`: the answer to a request that was asked with --detach.
 
 use clap::Args;
+use countersign_agents::{
+    asking,
+    tool::{
+        exit::{Exit, Failure},
+        gateway_error::describe_ask,
+        home::{Home, failed},
+        output::{columns, out, say},
+    },
+};
 use countersign_client::profile::Role;
 use countersign_wire::id::RequestId;
 
-use super::{Options, ask};
-use crate::{
-    asking,
-    exit::{Exit, Failure},
-    gateway_error::describe_ask,
-    home::{Home, failed},
-    output::{columns, out, say},
-};
+use super::{ask, options::Options};
 
 /// Wait for the answer to a request that was asked with --detach.
 ///

@@ -8,54 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use countersign_agents::examine::file::{copy, open_regular};
 use countersign_wire::hash::Sha256Hex;
 use rustix::{
     fs::{Access, MemfdFlags, SealFlags},
     io::FdFlags,
 };
 use sha2::{Digest as _, Sha256};
-
-/// How much is read at once.
-const CHUNK: usize = 64 << 10;
-
-/// The content of a file at the time of asking.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Examined {
-    /// SHA-256 of all of it.
-    pub digest: Sha256Hex,
-    /// Its size in bytes.
-    pub size: u64,
-    /// The content, if it is text and at most [`Examined::MAX_CONTENT`] bytes.
-    pub content: Option<String>,
-    /// Whether it begins with `#!`.
-    pub is_script: bool,
-}
-
-impl Examined {
-    /// Larger contents are not shown; their digest is compared all the same.
-    pub(super) const MAX_CONTENT: usize = 256 << 10;
-
-    /// Reads a regular file.
-    pub(super) fn read(path: &Path) -> io::Result<Self> {
-        let mut file = open_regular(path)?;
-        let (mut hash, mut size, mut start) = (Sha256::new(), 0_u64, Vec::new());
-        copy(&mut file, |chunk| {
-            hash.update(chunk);
-            size += u64::try_from(chunk.len()).unwrap_or(u64::MAX);
-            if start.len() <= Self::MAX_CONTENT {
-                start.extend_from_slice(chunk);
-            }
-            Ok(())
-        })?;
-        let digest = Sha256Hex::from_bytes(hash.finalize().into());
-        let is_script = start.starts_with(b"#!");
-        let content = match start.len() <= Self::MAX_CONTENT && !start.contains(&0) {
-            true => String::from_utf8(start).ok(),
-            false => None,
-        };
-        Ok(Self { digest, size, content, is_script })
-    }
-}
 
 /// A file is not what was approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,14 +87,6 @@ fn short(digest: Sha256Hex) -> String {
     format!("SHA-256 {}…", digest.to_string().chars().take(16).collect::<String>())
 }
 
-fn open_regular(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a regular file")),
-    }
-}
-
 fn hold(path: &Path) -> io::Result<(File, Sha256Hex)> {
     let mut file = open_regular(path)?;
     if can_change(path, &file)? {
@@ -172,18 +123,6 @@ fn sealed_copy(reader: &mut dyn Read, tick: &mut dyn FnMut(u64)) -> io::Result<(
     let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
     rustix::fs::fcntl_add_seals(&memory, seals)?;
     Ok((memory, Sha256Hex::from_bytes(hash.finalize().into()), size))
-}
-
-fn copy(reader: &mut dyn Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-    let mut chunk = vec![0; CHUNK];
-    loop {
-        match reader.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(count) => take(&chunk[..count])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -231,19 +170,5 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(Held::open(&path, Sha256Hex::digest(b"good")).unwrap_err().now.contains("No such file"));
         assert!(Held::open(folder.path(), Sha256Hex::digest(b"")).is_err(), "a folder is no file");
-    }
-
-    #[test]
-    fn a_file_is_examined_with_its_text() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        fs::write(&path, b"#!/bin/sh\necho\n").unwrap();
-        let examined = Examined::read(&path).unwrap();
-        assert!(examined.is_script && examined.content.as_deref() == Some("#!/bin/sh\necho\n"));
-        fs::write(&path, vec![b'a'; Examined::MAX_CONTENT + 1]).unwrap();
-        let examined = Examined::read(&path).unwrap();
-        assert!(examined.content.is_none() && examined.size == 262_145);
-        fs::write(&path, b"\x7fELF\0").unwrap();
-        assert_eq!(Examined::read(&path).unwrap().content, None);
     }
 }

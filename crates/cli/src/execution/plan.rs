@@ -2,53 +2,41 @@
 
 use std::{
     env, fmt, io,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Stdio,
 };
 
-use countersign_client::payload::{Command, CommandFile, FileRole, Invocation, Variable};
+use countersign_agents::{
+    examine::{
+        effects,
+        environment::{Environment, Mac, of_exec},
+        file::real,
+        grammar::{self, Runner},
+        repository,
+    },
+    tool::exit::{Exit, Failure},
+};
+use countersign_client::payload::{
+    BoundFile, BoundRole, Call, Command, CommandFile, Invocation, Payload, State,
+};
+use serde_json::{Map, Value, json};
 
 use super::{
-    held::{Difference, Examined, Held},
-    scripts,
+    folder::{Folder, FolderError},
+    held::{Difference, Held},
+    planned::{PlannedFile, find_program},
     stdin::Stdin,
 };
-use crate::{
-    effects,
-    exit::{Exit, Failure},
-    repository,
-};
 
-/// Variables that change what a program does, shown whenever they are set.
-const TELLING_VARIABLES: &[&str] = &[
-    "BASH_ENV",
-    "ENV",
-    "GIT_CONFIG_COUNT",
-    "GIT_DIR",
-    "GIT_EXEC_PATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_WORK_TREE",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PERL5LIB",
-    "PERL5OPT",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RUBYLIB",
-    "RUBYOPT",
-    "RUSTC_WRAPPER",
-    "RUSTFLAGS",
-    "https_proxy",
-    "http_proxy",
-];
+/// What a person wants a command to have besides its words.
+pub struct Wanted<'a> {
+    /// Names of variables that it gets too.
+    pub env: &'a [String],
+    /// Folders that are bound with it. Its scripts run in place then.
+    pub with: &'a [PathBuf],
+    /// Stands for values that must not be shown.
+    pub mac: Mac<'a>,
+}
 
 /// A command that was examined and not run yet.
 #[derive(Debug, Clone)]
@@ -57,16 +45,15 @@ pub struct Plan {
     cwd: PathBuf,
     /// The program that the first word means.
     program: PathBuf,
-    /// Every file that decides what runs, with its position among the words.
+    /// Whether it was found where programs are installed. If it is a script, it needs the files beside it, and runs in place.
+    is_installed: bool,
+    /// Every file that decides what runs.
     files: Vec<PlannedFile>,
-    payload: Command,
-}
-
-#[derive(Debug, Clone)]
-struct PlannedFile {
-    position: usize,
-    path: PathBuf,
-    examined: Examined,
+    folders: Vec<Folder>,
+    environment: Environment,
+    state: State,
+    view: Command,
+    repository: Option<PathBuf>,
 }
 
 /// Why a command can't be asked for.
@@ -83,6 +70,10 @@ pub enum PlanError {
         /// What the system says.
         error: io::Error,
     },
+    /// A script of it needs the files beside it.
+    Neighbours(PathBuf),
+    /// A folder can't be bound.
+    Folder(FolderError),
 }
 
 impl fmt::Display for PlanError {
@@ -93,6 +84,10 @@ impl fmt::Display for PlanError {
                 f.write_str("the command or the working directory is not UTF-8 text, so nobody can review it")
             }
             Self::Unreadable { path, error } => write!(f, "{} can't be read: {error}", path.display()),
+            Self::Neighbours(path) => {
+                write!(f, "{} seems to load files beside it, and they are not bound", path.display())
+            }
+            Self::Folder(error) => error.fmt(f),
         }
     }
 }
@@ -104,45 +99,136 @@ impl PlanError {
             Self::NotFound(_) => {
                 Failure::new(Exit::NotFound, self).next("check its spelling and PATH; nobody was asked")
             }
+            Self::Neighbours(path) => {
+                let folder = path.parent().unwrap_or(path).display().to_string();
+                Failure::new(Exit::Failed, self)
+                    .next(format!("bind them with `--with {folder}`; nobody was asked"))
+            }
             _ => Failure::new(Exit::Failed, self).next("nobody was asked"),
         }
     }
 }
 
+/// Contents of files are shown up to this many bytes in all; digests bind the rest.
+const MAX_CONTENTS: usize = 1 << 20;
+
 impl Plan {
-    /// Examines a command in a working directory. `shown` names variables to show besides those that always matter.
-    pub fn examine(argv: &[String], cwd: &Path, shown: &[String]) -> Result<Self, PlanError> {
-        let (Some(program), Some(cwd_text)) = (argv.first(), cwd.to_str()) else {
+    /// Examines a command in a working directory.
+    pub fn examine(argv: &[String], cwd: &Path, wanted: &Wanted<'_>) -> Result<Self, PlanError> {
+        let (Some(word), Some(cwd_text)) = (argv.first(), cwd.to_str()) else {
             return Err(PlanError::NotText);
         };
-        let program = find_program(program, cwd).ok_or_else(|| PlanError::NotFound(program.clone()))?;
-        let mut files = vec![PlannedFile::examine(0, program.clone())?];
-        for position in scripts::positions(argv, |word| cwd.join(word).is_file()) {
-            files.push(PlannedFile::examine(position, cwd.join(&argv[position]))?);
-        }
         let root = repository::root_of(cwd);
+        let variables: Vec<_> = env::vars_os().collect();
+        let environment = of_exec(&variables, wanted.env, cwd, root.as_deref(), wanted.mac);
+        let search = search_path(&environment);
+        let program = find_program(word, cwd, &search).ok_or_else(|| PlanError::NotFound(word.clone()))?;
         let place = effects::Place { cwd, repository: root.as_deref() };
-        let mut payload = Command::new(Invocation::Argv(argv.to_vec()), cwd_text);
-        payload.env = variables(shown);
-        payload.files = files.iter().map(|file| file.payload(cwd)).collect();
-        payload.base_revision = root.as_deref().and_then(repository::revision_of);
-        payload.effects = effects::of(argv, &place);
-        Ok(Self { argv: argv.to_vec(), cwd: cwd.to_owned(), program, files, payload })
+        let examination = grammar::examine(argv, &place, Runner::Tool);
+        let mut files = vec![planned(Some(0), program.clone(), BoundRole::Executable)?];
+        for named in examination.files.into_iter().filter(|named| named.position != Some(0)) {
+            // Where nobody knows what runs, any of them may.
+            let is_unclear = examination.state == State::NotExamined && named.role == BoundRole::Operand;
+            // It stays where it is then: a word that is an option's value must not change.
+            let (position, role) =
+                if is_unclear { (None, BoundRole::Script) } else { (named.position, named.role) };
+            files.push(planned(position, named.path, role)?);
+        }
+        let run_by: Vec<PathBuf> =
+            files.iter().filter(|file| file.runs()).flat_map(|file| file.run_by(cwd, &search)).collect();
+        for path in run_by {
+            files.push(planned(None, path, BoundRole::Interpreter)?);
+        }
+        let is_installed = !word.contains('/');
+        let needs_neighbours =
+            |file: &&PlannedFile| file.needs_neighbours() && !(is_installed && file.position == Some(0));
+        if wanted.with.is_empty()
+            && let Some(script) = files.iter().find(needs_neighbours)
+        {
+            return Err(PlanError::Neighbours(script.path.clone()));
+        }
+        let folders = wanted.with.iter().map(|folder| Folder::read(&cwd.join(folder)));
+        let folders = folders.collect::<Result<Vec<_>, _>>().map_err(PlanError::Folder)?;
+        let mut state = examination.state;
+        if state == State::Examined && !environment.effects.is_empty() {
+            state = State::Opaque;
+        }
+        let mut view = Command::new(Invocation::Argv(argv.to_vec()), cwd_text);
+        view.env.clone_from(&environment.shown);
+        view.base_revision = root.as_deref().and_then(repository::revision_of);
+        view.effects = examination.effects.map(|found| [environment.effects.clone(), found].concat());
+        let mut plan = Self {
+            argv: argv.to_vec(),
+            cwd: cwd.to_owned(),
+            program,
+            is_installed,
+            files,
+            folders,
+            environment,
+            state,
+            view,
+            repository: root,
+        };
+        plan.view.files = plan.shown_files();
+        Ok(plan)
+    }
+
+    /// What runs. The rest is shown with the proof.
+    fn shown_files(&self) -> Vec<CommandFile> {
+        let is_shown = |file: &&PlannedFile| matches!(file.role, BoundRole::Executable | BoundRole::Script);
+        let mut shown: Vec<CommandFile> =
+            self.files.iter().filter(is_shown).map(|file| file.shown(&self.cwd)).collect();
+        let mut left = MAX_CONTENTS;
+        for file in &mut shown {
+            let size = file.content.as_ref().map_or(0, String::len);
+            match left.checked_sub(size) {
+                Some(rest) => left = rest,
+                None => file.content = None,
+            }
+        }
+        shown
+    }
+
+    /// What to say about variables that the command does not get.
+    pub fn note(&self) -> Option<String> {
+        self.environment.note()
     }
 
     /// What to ask for.
-    pub fn payload(&self, stdin: &Stdin) -> Command {
+    pub fn payload(&self, stdin: &Stdin) -> Payload {
         let input = match stdin {
             Stdin::Terminal => None,
             Stdin::Bytes { input, .. } => *input,
         };
-        Command { stdin: input, ..self.payload.clone() }
+        let mut message = Map::new();
+        message.insert("argv".to_owned(), json!(self.argv));
+        match (stdin, input) {
+            (Stdin::Terminal, _) => drop(message.insert("stdin".to_owned(), json!("terminal"))),
+            (_, Some(input)) => drop(message.insert("stdin".to_owned(), json!(input))),
+            _ => {}
+        }
+        message.insert("user".to_owned(), user());
+        let mut call = Call::new("exec", "run", &self.argv[0], &real(&self.cwd), message);
+        call.repository = self.repository.as_deref().map(real);
+        call.environment.clone_from(&self.environment.bound);
+        let with = self.folders.iter().flat_map(|folder| &folder.files).map(|(path, digest, _)| BoundFile {
+            path: real(path),
+            role: BoundRole::With,
+            digest: Some(*digest),
+        });
+        for file in self.files.iter().map(PlannedFile::bound).chain(with) {
+            if !call.files.contains(&file) {
+                call.files.push(file);
+            }
+        }
+        let view = Command { stdin: input, ..self.view.clone() };
+        Payload::Command(view).with_call(Some(self.state), call)
     }
 
     /// After the approval: compares everything with what was approved, and holds it.
     pub fn prepare(&self) -> Result<Prepared, Vec<Difference>> {
         let mut differences = Vec::new();
-        let program = find_program(&self.argv[0], &self.cwd);
+        let program = find_program(&self.argv[0], &self.cwd, &search_path(&self.environment));
         if program.as_ref() != Some(&self.program) {
             differences.push(Difference {
                 what: format!("the program {}", self.argv[0]),
@@ -151,59 +237,98 @@ impl Plan {
             });
         }
         let revision = repository::root_of(&self.cwd).as_deref().and_then(repository::revision_of);
-        if revision != self.payload.base_revision {
+        if revision != self.view.base_revision {
             let word = |revision: Option<String>| revision.unwrap_or_else(|| "none".to_owned());
             differences.push(Difference {
                 what: "the commit that is checked out".to_owned(),
-                approved: word(self.payload.base_revision.clone()),
+                approved: word(self.view.base_revision.clone()),
                 now: word(revision),
             });
         }
-        let mut held = Vec::new();
+        let (mut held, mut compared) = (Vec::new(), Vec::new());
         for file in &self.files {
-            match Held::open(&file.path, file.examined.digest) {
-                Ok(open) => held.push((file.position, file.examined.is_script, open)),
-                Err(difference) => differences.push(difference),
+            let is_bound = !self.folders.is_empty() || self.is_installed && file.position == Some(0);
+            let in_place = is_bound && file.role == BoundRole::Script;
+            match file.position.filter(|_| file.runs() && !in_place) {
+                Some(position) => match Held::open(&file.path, file.examined.digest) {
+                    Ok(open) => held.push((position, file.role == BoundRole::Script, open)),
+                    Err(difference) => differences.push(difference),
+                },
+                None => compared.push(file.clone()),
             }
         }
+        let prepared = Prepared { plan: self.clone(), held, compared };
+        differences.extend(prepared.differences());
         match differences.is_empty() {
-            true => Ok(Prepared { argv: self.argv.clone(), cwd: self.cwd.clone(), held }),
+            true => Ok(prepared),
             false => Err(differences),
         }
     }
 }
 
-impl PlannedFile {
-    fn examine(position: usize, path: PathBuf) -> Result<Self, PlanError> {
-        match Examined::read(&path) {
-            Ok(examined) => Ok(Self { position, path, examined }),
-            Err(error) => Err(PlanError::Unreadable { path, error }),
-        }
-    }
+fn planned(position: Option<usize>, path: PathBuf, role: BoundRole) -> Result<PlannedFile, PlanError> {
+    PlannedFile::examine(position, path, role).map_err(|(path, error)| PlanError::Unreadable { path, error })
+}
 
-    fn payload(&self, cwd: &Path) -> CommandFile {
-        let role = match self.position == 0 && !self.examined.is_script {
-            true => FileRole::Executable,
-            false => FileRole::Script,
-        };
-        let path = self.path.strip_prefix(cwd).unwrap_or(&self.path);
-        let Examined { digest, size, content, .. } = self.examined.clone();
-        CommandFile { path: path.display().to_string(), role, digest, size, content }
-    }
+/// Where the command and this tool look for programs.
+fn search_path(environment: &Environment) -> String {
+    let path = environment.passed.iter().find(|(name, _)| name == "PATH");
+    path.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// As whom the command runs.
+fn user() -> Value {
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    let groups: Vec<u32> = groups.iter().map(|group| group.as_raw()).collect();
+    json!({
+        "uid": rustix::process::getuid().as_raw(),
+        "gid": rustix::process::getgid().as_raw(),
+        "groups": groups,
+        "umask": umask(),
+    })
+}
+
+/// The mask of this process, which is read by setting it.
+fn umask() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    rustix::process::umask(mask);
+    mask.as_raw_mode()
 }
 
 /// A command whose files are held. It runs what was approved, whatever happens to the paths.
 #[derive(Debug)]
 pub struct Prepared {
-    argv: Vec<String>,
-    cwd: PathBuf,
+    plan: Plan,
     held: Vec<(usize, bool, Held)>,
+    /// What runs or is read in place.
+    compared: Vec<PlannedFile>,
+}
+
+/// Why a command does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// Something has changed since it was approved.
+    Changed(Vec<Difference>),
+    /// The system does not start it.
+    System(io::Error),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
 }
 
 impl Prepared {
-    /// The command, ready to be started.
-    pub fn into_command(self, stdin: Stdin) -> io::Result<(tokio::process::Command, Vec<Held>)> {
-        let mut argv = self.argv.clone();
+    /// What is in place and other than it was.
+    fn differences(&self) -> Vec<Difference> {
+        let of_files = self.compared.iter().filter_map(PlannedFile::difference);
+        of_files.chain(self.plan.folders.iter().flat_map(Folder::differences)).collect()
+    }
+
+    /// The command, ready to be started. What is not held is compared here: immediately before the start.
+    pub fn into_command(self, stdin: Stdin) -> Result<(tokio::process::Command, Vec<Held>), StartError> {
+        let mut argv = self.plan.argv.clone();
         for (position, is_script, held) in &self.held {
             // The system reads a binary before it closes descriptors; an interpreter opens its script later.
             if *position > 0 || *is_script {
@@ -213,126 +338,28 @@ impl Prepared {
                 argv[*position] = held.path().display().to_string();
             }
         }
+        for file in self.compared.iter().filter(|file| file.runs()) {
+            if let Some(position) = file.position.filter(|position| *position > 0) {
+                // An interpreter would look for a word without a slash elsewhere too.
+                argv[position] = file.path.display().to_string();
+            }
+        }
         let program = self.held.iter().find(|(position, ..)| *position == 0).map(|(.., held)| held.path());
-        let mut command = tokio::process::Command::new(program.unwrap_or_default());
-        command.arg0(&self.argv[0]).args(&argv[1..]).current_dir(&self.cwd);
+        let program = program.unwrap_or_else(|| self.plan.program.clone());
+        let mut command = tokio::process::Command::new(program);
+        command.arg0(&self.plan.argv[0]).args(&argv[1..]).current_dir(&self.plan.cwd);
+        command.env_clear().envs(self.plan.environment.passed.iter().map(|(name, value)| (name, value)));
         match stdin {
             Stdin::Terminal => command.stdin(Stdio::inherit()),
             Stdin::Bytes { held, .. } => command.stdin(held.into_file()?),
         };
-        Ok((command, self.held.into_iter().map(|(.., held)| held).collect()))
+        let differences = self.differences();
+        match differences.is_empty() {
+            true => Ok((command, self.held.into_iter().map(|(.., held)| held).collect())),
+            false => Err(StartError::Changed(differences)),
+        }
     }
-}
-
-/// The file that the system would run for a word.
-fn find_program(word: &str, cwd: &Path) -> Option<PathBuf> {
-    let is_executable = |path: &PathBuf| {
-        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if word.contains('/') {
-        return Some(cwd.join(word)).filter(is_executable);
-    }
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| cwd.join(folder).join(word)).find(is_executable)
-}
-
-/// The variables that matter, with their values unless these look like secrets.
-pub(super) fn variables(shown: &[String]) -> Vec<Variable> {
-    let mut names: Vec<&str> =
-        TELLING_VARIABLES.iter().copied().chain(shown.iter().map(String::as_str)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let value = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let variable = |name: &str| {
-        let value = value(name)?;
-        let value = (!effects::names_a_secret(name)).then_some(value);
-        Some(Variable { name: name.to_owned(), value })
-    };
-    names.into_iter().filter_map(variable).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn words(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
-
-    fn script(folder: &Path, text: &str) {
-        let path = folder.join("run.sh");
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    async fn output(prepared: Prepared) -> String {
-        let null = Stdin::Bytes { held: Held::of(&mut io::empty(), &mut |_| ()).unwrap().0, input: None };
-        let (mut command, _held) = prepared.into_command(null).unwrap();
-        let output = command.output().await.unwrap();
-        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
-    }
-
-    #[tokio::test]
-    async fn what_was_examined_runs_whatever_replaces_it_between_check_and_start() {
-        for command in ["./run.sh", "sh run.sh", "env A=1 sh run.sh"] {
-            for tamper in [
-                (|path: &Path| fs::write(path, "#!/bin/sh\necho evil\n")) as fn(&Path) -> io::Result<()>,
-                |path| {
-                    fs::write(path.with_extension("evil"), "#!/bin/sh\necho evil\n")?;
-                    fs::rename(path.with_extension("evil"), path)
-                },
-                |path| {
-                    fs::write(path.with_extension("evil"), "#!/bin/sh\necho evil\n")?;
-                    fs::remove_file(path)?;
-                    std::os::unix::fs::symlink(path.with_extension("evil"), path)
-                },
-            ] {
-                let folder = tempfile::tempdir().unwrap();
-                script(folder.path(), "#!/bin/sh\necho good\n");
-                let plan = Plan::examine(&words(command), folder.path(), &[]).unwrap();
-                let prepared = plan.prepare().unwrap();
-                tamper(&folder.path().join("run.sh")).unwrap();
-                assert_eq!(output(prepared).await, "good\n", "{command}");
-                let differences = plan.prepare().unwrap_err();
-                assert!(differences.iter().any(|it| it.what.ends_with("run.sh")), "{differences:?}");
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn a_program_runs_under_its_own_name_with_its_arguments() {
-        let folder = tempfile::tempdir().unwrap();
-        let plan = Plan::examine(&words("printf %s-%s a b"), folder.path(), &[]).unwrap();
-        assert_eq!(output(plan.prepare().unwrap()).await, "a-b");
-        let plan = Plan::examine(&words("sh -c pwd"), folder.path(), &[]).unwrap();
-        assert_eq!(output(plan.prepare().unwrap()).await.trim(), folder.path().to_str().unwrap());
-    }
-
-    #[test]
-    fn a_commit_in_between_is_a_difference() {
-        let folder = tempfile::tempdir().unwrap();
-        let git = |arguments: &str| {
-            let ran = std::process::Command::new("git")
-                .current_dir(folder.path())
-                .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
-                .args(arguments.split(' '))
-                .output();
-            assert!(ran.unwrap().status.success(), "{arguments}");
-        };
-        git("init -q");
-        git("commit -q --allow-empty -m one");
-        let plan = Plan::examine(&words("true"), folder.path(), &[]).unwrap();
-        plan.prepare().unwrap();
-        git("commit -q --allow-empty -m two");
-        let differences = plan.prepare().unwrap_err();
-        assert!(differences[0].what.contains("commit"), "{differences:?}");
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_is_said() {
-        let error = Plan::examine(&words("no-such-program"), Path::new("/"), &[]).unwrap_err();
-        assert_eq!(error.to_string(), "there is no program no-such-program");
-    }
-}
+mod tests;

@@ -3,6 +3,10 @@
 
 use std::io::{self, IsTerminal as _};
 
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    output::{StatusLine, say},
+};
 use countersign_client::payload::Input;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -10,10 +14,6 @@ use rustix::{
 };
 
 use super::held::Held;
-use crate::{
-    exit::{Exit, Failure},
-    output::{StatusLine, say},
-};
 
 /// What a command reads.
 #[derive(Debug)]
@@ -27,6 +27,18 @@ pub enum Stdin {
         /// Their digest and size; `None` if there are none.
         input: Option<Input>,
     },
+}
+
+impl Stdin {
+    /// Where a command would be run: the terminal, or else nothing to read.
+    pub fn unread() -> Result<Self, Failure> {
+        if io::stdin().is_terminal() {
+            return Ok(Self::Terminal);
+        }
+        let nothing = Held::of(&mut io::empty(), &mut |_| ());
+        let (held, ..) = nothing.map_err(|error| Failure::new(Exit::Failed, error))?;
+        Ok(Self::Bytes { held, input: None })
+    }
 }
 
 /// How long to wait for the first byte before it is said what is waited for.

@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf};
 
-use crate::exit::{Exit, Failure};
+use countersign_agents::tool::exit::{Exit, Failure};
 
 /// The program beside this one, or the one in the PATH.
 pub(super) fn binary() -> Result<PathBuf, Failure> {

@@ -11,15 +11,15 @@ use std::{
     process::{Command, Stdio},
 };
 
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    home::{Home, failed},
+};
 use countersign_client::profile::GatewayUrl;
 use serde::Deserialize;
 
 pub use self::tailscale::Tailscale;
 use self::{binary::binary, settings::Settings, systemd::Systemd};
-use crate::{
-    exit::{Exit, Failure},
-    home::{Home, failed},
-};
 
 /// The tenant of a gateway for one person.
 const TENANT: &str = "home";

@@ -8,14 +8,13 @@ use std::{
     time::Duration,
 };
 
-use countersign_client::{http::Http, profile::GatewayUrl};
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::{Instant, sleep};
-
-use crate::{
+use countersign_agents::tool::{
     exit::{Exit, Failure},
     output::StatusLine,
 };
+use countersign_client::{http::Http, profile::GatewayUrl};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::{Instant, sleep};
 
 /// How long a gateway may take to start or to stop.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::exit::{Exit, Failure};
+use countersign_agents::tool::exit::{Exit, Failure};
 
 const SERVICE: &str = "countersign-gateway.service";
 

@@ -2,10 +2,10 @@
 
 use std::process::{Command, Stdio};
 
+use countersign_agents::tool::exit::{Exit, Failure};
 use serde::Deserialize;
 
 use super::binary::in_path;
-use crate::exit::{Exit, Failure};
 
 /// A machine in a tailnet.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use countersign_client::{
     payload::{
-        Command, CommandFile, Effect, FileRole, Invocation, Patch, PatchFile, Payload, visible, visible_code,
+        Command, CommandFile, Effect, FileRole, Invocation, Patch, PatchFile, Payload, State, visible,
+        visible_code,
     },
     request::OpenedRequest,
 };
@@ -73,10 +74,8 @@ pub struct Section {
 pub enum Care {
     /// Nothing but the question.
     Ordinary,
-    /// Everything has to be unfolded: nobody has examined what it does.
-    NotExamined,
-    /// Everything has to be unfolded, and this text typed.
-    Dangerous(String),
+    /// It is dangerous, or nobody knows what runs: everything has to be unfolded, and this text typed.
+    Serious(String),
 }
 
 /// A request to read.
@@ -111,10 +110,7 @@ impl Document {
 }
 
 fn care(payload: &Payload) -> Care {
-    match payload.effects() {
-        None => Care::NotExamined,
-        Some(effects) => danger::target(effects).map_or(Care::Ordinary, Care::Dangerous),
-    }
+    danger::word_for(payload).map_or(Care::Ordinary, Care::Serious)
 }
 
 fn fold_long(sections: &mut [Section]) {
@@ -171,9 +167,20 @@ fn body(payload: &Payload) -> (Vec<Line>, Vec<Section>) {
     for effect in payload.effects().unwrap_or_default() {
         lines.push(Line::shown(Kind::Note, effect_line(effect)));
     }
-    if payload.effects().is_none() {
-        lines.push(Line::shown(Kind::Note, "not examined: nobody has derived what this does"));
+    let rest = review::rest_of_the_call(payload);
+    lines.extend(rest.into_iter().map(|line| Line::shown(Kind::Text, line)));
+    match payload.state() {
+        Some(State::NotExamined) => {
+            lines.push(Line::shown(Kind::Note, "not examined: it is not certain which code this runs"));
+        }
+        Some(State::Opaque) => {
+            let note = "what runs is certain and shown; what that code does is not known";
+            lines.push(Line::shown(Kind::Note, note));
+        }
+        Some(State::Examined) | None => {}
     }
+    lines.extend(review::about(payload).into_iter().map(|line| Line::shown(Kind::Note, line)));
+    lines.extend(review::proof(payload).into_iter().map(|line| Line::shown(Kind::Note, line)));
     (lines, files)
 }
 

@@ -98,7 +98,7 @@ pub(super) fn patch(files: &[usize]) -> Payload {
             result_digest: Some(Sha256Hex::digest(b"new")),
         });
     }
-    Payload::Patch(Patch { diff, files: list, effects: Some(Vec::new()) })
+    Payload::Patch(Patch { effects: Some(Vec::new()), ..Patch::new(diff, list) })
 }
 
 /// The interface with a clock that the test moves.

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use countersign_agents::tool::moment;
 use countersign_client::{approver::InboxItem, payload::visible, request::OpenedRequest};
-use countersign_wire::{decision::DecisionOutcome, exchange::State, id::RequestId, timestamp::Timestamp};
+use countersign_wire::{
+    decision::DecisionOutcome, exchange::ExchangeState, id::RequestId, timestamp::Timestamp,
+};
 
-use crate::{moment, review};
+use crate::review;
 
 /// Why a request can't be answered any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +31,13 @@ pub enum End {
 
 impl End {
     /// What a state of an exchange means for somebody who waits; `None` while it can be answered.
-    pub fn of(state: State) -> Option<Self> {
+    pub fn of(state: ExchangeState) -> Option<Self> {
         match state {
-            State::PendingApproval => None,
-            State::Decided | State::Delivered => Some(Self::Answered),
-            State::Expired => Some(Self::Expired),
-            State::Withdrawn => Some(Self::Withdrawn),
-            State::Cancelled => Some(Self::Cancelled),
+            ExchangeState::PendingApproval => None,
+            ExchangeState::Decided | ExchangeState::Delivered => Some(Self::Answered),
+            ExchangeState::Expired => Some(Self::Expired),
+            ExchangeState::Withdrawn => Some(Self::Withdrawn),
+            ExchangeState::Cancelled => Some(Self::Cancelled),
         }
     }
 

@@ -12,6 +12,10 @@ use std::{
     time::Duration,
 };
 
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe_decide,
+};
 use countersign_client::{
     approver::{Approver, DecideError},
     payload::visible,
@@ -41,11 +45,7 @@ use super::{
     state::{Action, Event, Key, Now, State},
     view::{self, Palette},
 };
-use crate::{
-    exit::{Exit, Failure},
-    gateway_error::describe_decide,
-    source::Source,
-};
+use crate::source::Source;
 
 /// How long the loop waits for a key before it looks for news.
 const KEY_WAIT: Duration = Duration::from_millis(40);

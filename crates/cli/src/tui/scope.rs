@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_client::{
     pattern::Pattern,
-    payload::{Invocation, Payload, visible, visible_code},
+    payload::{Invocation, Payload, State, visible, visible_code},
     request::OpenedRequest,
 };
 use countersign_wire::decision::Scope;
@@ -36,10 +36,8 @@ impl Offer {
     pub fn all(request: &OpenedRequest) -> Vec<Self> {
         let payload = review::payload(request);
         let mut offers = vec![Self::Once];
-        // No grant covers what is dangerous, so one that says so would be wrong.
-        let is_dangerous =
-            payload.effects().is_some_and(|effects| effects.iter().any(|effect| effect.kind.is_dangerous()));
-        if is_dangerous {
+        // No grant covers what is dangerous or was not examined, so one that says so would be wrong.
+        if payload.is_serious() {
             return offers;
         }
         offers.extend(request.session.clone().map(Self::Session));
@@ -52,7 +50,8 @@ impl Offer {
         let Payload::Command(command) = review::payload(request) else {
             return Err("only a command has a pattern".to_owned());
         };
-        let (Invocation::Argv(argv), Some(effects)) = (&command.invocation, &command.effects) else {
+        let examined = command.effects.as_ref().filter(|_| command.context.state == Some(State::Examined));
+        let (Invocation::Argv(argv), Some(effects)) = (&command.invocation, examined) else {
             return Err(
                 "only a command that was examined, and is no text for a shell, has a pattern".to_owned()
             );

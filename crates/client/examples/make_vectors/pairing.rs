@@ -13,7 +13,7 @@ use countersign_client::{
 use countersign_wire::{RawObject, base64url, canonical, keys::KeyBundle};
 use serde_json::{Value, json};
 
-use crate::{all_keys, keys};
+use crate::devices::{all_keys, keys};
 
 const UNUSUAL: &str = "robot \"1\" \\ / \u{2028}\u{feff} ✓ 𝄞 e\u{301} .#%00";
 

@@ -8,7 +8,7 @@ use countersign_client::seal::{Recipient, seal};
 use countersign_wire::{base64url, keys::KeyBundle};
 use serde_json::{Value, json};
 
-use crate::{all_keys, keys, secret};
+use crate::devices::{all_keys, keys, secret};
 
 /// Characters that are written differently by careless writers of JSON: quotes, a line separator, a byte order mark, a
 /// pair of surrogates, an accent on its own.

@@ -10,8 +10,8 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{memory::Memory, message::Pushed};
 use crate::{
     clock::Clock,
-    http::{Call, Http},
-    profile::Party,
+    gateway::http::{Call, Http},
+    identity::profile::Party,
 };
 
 /// How many acknowledgements may wait. What does not fit is dropped.

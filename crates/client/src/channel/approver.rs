@@ -16,10 +16,13 @@ use super::{
     message::{ChannelError, Event, Pushed, Settings, Transport},
 };
 use crate::{
-    approver::{Approver, InboxItem},
-    http::{Call, CallError, segment},
-    profile::{Party, Pins},
-    request::{OpenError, OpenedRequest},
+    ends::approver::{Approver, InboxItem},
+    exchange::request::{OpenError, OpenedRequest},
+    gateway::{
+        http::{Call, CallError, segment},
+        trouble::Trouble,
+    },
+    identity::profile::{Party, Pins},
 };
 
 /// How long one call is retried.
@@ -36,8 +39,8 @@ pub enum ApproverEvent {
     },
     /// No requests arrive at the moment.
     Disconnected {
-        /// Why, in words for a person.
-        reason: String,
+        /// Why, in our own words.
+        reason: Trouble,
     },
     /// A request, each once: opened and checked, or the reason why it can't be decided here.
     Request(Box<InboxItem>),

@@ -19,8 +19,11 @@ use super::{
     stream::Stream,
 };
 use crate::{
-    http::{CallError, Http, OpenError},
-    profile::Party,
+    gateway::{
+        http::{CallError, Http, OpenError},
+        trouble::Trouble,
+    },
+    identity::profile::Party,
 };
 
 /// A connection that messages arrive on.
@@ -88,7 +91,7 @@ pub(super) enum Stop {
 /// How a connection has ended.
 struct Ended {
     outcome: Outcome,
-    reason: String,
+    reason: Trouble,
     lived: Duration,
     /// The gateway asked to come back after this time.
     retry_after: Duration,
@@ -137,10 +140,10 @@ impl Driver {
         self.pace.send_modify(|pace| pace.every = None);
         if self.is_connected != Some(false) {
             self.is_connected = Some(false);
-            self.report(Event::Disconnected { reason: ended.reason.clone() }).await?;
+            self.report(Event::Disconnected { reason: ended.reason }).await?;
         }
         let pause = self.ladder.ended(ended.outcome, ended.lived).max(ended.retry_after);
-        tracing::debug!(reason = ended.reason, ?pause, "a channel is not connected");
+        tracing::debug!(reason = %ended.reason, ?pause, "a channel is not connected");
         sleep(pause).await;
         Ok(())
     }
@@ -165,7 +168,7 @@ impl Driver {
                         Err(Interrupted::Ended(reason)) => break (Outcome::Useless, reason),
                     };
                     if !understood {
-                        break (Outcome::Useless, "the gateway sends what is not understood".to_owned());
+                        break (Outcome::Useless, Trouble::NotUnderstood);
                     }
                     was_heard = true;
                     connection.touch();
@@ -175,7 +178,7 @@ impl Driver {
                         None => was_heard = was_heard || matches!(connection, Connection::Poll),
                         Some(error) if matches!(connection, Connection::Poll) => {
                             let outcome = if was_heard { Outcome::Worked } else { outcome(&error) };
-                            break (outcome, error.to_string());
+                            break (outcome, trouble(&error));
                         }
                         Some(error) => tracing::debug!(%error, "a listing failed"),
                     }
@@ -283,6 +286,15 @@ fn is_final(error: &CallError) -> Option<CallError> {
     matches!(error, CallError::Refused { status: 401 | 403, .. }).then(|| error.clone())
 }
 
+/// A call that failed, as what is wrong with the connection.
+fn trouble(error: &CallError) -> Trouble {
+    match error {
+        CallError::Unreachable { reason, .. } => *reason,
+        CallError::Refused { status, code, .. } => Trouble::Refused { status: *status, code: *code },
+        CallError::NotUnderstood => Trouble::NotUnderstood,
+    }
+}
+
 fn outcome(error: &CallError) -> Outcome {
     if error.is_retryable() { Outcome::NoGateway } else { Outcome::Useless }
 }
@@ -301,7 +313,7 @@ fn not_opened(error: OpenError) -> Result<Ended, Stop> {
                 CallError::Refused { retry_after, .. } => *retry_after,
                 _ => None,
             };
-            (outcome(&error), error.to_string(), retry_after)
+            (outcome(&error), trouble(&error), retry_after)
         }
     };
     Ok(Ended { outcome, reason, lived: Duration::ZERO, retry_after: retry_after.unwrap_or_default() })
@@ -309,11 +321,13 @@ fn not_opened(error: OpenError) -> Result<Ended, Stop> {
 
 #[cfg(test)]
 mod tests {
+    use countersign_wire::failure::Code;
+
     use super::*;
 
     fn refused(status: u16, code: &str, retryable: bool) -> OpenError {
         let retry_after = Some(Duration::from_secs(7));
-        OpenError::Refused(CallError::Refused { status, code: code.to_owned(), retryable, retry_after })
+        OpenError::Refused(CallError::Refused { status, code: Code::of(code), retryable, retry_after })
     }
 
     #[test]
@@ -328,7 +342,7 @@ mod tests {
         assert_eq!(outcome(refused(403, "", false)), Some((Outcome::Useless, later)));
         assert_eq!(outcome(refused(404, "PROTO_ERR_NOT_FOUND", false)), Some((Outcome::Useless, later)));
         assert_eq!(outcome(refused(429, "PROTO_ERR_RATE_LIMITED", true)), Some((Outcome::NoGateway, later)));
-        let unreachable = OpenError::Unreachable("connection refused".to_owned());
+        let unreachable = OpenError::Unreachable(Trouble::ConnectionRefused);
         assert_eq!(outcome(unreachable), Some((Outcome::NoGateway, Duration::ZERO)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::pending, time::Duration};
 
-use countersign_wire::{id::RequestId, prompt::PromptSubmit};
+use countersign_wire::{exchange::ExchangeState, id::RequestId, prompt::PromptSubmit};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
@@ -10,12 +10,13 @@ use super::{
     message::{ChannelError, Event, Pushed, Settings, Transport},
 };
 use crate::{
-    enforcer::Enforcer,
-    profile::{Party, Pins},
-    prompt::{self, OpenedPrompt, PromptReader, PromptRefused},
-    reply::Rejected,
-    request::Request,
-    taken::Taken,
+    ends::{
+        enforcer::Enforcer,
+        prompt::{self, OpenedPrompt, PromptReader, PromptRefused},
+    },
+    exchange::{reply::Rejected, request::Request, taken::Taken},
+    gateway::trouble::Trouble,
+    identity::profile::{Party, Pins},
 };
 
 /// When a request has expired, the gateway is asked what became of it after this time.
@@ -35,8 +36,8 @@ pub enum EnforcerEvent {
     },
     /// No messages arrive at the moment.
     Disconnected {
-        /// Why, in words for a person.
-        reason: String,
+        /// Why, in our own words.
+        reason: Trouble,
     },
     /// The answer to a request that is waited for: one that passed every check and is recorded as used, or the check that
     /// it failed. Each request has one answer; only a journal that can't be written is tried again.
@@ -51,7 +52,7 @@ pub enum EnforcerEvent {
         /// The request as it was submitted, which is not waited for any more.
         request: Box<Request>,
         /// Its state, such as `expired`; `None` if the gateway does not know it, or did not say in time.
-        state: Option<String>,
+        state: Option<ExchangeState>,
     },
     /// An approver asks to submit this again, under a new id. It is the gateway's word.
     Refresh {

@@ -1,6 +1,6 @@
 //! The caller's end of a channel.
 
-use std::sync::{Arc, PoisonError, atomic::AtomicU64};
+use std::sync::{Arc, atomic::AtomicU64};
 
 use countersign_wire::id::RequestId;
 use tokio::{
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    http::{Call, Http},
-    profile::Party,
+    gateway::http::{Call, Http},
+    identity::profile::Party,
 };
 
 /// Events that may wait for the caller. A gateway that sends faster is not read, so it can't fill the memory.
@@ -110,7 +110,7 @@ impl Channel {
 
     /// Also asks for the answer to this request: now, from time to time, and whenever there is no connection that pushes.
     pub fn watch(&self, request_id: RequestId) {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(request_id);
+        self.watched.lock().insert(request_id);
         self.list();
     }
 
@@ -121,7 +121,7 @@ impl Channel {
 
     /// Does not ask for it any more.
     pub fn unwatch(&self, request_id: &RequestId) {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(request_id);
+        self.watched.lock().remove(request_id);
     }
 
     pub(super) fn send(&self, call: Call) {

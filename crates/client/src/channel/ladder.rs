@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::message::{Settings, Transport};
-use crate::http::jittered;
+use crate::gateway::http::jittered;
 
 /// Connections are at least this far apart, and at most this far when none works.
 const RECONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));

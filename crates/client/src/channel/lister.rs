@@ -4,13 +4,14 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use countersign_wire::{envelope::Envelope, exchange::State, id::RequestId, inbox::InboxPage};
+use countersign_wire::{envelope::Envelope, exchange::ExchangeState, id::RequestId, inbox::InboxPage};
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, watch},
     time::{sleep, timeout},
@@ -18,9 +19,9 @@ use tokio::{
 
 use super::message::Pushed;
 use crate::{
-    approver::MAX_PAGES,
-    http::{Call, CallError, Http, segment},
-    profile::Party,
+    ends::approver::MAX_PAGES,
+    gateway::http::{Call, CallError, Http, segment},
+    identity::profile::Party,
 };
 
 /// Two listings are at least this far apart.
@@ -46,7 +47,7 @@ pub(super) enum Listed {
     /// A message that waits.
     Item(Pushed),
     /// A request that is waited for has ended, in this state if the gateway says it.
-    Ended(RequestId, Option<String>),
+    Ended(RequestId, Option<ExchangeState>),
     /// The listing has ended; `true` if everything that waits was in it.
     Done(bool),
     /// The gateway did not answer, or refused.
@@ -130,7 +131,7 @@ impl Lister {
     }
 
     async fn list_watched(&self) -> Result<Result<bool, CallError>, Unheard> {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let watched = self.watched.lock().clone();
         for request_id in watched {
             let path = format!("/v1/exchanges/{}/wait?timeout=0", segment(request_id.as_str()));
             let listed = match self.http.send(&Call::get(path)).await {
@@ -142,7 +143,7 @@ impl Lister {
                     }
                 }
                 Ok(answer) => match answer.exchange_state {
-                    Some(state) if state == State::PendingApproval.as_str() => continue,
+                    Some(ExchangeState::PendingApproval) => continue,
                     state => Listed::Ended(request_id, state),
                 },
                 Err(CallError::Refused { status: 404, .. }) => Listed::Ended(request_id, None),

@@ -1,11 +1,9 @@
 //! Which messages were handed out, so that none is handed out twice. Of bounded size.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use countersign_wire::id::MsgId;
+use parking_lot::Mutex;
 
 /// Messages of one generation. Two generations are remembered, so at least this many messages.
 const GENERATION: usize = 8_192;
@@ -39,13 +37,9 @@ pub(super) enum Seen {
 }
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, Generations> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records a message. One that is seen again is remembered for longer.
     pub(super) fn see(&self, msg_id: &MsgId) -> Seen {
-        let mut generations = self.lock();
+        let mut generations = self.0.lock();
         if let Some(acknowledged) = generations.current.get(msg_id) {
             return Seen::Before(*acknowledged);
         }
@@ -56,12 +50,12 @@ impl Memory {
 
     /// Records with what a message was acknowledged: if it comes again, the acknowledgement was lost.
     pub(super) fn acknowledge(&self, msg_id: &MsgId, status: &'static str) {
-        self.lock().insert(msg_id, Some(status));
+        self.0.lock().insert(msg_id, Some(status));
     }
 
     /// Forgets a message, so that it is handed out when it comes again.
     pub(super) fn forget(&self, msg_id: &MsgId) {
-        let mut generations = self.lock();
+        let mut generations = self.0.lock();
         generations.current.remove(msg_id);
         generations.previous.remove(msg_id);
     }
@@ -87,7 +81,7 @@ mod tests {
                 assert_eq!(memory.see(&id(0)), Seen::Before(Some("received")), "seen now and then, kept");
             }
         }
-        let generations = memory.lock();
+        let generations = memory.0.lock();
         assert!(generations.current.len() + generations.previous.len() <= 2 * GENERATION);
     }
 

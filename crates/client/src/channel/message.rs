@@ -5,13 +5,18 @@ use std::time::Duration;
 use countersign_wire::{
     RawObject,
     envelope::Envelope,
+    exchange::ExchangeState,
     id::{MsgId, RequestId},
     limits,
     msg_type::MsgType,
 };
 use serde_json::{Map, Value};
 
-use crate::{http::CallError, json::vocabulary, profile::Role};
+use crate::{
+    gateway::{http::CallError, trouble::Trouble},
+    identity::profile::Role,
+    json::vocabulary,
+};
 
 vocabulary! {
     /// How messages come from the gateway.
@@ -123,8 +128,8 @@ pub enum Event {
     },
     /// No messages arrive at the moment. The channel goes on trying.
     Disconnected {
-        /// Why, in words for a person.
-        reason: String,
+        /// Why, in our own words.
+        reason: Trouble,
     },
     /// An `approval.request`, pushed or listed.
     Request(Pushed),
@@ -145,7 +150,7 @@ pub enum Event {
         /// The id of the exchange.
         request_id: RequestId,
         /// Its state, where the gateway says it.
-        state: Option<String>,
+        state: Option<ExchangeState>,
     },
 }
 
@@ -172,7 +177,7 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interrupted {
     /// It has ended, as connections do.
-    Ended(String),
+    Ended(Trouble),
     /// What arrived is not of the protocol, or more than it allows.
     NotUnderstood,
 }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use countersign_wire::Label;
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{
     StatusCode, Upgraded,
@@ -26,8 +25,11 @@ use tokio_tungstenite::{
 
 use super::message::{Interrupted, max_message};
 use crate::{
-    http::{Http, OpenError, segment},
-    profile::Party,
+    gateway::{
+        http::{Http, OpenError, segment},
+        trouble::Trouble,
+    },
+    identity::profile::Party,
     random,
 };
 
@@ -50,14 +52,13 @@ impl Socket {
         silence: Duration,
         capabilities: &Map<String, Value>,
     ) -> Result<Self, OpenError> {
-        let key = random::bytes::<16>().map_err(|error| OpenError::Failed(error.to_string()))?;
+        let key = random::bytes::<16>().map_err(|_| OpenError::Failed(Trouble::Unusable))?;
         let key = base64(key);
         let mut headers = HeaderMap::new();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        let failed = |reason: &str| OpenError::Failed(reason.to_owned());
-        let value = HeaderValue::from_str(&key).map_err(|error| failed(&error.to_string()))?;
+        let value = HeaderValue::from_str(&key).map_err(|_| OpenError::Failed(Trouble::Unusable))?;
         headers.insert(SEC_WEBSOCKET_KEY, value);
         let path = format!("/v1/ws?role={}&id={}", party.role(), segment(party.id()));
         let response = http.open(&path, headers).await?;
@@ -65,11 +66,11 @@ impl Socket {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS
             || accepted != Some(derive_accept_key(key.as_bytes()).as_bytes())
         {
-            return Err(failed("the gateway does not open a WebSocket"));
+            return Err(OpenError::Failed(Trouble::NoWebSocket));
         }
         let upgraded = timeout(WRITE_TIMEOUT, response.upgrade()).await;
-        let upgraded = upgraded.map_err(|_| failed("no WebSocket in time"))?;
-        let upgraded = upgraded.map_err(|error| failed(&error.to_string()))?;
+        let upgraded = upgraded.map_err(|_| OpenError::Failed(Trouble::Late))?;
+        let upgraded = upgraded.map_err(|error| OpenError::Failed(Trouble::of_http(&error)))?;
         let max = max_message(party.role());
         let settings = WebSocketConfig::default()
             .read_buffer_size(16 << 10)
@@ -90,10 +91,10 @@ impl Socket {
         Ok(socket)
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), String> {
+    async fn send(&mut self, message: Message) -> Result<(), Trouble> {
         match timeout(WRITE_TIMEOUT, self.stream.send(message)).await {
-            Ok(sent) => sent.map_err(|error| error.to_string()),
-            Err(_) => Err("nothing can be sent".to_owned()),
+            Ok(sent) => sent.map_err(|_| Trouble::Broken),
+            Err(_) => Err(Trouble::Late),
         }
     }
 
@@ -109,7 +110,7 @@ impl Socket {
                 biased;
                 frame = self.stream.next() => break frame,
                 () = sleep_until(self.heard_at + self.silence) => {
-                    return Err(Interrupted::Ended("nothing was heard for too long".to_owned()));
+                    return Err(Interrupted::Ended(Trouble::Silent));
                 }
                 () = sleep_until(self.ping_at) => {
                     self.ping_at = Instant::now() + self.silence / 3;
@@ -123,16 +124,13 @@ impl Socket {
             Some(Ok(Message::Binary(bytes))) => {
                 String::from_utf8(bytes.into()).map(Some).map_err(|_| Interrupted::NotUnderstood)
             }
-            Some(Ok(Message::Close(Some(frame)))) if !frame.reason.is_empty() => {
-                Err(Interrupted::Ended(Label::new(&frame.reason).as_str().to_owned()))
-            }
             Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) | None => {
-                Err(Interrupted::Ended("the gateway has closed the connection".to_owned()))
+                Err(Interrupted::Ended(Trouble::Closed))
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
-            Some(Err(
-                error @ (Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)),
-            )) => Err(Interrupted::Ended(error.to_string())),
+            Some(Err(Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+                Err(Interrupted::Ended(Trouble::Broken))
+            }
             Some(Err(_)) => Err(Interrupted::NotUnderstood),
         }
     }

@@ -7,8 +7,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::message::{Interrupted, max_message};
 use crate::{
-    http::{Http, OpenError, segment},
-    profile::Party,
+    gateway::{
+        http::{Http, OpenError, segment},
+        trouble::Trouble,
+    },
+    identity::profile::Party,
 };
 
 /// One event with data.
@@ -46,7 +49,7 @@ impl Stream {
             http.open(&format!("/v1/sse/{}s/{}", party.role(), segment(party.id())), headers).await?;
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !media_type.is_some_and(|value| value.starts_with("text/event-stream")) {
-            return Err(OpenError::Failed("the gateway does not open a stream".to_owned()));
+            return Err(OpenError::Failed(Trouble::NoStream));
         }
         let reader = EventReader::new(max_message(party.role()));
         Ok(Self { response, reader, events: VecDeque::new(), silence, heard_at: Instant::now() })
@@ -68,9 +71,9 @@ impl Stream {
                 self.reader.feed(&chunk, &mut self.events)?;
                 Ok(self.events.pop_front())
             }
-            Ok(Ok(None)) => Err(Interrupted::Ended("the gateway has closed the connection".to_owned())),
-            Ok(Err(error)) => Err(Interrupted::Ended(error.to_string())),
-            Err(_) => Err(Interrupted::Ended("nothing was heard for too long".to_owned())),
+            Ok(Ok(None)) => Err(Interrupted::Ended(Trouble::Closed)),
+            Ok(Err(error)) => Err(Interrupted::Ended(Trouble::of_http(&error))),
+            Err(_) => Err(Interrupted::Ended(Trouble::Silent)),
         }
     }
 }

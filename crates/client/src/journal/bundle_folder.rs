@@ -6,7 +6,7 @@ use countersign_wire::timestamp::Timestamp;
 use zeroize::Zeroizing;
 
 use super::port::{JournalError, Retention};
-use crate::profile::{ProfileError, private_folder::PrivateFolder};
+use crate::identity::profile::{ProfileError, private_folder::PrivateFolder};
 
 const ENDING: &str = ".json";
 

@@ -11,10 +11,10 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use countersign_wire::{base64url, hash::Sha256Hex, timestamp::Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -24,7 +24,7 @@ use super::{
     port::{Change, Commit, Journal, JournalError, Kind, Record, Retention},
 };
 use crate::{
-    profile::{
+    identity::profile::{
         ProfileError,
         private_folder::{check_own_folder, open_private, sync_folder},
     },
@@ -113,7 +113,7 @@ impl FileJournal {
 
     /// Waits until no other thread or process uses the file, and reads what is new in it.
     fn up_to_date(&self) -> Result<(MutexGuard<'_, State>, Locked), JournalError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         check_own_folder(self.folder())?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);

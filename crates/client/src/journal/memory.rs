@@ -1,8 +1,7 @@
 //! The journal in memory.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use countersign_wire::timestamp::Timestamp;
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use super::{
@@ -29,15 +28,11 @@ impl MemoryJournal {
     pub fn with_retention(retention: Retention) -> Self {
         Self { retention, ..Self::default() }
     }
-
-    fn lock(&self) -> MutexGuard<'_, (Index, Vec<Bundle>)> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Journal for MemoryJournal {
     fn commit(&self, changes: &[Change], now: Timestamp) -> Result<Commit, JournalError> {
-        let (index, _) = &mut *self.lock();
+        let (index, _) = &mut *self.content.lock();
         if let Some(kind) = index.conflict(changes) {
             return Ok(Commit::Conflict(kind));
         }
@@ -49,19 +44,19 @@ impl Journal for MemoryJournal {
     }
 
     fn get(&self, kind: Kind, key: &str) -> Result<Option<Record>, JournalError> {
-        Ok(self.lock().0.get(kind, key))
+        Ok(self.content.lock().0.get(kind, key))
     }
 
     fn list(&self, kind: Kind) -> Result<Vec<Record>, JournalError> {
-        Ok(self.lock().0.list(kind))
+        Ok(self.content.lock().0.list(kind))
     }
 
     fn last(&self, kind: Kind, prefix: &str) -> Result<Option<Record>, JournalError> {
-        Ok(self.lock().0.last(kind, prefix))
+        Ok(self.content.lock().0.last(kind, prefix))
     }
 
     fn keep_bundle(&self, name: &str, text: &str, now: Timestamp) -> Result<(), JournalError> {
-        let (_, bundles) = &mut *self.lock();
+        let (_, bundles) = &mut *self.content.lock();
         let text = Zeroizing::new(text.to_owned());
         bundles.push(Bundle { name: dated(name, now), text });
         let sizes: Vec<_> = bundles.iter().map(|bundle| (bundle.name.as_str(), bundle.text.len())).collect();
@@ -71,10 +66,10 @@ impl Journal for MemoryJournal {
     }
 
     fn bundles(&self) -> Result<Vec<String>, JournalError> {
-        Ok(self.lock().1.iter().map(|bundle| bundle.name.clone()).collect())
+        Ok(self.content.lock().1.iter().map(|bundle| bundle.name.clone()).collect())
     }
 
     fn bundle(&self, name: &str) -> Result<Option<Zeroizing<String>>, JournalError> {
-        Ok(self.lock().1.iter().find(|bundle| bundle.name == name).map(|bundle| bundle.text.clone()))
+        Ok(self.content.lock().1.iter().find(|bundle| bundle.name == name).map(|bundle| bundle.text.clone()))
     }
 }

@@ -6,7 +6,7 @@ use countersign_wire::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::profile::ProfileError;
+use crate::identity::profile::ProfileError;
 
 /// The journal can't be read or written. Nothing may be done then.
 #[derive(Debug, thiserror::Error)]

@@ -1,11 +1,6 @@
 //! What people say, and every secret key, looked for in everything that the gateway has.
 
-use std::{
-    io::Write,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io::Write, path::Path, sync::Arc, time::Duration};
 
 use countersign_client::{
     authorize::Answer,
@@ -25,6 +20,7 @@ use countersign_wire::{
     decision::{DecisionOutcome, Scope},
     prompt::{AckStatus, Target},
 };
+use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::{
@@ -38,7 +34,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -205,7 +201,7 @@ async fn nothing_that_people_say_is_found_in_what_the_gateway_stores_logs_or_hea
 
     let mut stored = Vec::new();
     read_all(&scene.world.data.path().join("data"), &mut stored);
-    let (logged, said) = (log.0.lock().unwrap().clone(), scene.evil.heard());
+    let (logged, said) = (log.0.lock().clone(), scene.evil.heard());
     // The places are the right ones: they have what the gateway may know.
     let id = sent.request_id.as_str().as_bytes();
     assert!(contains(&stored, id) && contains(&said, id), "the exchange is there");

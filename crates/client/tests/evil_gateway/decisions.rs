@@ -1,9 +1,6 @@
 //! Lies about what was decided.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use countersign_client::{
     clock::{Clock as _, SystemClock},
@@ -17,6 +14,7 @@ use countersign_wire::{
     decision::{Decision, DecisionOutcome},
     parse,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{EXCHANGES, Scene, choice, rounds, support::evil::Given};
@@ -58,7 +56,7 @@ impl Scene {
             if asked.path == "/v1/decisions" {
                 let mut envelope: Value = serde_json::from_slice(&asked.body).unwrap();
                 let id = envelope["requestId"].as_str().unwrap().to_owned();
-                keeping.lock().unwrap().insert(id, envelope["body"].take());
+                keeping.lock().insert(id, envelope["body"].take());
             }
             None
         });
@@ -73,7 +71,7 @@ impl Scene {
             let outcome = [DecisionOutcome::Approve, DecisionOutcome::Reject][number % 2];
             self.ada.decide(&opened, &choice(outcome)).await.unwrap();
             let request = requests.remove(&opened.request_id).unwrap();
-            let decision = seen.lock().unwrap().remove(request.request_id.as_str()).unwrap();
+            let decision = seen.lock().remove(request.request_id.as_str()).unwrap();
             decided.push(Decided { request, opened, decision, outcome });
         }
         assert_eq!((decided.len(), requests.len()), (count, 0));
@@ -318,11 +316,11 @@ async fn an_approval_that_the_gateway_has_invented_is_refused() {
     let losing = lost.clone();
     scene.evil.honest();
     scene.evil.back(move |asked, given| {
-        let mut lost = losing.lock().unwrap();
+        let mut lost = losing.lock();
         let is_lost = asked.path.contains("/wait") && *lost < 2;
         *lost += usize::from(is_lost);
         (!is_lost).then_some(given)
     });
     assert_eq!(kind(&scene.robot.wait(own, &scene.robots).await), "accepted");
-    assert_eq!(*lost.lock().unwrap(), 2);
+    assert_eq!(*lost.lock(), 2);
 }

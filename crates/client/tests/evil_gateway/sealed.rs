@@ -1,7 +1,7 @@
 //! Lies about what was asked: contents and wraps of one exchange, device or person in the place of another's, also by a
 //! gateway to which one of the recipients gives every content key.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aes_gcm::{
     Aes256Gcm, KeyInit as _, Nonce,
@@ -16,6 +16,7 @@ use countersign_client::{
 };
 use countersign_wire::{base64url, canonical, hash::Sha256Hex, keys::KeyBundle};
 use hpke::{Deserializable as _, OpModeR, aead::AesGcm256, kdf::HkdfSha256, kem::X25519HkdfSha256};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -117,12 +118,12 @@ impl Victim<'_> {
         let keeping = seen.clone();
         evil.honest();
         evil.back(move |_, given| {
-            *keeping.lock().unwrap() = serde_json::from_slice(&given.body).unwrap();
+            *keeping.lock() = serde_json::from_slice(&given.body).unwrap();
             Some(given)
         });
         let items = device.inbox(pins).await.unwrap();
         assert_eq!(items.iter().filter(|item| item.opened.is_ok()).count(), EXCHANGES);
-        let page = seen.lock().unwrap().clone();
+        let page = seen.lock().clone();
         Victim { device, pins, evil, page }
     }
 

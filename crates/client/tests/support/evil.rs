@@ -1,10 +1,8 @@
 //! A gateway that lies: it stands before a real one, sees everything, and answers what it likes.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{net::SocketAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -73,22 +71,22 @@ impl Evil {
 
     /// Changes, or invents an answer to, what is asked from now on.
     pub fn forth(&self, forth: impl Fn(&mut Call) -> Option<Given> + Send + Sync + 'static) {
-        *self.state.forth.lock().unwrap() = Arc::new(forth);
+        *self.state.forth.lock() = Arc::new(forth);
     }
 
     /// Changes or drops what is answered from now on.
     pub fn back(&self, back: impl Fn(&Call, Given) -> Option<Given> + Send + Sync + 'static) {
-        *self.state.back.lock().unwrap() = Arc::new(back);
+        *self.state.back.lock() = Arc::new(back);
     }
 
     /// Passes everything on as it is, from now on.
     pub fn honest(&self) {
-        (*self.state.forth.lock().unwrap(), *self.state.back.lock().unwrap()) = honest();
+        (*self.state.forth.lock(), *self.state.back.lock()) = honest();
     }
 
     /// Everything that was said until now, in both directions.
     pub fn heard(&self) -> Vec<u8> {
-        self.state.heard.lock().unwrap().clone()
+        self.state.heard.lock().clone()
     }
 }
 
@@ -98,7 +96,7 @@ fn honest() -> (Forth, Back) {
 
 impl State {
     fn hear(&self, bytes: &[u8]) {
-        self.heard.lock().unwrap().extend_from_slice(bytes);
+        self.heard.lock().extend_from_slice(bytes);
     }
 }
 
@@ -108,13 +106,13 @@ async fn serve(mut client: TcpStream, gateway: SocketAddr, state: &State) -> Opt
         if asked.headers.iter().any(|line| line.eq_ignore_ascii_case("upgrade: websocket")) {
             return tunnel(client, gateway, &asked, state).await;
         }
-        let forth = state.forth.lock().unwrap().clone();
+        let forth = state.forth.lock().clone();
         let given = if let Some(invented) = forth(&mut asked) {
             invented
         } else {
             let given = answer(gateway, &asked).await?;
             state.hear(&given.body);
-            let back = state.back.lock().unwrap().clone();
+            let back = state.back.lock().clone();
             back(&asked, given)?
         };
         let mut head = vec![format!("HTTP/1.1 {} Said", given.status)];

@@ -25,7 +25,7 @@ use countersign_core::{
 };
 use countersign_server::{assemble, config::Config, net::listener, secrets::Secrets};
 use countersign_testkit::postgres::Postgres;
-use countersign_wire::{exchange::State, id::RequestId};
+use countersign_wire::{exchange::ExchangeState, id::RequestId};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
@@ -95,7 +95,7 @@ impl World {
     }
 
     /// The state of an exchange, as the gateway has it.
-    pub async fn state(&self, request_id: &RequestId) -> State {
+    pub async fn state(&self, request_id: &RequestId) -> ExchangeState {
         let tenant = "acme".parse().unwrap();
         self.gateway.status(&tenant, Viewer::AnyEnforcer, request_id).await.unwrap().state
     }

@@ -4,12 +4,13 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -46,9 +47,9 @@ impl Proxy {
                 let state = serving.clone();
                 let task = tokio::spawn(async move {
                     serve(stream, gateway, &state).await;
-                    state.connections.lock().unwrap().remove(&number);
+                    state.connections.lock().remove(&number);
                 });
-                serving.connections.lock().unwrap().insert(number, task.abort_handle());
+                serving.connections.lock().insert(number, task.abort_handle());
             }
         });
         Self { address, state }
@@ -56,7 +57,7 @@ impl Proxy {
 
     /// Cuts one connection, the one at this place among those that are open. Returns whether there was one.
     pub fn cut(&self, place: usize) -> bool {
-        let mut connections = self.state.connections.lock().unwrap();
+        let mut connections = self.state.connections.lock();
         connections.retain(|_, task| !task.is_finished());
         let Some(number) = connections.keys().nth(place % connections.len().max(1)).copied() else {
             return false;

@@ -3,10 +3,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
@@ -60,15 +61,10 @@ impl HandOvers {
         Self { state: Mutex::default(), metrics }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while holding the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps a delivery for a while. Returns false if it was dropped: it came late, or is too large.
     pub(crate) fn insert(&self, hand_over: Arc<HandOver>) -> bool {
         let bytes = size(&hand_over);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.drop_old();
         while state.bytes + bytes > MAX_BYTES && state.drop_oldest() {
             self.metrics.dropped.at(HandOverDrop::Memory).inc();
@@ -90,7 +86,7 @@ impl HandOvers {
 
     /// The delivery that comes right after this number, if it is here.
     pub(crate) fn next(&self, mailbox: &MailboxKey, after: u64) -> Option<(Delivery, HandedOver)> {
-        let state = self.state();
+        let state = self.state.lock();
         let kept = state.by_mailbox.get(mailbox)?;
         let Some(found) = kept.iter().find(|kept| kept.hand_over.delivery.number == after + 1) else {
             if kept.iter().any(|kept| kept.hand_over.delivery.number > after) {
@@ -112,7 +108,7 @@ impl HandOvers {
     }
 
     pub(crate) fn clear(&self) {
-        *self.state() = State::default();
+        *self.state.lock() = State::default();
     }
 }
 
@@ -205,7 +201,7 @@ mod tests {
         advance(Duration::from_millis(1)).await;
         assert!(kept.next(&mailbox(), 0).is_none() && taken.message().is_none());
         kept.insert(hand_over(2, 1));
-        assert_eq!(kept.state().by_age.len(), 1, "it is dropped when the next one comes");
+        assert_eq!(kept.state.lock().by_age.len(), 1, "it is dropped when the next one comes");
     }
 
     #[tokio::test(start_paused = true)]
@@ -215,7 +211,7 @@ mod tests {
         for number in 1..=100 {
             assert!(kept.insert(hand_over(number, 1 << 20)));
             taken.extend(kept.next(&mailbox(), number - 1).map(|(_, handed_over)| handed_over));
-            assert!(kept.state().bytes <= MAX_BYTES);
+            assert!(kept.state.lock().bytes <= MAX_BYTES);
         }
         let in_memory = taken.iter().filter(|taken| taken.message().is_some()).count();
         assert!(in_memory < 32, "{in_memory} messages of 1 MB");

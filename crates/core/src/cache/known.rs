@@ -1,14 +1,11 @@
 //! Records that this node has read or written, with their versions. What is known may be old: a change that rests on it
 //! guards the version that it used, so it costs a round and never decides wrongly.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use countersign_wire::id::TenantId;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
@@ -91,14 +88,9 @@ impl KnownRecords {
         Self { generations: Mutex::default(), metrics }
     }
 
-    fn generations(&self) -> MutexGuard<'_, Generations> {
-        // Nothing panics while holding the lock.
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is known of a record, if it is at most this old.
     pub(crate) fn get(&self, tenant: &TenantId, key: &Key, max_age: Option<Duration>) -> Option<Known> {
-        let known = self.generations().get(tenant, key).map(|entry| entry.known_as(key));
+        let known = self.generations.lock().get(tenant, key).map(|entry| entry.known_as(key));
         let known = known.filter(|known| max_age.is_none_or(|max_age| known.at.elapsed() <= max_age));
         match known {
             Some(_) => self.metrics.hits.inc(),
@@ -111,7 +103,7 @@ impl KnownRecords {
     pub(crate) fn insert(&self, tenant: &TenantId, key: &Key, record: Option<Record>) {
         let record = record.map(|record| (record.version, record.content));
         let entry = Entry { record, at: Instant::now() };
-        let mut generations = self.generations();
+        let mut generations = self.generations.lock();
         match generations.peek(tenant, key) {
             // A record that is gone has no version: only its removal and its age end what was known of it.
             Some(current) if entry.record.is_some() && current.version() > entry.version() => {}
@@ -127,18 +119,18 @@ impl KnownRecords {
 
     /// The record was changed to this version by somebody, zero if it was deleted: what is known of any other is old.
     pub(crate) fn changed(&self, tenant: &TenantId, key: &Key, version: u64) {
-        let mut generations = self.generations();
+        let mut generations = self.generations.lock();
         if generations.peek(tenant, key).is_some_and(|known| known.version() != version) {
             generations.remove(tenant, key);
         }
     }
 
     pub(crate) fn forget(&self, tenant: &TenantId, key: &Key) {
-        self.generations().remove(tenant, key);
+        self.generations.lock().remove(tenant, key);
     }
 
     pub(crate) fn clear(&self) {
-        *self.generations() = Generations::default();
+        *self.generations.lock() = Generations::default();
     }
 }
 
@@ -252,7 +244,7 @@ mod tests {
             known.insert(&tenant(), &key("written"), Some(record("written", index, 1)));
             assert_eq!(version(&known, "used"), Some(1), "after {index}");
         }
-        let generations = known.generations();
+        let generations = known.generations.lock();
         let bytes = |generation: &Generation| {
             let sizes = generation
                 .iter()

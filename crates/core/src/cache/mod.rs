@@ -6,13 +6,11 @@ mod known;
 
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use hand_overs::HandOvers;
@@ -76,7 +74,7 @@ impl NodeCache {
 
     /// Whether it is time to read something only to hand over better next time.
     pub(crate) fn may_learn(&self) -> bool {
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learned = self.learned.lock();
         let may_learn = learned.is_none_or(|learned| learned.elapsed() >= LEARN_INTERVAL);
         if may_learn {
             *learned = Some(Instant::now());
@@ -85,12 +83,12 @@ impl NodeCache {
     }
 
     pub(crate) fn lease_renewed(&self, shard: Shard) {
-        self.renewed.lock().unwrap_or_else(PoisonError::into_inner).insert(shard, Instant::now());
+        self.renewed.lock().insert(shard, Instant::now());
     }
 
     /// Whether other nodes certainly count this one as alive, for the tenants of this shard.
     pub(crate) fn is_lease_recent(&self, shard: Shard) -> bool {
-        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = self.renewed.lock();
         renewed.get(&shard).is_some_and(|renewed| renewed.elapsed() <= MAX_RENEWAL_AGE)
     }
 }

@@ -1,6 +1,6 @@
 //! What one channel has to send to its client, and what it leaves to a newer channel of the same enforcer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use countersign_wire::{id::TenantId, msg_type::MsgType};
 use tokio::time::timeout;
@@ -44,6 +44,8 @@ pub struct Subscription<P> {
     read: Vec<FeedItem>,
     /// Left to a newer channel, by number; sent here when that one is gone and it is still unacknowledged.
     deferred: BTreeMap<u64, FeedItem>,
+    /// Routed here, and not yet taken.
+    ready: VecDeque<FeedItem>,
 }
 
 /// With so many items deferred, no more are read.
@@ -62,8 +64,8 @@ impl<P: ReadPermits> Subscription<P> {
         if !after.is_empty() && feed.is_ahead().await? {
             feed = gateway.feed(&subscriber.tenant, &subscriber.reader(), &[]);
         }
-        let (read, deferred) = (Vec::new(), BTreeMap::new());
-        Ok(Self { gateway: gateway.clone(), permits, feed, subscriber, channel, read, deferred })
+        let (read, deferred, ready) = (Vec::new(), BTreeMap::new(), VecDeque::new());
+        Ok(Self { gateway: gateway.clone(), permits, feed, subscriber, channel, read, deferred, ready })
     }
 
     /// The last number that was read, by mailbox.
@@ -76,8 +78,18 @@ impl<P: ReadPermits> Subscription<P> {
         self.deferred.len()
     }
 
-    /// The next items to send; waits until there are some. Cancel-safe.
-    pub async fn next(&mut self) -> Result<Vec<FeedItem>, SubscriptionEnded> {
+    /// The next item to send; waits until there is one. Cancel-safe.
+    pub async fn next(&mut self) -> Result<FeedItem, SubscriptionEnded> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(item);
+            }
+            let items = self.next_items().await?;
+            self.ready.extend(items);
+        }
+    }
+
+    async fn next_items(&mut self) -> Result<Vec<FeedItem>, SubscriptionEnded> {
         loop {
             // With much deferred, the rest stays in the mailbox.
             let may_read = self.deferred.len() < MAX_DEFERRED;

@@ -67,6 +67,7 @@ labels! {
     }
 }
 
+// CONTRIBUTING: add a metric, step 1
 /// What the gateway counts. Clones of its parts share their counts.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {

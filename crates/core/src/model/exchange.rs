@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_wire::{
     artifact::ArtifactType,
-    exchange::State as WireState,
+    exchange::ExchangeState,
     failure::Failure,
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId, MsgId},
@@ -137,14 +137,14 @@ pub struct Decided {
 }
 
 impl State {
-    pub fn to_wire(&self) -> WireState {
+    pub fn to_wire(&self) -> ExchangeState {
         match self {
-            Self::Pending => WireState::PendingApproval,
-            Self::Decided(_) => WireState::Decided,
-            Self::Delivered { .. } => WireState::Delivered,
-            Self::Expired { .. } => WireState::Expired,
-            Self::Withdrawn { .. } => WireState::Withdrawn,
-            Self::Cancelled { .. } => WireState::Cancelled,
+            Self::Pending => ExchangeState::PendingApproval,
+            Self::Decided(_) => ExchangeState::Decided,
+            Self::Delivered { .. } => ExchangeState::Delivered,
+            Self::Expired { .. } => ExchangeState::Expired,
+            Self::Withdrawn { .. } => ExchangeState::Withdrawn,
+            Self::Cancelled { .. } => ExchangeState::Cancelled,
         }
     }
 
@@ -264,7 +264,7 @@ pub enum TransitionError {
     #[error("the exchange expired at {at}")]
     Expired { at: Timestamp },
     #[error("the exchange has ended: {}", state.as_str())]
-    Ended { state: WireState },
+    Ended { state: ExchangeState },
     #[error("the decision names another artifact")]
     OtherArtifact,
     #[error("the decision itself has expired")]

@@ -1,5 +1,6 @@
 //! What is stored, one file for each type, with its record kind and its pure rules beside it.
 
+// CONTRIBUTING: add a record kind, step 2
 pub mod channels;
 pub mod credential;
 pub mod derived_key;

@@ -6,7 +6,7 @@ use countersign_wire::{
     failure::Failure,
     hash::Sha256Hex,
     id::{EnforcerId, MsgId, SnapshotId},
-    session::{EndReason, SessionEvent, SnapshotType, State as Activity},
+    session::{EndReason, SessionEvent, SessionState, SnapshotType},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct Session {
     pub agent_host: Option<String>,
     pub repo_ref: Option<String>,
     /// `None` until the first `session.status`.
-    pub activity: Option<Activity>,
+    pub activity: Option<SessionState>,
     /// When it started, by the enforcer's clock; `None` until `session.start`.
     pub created_at: Option<Timestamp>,
     /// The time of the newest `session.status`, by the enforcer's clock.

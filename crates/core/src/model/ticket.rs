@@ -22,6 +22,7 @@ pub struct Ticket {
     pub until: Timestamp,
 }
 
+// CONTRIBUTING: add a record kind, step 2
 impl Stored for Ticket {
     const KIND: Kind = Kind::Ticket;
 }

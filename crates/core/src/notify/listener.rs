@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU8, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::ring::Ring;
@@ -52,15 +53,10 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    fn registrations(&self) -> MutexGuard<'_, Registrations> {
-        // Nothing panics while holding the lock.
-        self.registrations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Wakes the listeners to any of these. The number is that of the newest delivery or the version of the record, zero
     /// where there is none.
     pub fn wake(&self, rings: &[(Ring, u64)]) {
-        let mut registrations = self.registrations();
+        let mut registrations = self.registrations.lock();
         for (ring, number) in rings {
             let Some(listened) = registrations.get_mut(ring) else { continue };
             listened.highest = listened.highest.max(*number);
@@ -71,7 +67,7 @@ impl Listeners {
     /// As [`Listeners::wake`], but not where a mailbox already rang with this number or a higher one: what comes from
     /// another node may come twice.
     pub fn wake_once(&self, rings: &[(Ring, u64)]) {
-        let mut registrations = self.registrations();
+        let mut registrations = self.registrations.lock();
         for (ring, number) in rings {
             let Some(listened) = registrations.get_mut(ring) else { continue };
             let known = matches!(ring, Ring::Mailbox(_)) && *number != 0 && *number <= listened.highest;
@@ -84,7 +80,7 @@ impl Listeners {
 
     /// Wakes everybody, and starts counting anew: the store's history is another one.
     pub fn wake_all(&self) {
-        for listened in self.registrations().values_mut() {
+        for listened in self.registrations.lock().values_mut() {
             listened.highest = 0;
             listened.wake();
         }
@@ -92,19 +88,19 @@ impl Listeners {
 
     /// Whether anybody listens to this.
     pub fn has(&self, ring: &Ring) -> bool {
-        self.registrations().contains_key(ring)
+        self.registrations.lock().contains_key(ring)
     }
 
     /// The highest number that this rang with since somebody listens; zero if it did not.
     pub fn highest(&self, ring: &Ring) -> u64 {
-        self.registrations().get(ring).map_or(0, |listened| listened.highest)
+        self.registrations.lock().get(ring).map_or(0, |listened| listened.highest)
     }
 
     /// Registers a listener to these, at most eight.
     pub fn add(&self, rings: Vec<Ring>) -> Listener {
         debug_assert!(rings.len() <= 8, "a listener has eight bits");
         let flags = Arc::new(Flags::default());
-        let mut registrations = self.registrations();
+        let mut registrations = self.registrations.lock();
         for (index, ring) in rings.iter().enumerate() {
             let registration = Registration { flags: Arc::clone(&flags), bit: 1 << index };
             registrations.entry(ring.clone()).or_default().registrations.push(registration);
@@ -115,7 +111,7 @@ impl Listeners {
 
     /// Everything that somebody listens to.
     pub fn rings(&self) -> Vec<Ring> {
-        self.registrations().keys().cloned().collect()
+        self.registrations.lock().keys().cloned().collect()
     }
 }
 
@@ -152,7 +148,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut registrations = self.listeners.registrations();
+        let mut registrations = self.listeners.registrations.lock();
         for ring in &self.rings {
             if let Some(listened) = registrations.get_mut(ring) {
                 listened.registrations.retain(|registration| !Arc::ptr_eq(&registration.flags, &self.flags));

@@ -1,9 +1,11 @@
 //! The doorbell within one process.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
+
+use parking_lot::Mutex;
 
 use super::{
     announcement::Announcement,
@@ -29,23 +31,16 @@ struct Attached {
     receiver: Arc<dyn Receiver>,
 }
 
-impl Nodes {
-    fn attached(&self) -> MutexGuard<'_, Vec<Attached>> {
-        // Nothing panics while holding the lock.
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl std::fmt::Debug for LocalDoorbell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LocalDoorbell").field("nodes", &self.0.attached().len()).finish()
+        f.debug_struct("LocalDoorbell").field("nodes", &self.0.attached.lock().len()).finish()
     }
 }
 
 impl Doorbell for LocalDoorbell {
     fn attach(&self, node: &NodeId, receiver: Arc<dyn Receiver>) -> Box<dyn Announcer> {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
-        self.0.attached().push(Attached { number, node: node.clone(), receiver });
+        self.0.attached.lock().push(Attached { number, node: node.clone(), receiver });
         Box::new(LocalAnnouncer { nodes: Arc::clone(&self.0), number })
     }
 }
@@ -58,7 +53,7 @@ struct LocalAnnouncer {
 impl Announcer for LocalAnnouncer {
     fn announce(&self, announcement: Announcement) {
         let others: Vec<Attached> =
-            self.nodes.attached().iter().filter(|other| other.number != self.number).cloned().collect();
+            self.nodes.attached.lock().iter().filter(|other| other.number != self.number).cloned().collect();
         for Attached { node, receiver, .. } in others {
             let mut announcement = announcement.clone();
             announcement.hand_overs.retain(|(to, _)| *to == node);
@@ -67,12 +62,12 @@ impl Announcer for LocalAnnouncer {
     }
 
     fn has_others(&self) -> bool {
-        self.nodes.attached().len() > 1
+        self.nodes.attached.lock().len() > 1
     }
 }
 
 impl Drop for LocalAnnouncer {
     fn drop(&mut self) {
-        self.nodes.attached().retain(|attached| attached.number != self.number);
+        self.nodes.attached.lock().retain(|attached| attached.number != self.number);
     }
 }

@@ -12,6 +12,7 @@ use super::{
     key::{Key, PayloadId},
 };
 
+// CONTRIBUTING: add a store, step 1
 /// Everything that one command writes, all or nothing.
 ///
 /// A store checks the guards and writes the rest in one transaction with them. It may put changes that

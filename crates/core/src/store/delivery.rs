@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::{Key, PayloadId};
 
+// CONTRIBUTING: add a store, step 1
 /// A queue of deliveries within a tenant. Deliveries are numbered per mailbox, without gaps, in commit order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]

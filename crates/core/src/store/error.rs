@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
+// CONTRIBUTING: add a store, step 1
 /// Why a store could not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {

@@ -2,6 +2,7 @@
 
 use countersign_wire::hash::Sha256Hex;
 
+// CONTRIBUTING: add a migration, step 2
 /// A migration in the program: numbered from one in the order of the list, never changed once it is on the main branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
@@ -47,6 +48,7 @@ pub enum MigrationError {
     MigrationChanged { number: u32 },
 }
 
+// CONTRIBUTING: add a store, step 2
 /// The `known` migrations that are not applied yet, in order. None if a newer program has migrated the database in a way
 /// that this one works with.
 pub fn pending(known: &[Migration], applied: &[AppliedMigration]) -> Result<Vec<Migration>, MigrationError> {

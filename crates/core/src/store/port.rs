@@ -18,6 +18,7 @@ use super::{
 /// decide, also where a claim has lapsed.
 pub const CLAIM: Duration = Duration::from_secs(30);
 
+// CONTRIBUTING: add a store, step 1
 /// Keeps records, payloads and deliveries, durably and in order. See [`Change`] for what a commit is.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {

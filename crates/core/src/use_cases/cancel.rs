@@ -1,7 +1,7 @@
 //! The operator cancels a request.
 
 use countersign_wire::{
-    exchange::{Accepted, State as WireState},
+    exchange::{Accepted, ExchangeState},
     id::{RequestId, TenantId},
 };
 
@@ -26,7 +26,7 @@ impl Gateway {
             let Some(known) = known else { return Err(TransitionError::NotFound.into()) };
             let accepted = Accepted {
                 request_id: request_id.clone(),
-                state: WireState::Cancelled,
+                state: ExchangeState::Cancelled,
                 artifact_hash: Some(known.value.artifact_hash),
             };
             match evaluate(Some(&known.value), Command::Cancel, now) {

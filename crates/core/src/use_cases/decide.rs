@@ -4,7 +4,7 @@ use bytes::Bytes;
 use countersign_wire::{
     RawObject, Verbatim, canonical,
     decision::Decision,
-    exchange::{Accepted, State as WireState},
+    exchange::{Accepted, ExchangeState},
     failure::Failure,
     hash::Sha256Hex,
     id::{ApproverId, RequestId, TenantId},
@@ -56,7 +56,7 @@ impl Gateway {
         let idempotency = IdempotencyUse { key: idempotency_key.as_ref(), request_id, hash: digest };
         let accepted = Accepted {
             request_id: request_id.clone(),
-            state: WireState::Decided,
+            state: ExchangeState::Decided,
             artifact_hash: Some(decision.artifact_hash),
         };
         let others =

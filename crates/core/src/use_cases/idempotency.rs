@@ -52,7 +52,7 @@ impl IdempotencyUse<'_> {
     }
 }
 
-/// The tenant's policy requires the header, as section 7 of the specification does.
+/// The tenant's policy requires the header (docs/protocol.md#idempotency).
 pub(super) fn missing_idempotency_key() -> Error {
     Error::Invalid {
         failure: Failure::Validation,

@@ -11,6 +11,7 @@ use crate::{
     store::{Change, Stored as _},
 };
 
+// CONTRIBUTING: add an endpoint, step 3
 impl Gateway {
     /// The tenant's policy; the default where none was set.
     pub async fn policy(&self, tenant: &TenantId) -> Result<Policy, Error> {

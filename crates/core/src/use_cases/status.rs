@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use countersign_wire::{
-    exchange::State as WireState,
+    exchange::ExchangeState,
     hash::Sha256Hex,
     id::{ApproverId, RequestId, TenantId},
     timestamp::Timestamp,
@@ -22,7 +22,7 @@ use crate::{
 /// An exchange as it is at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeSnapshot {
-    pub state: WireState,
+    pub state: ExchangeState,
     /// The store's time of the submission.
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
@@ -36,7 +36,7 @@ pub struct ExchangeSnapshot {
 /// How far a request has come, as the gateway knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    pub state: WireState,
+    pub state: ExchangeState,
     pub approvers: Vec<ApproverProgress>,
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use countersign_wire::{
     RawObject, Verbatim,
     artifact::ArtifactSubmit,
-    exchange::{Accepted, State as WireState},
+    exchange::{Accepted, ExchangeState},
     failure::Failure,
     id::{ApproverId, EnforcerId, RequestId, RoutingToken, TenantId},
     limits,
@@ -70,7 +70,7 @@ impl Gateway {
         let idempotency = IdempotencyUse { key, request_id: &submission.request_id, hash };
         let accepted = Accepted {
             request_id: submission.request_id.clone(),
-            state: WireState::PendingApproval,
+            state: ExchangeState::PendingApproval,
             artifact_hash: Some(hash),
         };
         let others = (

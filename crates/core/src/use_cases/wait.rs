@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use countersign_wire::{
-    exchange::State as WireState,
+    exchange::ExchangeState,
     id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
     timestamp::Timestamp,
 };
@@ -36,17 +36,17 @@ pub enum WaitOutcome {
         expires_at: Timestamp,
     },
     /// The timeout passed, or the exchange ended without a decision.
-    NotDecided { state: WireState },
+    NotDecided { state: ExchangeState },
 }
 
 /// What a wait does after it has read its exchange.
 enum WaitStep {
     Decided(WaitOutcome),
     Ended {
-        state: WireState,
+        state: ExchangeState,
     },
     Pending {
-        state: WireState,
+        state: ExchangeState,
         until_expiry: Duration,
     },
     /// The exchange is another one by now: read again.

@@ -1,15 +1,13 @@
 //! A doorbell whose receiver takes what was handed over before for what is handed over now.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use countersign_core::{
     model::channels::NodeId,
     notify::{Announcement, Announcer, Doorbell, HandOver, Receiver},
     store::{Delivery, MailboxKey},
 };
+use parking_lot::Mutex;
 
 pub(super) struct StaleHandOvers(pub(super) Box<dyn Doorbell>);
 
@@ -26,7 +24,7 @@ struct StaleReceiver {
 
 impl Receiver for StaleReceiver {
     fn receive(&self, mut announcement: Announcement) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         for (_, hand_over) in &mut announcement.hand_overs {
             let number = hand_over.delivery.number;
             if let Some(before) = last.insert(hand_over.mailbox.clone(), Arc::clone(hand_over)) {

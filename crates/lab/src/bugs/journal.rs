@@ -1,9 +1,10 @@
 //! A journal that is written after the act: a commit returns before it is on the disk, and is written with the next one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use countersign_client::journal::{Change, Commit, Journal, JournalError, Kind, MemoryJournal, Record};
 use countersign_wire::timestamp::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use zeroize::Zeroizing;
 
 /// Dropping it is a crash: what is not on the disk is gone.
@@ -18,7 +19,7 @@ impl LateJournal {
     }
 
     fn not_written(&self) -> MutexGuard<'_, Vec<(Vec<Change>, Timestamp)>> {
-        self.not_written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.not_written.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,9 +16,10 @@ use countersign_core::{
     },
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::sleep;
 
-use super::Bug;
+use super::bug::Bug;
 
 /// The number of an enforcer's first channel where later ones get lower numbers.
 const FIRST_CHANNEL: u64 = 1_000_000;
@@ -45,7 +46,7 @@ struct Known {
 
 impl BugState {
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// All tenants of clients but this one.

@@ -5,16 +5,11 @@ use std::{path::Path, time::Duration};
 use serde::Serialize;
 use tokio::{net::TcpStream, runtime::Runtime, time::sleep};
 
-use super::{ChannelKind, Side, our_request, peer_request};
+use super::kind::{ChannelKind, Side, submit};
 use crate::{
     Failure,
     args::ChannelsArgs,
-    clients::{
-        http::Connection,
-        messages,
-        publishers::{Pace, publish},
-        subscribers::{self, Answer},
-    },
+    clients::subscribers,
     cpu::to_f64,
     report_progress,
     servers::{Resident, gateway::Gateway, nchan::Nchan, resident},
@@ -65,12 +60,12 @@ fn ours(args: &ChannelsArgs, program: &Path, runtime: &Runtime, kind: ChannelKin
     let folder = tempfile::tempdir()?;
     if kind == ChannelKind::Wait {
         // In a separate process, so that the measured one is fresh.
-        submit(&Gateway::on_sqlite(program, folder.path())?, args.channels)?;
+        submit(&Gateway::on_sqlite(program, folder.path())?, args.channels, args.channels)?;
     }
     let gateway = Gateway::on_sqlite(program, folder.path())?;
     let key = gateway.enforcer_key.clone();
-    let opening = subscribers::open(gateway.address, args.channels, answer(kind), move |channel| {
-        our_request(kind, &key, channel)
+    let opening = subscribers::open(gateway.address, args.channels, kind.answer(), move |channel| {
+        kind.our_request(&key, channel)
     });
     let processes = [gateway.pid()];
     read_memory(runtime, &processes, kind, opening)
@@ -79,31 +74,12 @@ fn ours(args: &ChannelsArgs, program: &Path, runtime: &Runtime, kind: ChannelKin
 
 fn nchan(args: &ChannelsArgs, runtime: &Runtime, kind: ChannelKind) -> Result<Cost, Failure> {
     let nchan = Nchan::start()?;
-    let opening = subscribers::open(nchan.address, args.channels, answer(kind), move |channel| {
-        peer_request(kind, channel)
+    let opening = subscribers::open(nchan.address, args.channels, kind.answer(), move |channel| {
+        kind.peer_request(channel)
     });
     let workers = nchan.workers()?;
     read_memory(runtime, &workers, kind, opening)
         .map(|(before, after, opened)| Cost::new(args, kind, Side::Nchan, before, after, opened))
-}
-
-fn answer(kind: ChannelKind) -> Answer {
-    match kind {
-        ChannelKind::Sse => Answer::Head(200),
-        ChannelKind::WebSocket => Answer::Head(101),
-        ChannelKind::Wait => Answer::Nothing,
-    }
-}
-
-fn submit(gateway: &Gateway, count: u64) -> Result<(), Failure> {
-    publish(Pace::Count(count), || {
-        let mut connection = Connection::open(gateway.address)?;
-        Ok(move |message| {
-            let enforcer = messages::enforcer(message);
-            Ok(connection.call(&messages::submission(&gateway.enforcer_key, message, &enforcer))?)
-        })
-    })?;
-    Ok(())
 }
 
 /// Reads the memory before and after opening the channels, which stay open until the second reading.

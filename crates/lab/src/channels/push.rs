@@ -3,17 +3,17 @@
 use tokio::runtime::Runtime;
 
 use super::{
-    ChannelKind, Side,
+    kind::{ChannelKind, Side},
     stretch::{Plan, Stretch},
 };
-use crate::{Failure, args::ChannelsArgs, cpu::to_f64, report_progress};
+use crate::{Failure, args::ChannelsArgs, cpu::to_f64, figures::percent, report_progress};
 
 /// If one server does not reach the requested rate, both get this fraction of what it reached.
 const REDUCED_RATE: f64 = 0.8;
 
 pub(crate) fn measure(args: &ChannelsArgs, runtime: &Runtime) -> Result<Vec<Stretch>, Failure> {
     let mut stretches: Vec<Stretch> = Vec::new();
-    for round in 1..=args.rounds {
+    for round in 1..=args.timing.rounds {
         for kind in [ChannelKind::Sse, ChannelKind::WebSocket] {
             let mut take = |side, paced_at| -> Result<f64, Failure> {
                 let stretch = Plan { round, kind, side, paced_at }.run(args, runtime)?;
@@ -40,17 +40,17 @@ fn progress(args: &ChannelsArgs, stretch: &Stretch) -> String {
     let paced = stretch.paced_at.map_or("at full speed".to_owned(), |rate| format!("at {rate}/s"));
     format!(
         "push: round {} of {}: {:9} {:5} {paced:18} {:6.0}/s, p50 {:.2} ms, p99 {:.2} ms, {:3.0} µs of the \
-         server each, {} lost, foreign CPU {:2.0} %{}",
+         server each, {} lost, foreign CPU {}{}",
         stretch.round,
-        args.rounds,
+        args.timing.rounds,
         stretch.kind.name(),
         stretch.side.name(),
         stretch.per_second,
-        stretch.p50_ms,
-        stretch.p99_ms,
+        stretch.latency.p50_ms,
+        stretch.latency.p99_ms,
         stretch.server_us_per_message,
         stretch.lost,
-        stretch.cpu.foreign * 100.0,
+        percent(stretch.cpu.foreign),
         if stretch.disturbed { " (disturbed)" } else { "" },
     )
 }

@@ -2,10 +2,17 @@
 
 use serde::Serialize;
 
-use super::{ChannelKind, Side, memory::Cost, stretch::Stretch};
-use crate::{args::ChannelsArgs, clients::messages::PEER_BODY_BYTES, figures::median};
+use super::{
+    kind::{ChannelKind, Side},
+    memory::Cost,
+    stretch::Stretch,
+};
+use crate::{
+    args::ChannelsArgs,
+    clients::messages::PEER_BODY_BYTES,
+    figures::{Percentiles, median},
+};
 
-/// All results, and the arguments that they were measured with.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// Resident bytes of an idle channel, ours divided by Nchan's: the worst kind. The goal is at most 0.65.
@@ -14,12 +21,8 @@ pub(crate) struct Report {
     pub(crate) messages_ratio: f64,
     /// p99 at a rate that both sustain, ours divided by Nchan's: the worst kind. The goal is at most 1.2.
     pub(crate) p99_ratio: f64,
-    pub(crate) channels: u64,
-    pub(crate) subscribers: u64,
-    pub(crate) rounds: u64,
-    pub(crate) seconds: u64,
-    /// Whether each message was a complete decision, or only used the push path.
-    pub(crate) whole_decisions: bool,
+    #[serde(flatten)]
+    pub(crate) args: ChannelsArgs,
     /// Exchanges that were submitted before each stretch at full speed, not included in its time.
     pub(crate) exchanges_prepared: u64,
     pub(crate) peer_body_bytes: usize,
@@ -58,8 +61,8 @@ pub(crate) struct PushOf {
 pub(crate) struct Pushed {
     pub(crate) per_second: f64,
     pub(crate) server_us_per_message: f64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
+    #[serde(flatten)]
+    pub(crate) latency: Percentiles,
     pub(crate) foreign_cpu: f64,
     pub(crate) lost: u64,
 }
@@ -75,13 +78,9 @@ impl Report {
             ratio: memory.iter().map(|of| of.ratio).fold(0.0, f64::max),
             messages_ratio: push.iter().map(|of| of.messages_ratio).reduce(f64::min).unwrap_or_default(),
             p99_ratio: push.iter().map(|of| of.p99_ratio).fold(0.0, f64::max),
-            channels: args.channels,
-            subscribers: args.subscribers,
-            rounds: args.rounds,
-            seconds: args.seconds,
-            whole_decisions: args.whole_decisions,
+            args: args.clone(),
             exchanges_prepared: match args.whole_decisions {
-                true => args.seconds * args.prepared_per_second,
+                true => args.timing.seconds * args.prepared_per_second,
                 false => args.subscribers,
             },
             peer_body_bytes: PEER_BODY_BYTES,
@@ -118,7 +117,7 @@ impl PushOf {
             undisturbed(of(Side::Ours).zip(of(Side::Nchan)).collect())
         };
         let ratio = |pairs: &Pairs<'_>, figure: fn(&Stretch) -> f64| {
-            median(pairs.iter().map(|(ours, nchan)| figure(ours) / figure(nchan)).collect())
+            median(pairs.iter().map(|(ours, nchan)| figure(ours) / figure(nchan)))
         };
         let (fast, paced) = (of(false), of(true));
         paced.first()?;
@@ -127,8 +126,8 @@ impl PushOf {
         Some(Self {
             kind,
             messages_ratio: ratio(&fast, |stretch| stretch.per_second),
-            p99_ratio: ratio(&paced, |stretch| stretch.p99_ms),
-            paced_at: median(our_paced.iter().map(|stretch| stretch.per_second).collect()),
+            p99_ratio: ratio(&paced, |stretch| stretch.latency.p99_ms),
+            paced_at: median(our_paced.iter().map(|stretch| stretch.per_second)),
             disturbed: stretches.iter().filter(|stretch| stretch.kind == kind && stretch.disturbed).count(),
             ours: Pushed::new(&our_fast, &our_paced),
             nchan: Pushed::new(&peers_fast, &peers_paced),
@@ -149,14 +148,16 @@ fn undisturbed(pairs: Pairs<'_>) -> Pairs<'_> {
 impl Pushed {
     fn new(fast: &[&Stretch], paced: &[&Stretch]) -> Self {
         let of = |stretches: &[&Stretch], figure: fn(&Stretch) -> f64| {
-            median(stretches.iter().map(|stretch| figure(stretch)).collect())
+            median(stretches.iter().map(|stretch| figure(stretch)))
         };
         let all: Vec<&Stretch> = fast.iter().chain(paced).copied().collect();
         Self {
             per_second: of(fast, |stretch| stretch.per_second),
             server_us_per_message: of(fast, |stretch| stretch.server_us_per_message),
-            p50_ms: of(paced, |stretch| stretch.p50_ms),
-            p99_ms: of(paced, |stretch| stretch.p99_ms),
+            latency: Percentiles {
+                p50_ms: of(paced, |stretch| stretch.latency.p50_ms),
+                p99_ms: of(paced, |stretch| stretch.latency.p99_ms),
+            },
             foreign_cpu: of(&all, |stretch| stretch.cpu.foreign),
             lost: all.iter().map(|stretch| stretch.lost).sum(),
         }

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
-use tokio::{runtime::Runtime, time::sleep};
+use tokio::runtime::Runtime;
 
-use super::{ChannelKind, Side, our_request, peer_request};
+use super::kind::{ChannelKind, Side, submit};
 use crate::{
     Failure,
     args::ChannelsArgs,
@@ -14,10 +14,10 @@ use crate::{
         http::Connection,
         messages,
         publishers::{Pace, publish},
-        subscribers::{self, Answer},
+        subscribers,
     },
     cpu::{CpuUsage, Ticks, to_f64},
-    figures::{milliseconds, percentile},
+    figures::Percentiles,
     servers::{gateway::Gateway, nchan::Nchan},
     stopwatch::Stopwatch,
 };
@@ -41,8 +41,8 @@ pub(crate) struct Stretch {
     pub(crate) lost: u64,
     /// Messages that arrived, per second.
     pub(crate) per_second: f64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
+    #[serde(flatten)]
+    pub(crate) latency: Percentiles,
     /// CPU time of the server per message, in microseconds.
     pub(crate) server_us_per_message: f64,
     pub(crate) cpu: CpuUsage,
@@ -71,20 +71,13 @@ impl Plan {
         if !args.whole_decisions {
             return self.over_our_push_path(args, runtime, &gateway);
         }
-        let max_messages = args.seconds * self.paced_at.unwrap_or(args.prepared_per_second);
+        let max_messages = args.timing.seconds * self.paced_at.unwrap_or(args.prepared_per_second);
         // Subscribers connect first, so that their channels exist before anything is delivered over them.
         let (key, kind) = (gateway.enforcer_key.clone(), self.kind);
-        let request = move |channel| our_request(kind, &key, channel);
+        let request = move |channel| kind.our_request(&key, channel);
         let streams =
-            runtime.block_on(subscribers::open(gateway.address, args.subscribers, self.answer(), request))?;
-        publish(Pace::Count(max_messages), || {
-            let mut connection = Connection::open(gateway.address)?;
-            let gateway = &gateway;
-            Ok(move |message: u64| {
-                let enforcer = messages::enforcer(message % args.subscribers);
-                Ok(connection.call(&messages::submission(&gateway.enforcer_key, message, &enforcer))?)
-            })
-        })?;
+            runtime.block_on(subscribers::open(gateway.address, args.subscribers, kind.answer(), request))?;
+        submit(&gateway, max_messages, args.subscribers)?;
         self.measure(args, runtime, gateway.pid(), streams, max_messages, |watch| {
             let mut connection = Connection::open(gateway.address)?;
             let gateway = &gateway;
@@ -111,10 +104,10 @@ impl Plan {
                 Ok(connection.call(&messages::uncounted_decision(&gateway.approver_key, channel))?)
             })
         })?;
-        let request = move |channel| our_request(kind, &key, channel);
+        let request = move |channel| kind.our_request(&key, channel);
         let streams =
-            runtime.block_on(subscribers::open(gateway.address, args.subscribers, self.answer(), request))?;
-        let max_messages = args.seconds * MAX_PER_SECOND;
+            runtime.block_on(subscribers::open(gateway.address, args.subscribers, kind.answer(), request))?;
+        let max_messages = args.timing.seconds * MAX_PER_SECOND;
         self.measure(args, runtime, gateway.pid(), streams, max_messages, |watch| {
             let mut connection = Connection::open(gateway.address)?;
             Ok(move |message: u64| {
@@ -127,10 +120,10 @@ impl Plan {
     fn over_nchan(self, args: &ChannelsArgs, runtime: &Runtime) -> Result<Stretch, Failure> {
         let nchan = Nchan::start()?;
         let kind = self.kind;
-        let request = move |channel| peer_request(kind, channel);
+        let request = move |channel| kind.peer_request(channel);
         let streams =
-            runtime.block_on(subscribers::open(nchan.address, args.subscribers, self.answer(), request))?;
-        let max_messages = args.seconds * MAX_PER_SECOND;
+            runtime.block_on(subscribers::open(nchan.address, args.subscribers, kind.answer(), request))?;
+        let max_messages = args.timing.seconds * MAX_PER_SECOND;
         self.measure(args, runtime, nchan.pid(), streams, max_messages, |watch| {
             let mut connection = Connection::open(nchan.address)?;
             Ok(move |message: u64| {
@@ -138,10 +131,6 @@ impl Plan {
                 Ok(connection.call(&messages::peer_message(channel, message, watch.elapsed()))?)
             })
         })
-    }
-
-    fn answer(self) -> Answer {
-        Answer::Head(if self.kind == ChannelKind::WebSocket { 101 } else { 200 })
     }
 
     fn measure<P>(
@@ -156,7 +145,7 @@ impl Plan {
     where
         P: FnMut(u64) -> Result<(), Failure>,
     {
-        let length = Duration::from_secs(args.seconds);
+        let length = args.timing.length();
         let arrivals = Arc::new(Arrivals::new(usize::try_from(max_messages)?));
         let pace = match self.paced_at {
             Some(rate) => Pace::PerSecond(length, rate),
@@ -171,12 +160,7 @@ impl Plan {
         let published = publish(pace, || make(watch))?;
         let ended = watch.elapsed();
         let cpu = Ticks::read(&[server])?.since(before);
-        runtime.block_on(async {
-            let last = Stopwatch::start();
-            while arrivals.count() < published && last.elapsed() < ARRIVAL_TIMEOUT {
-                sleep(Duration::from_millis(5)).await;
-            }
-        });
+        runtime.block_on(arrivals.wait_for(published, ARRIVAL_TIMEOUT));
         drop(listeners);
         Ok(self.summarize(&arrivals, published, began, ended, cpu))
     }
@@ -191,8 +175,6 @@ impl Plan {
     ) -> Stretch {
         let seconds = ended.saturating_sub(began).as_secs_f64();
         let in_time = arrivals.arrived().filter(|arrived| arrived.at <= ended).count();
-        let mut latencies: Vec<Duration> = arrivals.arrived().map(|arrived| arrived.latency).collect();
-        latencies.sort_unstable();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let server_seconds = cpu.servers * to_f64(cores as u64) * seconds;
         Stretch {
@@ -203,8 +185,7 @@ impl Plan {
             published,
             lost: published.saturating_sub(arrivals.count()),
             per_second: to_f64(in_time as u64) / seconds,
-            p50_ms: milliseconds(percentile(&latencies, 50)),
-            p99_ms: milliseconds(percentile(&latencies, 99)),
+            latency: Percentiles::of(arrivals.arrived().map(|arrived| arrived.latency)),
             server_us_per_message: server_seconds * 1e6 / to_f64(published.max(1)),
             cpu,
             disturbed: cpu.is_disturbed(),

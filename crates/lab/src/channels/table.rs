@@ -1,23 +1,23 @@
 //! The report of `bench channels` as tables.
 
 use super::report::{MemoryOf, PushOf, Pushed, Report};
-use crate::{cpu::to_f64, table::aligned};
+use crate::{args::ChannelsArgs, figures::percent, report, table::headed};
 
-impl Report {
-    pub(crate) fn table(&self) -> String {
+impl report::Report for Report {
+    fn table(&self) -> String {
+        let ChannelsArgs { timing, channels, subscribers, whole_decisions, .. } = &self.args;
         let mut lines = Vec::new();
         if !self.memory.is_empty() {
-            lines.push(format!("Resident bytes of one of {} idle channels", self.channels));
+            lines.push(format!("Resident bytes of one of {channels} idle channels"));
             lines.extend(memory(&self.memory));
             lines.push(format!("worst ratio {:.2} (goal: at most 0.65)\n", self.ratio));
         }
         if !self.push.is_empty() {
             lines.push(format!(
-                "{}: {} subscribers, 8 publishers, {} rounds of {} s; ours on a store in memory",
-                if self.whole_decisions { "Complete decisions" } else { "The push path alone" },
-                self.subscribers,
-                self.rounds,
-                self.seconds
+                "{}: {subscribers} subscribers, 8 publishers, {} rounds of {} s; ours on a store in memory",
+                if *whole_decisions { "Complete decisions" } else { "The push path alone" },
+                timing.rounds,
+                timing.seconds
             ));
             lines.extend(push(&self.push));
             lines.push(format!(
@@ -29,7 +29,7 @@ impl Report {
                 self.p99_ratio,
                 self.exchanges_prepared,
                 self.peer_body_bytes,
-                self.rounds * 4,
+                timing.rounds * 4,
             ));
         }
         lines.join("\n")
@@ -37,9 +37,8 @@ impl Report {
 }
 
 fn memory(kinds: &[MemoryOf]) -> Vec<String> {
-    let mut rows =
-        vec![["", "ours", "Nchan", "ratio", "ours PSS", "Nchan PSS", "ratio PSS"].map(str::to_owned)];
-    rows.extend(kinds.iter().map(|of| {
+    let head = ["", "ours", "Nchan", "ratio", "ours PSS", "Nchan PSS", "ratio PSS"];
+    let rows = kinds.iter().map(|of| {
         let bytes = |figure: f64| format!("{figure:.0}");
         [
             of.kind.name().to_owned(),
@@ -50,26 +49,16 @@ fn memory(kinds: &[MemoryOf]) -> Vec<String> {
             bytes(of.nchan.pss_per_channel),
             format!("{:.2}", of.pss_ratio),
         ]
-    }));
-    aligned(&rows, 1)
+    });
+    headed(head, rows, 1)
 }
 
 fn push(kinds: &[PushOf]) -> Vec<String> {
+    #[rustfmt::skip]
     let head = [
-        "",
-        "",
-        "messages/s",
-        "ratio",
-        "CPU",
-        "paced at",
-        "p50",
-        "p99",
-        "ratio",
-        "foreign",
-        "lost",
-        "disturbed",
+        "", "", "messages/s", "ratio", "CPU", "paced at", "p50", "p99", "ratio", "foreign", "lost", "disturbed",
     ];
-    let mut rows = vec![head.map(str::to_owned)];
+    let mut rows = Vec::new();
     for of in kinds {
         let row = |who: &str, pushed: &Pushed, ratios: [String; 2], disturbed: String| {
             let [messages_ratio, p99_ratio] = ratios;
@@ -80,17 +69,17 @@ fn push(kinds: &[PushOf]) -> Vec<String> {
                 messages_ratio,
                 format!("{:.0}", pushed.server_us_per_message),
                 format!("{:.0}", of.paced_at),
-                format!("{:.2}", pushed.p50_ms),
-                format!("{:.2}", pushed.p99_ms),
+                format!("{:.2}", pushed.latency.p50_ms),
+                format!("{:.2}", pushed.latency.p99_ms),
                 p99_ratio,
-                format!("{:.0} %", pushed.foreign_cpu * 100.0),
+                percent(pushed.foreign_cpu),
                 pushed.lost.to_string(),
                 disturbed,
             ]
         };
         let ratios = [format!("{:.2}", of.messages_ratio), format!("{:.2}", of.p99_ratio)];
-        rows.push(row("ours", &of.ours, ratios, format!("{:.0}", to_f64(of.disturbed as u64))));
+        rows.push(row("ours", &of.ours, ratios, of.disturbed.to_string()));
         rows.push(row("Nchan", &of.nchan, Default::default(), String::new()));
     }
-    aligned(&rows, 2)
+    headed(head, rows, 2)
 }

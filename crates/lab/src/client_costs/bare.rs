@@ -16,7 +16,7 @@ use hpke::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Operation, Side};
+use super::operation::{Operation, Side};
 use crate::Failure;
 
 type Kem = X25519HkdfSha256;

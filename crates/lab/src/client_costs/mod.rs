@@ -3,12 +3,17 @@
 
 mod bare;
 pub(crate) mod idle;
+mod operation;
 mod ours;
 mod report;
 
-use serde::Serialize;
-
-use self::{bare::Bare, idle::Idle, ours::Ours, report::Report};
+use self::{
+    bare::Bare,
+    idle::Idle,
+    operation::{Operation, Side},
+    ours::Ours,
+    report::{Cost, Report},
+};
 use crate::{
     Failure,
     args::ClientArgs,
@@ -22,46 +27,6 @@ const SMALL: usize = 4 << 10;
 
 /// Most times that one operation is repeated in a stretch.
 const MAX_REPEATS: usize = 400;
-
-/// What is measured, in the order of an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Operation {
-    Seal,
-    Open,
-    Sign,
-    Verify,
-}
-
-impl Operation {
-    const ALL: [Self; 4] = [Self::Seal, Self::Open, Self::Sign, Self::Verify];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Seal => "build and seal a request",
-            Self::Open => "open and check it",
-            Self::Sign => "sign a decision about it",
-            Self::Verify => "verify the decision",
-        }
-    }
-}
-
-/// An implementation of every operation. Each call returns the number of bytes that it made or read.
-trait Side {
-    fn run(&self, operation: Operation) -> Result<usize, Failure>;
-}
-
-/// One operation at one size: microseconds of ours and of the bare crates, a pair for each round.
-#[derive(Debug, Serialize)]
-pub(crate) struct Cost {
-    pub(crate) operation: Operation,
-    /// Bytes of the payload that was asked about.
-    pub(crate) payload_bytes: usize,
-    /// Bytes of the text that was made or read, ours and bare.
-    pub(crate) text_bytes: [usize; 2],
-    pub(crate) ours_us: Vec<f64>,
-    pub(crate) bare_us: Vec<f64>,
-}
 
 pub(crate) fn run(args: &ClientArgs) -> Result<Report, Failure> {
     let before = Ticks::read(&[])?;

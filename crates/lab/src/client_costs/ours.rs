@@ -17,7 +17,10 @@ use countersign_wire::{
     id::{ApproverId, EnforcerId},
 };
 
-use super::{Operation, Side, bare::payload};
+use super::{
+    bare::payload,
+    operation::{Operation, Side},
+};
 use crate::Failure;
 
 pub(super) struct Ours {

@@ -2,22 +2,35 @@
 
 use serde::Serialize;
 
-use super::{Cost, Operation, idle::Idle};
+use super::{idle::Idle, operation::Operation};
 use crate::{
     args::ClientArgs,
     cpu::{CpuUsage, to_f64},
-    figures::median,
-    table::aligned,
+    figures::{median, percent},
+    report,
+    table::headed,
 };
 
-/// All results, and the arguments that they were measured with.
+/// One operation at one size: microseconds of ours and of the bare crates, a pair for each round.
+#[derive(Debug, Serialize)]
+pub(crate) struct Cost {
+    pub(crate) operation: Operation,
+    /// Bytes of the payload that was asked about.
+    pub(crate) payload_bytes: usize,
+    /// Bytes of the text that was made or read, ours and bare.
+    pub(crate) text_bytes: [usize; 2],
+    pub(crate) ours_us: Vec<f64>,
+    pub(crate) bare_us: Vec<f64>,
+}
+
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// The largest of the operations' ratios.
     pub(crate) ratio: f64,
     /// Resident bytes of an idle enforcer divided by those of a bare HTTP client: the median of the rounds.
     pub(crate) idle_ratio: f64,
-    pub(crate) rounds: u64,
+    #[serde(flatten)]
+    pub(crate) args: ClientArgs,
     pub(crate) operations: Vec<Summary>,
     pub(crate) idle: Vec<Idle>,
     pub(crate) cpu: CpuUsage,
@@ -36,11 +49,10 @@ pub(crate) struct Summary {
 
 impl Summary {
     fn new(cost: Cost) -> Self {
-        let ratios = cost.ours_us.iter().zip(&cost.bare_us).map(|(ours, bare)| ours / bare);
         Self {
-            ratio: median(ratios.collect()),
-            ours_median_us: median(cost.ours_us.clone()),
-            bare_median_us: median(cost.bare_us.clone()),
+            ratio: median(cost.ours_us.iter().zip(&cost.bare_us).map(|(ours, bare)| ours / bare)),
+            ours_median_us: median(cost.ours_us.iter().copied()),
+            bare_median_us: median(cost.bare_us.iter().copied()),
             cost,
         }
     }
@@ -51,12 +63,14 @@ impl Report {
         let operations: Vec<Summary> = costs.into_iter().map(Summary::new).collect();
         let ratio = operations.iter().map(|summary| summary.ratio).fold(0.0, f64::max);
         let ratios = idle.iter().map(|idle| to_f64(idle.enforcer_rss) / to_f64(idle.bare_rss));
-        Self { ratio, idle_ratio: median(ratios.collect()), rounds: args.rounds, operations, idle, cpu }
+        Self { ratio, idle_ratio: median(ratios), args: args.clone(), operations, idle, cpu }
     }
+}
 
-    pub(crate) fn table(&self) -> String {
+impl report::Report for Report {
+    fn table(&self) -> String {
         let head = ["", "payload", "text, ours", "text, bare", "ours", "bare", "ratio"];
-        let mut rows = vec![head.map(str::to_owned)];
+        let mut rows = Vec::new();
         for Summary { ratio, ours_median_us, bare_median_us, cost } in &self.operations {
             let time = |microseconds: &f64| format!("{microseconds:.0} µs");
             rows.push([
@@ -70,7 +84,7 @@ impl Report {
             ]);
         }
         let megabytes = |bytes: fn(&Idle) -> u64| {
-            format!("{:.1} MB", median(self.idle.iter().map(|idle| to_f64(bytes(idle))).collect()) / 1e6)
+            format!("{:.1} MB", median(self.idle.iter().map(|idle| to_f64(bytes(idle)))) / 1e6)
         };
         rows.push([
             "resident memory while idle".to_owned(),
@@ -81,11 +95,11 @@ impl Report {
             megabytes(|idle| idle.bare_rss),
             format!("{:.2}", self.idle_ratio),
         ]);
-        let mut lines = aligned(&rows, 1);
+        let mut lines = headed(head, rows, 1);
         lines.push(format!(
-            "\n{} rounds, medians; foreign CPU {:.0} % while operations were timed",
-            self.rounds,
-            self.cpu.foreign * 100.0
+            "\n{} rounds, medians; foreign CPU {} while operations were timed",
+            self.args.rounds,
+            percent(self.cpu.foreign)
         ));
         lines.join("\n")
     }

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::sleep;
+
 use super::messages::{MARK, STAMP_BYTES, read_stamp};
+use crate::stopwatch::Stopwatch;
 
 /// One slot per message, by its number.
 #[derive(Debug)]
@@ -36,6 +39,14 @@ impl Arrivals {
     /// How many messages have arrived.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
+    }
+
+    /// Waits until so many have arrived, or until the time is up.
+    pub(crate) async fn wait_for(&self, count: u64, limit: Duration) {
+        let watch = Stopwatch::start();
+        while self.count() < count && watch.elapsed() < limit {
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The messages that have arrived, in the order of their numbers.

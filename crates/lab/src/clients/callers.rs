@@ -11,15 +11,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{Failure, stopwatch::Stopwatch};
-
-/// What was completed in a stretch.
-#[derive(Debug, Default)]
-pub(crate) struct Completed {
-    /// How long each took, in any order.
-    pub(crate) latencies: Vec<Duration>,
-    pub(crate) elapsed: Duration,
-}
+use crate::{Failure, rounds::Completed, stopwatch::Stopwatch};
 
 /// Keeps `in_flight` callers from `make` busy for `length`. What is completed later does not count.
 pub(crate) fn keep_in_flight<M, C>(in_flight: u64, length: Duration, make: M) -> Result<Completed, Failure>
@@ -69,7 +61,7 @@ where
         }
         Ok::<_, Failure>(latencies.take())
     })?;
-    Ok(Completed { latencies, elapsed: length })
+    Ok(Completed::timed(latencies, length))
 }
 
 async fn call(

@@ -1,9 +1,17 @@
 //! Submissions whose bytes are prepared once: only the id of the exchange changes from one to the next.
 
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
 use serde_json::json;
 
-use super::messages;
-use crate::workload::scattered;
+use super::{keep_alive::KeepAlive, messages};
+use crate::{Failure, workload::scattered};
 
 /// Size of a request's id: a prefix and 16 hexadecimal digits.
 const ID_BYTES: usize = 8 + 16;
@@ -44,6 +52,20 @@ impl Submission {
         self.bytes[self.id..self.id + ID_BYTES].copy_from_slice(scattered_id(number).as_bytes());
         &self.bytes
     }
+}
+
+/// A caller that submits over a connection of its own. `next` is the number of the next exchange, for all callers.
+pub(crate) async fn submitter(
+    address: SocketAddr,
+    mut submission: Submission,
+    next: &Arc<AtomicU64>,
+) -> Result<impl AsyncFnMut() -> Result<(), Failure> + use<>, Failure> {
+    let (mut connection, next) = (KeepAlive::open(address).await?, Arc::clone(next));
+    Ok(async move || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        connection.call_successfully(submission.with_number(number)).await?;
+        Ok(())
+    })
 }
 
 /// Text that looks like base64, and does not compress.

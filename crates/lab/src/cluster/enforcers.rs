@@ -4,10 +4,11 @@ use std::{
     collections::{BTreeMap, HashMap},
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{task::JoinSet, time::sleep};
 
@@ -71,7 +72,7 @@ impl Enforcers {
     pub(super) async fn wait_for(&self, accepted: &Accepted, limit: Duration) {
         let watch = Stopwatch::start();
         let missing = || {
-            let delivered = lock(&self.delivered);
+            let delivered = self.delivered.lock();
             accepted.decided.iter().any(|request| !delivered.times.contains_key(request))
         };
         while watch.elapsed() < limit && missing() {
@@ -81,7 +82,7 @@ impl Enforcers {
 
     pub(super) async fn close(mut self) -> Delivered {
         self.readers.shutdown().await;
-        std::mem::take(&mut *lock(&self.delivered))
+        std::mem::take(&mut *self.delivered.lock())
     }
 }
 
@@ -101,7 +102,7 @@ impl Enforcer {
                 Ok(socket) => self.read(socket, &delivered).await,
                 Err(error) => error,
             };
-            *lock(&delivered).broken.entry(error.to_string()).or_default() += 1;
+            *delivered.lock().broken.entry(error.to_string()).or_default() += 1;
             sleep(RECONNECT_DELAY).await;
             socket = WebSocket::open(self.address, &self.handshake).await;
         }
@@ -125,7 +126,7 @@ impl Enforcer {
             let (request, acknowledgement) =
                 (pushed.request_id.to_owned(), messages::acknowledgement(pushed.request_id, message));
             {
-                let mut delivered = lock(delivered);
+                let mut delivered = delivered.lock();
                 delivered.misdirected += u64::from(!is_for_this);
                 *delivered.times.entry(request).or_default() += 1;
             }
@@ -135,8 +136,4 @@ impl Enforcer {
             }
         }
     }
-}
-
-fn lock(delivered: &Mutex<Delivered>) -> MutexGuard<'_, Delivered> {
-    delivered.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,12 +4,13 @@ use std::{
     collections::{BTreeMap, HashSet},
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, sleep_until},
@@ -107,11 +108,11 @@ impl Load {
     }
 
     pub(super) fn finish(&self) -> (Accepted, Errors) {
-        std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.found.lock())
     }
 
     fn note(&self, note: impl FnOnce(&mut Accepted, &mut Errors)) {
-        let (accepted, errors) = &mut *self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let (accepted, errors) = &mut *self.found.lock();
         note(accepted, errors);
     }
 }

@@ -7,41 +7,26 @@ mod report;
 
 use std::time::Duration;
 
-use countersign_testkit::postgres::Postgres;
-use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
-use crate::{
-    Failure,
-    args::ClusterArgs,
-    cpu::Meter,
-    report_progress,
-    servers::{
-        bare::DEFAULTS,
-        gateway::{self, Gateway},
-    },
-};
+use crate::{Failure, args::ClusterArgs, cpu::Meter, report_progress, servers::on_postgres::OnPostgres};
 
 use enforcers::Enforcers;
 use load::Load;
-pub(crate) use report::Report;
+use report::Report;
 
 /// How long to wait for the last deliveries. Without a doorbell between nodes they are up to 5 s late.
 const LAST_DELIVERIES: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(args: &ClusterArgs) -> Result<Report, Failure> {
-    let program = gateway::program(args.gateway.as_deref())?;
-    report_progress("starting a private PostgreSQL with its default settings");
-    let postgres = Postgres::start_with(DEFAULTS);
-    let folder = TempDir::new()?;
-    let mut nodes = vec![Gateway::on_postgres(&program, folder.path(), &postgres)?];
+    let on = OnPostgres::start(&args.gateway)?;
+    let mut nodes = vec![on.gateway()?];
     while (nodes.len() as u64) < args.nodes {
-        nodes.push(nodes[0].another_node(&program, folder.path())?);
+        nodes.push(nodes[0].another_node(&on.program, on.folder.path())?);
     }
     report_progress(&format!("{} nodes are ready", nodes.len()));
-    let mut servers: Vec<(&'static str, u32)> = nodes.iter().map(|node| ("gateway", node.pid())).collect();
-    servers.push(("postgres", postgres.pid()));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let servers = on.servers(&nodes);
+    Runtime::new()?.block_on(async {
         let enforcers = Enforcers::open(&nodes, args.enforcers).await?;
         let load = Load::new(args, &nodes);
         let meter = Meter::start(&servers)?;

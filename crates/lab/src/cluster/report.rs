@@ -13,6 +13,7 @@ use crate::{
     args::ClusterArgs,
     clients::{keep_alive::KeepAlive, messages},
     cpu::{Metered, to_f64},
+    report,
     servers::gateway::Gateway,
     table::aligned,
 };
@@ -28,14 +29,12 @@ pub(crate) struct Checked {
     pub(crate) missing: u64,
 }
 
-/// All results, and the arguments that they were measured with.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// Accepted submissions and decisions that were found in the end, as a fraction.
     pub(crate) ratio: f64,
-    pub(crate) nodes: u64,
-    pub(crate) seconds: u64,
-    pub(crate) rate: u64,
+    #[serde(flatten)]
+    pub(crate) args: ClusterArgs,
     pub(crate) submitted: u64,
     pub(crate) decided: u64,
     pub(crate) delivered: u64,
@@ -115,9 +114,7 @@ impl Report {
         let not_found = checked.wrong_status.values().sum::<u64>() + checked.missing;
         Self {
             ratio: 1.0 - to_f64(not_found) / to_f64((submitted + decided).max(1)),
-            nodes: args.nodes,
-            seconds: args.seconds,
-            rate: args.rate,
+            args: args.clone(),
             submitted,
             decided,
             delivered: delivered.times.len() as u64,
@@ -130,8 +127,10 @@ impl Report {
             metered,
         }
     }
+}
 
-    pub(crate) fn table(&self) -> String {
+impl report::Report for Report {
+    fn table(&self) -> String {
         let kinds = |kinds: &BTreeMap<String, u64>| match kinds.is_empty() {
             true => "none".to_owned(),
             false => {
@@ -153,13 +152,12 @@ impl Report {
         ]
         .map(|(name, value)| [name.to_owned(), value]);
         let mut lines = aligned(&rows, 1);
+        let ClusterArgs { nodes, seconds, rate, .. } = &self.args;
         let cores = self.metered.cores.iter().map(|(name, cores)| format!("{name} {cores:.2}"));
         lines.push(format!(
-            "\nfound {:.6} of what was accepted (goal: 1); {} nodes, {} s at {} exchanges a second; processors: {}",
+            "\nfound {:.6} of what was accepted (goal: 1); {nodes} nodes, {seconds} s at {rate} exchanges a second; \
+             processors: {}",
             self.ratio,
-            self.nodes,
-            self.seconds,
-            self.rate,
             cores.collect::<Vec<_>>().join(", ")
         ));
         lines.join("\n")

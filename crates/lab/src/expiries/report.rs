@@ -2,78 +2,81 @@
 
 use serde::Serialize;
 
-use super::{Fairness, Stretch, Work};
-use crate::{args::ExpiriesArgs, figures::median, table::aligned};
+use crate::{
+    args::ExpiriesArgs,
+    figures::{Ratio, median, percent},
+    report,
+    rounds::Stretch,
+    table::headed,
+};
 
-const HEAD: [&str; 4] = ["work", "a second", "ratio", "foreign"];
+pub(super) const DECISIONS: &str = "decisions";
+pub(super) const ON_ONE_NODE: &str = "expiries, one node";
+pub(super) const ON_TWO_NODES: &str = "expiries, two nodes";
 
-/// All results, and the arguments that they were measured with.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Expiries a second on one node divided by the decisions a second before them: the median of the rounds.
-    pub(crate) ratio: f64,
-    pub(crate) ratio_of_each_round: Vec<f64>,
+    /// Expiries a second on one node divided by the decisions a second before them.
+    #[serde(flatten)]
+    ratio: Ratio,
     /// Expiries a second on two nodes divided by those on one: the median of the rounds.
-    pub(crate) ratio_of_two_nodes: f64,
-    pub(crate) ratio_of_two_nodes_in_each_round: Vec<f64>,
-    pub(crate) exchanges: u64,
-    pub(crate) rounds: u64,
-    pub(crate) seconds: u64,
-    pub(crate) tenants: u64,
-    pub(crate) approvers: u64,
-    pub(crate) fairness: Fairness,
-    pub(crate) stretches: Vec<Stretch>,
+    ratio_of_two_nodes: f64,
+    ratio_of_two_nodes_in_each_round: Vec<f64>,
+    #[serde(flatten)]
+    args: ExpiriesArgs,
+    fairness: Fairness,
+    stretches: Vec<Stretch>,
+}
+
+/// A tenant with a backlog, and another one whose records are due after all of that.
+#[derive(Debug, Serialize)]
+pub(crate) struct Fairness {
+    pub(super) backlog: u64,
+    pub(super) quiet_records: u64,
+    /// From the start of the sweep until the other tenant's records were deleted.
+    pub(super) quiet_ms: f64,
+    /// Until the backlog was processed too.
+    pub(super) backlog_ms: f64,
 }
 
 impl Report {
-    pub(crate) fn new(args: &ExpiriesArgs, stretches: Vec<Stretch>, fairness: Fairness) -> Self {
-        let of = |work| {
-            stretches.iter().filter(move |stretch| stretch.work == work).map(|stretch| stretch.per_second)
+    pub(super) fn new(args: &ExpiriesArgs, stretches: Vec<Stretch>, fairness: Fairness) -> Self {
+        let of = |arm: &'static str| {
+            stretches.iter().filter(move |stretch| stretch.arm == arm).map(|stretch| stretch.per_second)
         };
-        let ratios = |of: Vec<f64>, to: Vec<f64>| -> Vec<f64> {
-            of.into_iter().zip(to).map(|(of, to)| of / to).collect()
-        };
-        let one: Vec<f64> = of(Work::ExpiriesOnOneNode).collect();
         // The first of the two stretches of decisions in each round is the one before it.
-        let ratio_of_each_round = ratios(one.clone(), of(Work::Decisions).step_by(2).collect());
-        let two_nodes = ratios(of(Work::ExpiriesOnTwoNodes).collect(), one);
+        let ratio = Ratio::new(of(ON_ONE_NODE), of(DECISIONS).step_by(2));
+        let of_two_nodes = Ratio::new(of(ON_TWO_NODES), of(ON_ONE_NODE));
         Self {
-            ratio: median(ratio_of_each_round.clone()),
-            ratio_of_each_round,
-            ratio_of_two_nodes: median(two_nodes.clone()),
-            ratio_of_two_nodes_in_each_round: two_nodes,
-            exchanges: args.exchanges,
-            rounds: args.rounds,
-            seconds: args.seconds,
-            tenants: args.tenants,
-            approvers: args.approvers,
+            ratio,
+            ratio_of_two_nodes: of_two_nodes.median,
+            ratio_of_two_nodes_in_each_round: of_two_nodes.of_each_round,
+            args: args.clone(),
             fairness,
             stretches,
         }
     }
+}
 
-    pub(crate) fn table(&self) -> String {
-        let row = |work: Work, name: &str, ratio: String| {
-            let of = || self.stretches.iter().filter(move |stretch| stretch.work == work);
-            let rate = median(of().map(|stretch| stretch.per_second).collect());
-            let foreign = median(of().map(|stretch| stretch.cpu.foreign).collect()) * 100.0;
-            [name.to_owned(), format!("{rate:.0}"), ratio, format!("{foreign:.0} %")]
+impl report::Report for Report {
+    fn table(&self) -> String {
+        let row = |(arm, ratio): (&str, String)| {
+            let of = || self.stretches.iter().filter(move |stretch| stretch.arm == arm);
+            let rate = median(of().map(|stretch| stretch.per_second));
+            let foreign = median(of().map(|stretch| stretch.cpu.foreign));
+            [arm.to_owned(), format!("{rate:.0}"), ratio, percent(foreign)]
         };
         let rows = [
-            HEAD.map(str::to_owned),
-            row(Work::Decisions, "decisions", String::new()),
-            row(Work::ExpiriesOnOneNode, "expiries, one node", format!("{:.2} of decisions", self.ratio)),
-            row(
-                Work::ExpiriesOnTwoNodes,
-                "expiries, two nodes",
-                format!("{:.2} of one node", self.ratio_of_two_nodes),
-            ),
+            (DECISIONS, String::new()),
+            (ON_ONE_NODE, format!("{:.2} of decisions", self.ratio.median)),
+            (ON_TWO_NODES, format!("{:.2} of one node", self.ratio_of_two_nodes)),
         ];
-        let mut lines = aligned(&rows, 1);
-        let Self { exchanges, rounds, tenants, approvers, fairness, .. } = self;
+        let mut lines = headed(["work", "a second", "ratio", "foreign"], rows.map(row), 1);
+        let Self { args: ExpiriesArgs { timing, exchanges, tenants, approvers, .. }, fairness, .. } = self;
         lines.push(format!(
-            "\n{rounds} rounds of {exchanges} exchanges in {tenants} tenants with {approvers} approvers each, on PostgreSQL \
-             with a synchronous standby; every exchange expired exactly once"
+            "\n{} rounds of {exchanges} exchanges in {tenants} tenants with {approvers} approvers each, on PostgreSQL with a \
+             synchronous standby; every exchange expired exactly once",
+            timing.rounds
         ));
         let Fairness { backlog, quiet_records, quiet_ms, backlog_ms } = fairness;
         lines.push(format!(

@@ -5,7 +5,7 @@
 //! | the cluster that faults are done to | `rig/` |
 //! | which fault happens when | `schedule.rs` |
 //! | how a fault is done and healed | `inject.rs` |
-//! | restarts of one node after the other, without faults | `rolling.rs` |
+//! | restarts of one node after the other, without faults | `rolling/` |
 //! | the clients | `workload/` |
 //! | what they did and saw | `history/` |
 //! | which promise was broken | `checker/`, `timeline/` |

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 
 use super::{checker::Violation, history::Counts, recovery::Recovery};
-use crate::table::aligned;
+use crate::{report, table::headed};
 
 /// Violations that the table shows in full.
 const MAX_SHOWN: usize = 20;
@@ -63,7 +63,50 @@ impl Report {
         failed || !self.violations.is_empty()
     }
 
-    pub(crate) fn table(&self) -> String {
+    /// One line for each kind of fault. Times are to the first write that succeeds at the node, or at all nodes.
+    fn recovery_lines(&self) -> Vec<String> {
+        let head = [
+            "ms to the first success",
+            "faults",
+            "alone",
+            "p50",
+            "worst",
+            "worst after end",
+            "worst with others",
+        ];
+        let rows = self.recovery.iter().map(|recovery| {
+            let of_alone = |ms: f64| if recovery.alone > 0 { format!("{ms:.0}") } else { String::new() };
+            let kind = match recovery.never {
+                0 => recovery.kind.clone(),
+                never => format!("{} ({never} without success)", recovery.kind),
+            };
+            [
+                kind,
+                recovery.faults.to_string(),
+                recovery.alone.to_string(),
+                of_alone(recovery.p50_ms),
+                of_alone(recovery.worst_ms),
+                of_alone(recovery.worst_after_end_ms),
+                format!("{:.0}", recovery.worst_together_ms),
+            ]
+        });
+        headed(head, rows, 1)
+    }
+
+    fn operation_lines(&self) -> Vec<String> {
+        let rows = self.counts.operations.iter().map(|(kind, ends)| {
+            [(*kind).to_owned(), ends.ok.to_string(), ends.fail.to_string(), ends.unknown.to_string()]
+        });
+        let mut lines = headed(["operations", "ok", "fail", "unknown"], rows, 1);
+        let pushed: Vec<String> =
+            self.counts.pushed.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        lines.push(format!("pushed: {}; acts: {}", pushed.join(", "), self.counts.acts));
+        lines
+    }
+}
+
+impl report::Report for Report {
+    fn table(&self) -> String {
         let mut lines = vec![format!(
             "seed {}, {} s of faults, database: {}; {} faults, {} failovers, {} node starts; {} operations acknowledged",
             self.seed,
@@ -96,49 +139,6 @@ impl Report {
             lines.push(format!("history, timeline and logs: {}", folder.display()));
         }
         lines.join("\n")
-    }
-
-    /// One line for each kind of fault. Times are to the first write that succeeds at the node, or at all nodes.
-    fn recovery_lines(&self) -> Vec<String> {
-        let head = [
-            "ms to the first success",
-            "faults",
-            "alone",
-            "p50",
-            "worst",
-            "worst after end",
-            "worst with others",
-        ];
-        let mut rows = vec![head.map(str::to_owned)];
-        rows.extend(self.recovery.iter().map(|recovery| {
-            let of_alone = |ms: f64| if recovery.alone > 0 { format!("{ms:.0}") } else { String::new() };
-            let kind = match recovery.never {
-                0 => recovery.kind.clone(),
-                never => format!("{} ({never} without success)", recovery.kind),
-            };
-            [
-                kind,
-                recovery.faults.to_string(),
-                recovery.alone.to_string(),
-                of_alone(recovery.p50_ms),
-                of_alone(recovery.worst_ms),
-                of_alone(recovery.worst_after_end_ms),
-                format!("{:.0}", recovery.worst_together_ms),
-            ]
-        }));
-        aligned(&rows, 1)
-    }
-
-    fn operation_lines(&self) -> Vec<String> {
-        let mut rows = vec![["operations", "ok", "fail", "unknown"].map(str::to_owned)];
-        rows.extend(self.counts.operations.iter().map(|(kind, ends)| {
-            [(*kind).to_owned(), ends.ok.to_string(), ends.fail.to_string(), ends.unknown.to_string()]
-        }));
-        let mut lines = aligned(&rows, 1);
-        let pushed: Vec<String> =
-            self.counts.pushed.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        lines.push(format!("pushed: {}; acts: {}", pushed.join(", "), self.counts.acts));
-        lines
     }
 }
 

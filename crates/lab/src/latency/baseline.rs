@@ -3,24 +3,23 @@
 use std::{
     io::{self, Read as _, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
 use countersign_core::store::{Outcome, Store};
-use countersign_store_postgres::PostgresStore;
-use countersign_store_sqlite::SqliteStore;
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
-use super::{LatencyBench, Pacing, Place, Timed, WARM_UP};
+use super::pacing::{Pacing, WARM_UP, with_latencies};
 use crate::{
     Failure,
     clients::{
         messages,
         publishers::{PUBLISHERS, Pace, publish},
     },
-    cpu::Meter,
+    rounds::{Completed, Sample},
     stopwatch::Stopwatch,
     workload::{Requests, Workload},
 };
@@ -33,25 +32,26 @@ const KEY_BYTES: usize = 107;
 
 const APPROVERS: u64 = 1;
 
-impl LatencyBench<'_> {
-    pub(super) fn baseline(&self, place: &Place, pacing: Pacing) -> Result<Timed, Failure> {
-        let store = self.runtime.block_on(open(place))?;
-        let postgres = place.postgres.as_ref().map(|postgres| ("postgres", postgres.pid()));
-        let servers: Vec<_> = postgres.into_iter().collect();
-        let echo = start_echo(posted().len())?;
-        commits_and_round_trips(&self.runtime, &store, &servers, pacing, || {
-            let mut stream = TcpStream::connect(echo)?;
-            stream.set_nodelay(true)?;
-            Ok(move |posted: &[u8]| {
-                stream.write_all(posted)?;
-                Ok(stream.read_exact(&mut [0; DELIVERED_BYTES])?)
-            })
+/// With a round trip over the loopback.
+pub(super) fn over_loopback(
+    runtime: &Runtime,
+    store: &Arc<dyn Store>,
+    servers: &[(&'static str, u32)],
+    pacing: Pacing,
+) -> Result<Sample, Failure> {
+    let echo = start_echo(posted().len())?;
+    commits_and_round_trips(runtime, store, servers, pacing, || {
+        let mut stream = TcpStream::connect(echo)?;
+        stream.set_nodelay(true)?;
+        Ok(move |posted: &[u8]| {
+            stream.write_all(posted)?;
+            Ok(stream.read_exact(&mut [0; DELIVERED_BYTES])?)
         })
-    }
+    })
 }
 
 /// A request that posts a decision.
-pub(crate) fn posted() -> Vec<u8> {
+fn posted() -> Vec<u8> {
     messages::decision(&"k".repeat(KEY_BYTES), 0, Duration::ZERO)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn commits_and_round_trips<R, T>(
     servers: &[(&'static str, u32)],
     pacing: Pacing,
     round_trip: R,
-) -> Result<Timed, Failure>
+) -> Result<Sample, Failure>
 where
     R: Fn() -> Result<T, Failure> + Sync,
     T: FnMut(&[u8]) -> Result<(), Failure>,
@@ -87,28 +87,18 @@ where
             let watch = Stopwatch::start();
             commit(Workload::Decide)?;
             round_trip(posted)?;
-            latencies.lock().unwrap_or_else(PoisonError::into_inner).push(watch.elapsed());
+            latencies.lock().push(watch.elapsed());
             Ok(())
         })
     };
     publish(Pace::Count(WARM_UP), make)?;
-    latencies.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    let meter = Meter::start(servers)?;
-    let watch = Stopwatch::start();
-    let published = publish(Pace::PerSecond(length, rate), make)?;
-    let elapsed = watch.elapsed();
-    let metered = meter.stop()?;
-    let latencies = latencies.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Timed { latencies, published, elapsed, metered })
-}
-
-async fn open(place: &Place) -> Result<Arc<dyn Store>, Failure> {
-    if let Some(postgres) = &place.postgres {
-        let options = countersign_store_postgres::Options::new(postgres.url());
-        return Ok(Arc::new(PostgresStore::open(options).await?));
-    }
-    let file = place.folder.path().join("bench.sqlite");
-    Ok(Arc::new(SqliteStore::open(file, countersign_store_sqlite::Options::default())?))
+    latencies.lock().clear();
+    let sample = Sample::measure(servers, || {
+        let watch = Stopwatch::start();
+        let count = publish(Pace::PerSecond(length, rate), make)?;
+        Ok(Completed { count, elapsed: watch.elapsed(), latencies: Vec::new() })
+    })?;
+    Ok(with_latencies(sample, latencies.into_inner()))
 }
 
 /// Starts a server that responds with as many bytes as a delivery has to as many as a decision has. It accepts one

@@ -4,24 +4,30 @@ use std::sync::Arc;
 
 use countersign_core::store::Store;
 use countersign_store_postgres::{Options, PostgresStore};
+use countersign_testkit::{nats::Nats, postgres::Postgres};
 use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 
-use super::Place;
 use crate::{
     Failure,
     latency::{
-        Pacing, Timed,
         baseline::{DELIVERED_BYTES, commits_and_round_trips},
+        pacing::Pacing,
     },
+    rounds::Sample,
 };
 
 const SUBJECT: &str = "lab.round-trip";
 
-pub(super) fn measure(runtime: &Runtime, place: &Place, pacing: Pacing) -> Result<Timed, Failure> {
-    let url = place.nats.url();
+pub(super) fn measure(
+    runtime: &Runtime,
+    postgres: &Postgres,
+    nats: &Nats,
+    pacing: Pacing,
+) -> Result<Sample, Failure> {
+    let url = nats.url();
     let (store, client) = runtime.block_on(async {
-        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(Options::new(place.postgres.url())).await?);
+        let store: Arc<dyn Store> = Arc::new(PostgresStore::open(Options::new(postgres.url())).await?);
         let (server, client) = (async_nats::connect(&url).await?, async_nats::connect(&url).await?);
         let mut requests = server.subscribe(SUBJECT).await?;
         server.flush().await?;
@@ -34,8 +40,8 @@ pub(super) fn measure(runtime: &Runtime, place: &Place, pacing: Pacing) -> Resul
         });
         Ok::<_, Failure>((store, client))
     })?;
-    let mut servers = vec![("postgres", place.postgres.pid())];
-    servers.extend(place.nats.pid().map(|server| ("nats", server)));
+    let mut servers = vec![("postgres", postgres.pid())];
+    servers.extend(nats.pid().map(|server| ("nats", server)));
     commits_and_round_trips(runtime, &store, &servers, pacing, || {
         let client = client.clone();
         Ok(move |posted: &[u8]| {

@@ -2,26 +2,23 @@
 //! and with NATS stopped.
 
 mod baseline;
-mod report;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use countersign_testkit::{nats::Nats, postgres::Postgres};
+use serde::Serialize;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::{
     Failure,
     args::NodesArgs,
-    cpu::to_f64,
-    figures::milliseconds,
-    latency::{Pacing, Timed, ours::Route},
-    report_progress, rounds,
-    rounds::{Rounds, Sample},
+    figures::Ratio,
+    latency::{pacing::Pacing, route::Route},
+    report, report_progress,
+    rounds::{self, Rounds, Sample},
     servers::gateway::{self, Gateway},
 };
-
-pub(crate) use report::Report;
 
 const OURS: &str = "ours";
 const BARE: &str = "bare commit and NATS";
@@ -33,17 +30,41 @@ const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(6);
 /// The same without NATS: nodes compare their mailboxes with the store every 5 s.
 const COMPARISON_TIMEOUT: Duration = Duration::from_secs(20);
 
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// p99, ours divided by the baseline's, at the first rate: the median of the rounds.
+    ratio: f64,
+    rates: Vec<AtRate>,
+    nats_stopped: Rounds,
+    #[serde(flatten)]
+    args: NodesArgs,
+}
+
+/// Both sides at one rate.
+#[derive(Debug, Serialize)]
+struct AtRate {
+    rate: u64,
+    /// p99, ours divided by the baseline's.
+    #[serde(flatten)]
+    ratio: Ratio,
+    #[serde(flatten)]
+    rounds: Rounds,
+}
+
 pub(crate) fn run(args: &NodesArgs) -> Result<Report, Failure> {
-    let program = gateway::program(args.gateway.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bench = Bench { args, program, runtime };
-    let mut of_rates = Vec::new();
-    for rate in &args.rate {
+    let bench = Bench { args, program: gateway::program(args.gateway.path())?, runtime: Runtime::new()? };
+    let at_rate = |rate: &u64| -> Result<AtRate, Failure> {
         report_progress(&format!("{rate} exchanges a second"));
-        of_rates.push((*rate, bench.rounds(*rate)?));
-    }
-    let stopped = bench.stopped()?;
-    Ok(Report::new(args, of_rates, stopped))
+        let rounds = rounds::measure(args.timing.rounds, &[OURS, BARE], |arm| bench.measure(arm, *rate))?;
+        let ratio = rounds.ratio(OURS, BARE, |stretch| stretch.latency.p99_ms);
+        Ok(AtRate { rate: *rate, ratio, rounds })
+    };
+    let rates = args.rate.iter().map(at_rate).collect::<Result<Vec<_>, _>>()?;
+    // One stretch: what matters is that everything arrives, and when.
+    let slowest = args.rate.iter().copied().min().unwrap_or(1);
+    let nats_stopped = rounds::measure(1, &[STOPPED], |arm| bench.measure(arm, slowest))?;
+    let ratio = rates.first().map_or(0.0, |at_rate| at_rate.ratio.median);
+    Ok(Report { ratio, rates, nats_stopped, args: args.clone() })
 }
 
 struct Bench<'a> {
@@ -52,51 +73,22 @@ struct Bench<'a> {
     runtime: Runtime,
 }
 
-/// New servers for each stretch.
-struct Place {
-    folder: TempDir,
-    postgres: Postgres,
-    nats: Nats,
-}
-
-impl Place {
-    fn new() -> Result<Self, Failure> {
-        Ok(Self { folder: TempDir::new()?, postgres: Postgres::start(), nats: Nats::start() })
-    }
-}
-
 impl Bench<'_> {
-    fn rounds(&self, rate: u64) -> Result<Rounds, Failure> {
-        rounds::measure(self.args.rounds, &[OURS, BARE], |arm| {
-            let place = Place::new()?;
-            let pacing = self.pacing(rate, self.args.seconds);
-            let timed = match arm {
-                OURS => self.ours(&place, pacing, ARRIVAL_TIMEOUT)?,
-                _ => baseline::measure(&self.runtime, &place, pacing)?,
-            };
-            Ok(sample(timed))
-        })
-    }
-
-    /// One stretch: what matters is that everything arrives, and when.
-    fn stopped(&self) -> Result<Rounds, Failure> {
-        let rate = self.args.rate.iter().copied().min().unwrap_or(1);
-        rounds::measure(1, &[STOPPED], |_| {
-            let mut place = Place::new()?;
-            place.nats.stop();
-            Ok(sample(self.ours(&place, self.pacing(rate, self.args.seconds), COMPARISON_TIMEOUT)?))
-        })
-    }
-
-    fn pacing(&self, rate: u64, seconds: u64) -> Pacing {
-        Pacing { rate, length: Duration::from_secs(seconds), enforcers: self.args.enforcers }
-    }
-
-    fn ours(&self, place: &Place, pacing: Pacing, arrival_timeout: Duration) -> Result<Timed, Failure> {
-        let Place { folder, postgres, nats } = place;
-        let (folder, more) = (folder.path(), doorbell(&nats.url()));
-        let decides = Gateway::on_postgres_with(&self.program, folder, postgres, &more)?;
-        let delivers = decides.another_node(&self.program, folder)?;
+    /// On new servers.
+    fn measure(&self, arm: &str, rate: u64) -> Result<Sample, Failure> {
+        let (folder, postgres, mut nats) = (TempDir::new()?, Postgres::start(), Nats::start());
+        let pacing = Pacing { rate, length: self.args.timing.length(), enforcers: self.args.enforcers };
+        let arrival_timeout = match arm {
+            BARE => return baseline::measure(&self.runtime, &postgres, &nats, pacing),
+            STOPPED => {
+                nats.stop();
+                COMPARISON_TIMEOUT
+            }
+            _ => ARRIVAL_TIMEOUT,
+        };
+        let doorbell = format!("[doorbell]\nkind = \"nats\"\nurl = \"{}\"\n", nats.url());
+        let decides = Gateway::on_postgres_with(&self.program, folder.path(), &postgres, &doorbell)?;
+        let delivers = decides.another_node(&self.program, folder.path())?;
         let mut servers =
             vec![("gateway", decides.pid()), ("gateway", delivers.pid()), ("postgres", postgres.pid())];
         servers.extend(nats.pid().map(|server| ("nats", server)));
@@ -105,17 +97,27 @@ impl Bench<'_> {
     }
 }
 
-/// The part of a node's configuration that names NATS.
-fn doorbell(url: &str) -> String {
-    format!("[doorbell]\nkind = \"nats\"\nurl = \"{url}\"\n")
-}
-
-fn sample(timed: Timed) -> Sample {
-    let Timed { latencies, published, elapsed, metered } = timed;
-    let slowest = latencies.iter().max().copied().unwrap_or_default();
-    let figures = BTreeMap::from([
-        ("slowest ms", milliseconds(slowest)),
-        ("missing", to_f64(published.saturating_sub(latencies.len() as u64))),
-    ]);
-    Sample { count: published, elapsed, latencies, metered, figures }
+impl report::Report for Report {
+    fn table(&self) -> String {
+        let mut lines = Vec::new();
+        for AtRate { rate, ratio, rounds } in &self.rates {
+            lines.push(format!("{rate} exchanges a second"));
+            lines.extend(rounds.table("exchanges/s"));
+            lines.extend(rounds.plot("p99 in ms", |stretch| stretch.latency.p99_ms));
+            lines.push(format!(
+                "ratio of p99 {:.2} (goal: at most 1.5), {} rounds that count\n",
+                ratio.median, rounds.counted
+            ));
+        }
+        let of = |figure| self.nats_stopped.median(STOPPED, |stretch| stretch.figures[figure]);
+        lines.push(format!(
+            "with NATS stopped {:.0} were missing, the slowest arrived after {:.0} ms; {} enforcers on WebSockets of \
+             another node than the one that decides, stretches of {} s",
+            of("missing"),
+            of("slowest ms"),
+            self.args.enforcers,
+            self.args.timing.seconds
+        ));
+        lines.join("\n")
+    }
 }

@@ -12,13 +12,13 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 
-use crate::Failure;
-
-/// Settings of the private server that are PostgreSQL's defaults, in place of those that tests use.
-pub(crate) const DEFAULTS: &[&str] = &["max_connections=100", "shared_buffers=128MB"];
+use crate::{Failure, rounds::Completed};
 
 /// Threads that the clients of pgbench share.
 const THREADS: &str = "2";
+
+/// A stretch is not made longer than this.
+const MAX_LENGTH: Duration = Duration::from_secs(30);
 
 const DATABASE: &str = "bare";
 
@@ -27,14 +27,6 @@ pub(crate) struct Bare<'a> {
     postgres: &'a Postgres,
     client: Client,
     folder: TempDir,
-}
-
-/// What pgbench reports of one run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Processed {
-    pub(crate) count: u64,
-    /// Without the time of connecting.
-    pub(crate) elapsed: Duration,
 }
 
 impl<'a> Bare<'a> {
@@ -60,14 +52,33 @@ impl<'a> Bare<'a> {
         Ok(self.client.batch_execute("CHECKPOINT").await?)
     }
 
-    /// Runs a script with prepared statements for `length`; every transaction must succeed.
+    /// Runs a script with prepared statements for `length`; every transaction must succeed. Where the disk is so slow that
+    /// not one is done in that time, it runs longer.
     pub(crate) fn pgbench(
         &self,
         script: &str,
         clients: u64,
         length: Duration,
         variables: &[(&str, &str)],
-    ) -> Result<Processed, Failure> {
+    ) -> Result<Completed, Failure> {
+        let mut length = length;
+        loop {
+            match self.pgbench_once(script, clients, length, variables)? {
+                Some(completed) => return Ok(completed),
+                None if length < MAX_LENGTH => length *= 2,
+                None => return Err(format!("pgbench: no transaction in {} s", length.as_secs()).into()),
+            }
+        }
+    }
+
+    /// `None` if no transaction was done.
+    fn pgbench_once(
+        &self,
+        script: &str,
+        clients: u64,
+        length: Duration,
+        variables: &[(&str, &str)],
+    ) -> Result<Option<Completed>, Failure> {
         let file = self.folder.path().join("script.sql");
         fs::write(&file, script)?;
         let mut command = Command::new(self.postgres.program("pgbench"));
@@ -85,9 +96,11 @@ impl<'a> Bare<'a> {
         let rate: Option<f64> = number_after(&text, "tps = ");
         match (done.status.success(), failed, count, rate) {
             (true, Some(0) | None, Some(count), Some(rate)) if rate > 0.0 => {
+                // Without the time of connecting.
                 let elapsed = Duration::from_secs_f64(f64::from(count) / rate);
-                Ok(Processed { count: count.into(), elapsed })
+                Ok(Some(Completed { count: count.into(), elapsed, latencies: Vec::new() }))
             }
+            (true, Some(0), Some(0), _) => Ok(None),
             _ => Err(format!("pgbench: {text}{}", String::from_utf8_lossy(&done.stderr)).into()),
         }
     }

@@ -14,6 +14,7 @@ use countersign_server::commands;
 use countersign_testkit::postgres::Postgres;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
+use tokio::runtime::Runtime;
 
 use super::ends_with_us;
 use crate::{Failure, stopwatch::Stopwatch};
@@ -129,8 +130,7 @@ impl Drop for Gateway {
 
 /// Runs a command of the gateway in this process.
 pub(crate) fn run(command: commands::Command) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(command.run())?)
+    Ok(Runtime::new()?.block_on(command.run())?)
 }
 
 /// Writes the configuration of all nodes in this folder: no limits of rates, and a line of log for each request.
@@ -173,16 +173,21 @@ fn start_node(program: &Path, folder: &Path) -> Result<(Child, SocketAddr), Fail
 
 /// The keys of any enforcer and of any approver of this tenant, on the store of a node in this folder.
 pub(crate) fn keys(program: &Path, folder: &Path, tenant: &str) -> Result<[String; 2], Failure> {
-    let config = folder.join(CONFIG);
-    Ok([make_key(program, &config, tenant, "enforcer")?, make_key(program, &config, tenant, "approver")?])
+    let key = |role| make_key(Command::new(program), &folder.join(CONFIG), tenant, &[role, "--any"]);
+    Ok([key("enforcer")?, key("approver")?])
 }
 
-fn make_key(program: &Path, config: &Path, tenant: &str, role: &str) -> Result<String, Failure> {
-    let mut command = Command::new(program);
-    command.args(["keys", "create", "--any", "--tenant", tenant, "--role", role, "--config"]).arg(config);
-    let made = command.output()?;
-    if !made.status.success() {
-        return Err(String::from_utf8_lossy(&made.stderr).into());
+/// Makes an API key. `gateway` is the command that runs a gateway's commands.
+pub(crate) fn make_key(
+    mut gateway: Command,
+    config: &Path,
+    tenant: &str,
+    role: &[&str],
+) -> Result<String, Failure> {
+    gateway.args(["keys", "create", "--tenant", tenant, "--config"]).arg(config);
+    let made = gateway.arg("--role").args(role).output()?;
+    match made.status.success() {
+        true => Ok(String::from_utf8(made.stdout)?.trim().to_owned()),
+        false => Err(String::from_utf8_lossy(&made.stderr).into()),
     }
-    Ok(String::from_utf8(made.stdout)?.trim().to_owned())
 }

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     io::{self, Write as _},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -29,7 +29,8 @@ use countersign_server::{
     random::SystemRandom,
 };
 use countersign_wire::{id::TenantId, msg_type::MsgType, timestamp::Timestamp};
-use tokio::net::TcpListener;
+use parking_lot::Mutex;
+use tokio::{net::TcpListener, runtime::Runtime};
 
 use super::gateway::{Started, TENANT};
 use crate::{Failure, clients::messages, memory_store::MemoryStore};
@@ -37,8 +38,7 @@ use crate::{Failure, clients::messages, memory_store::MemoryStore};
 /// Serves until the process is killed.
 pub(crate) fn run() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(folder.path().to_owned()))
+    Runtime::new()?.block_on(serve(folder.path().to_owned()))
 }
 
 async fn serve(data: PathBuf) -> Result<(), Failure> {
@@ -86,12 +86,9 @@ type RecentMessages = HashMap<u64, VecDeque<(u64, PayloadId)>>;
 const BUFFER_LENGTH: usize = 10;
 
 impl Publishing {
-    fn recent(&self) -> MutexGuard<'_, RecentMessages> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn oldest(&self, channel: u64) -> Option<(u64, PayloadId)> {
-        self.recent()
+        self.recent
+            .lock()
             .get_mut(&channel)
             .filter(|recent| recent.len() >= BUFFER_LENGTH)
             .and_then(VecDeque::pop_front)
@@ -123,7 +120,7 @@ async fn publish(State(to): State<Publishing>, Path(channel): Path<u64>, body: B
         return StatusCode::SERVICE_UNAVAILABLE;
     };
     let number = numbers.last().copied().unwrap_or_default();
-    to.recent().entry(channel).or_default().push_back((number, payload));
+    to.recent.lock().entry(channel).or_default().push_back((number, payload));
     let mailbox = MailboxKey { tenant: to.tenant.clone(), mailbox };
     to.gateway.wake(&[(Ring::Mailbox(mailbox), number)]);
     StatusCode::ACCEPTED

@@ -5,6 +5,7 @@ pub(crate) mod gateway;
 pub(crate) mod in_memory;
 pub(crate) mod nchan;
 pub(crate) mod node;
+pub(crate) mod on_postgres;
 
 use std::{ffi::OsStr, fs, process::Command};
 

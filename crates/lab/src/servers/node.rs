@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use countersign_server::{assemble::Decorators, commands::run_node, config::Config};
+use tokio::runtime::Runtime;
 
 use crate::{Failure, bugs::Bug};
 
@@ -33,6 +34,5 @@ pub(crate) fn run(args: NodeArgs) -> Result<(), Failure> {
         store: Box::new(move |store| bug.store(store, &Arc::default())),
         doorbell: Box::new(move |doorbell| bug.doorbell(doorbell)),
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(run_node(config, decorators))?)
+    Ok(Runtime::new()?.block_on(run_node(config, decorators))?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign_core::delivery::{message::Party, subscriber::Subscriber};
 use countersign_testkit::gateway_suite::world::{decide, decision};
 use countersign_wire::{
-    exchange::State,
+    exchange::ExchangeState,
     id::{ApproverId, RequestId, TenantId},
     msg_type::MsgType,
     presence::Transport,
@@ -97,7 +97,12 @@ impl ApproverProcess {
                     self.watch.facts.update(&self.tenant, &request_id, |exchange| {
                         exchange.accepted.insert(text.clone());
                     });
-                    return self.watch.facts.observed(&self.tenant, &request_id, times, State::Decided);
+                    return self.watch.facts.observed(
+                        &self.tenant,
+                        &request_id,
+                        times,
+                        ExchangeState::Decided,
+                    );
                 }
                 Reply::Rejected(error) => {
                     return self.watch.rejected(&self.tenant, &request_id, times, &error);

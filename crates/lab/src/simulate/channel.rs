@@ -1,35 +1,33 @@
-//! A connection between a client and a node: what the node sends on it, and sends again, as `server/src/ws` and
-//! `server/src/sse.rs` do.
+//! A connection between a client and a node, which serves it as `server/src/ws` and `server/src/sse.rs` do. What is sent on
+//! a WebSocket, and when again, is core's.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    future::pending,
-    sync::Arc,
-};
+use std::{sync::Arc, time::Duration};
 
 use countersign_core::{
     delivery::{
         channel_guard::{ChannelGuard, ChannelObserver},
         feed::FeedItem,
-        message::{Message, Party},
+        message::Party,
         subscriber::Subscriber,
         subscription::{ReadPermits, Subscription, SubscriptionEnded},
+        ws_channel::{WsChannel, WsEnded},
     },
     model::channels::ChannelNumber,
     use_cases::acknowledge::Acknowledger,
 };
 use countersign_wire::{
-    ack::MessageAck,
-    id::{EnforcerId, RequestId, TenantId},
-    msg_type::MsgType,
+    id::{EnforcerId, TenantId},
     presence::Transport,
 };
 use tokio::sync::{Notify, mpsc};
 
-use super::{checks::Watch, cluster::Node, facts::ChannelFacts, random::Numbers, world::World};
+pub(crate) use super::outgoing::{EventId, FromClient, Pushed};
+use super::{
+    checks::Watch, cluster::Node, facts::ChannelFacts, outgoing::Outgoing, random::Numbers, world::World,
+};
 
-/// In milliseconds, as in `server/src/ws/session.rs`.
-const REDELIVERY_DELAY: u64 = 10_000;
+/// Shorter than a client is gone at times before its node notices, so that nodes close idle WebSockets too.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A node of a simulation reads for as many channels as it likes.
 pub(crate) struct Unbounded;
@@ -47,31 +45,10 @@ impl ChannelObserver for Nobody {
     fn channel_closes(&self, _: &TenantId, _: &EnforcerId) {}
 }
 
-/// What a client names when it connects again: the history and the positions of the last event that it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EventId {
-    timeline: u64,
-    positions: Vec<u64>,
-}
-
-/// A message on its way to a client.
-#[derive(Debug)]
-pub(crate) struct Push {
-    pub(crate) message: Message,
-    pub(crate) event: EventId,
-}
-
-/// An acknowledgement on its way to a node.
-#[derive(Debug)]
-pub(crate) struct Ack {
-    pub(crate) request_id: RequestId,
-    pub(crate) ack: MessageAck,
-}
-
 /// A connection as the client has it.
 pub(crate) struct Connection {
-    pub(crate) pushes: mpsc::UnboundedReceiver<Push>,
-    pub(crate) acks: mpsc::UnboundedSender<Ack>,
+    pub(crate) pushes: mpsc::UnboundedReceiver<Pushed>,
+    pub(crate) to_node: mpsc::UnboundedSender<FromClient>,
     closing: Arc<Notify>,
 }
 
@@ -83,53 +60,10 @@ impl Connection {
 }
 
 /// A connection as the node has it.
-pub(crate) struct Serving {
-    world: Arc<World>,
-    node: Arc<Node>,
-    watch: Arc<Watch>,
-    subscriber: Subscriber,
-    to_client: mpsc::UnboundedSender<Push>,
-    from_client: mpsc::UnboundedReceiver<Ack>,
+struct Serving {
+    outgoing: Outgoing,
+    from_client: mpsc::UnboundedReceiver<FromClient>,
     closing: Arc<Notify>,
-    numbers: Numbers,
-    order: u64,
-    /// When the last push arrives: none overtakes another.
-    last_arrival: u64,
-    /// What was sent and not acknowledged: its message, when it is sent again, and the delay before that.
-    outstanding: BTreeMap<(usize, u64), (RequestId, u64, u64)>,
-    positions: Vec<u64>,
-    /// Its place in the facts, for an enforcer.
-    index: Option<usize>,
-    /// What was sent of each mailbox and kind of message.
-    sent: BTreeMap<(usize, String), Sent>,
-    /// The history of the last message, and how often it was another one than before.
-    timeline: u64,
-    histories: u64,
-}
-
-/// What was sent on a connection.
-#[derive(Default)]
-struct Sent {
-    numbers: BTreeSet<u64>,
-    last: u64,
-    /// After another history a feed starts again, once what it had read is sent.
-    restarts: u64,
-}
-
-impl Sent {
-    /// Whether this is in order: not lower than the last, unless it was sent before or the feed started again.
-    fn is_in_order(&mut self, number: u64, histories: u64) -> bool {
-        if !self.numbers.insert(number) {
-            return true;
-        }
-        let is_lower = number < self.last;
-        self.last = number;
-        if is_lower && self.restarts < histories {
-            self.restarts += 1;
-            return true;
-        }
-        !is_lower
-    }
 }
 
 /// Connects a client to a node, which serves it from then on.
@@ -139,101 +73,87 @@ pub(crate) fn connect(
     watch: &Arc<Watch>,
     subscriber: Subscriber,
     after: Option<EventId>,
-    mut numbers: Numbers,
+    numbers: Numbers,
 ) -> Connection {
     let (to_client, pushes) = mpsc::unbounded_channel();
-    let (acks, from_client) = mpsc::unbounded_channel();
+    let (to_node, from_client) = mpsc::unbounded_channel();
     let closing = Arc::new(Notify::new());
-    let order = numbers.next();
-    let serving = Serving {
-        world: Arc::clone(world),
-        node: Arc::clone(node),
-        watch: Arc::clone(watch),
-        subscriber,
-        to_client,
-        from_client,
-        closing: Arc::clone(&closing),
-        numbers,
-        order,
-        last_arrival: 0,
-        outstanding: BTreeMap::new(),
-        positions: Vec::new(),
-        index: None,
-        sent: BTreeMap::new(),
-        timeline: node.gateway.timeline(),
-        histories: 0,
-    };
+    let outgoing = Outgoing::new(world, node, watch, subscriber, (to_client, to_node.clone()), numbers);
+    let serving = Serving { outgoing, from_client, closing: Arc::clone(&closing) };
     node.run.spawn(serving.run(after));
-    Connection { pushes, acks, closing }
+    Connection { pushes, to_node, closing }
 }
 
 impl Serving {
     async fn run(mut self, after: Option<EventId>) {
-        let gateway = self.node.gateway.clone();
+        let (gateway, subscriber) = (self.outgoing.node.gateway.clone(), self.outgoing.subscriber.clone());
         let positions = after.filter(|id| id.timeline == gateway.timeline()).map(|id| id.positions);
-        let channel = match self.subscriber.party.clone() {
+        let channel = match &subscriber.party {
             Party::Enforcer(enforcer) => {
-                let asked_at = self.world.now();
-                let opened =
-                    ChannelGuard::open(&gateway, &self.subscriber, &enforcer, Arc::new(Nobody)).await;
+                let asked_at = self.outgoing.world.now();
+                let opened = ChannelGuard::open(&gateway, &subscriber, enforcer, Arc::new(Nobody)).await;
                 let Ok(channel) = opened else { return };
-                self.opened(&enforcer, channel.number(), asked_at);
+                self.opened(enforcer, channel.number(), asked_at);
                 Some(channel)
             }
             Party::Approver(_) => None,
         };
         let positions = positions.unwrap_or_default();
-        let subscriber = self.subscriber.clone();
         let ended = match Subscription::open(&gateway, Unbounded, subscriber, channel, &positions).await {
-            Ok(mut subscription) => {
-                self.positions = subscription.positions();
-                self.serve(&mut subscription).await
-            }
-            Err(error) => SubscriptionEnded::Store(error),
+            Ok(subscription) => self.serve(subscription).await,
+            Err(error) => SubscriptionEnded::Store(error).into(),
         };
-        self.world.step(|| format!("{} ends a channel: {ended:?}", self.node.run.name()));
-        if let Some(index) = self.index {
-            self.watch.facts.known().channels[index].closed_at = Some(self.world.now());
+        let Outgoing { world, node, watch, index, .. } = &self.outgoing;
+        world.step(|| format!("{} ends a channel: {ended:?}", node.run.name()));
+        world.count("channels closed because nothing was received", matches!(ended, WsEnded::Idle).into());
+        if let Some(index) = index {
+            watch.facts.known().channels[*index].closed_at = Some(world.now());
         }
     }
 
     fn opened(&mut self, enforcer: &EnforcerId, number: ChannelNumber, asked_at: u64) {
-        let mut known = self.watch.facts.known();
-        self.index = Some(known.channels.len());
+        let Outgoing { world, node, watch, subscriber, index, .. } = &mut self.outgoing;
+        let mut known = watch.facts.known();
+        *index = Some(known.channels.len());
         known.channels.push(ChannelFacts {
-            tenant: self.subscriber.tenant.clone(),
+            tenant: subscriber.tenant.clone(),
             enforcer: enforcer.clone(),
-            run: Arc::clone(&self.node.run),
-            node: self.node.gateway.node().clone(),
+            run: Arc::clone(&node.run),
+            node: node.gateway.node().clone(),
             asked_at,
-            opened_at: self.world.now(),
+            opened_at: world.now(),
             closed_at: None,
         });
         drop(known);
-        self.world.step(|| format!("{} opens channel {} of {enforcer}", self.node.run.name(), number.0));
+        world.step(|| format!("{} opens channel {} of {enforcer}", node.run.name(), number.0));
     }
 
-    async fn serve(&mut self, subscription: &mut Subscription<Unbounded>) -> SubscriptionEnded {
-        let mut queue: VecDeque<FeedItem> = VecDeque::new();
-        let (world, closing) = (Arc::clone(&self.world), Arc::clone(&self.closing));
+    async fn serve(&mut self, subscription: Subscription<Unbounded>) -> WsEnded {
+        self.outgoing.positions = subscription.positions();
+        let is_websocket = self.outgoing.subscriber.transport == Transport::Websocket;
+        let (world, order) = (Arc::clone(&self.outgoing.world), self.outgoing.order);
+        let started = world.now();
+        let elapsed = || Duration::from_millis(world.now() - started);
+        let mut channel = WsChannel::new(subscription, IDLE_TIMEOUT);
         loop {
-            let redelivery = self.outstanding.values().map(|(_, due, _)| *due).min();
-            let redeliver = async {
-                match redelivery {
-                    Some(due) => world.pause(due.saturating_sub(world.now()), self.order).await,
-                    None => pending().await,
-                }
-            };
+            let left = channel.session.wake_at().saturating_sub(elapsed());
+            let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
             let done = tokio::select! {
                 biased;
-                () = closing.notified() => Err(SubscriptionEnded::ChannelDropped),
-                Some(ack) = self.from_client.recv() => {
-                    self.acknowledge(&ack).await;
+                () = self.closing.notified() => Err(SubscriptionEnded::ChannelDropped.into()),
+                Some(frame) = self.from_client.recv() => {
+                    channel.session.received(elapsed());
+                    self.receive(&mut channel, frame).await;
                     Ok(())
                 }
-                Some(item) = async { queue.pop_front() } => self.send(subscription, &item, true).await,
-                items = subscription.next(), if queue.is_empty() => items.map(|items| queue.extend(items)),
-                () = redeliver => self.redeliver(subscription).await,
+                item = channel.subscription.next() => match item {
+                    Ok(item) if is_websocket => channel.send(&mut self.outgoing, &item, elapsed()).await,
+                    Ok(item) => self.send_event(&channel.subscription, &item).await,
+                    Err(ended) => Err(ended.into()),
+                },
+                () = world.pause(left, order), if is_websocket => {
+                    channel.do_due(&mut self.outgoing, elapsed()).await
+                }
             };
             if let Err(ended) = done {
                 return ended;
@@ -241,88 +161,27 @@ impl Serving {
         }
     }
 
-    async fn acknowledge(&mut self, ack: &Ack) {
-        let Party::Enforcer(enforcer) = &self.subscriber.party else { return };
+    async fn receive(&self, channel: &mut WsChannel<Unbounded>, frame: FromClient) {
+        let Outgoing { world, node, watch, subscriber, .. } = &self.outgoing;
+        let (FromClient::Ack(request_id, ack), Party::Enforcer(enforcer)) = (frame, &subscriber.party) else {
+            return;
+        };
         let by = Acknowledger::Enforcer(enforcer);
-        let gateway = &self.node.gateway;
-        let answer = gateway.acknowledge(&self.subscriber.tenant, by, &ack.request_id, &ack.ack).await;
-        if answer.is_ok() {
-            self.watch.acknowledged(&self.subscriber.tenant, &ack.request_id, self.world.now());
-            self.outstanding.retain(|_, (request_id, ..)| *request_id != ack.request_id);
+        if node.gateway.acknowledge(&subscriber.tenant, by, &request_id, &ack).await.is_ok() {
+            watch.acknowledged(&subscriber.tenant, &request_id, world.now());
+            channel.session.acknowledged(&request_id, ack.msg_id.as_ref());
         }
     }
 
-    async fn send(
+    /// As an event of an SSE stream, once.
+    async fn send_event(
         &mut self,
         subscription: &Subscription<Unbounded>,
         item: &FeedItem,
-        is_first: bool,
-    ) -> Result<(), SubscriptionEnded> {
-        let place = (item.source, item.delivery.number);
-        if self.subscriber.transport == Transport::Sse {
-            self.positions[item.source] = item.delivery.number;
-        }
-        let Some(message) = subscription.message(item).await? else {
-            self.outstanding.remove(&place);
-            return Ok(());
-        };
-        let now = self.world.now();
-        if self.subscriber.transport == Transport::Websocket {
-            let sent = (message.request_id.clone(), now + REDELIVERY_DELAY, REDELIVERY_DELAY);
-            let known = self.outstanding.entry(place);
-            known
-                .and_modify(|(_, due, delay)| (*due, *delay) = (now + *delay * 2, *delay * 2))
-                .or_insert(sent);
-        }
-        self.world.count("messages sent to clients", 1);
-        self.world.count("of these again on the same channel", u64::from(!is_first));
-        self.check(item, &message, is_first);
-        let event = EventId { timeline: self.node.gateway.timeline(), positions: self.positions.clone() };
-        self.last_arrival = self.last_arrival.max(now + self.numbers.between(1, 3));
-        let to_client = self.to_client.clone();
-        self.world.at(self.last_arrival, self.order, move || {
-            drop(to_client.send(Push { message, event }));
-        });
-        Ok(())
-    }
-
-    /// What can be checked where a message is sent: order, and whether it should be sent at all.
-    fn check(&mut self, item: &FeedItem, message: &Message, is_first: bool) {
-        let run = &self.node.run;
-        self.world.step(|| {
-            let (number, again) = (item.delivery.number, if is_first { "" } else { " again" });
-            let (msg_type, id) = (message.msg_type.as_str(), &message.request_id);
-            format!("{} sends {} {msg_type} {id} number {number}{again}", run.name(), self.subscriber.tenant)
-        });
-        let timeline = self.node.gateway.timeline();
-        if std::mem::replace(&mut self.timeline, timeline) != timeline {
-            self.histories += 1;
-        }
-        let sent = self.sent.entry((item.source, message.msg_type.as_str().to_owned())).or_default();
-        let (number, last) = (item.delivery.number, sent.last);
-        if is_first && !sent.is_in_order(number, self.histories) {
-            let what = format!("{} {number} after {last} on {}", message.request_id, run.name());
-            self.world.violated("a channel sends a mailbox in its order", &what);
-        }
-        if message.msg_type == MsgType::DecisionDeliver
-            && let Some(index) = self.index
-        {
-            self.watch.decision_sent(index, &message.request_id);
-        }
-    }
-
-    async fn redeliver(
-        &mut self,
-        subscription: &mut Subscription<Unbounded>,
-    ) -> Result<(), SubscriptionEnded> {
-        let now = self.world.now();
-        let due: Vec<(usize, u64)> =
-            self.outstanding.iter().filter(|(_, (_, due, _))| *due <= now).map(|(place, _)| *place).collect();
-        for place in due {
-            match subscription.reload(place.0, place.1).await? {
-                Some(item) => self.send(subscription, &item, false).await?,
-                None => drop(self.outstanding.remove(&place)),
-            }
+    ) -> Result<(), WsEnded> {
+        self.outgoing.positions[item.source] = item.delivery.number;
+        if let Some(message) = subscription.message(item).await.map_err(SubscriptionEnded::Store)? {
+            self.outgoing.send(item, message, true);
         }
         Ok(())
     }

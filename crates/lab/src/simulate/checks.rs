@@ -1,9 +1,6 @@
 //! What must hold: what clients saw is compared with it as it happens, and with the database when all is quiet.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use countersign_client::journal::{Journal, MemoryJournal};
 use countersign_core::{
@@ -14,17 +11,18 @@ use countersign_core::{
 };
 use countersign_testkit::gateway_suite::world::hash as artifact_hash;
 use countersign_wire::{
-    exchange::{Accepted, State},
+    exchange::{Accepted, ExchangeState},
     id::{ApproverId, EnforcerId, RequestId, TenantId},
     msg_type::MsgType,
     timestamp::Timestamp,
 };
+use parking_lot::Mutex;
 
 use super::{
     cluster::Cluster,
     database::time,
-    enforcer::nonce_of,
     facts::{ExchangeFacts, Facts, Observed},
+    nonce::nonce_of,
 };
 
 /// How long after a change of what is right something else may still be sent: what a node knows of channels is up to 5 s
@@ -58,7 +56,7 @@ impl Watch {
 
     /// The journal of a process that starts: what is on the disk of its enforcer.
     pub(crate) fn journal_after_crash(&self, tenant: &TenantId, enforcer: &EnforcerId) -> Arc<dyn Journal> {
-        let mut disks = self.disks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disks = self.disks.lock();
         let disk = Arc::clone(disks.entry((tenant.clone(), enforcer.clone())).or_default());
         match self.cluster.bug() {
             Some(bug) => bug.journal(disk),
@@ -82,10 +80,12 @@ impl Watch {
     /// What a rejection says of the state, which its commit has confirmed.
     pub(crate) fn rejected(&self, tenant: &TenantId, id: &RequestId, times: (u64, u64), error: &Error) {
         let state = match error {
-            Error::Exchange(TransitionError::AlreadyDecided { .. }) => State::Decided,
-            Error::Exchange(TransitionError::Expired { .. } | TransitionError::AlreadyPast) => State::Expired,
+            Error::Exchange(TransitionError::AlreadyDecided { .. }) => ExchangeState::Decided,
+            Error::Exchange(TransitionError::Expired { .. } | TransitionError::AlreadyPast) => {
+                ExchangeState::Expired
+            }
             Error::Exchange(TransitionError::Ended { state }) => *state,
-            Error::Exchange(TransitionError::NotFound) => State::Withdrawn,
+            Error::Exchange(TransitionError::NotFound) => ExchangeState::Withdrawn,
             other => {
                 return self.violated(
                     "only what the state table rejects is rejected",
@@ -240,9 +240,9 @@ impl Watch {
         world.count("decisions acknowledged", facts.accepted.len() as u64);
         world.count("states told", facts.observed.len() as u64);
         match stored.map(|stored| stored.state.to_wire()) {
-            Some(State::Delivered) => world.count("exchanges delivered", 1),
-            Some(State::Expired) => world.count("exchanges expired", 1),
-            Some(State::Withdrawn) => world.count("exchanges withdrawn", 1),
+            Some(ExchangeState::Delivered) => world.count("exchanges delivered", 1),
+            Some(ExchangeState::Expired) => world.count("exchanges expired", 1),
+            Some(ExchangeState::Withdrawn) => world.count("exchanges withdrawn", 1),
             _ => {}
         }
     }
@@ -260,7 +260,7 @@ impl Watch {
         }
         let Some(stored) = stored else {
             // That it is pending is told before it is durable, and nobody acts on it.
-            let has_ended = |observed: &Observed| observed.state != State::PendingApproval;
+            let has_ended = |observed: &Observed| observed.state != ExchangeState::PendingApproval;
             if facts.submitted.is_some() || facts.observed.iter().any(has_ended) {
                 found.push((NOT_CHANGED, "it is gone".to_owned()));
             }
@@ -308,20 +308,22 @@ pub(crate) fn about(tenant: &TenantId, id: &RequestId) -> String {
 /// What was not delivered although all is quiet.
 fn not_delivered(
     facts: &ExchangeFacts,
-    state: State,
+    state: ExchangeState,
     decided_at: Option<Timestamp>,
     end: u64,
 ) -> Option<(&'static str, String)> {
     // An approver may decide in the last moment of a run.
     let is_recent = decided_at.is_some_and(|at| at > time(end.saturating_sub(GRACE)));
     match state {
-        State::Decided | State::Delivered if !facts.received && !is_recent => {
+        ExchangeState::Decided | ExchangeState::Delivered if !facts.received && !is_recent => {
             Some(("every decision is delivered to a live enforcer", "it was not".to_owned()))
         }
-        State::PendingApproval if time(end.saturating_sub(EXPIRY_GRACE)) > facts.request.expires_at => {
+        ExchangeState::PendingApproval
+            if time(end.saturating_sub(EXPIRY_GRACE)) > facts.request.expires_at =>
+        {
             Some(("what is overdue expires", "it is still pending".to_owned()))
         }
-        State::PendingApproval if time(end) < facts.request.expires_at => {
+        ExchangeState::PendingApproval if time(end) < facts.request.expires_at => {
             let to = facts.request.to.as_ref().map(ApproverId::to_string);
             let addressed = to.map_or_else(|| vec!["ada".to_owned(), "bob".to_owned()], |to| vec![to]);
             let missing = addressed.into_iter().find(|name| !facts.requested.contains(name))?;
@@ -333,7 +335,7 @@ fn not_delivered(
 
 /// Whether an exchange in the first state can be in the other one later. That a decision is delivered does not show in
 /// every answer.
-fn is_reachable(from: State, to: State) -> bool {
-    let is_decided = |state| matches!(state, State::Decided | State::Delivered);
-    from == State::PendingApproval || from == to || is_decided(from) && is_decided(to)
+fn is_reachable(from: ExchangeState, to: ExchangeState) -> bool {
+    let is_decided = |state| matches!(state, ExchangeState::Decided | ExchangeState::Delivered);
+    from == ExchangeState::PendingApproval || from == to || is_decided(from) && is_decided(to)
 }

@@ -1,18 +1,18 @@
 //! The nodes of a run, what each does beside requests, and how clients reach them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use countersign_core::{
     Error, Gateway,
-    delivery::change_poller::ChangePoller,
-    model::channels::HEARTBEAT,
+    background::{self, LeaseObserver},
     notify::Doorbell,
     retention::Retention,
     store::{Shard, Store},
 };
 use countersign_testkit::gateway_suite::world::Seeded;
 use countersign_wire::failure::Failure;
-use tokio::{sync::oneshot, time::timeout};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::oneshot;
 
 use super::{
     database::Database,
@@ -25,11 +25,13 @@ use super::{
 };
 use crate::bugs::{Bug, BugState};
 
-/// In milliseconds, as in `server/src/background.rs`.
-const SWEEP_INTERVAL: u64 = 5_000;
-const POLL_INTERVAL: u64 = 5_000;
-const POLL_RETRY_DELAY: u64 = 1_000;
-const HEARTBEAT_MILLIS: u64 = 5_000;
+/// Readiness is not simulated.
+struct Nobody;
+
+impl LeaseObserver for Nobody {
+    fn renewed(&self, _: Shard) {}
+    fn failed(&self, _: Shard) {}
+}
 
 pub(crate) struct Node {
     pub(crate) run: Arc<NodeRun>,
@@ -78,7 +80,7 @@ impl Cluster {
     }
 
     fn nodes(&self) -> MutexGuard<'_, Vec<(Option<Arc<Node>>, u64)>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.nodes.lock()
     }
 
     /// The node with this index, if it runs; it may be stopped.
@@ -105,37 +107,9 @@ impl Cluster {
         let random = Seeded::new(hash((self.world.seed, index, count)));
         let gateway = Gateway::new(store, &*doorbell, random, Retention::default());
         self.world.step(|| format!("{} starts", run.name()));
-        self.start_background(&run, &gateway);
+        let leases: Arc<dyn LeaseObserver> = Arc::new(Nobody);
+        background::start(&gateway, &leases, Arc::default(), |task| run.spawn(task));
         self.nodes()[index].0 = Some(Arc::new(Node { run, gateway }));
-    }
-
-    /// Starts the loops of `server/src/background.rs`.
-    fn start_background(&self, run: &Arc<NodeRun>, gateway: &Gateway) {
-        let order = hash(run.name());
-        let (world, node) = (Arc::clone(&self.world), gateway.clone());
-        run.spawn(async move {
-            loop {
-                drop(timeout(HEARTBEAT * 2, node.renew_lease_on(Shard(0), node.node())).await);
-                world.pause(HEARTBEAT_MILLIS, order).await;
-            }
-        });
-        let (world, node) = (Arc::clone(&self.world), gateway.clone());
-        run.spawn(async move {
-            loop {
-                drop(node.sweep().await);
-                world.pause(SWEEP_INTERVAL, order).await;
-            }
-        });
-        let (world, node) = (Arc::clone(&self.world), gateway.clone());
-        run.spawn(async move {
-            let mut poller = ChangePoller::of(Shard(0));
-            loop {
-                while node.poll_changes(&mut poller).await.is_err() {
-                    world.pause(POLL_RETRY_DELAY, order).await;
-                }
-                world.pause(POLL_INTERVAL, order).await;
-            }
-        });
     }
 
     /// Makes the faults of the plan happen at their times.

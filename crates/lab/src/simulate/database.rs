@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
 };
@@ -20,8 +20,9 @@ use countersign_core::{
     store::{Change, Key, Kind, Outcome, PayloadId, Put, Record, Shard, Store as _, StoreError},
 };
 use countersign_testkit::store_suite::start;
-use countersign_wire::{exchange::State as WireState, id::TenantId, timestamp::Timestamp};
+use countersign_wire::{exchange::ExchangeState, id::TenantId, timestamp::Timestamp};
 use futures_util::FutureExt as _;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{random::Numbers, world::World};
 use crate::memory_store::{Data, MemoryStore};
@@ -73,7 +74,7 @@ impl Database {
     }
 
     fn state(&self) -> MutexGuard<'_, Inner> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -136,8 +137,8 @@ impl Database {
             self.clock.store(logged.now.unix_micros(), Ordering::Relaxed);
             drop(ready(rebuilt.commit(logged.change.clone())));
         }
-        let rebuilt = std::mem::take(&mut *fresh.lock().unwrap_or_else(PoisonError::into_inner));
-        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = rebuilt;
+        let rebuilt = std::mem::take(&mut *fresh.lock());
+        *self.data.lock() = rebuilt;
         drop(state);
         self.world.step(|| {
             let keys = |logged: &Logged| logged.change.puts.iter().map(|put| put.key.id.clone()).collect();
@@ -237,7 +238,7 @@ fn is_step(from: Option<&State>, to: &State) -> bool {
             Some(State::Decided(known) | State::Delivered { decided: known, .. }),
             State::Decided(next) | State::Delivered { decided: next, .. },
         ) => known.digest == next.digest,
-        (Some(State::Pending), next) => next.to_wire() != WireState::Delivered,
+        (Some(State::Pending), next) => next.to_wire() != ExchangeState::Delivered,
         (Some(known), next) => known == next,
     }
 }

@@ -1,7 +1,7 @@
 //! The doorbell between the nodes of a run: what it carries is lost, late, doubled and out of order.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -9,6 +9,7 @@ use countersign_core::{
     model::channels::NodeId,
     notify::{Announcement, Announcer, Doorbell, Receiver},
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     nodes::{Liveness, NodeRun},
@@ -40,7 +41,7 @@ impl Bells {
     }
 
     fn attached(&self) -> MutexGuard<'_, Vec<Attached>> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+        self.attached.lock()
     }
 
     pub(crate) fn silence_until(&self, until: u64) {

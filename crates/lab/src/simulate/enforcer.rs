@@ -15,10 +15,11 @@ use countersign_wire::{
 };
 
 use super::{
-    channel::{Ack, Connection, EventId, Push, connect},
+    channel::{Connection, EventId, FromClient, Pushed, connect},
     checks::Watch,
     cluster::{Cluster, Reply},
     database::time,
+    nonce::nonce_of,
     random::Numbers,
 };
 
@@ -99,7 +100,7 @@ impl EnforcerProcess {
         last
     }
 
-    async fn handle(&mut self, push: &Push, connection: &Connection, is_sse: bool) -> Handled {
+    async fn handle(&mut self, push: &Pushed, connection: &Connection, is_sse: bool) -> Handled {
         let message = &push.message;
         let text = String::from_utf8_lossy(&message.body).into_owned();
         self.watch.received(&self.tenant, &self.enforcer, &message.request_id, &message.msg_type, &text);
@@ -150,10 +151,10 @@ impl EnforcerProcess {
     }
 
     fn acknowledge_here(&mut self, connection: &Connection, request_id: RequestId, msg_id: MsgId) {
-        let (acks, world) = (connection.acks.clone(), &self.cluster.world);
+        let (to_node, world) = (connection.to_node.clone(), &self.cluster.world);
         let ack = MessageAck { msg_id: Some(msg_id), ..MessageAck::default() };
         let due = world.now() + self.numbers.between(1, 3);
-        world.at(due, self.numbers.next(), move || drop(acks.send(Ack { request_id, ack })));
+        world.at(due, self.numbers.next(), move || drop(to_node.send(FromClient::Ack(request_id, ack))));
     }
 
     /// By a request to any node, again until it is answered.
@@ -176,10 +177,4 @@ impl EnforcerProcess {
             }
         }
     }
-}
-
-/// The nonce of a decision.
-pub(crate) fn nonce_of(decision: &str) -> String {
-    let rest = decision.split_once(r#""nonce":""#).map_or("", |(_, rest)| rest);
-    rest.split('"').next().unwrap_or_default().to_owned()
 }

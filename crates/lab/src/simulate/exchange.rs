@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use countersign_core::{model::viewer::Viewer, use_cases::wait::WaitOutcome};
 use countersign_testkit::gateway_suite::world::{Request, submit};
-use countersign_wire::{exchange::State, id::TenantId};
+use countersign_wire::{exchange::ExchangeState, id::TenantId};
 
 use super::{
     checks::Watch,
@@ -98,7 +98,7 @@ impl ExchangeLife {
             let times = (asked_at, world.now());
             match reply {
                 Reply::Done(_) => {
-                    return self.watch.facts.observed(&self.tenant, &id, times, State::Withdrawn);
+                    return self.watch.facts.observed(&self.tenant, &id, times, ExchangeState::Withdrawn);
                 }
                 Reply::Rejected(error) => return self.watch.rejected(&self.tenant, &id, times, &error),
                 Reply::Unknown => self.later(1_000).await,
@@ -145,7 +145,7 @@ impl ExchangeLife {
             Reply::Done(WaitOutcome::Decided { decision, .. }) => {
                 let text = String::from_utf8_lossy(&decision).into_owned();
                 self.watch.decision_told(&self.tenant, id, &text);
-                self.watch.facts.observed(&self.tenant, id, times, State::Decided);
+                self.watch.facts.observed(&self.tenant, id, times, ExchangeState::Decided);
             }
             Reply::Done(WaitOutcome::NotDecided { state }) => {
                 self.watch.facts.observed(&self.tenant, id, times, state);

@@ -2,15 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use countersign_core::model::channels::NodeId;
 use countersign_testkit::gateway_suite::world::Request;
 use countersign_wire::{
-    exchange::{Accepted, State},
+    exchange::{Accepted, ExchangeState},
     id::{EnforcerId, RequestId, TenantId},
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use super::nodes::NodeRun;
 
@@ -19,7 +20,7 @@ use super::nodes::NodeRun;
 pub(crate) struct Observed {
     pub(crate) asked_at: u64,
     pub(crate) answered_at: u64,
-    pub(crate) state: State,
+    pub(crate) state: ExchangeState,
 }
 
 /// What is known of one exchange.
@@ -67,7 +68,7 @@ pub(crate) struct Facts(Mutex<Known>);
 
 impl Facts {
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Changes what is known of an exchange; does nothing if nobody ever wanted to submit it.
@@ -82,7 +83,7 @@ impl Facts {
         tenant: &TenantId,
         id: &RequestId,
         (asked_at, answered_at): (u64, u64),
-        state: State,
+        state: ExchangeState,
     ) {
         let observed = Observed { asked_at, answered_at, state };
         self.update(tenant, id, |exchange| exchange.observed.push(observed));

@@ -7,7 +7,7 @@
 //! | the database, and a node's way to it | `database.rs`, `store.rs` |
 //! | rings and hand-overs between nodes | `doorbell.rs` |
 //! | nodes that stop, end and start again | `nodes.rs`, `cluster.rs` |
-//! | what a node sends to a client | `channel.rs` |
+//! | a connection, and what a node sends on it | `channel.rs`, `outgoing.rs` |
 //! | clients | `enforcer.rs`, `approver.rs`, `exchange.rs` |
 //! | what must hold | `facts.rs`, `checks.rs` |
 //! | many seeds, planted bugs | `seeds.rs`, `report.rs` |
@@ -23,6 +23,8 @@ mod enforcer;
 mod exchange;
 mod facts;
 mod nodes;
+mod nonce;
+mod outgoing;
 mod plan;
 mod random;
 mod report;

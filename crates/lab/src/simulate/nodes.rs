@@ -1,10 +1,11 @@
 //! Whether the run of a node goes on, is stopped, or has ended.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::world::World;
@@ -71,7 +72,7 @@ impl NodeRun {
     /// Ends it, with its tasks. What it has sent to others arrives, and no answer reaches it.
     pub(crate) fn kill(&self) {
         self.is_dead.store(true, Ordering::Relaxed);
-        for task in std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner)) {
+        for task in std::mem::take(&mut *self.tasks.lock()) {
             task.abort();
         }
     }
@@ -85,7 +86,7 @@ impl NodeRun {
             return;
         }
         let task = tokio::spawn(task).abort_handle();
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         tasks.push(task);
     }

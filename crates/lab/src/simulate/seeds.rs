@@ -1,12 +1,11 @@
 //! Many seeds, on every processor.
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
 };
+
+use parking_lot::Mutex;
 
 use super::{run::run_seed, world::Counts};
 use crate::{Failure, bugs::Bug};
@@ -42,12 +41,12 @@ pub(crate) fn run_seeds(first: u64, count: u64, bug: Option<Bug>, stops: bool) -
             let outcome = run_seed(seed, bug, false)?;
             ran.fetch_add(1, Ordering::Relaxed);
             for (what, count) in outcome.counts {
-                *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += count;
+                *counts.lock().entry(what).or_default() += count;
             }
             if !outcome.violations.is_empty() {
                 has_failed.store(true, Ordering::Relaxed);
                 let failed = Failing { seed, violations: outcome.violations };
-                failing.lock().unwrap_or_else(PoisonError::into_inner).push(failed);
+                failing.lock().push(failed);
             }
         }
     };
@@ -58,8 +57,8 @@ pub(crate) fn run_seeds(first: u64, count: u64, bug: Option<Bug>, stops: bool) -
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("the run of a seed panicked".into())))
     })?;
-    let mut failing = failing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut failing = failing.into_inner();
     failing.sort_by_key(|failing| failing.seed);
-    let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let counts = counts.into_inner();
     Ok(Ran { seeds: ran.into_inner(), failing, counts })
 }

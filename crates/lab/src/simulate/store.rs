@@ -4,7 +4,7 @@ use std::{
     future::pending,
     hash::Hash,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use countersign_core::store::{
     PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -239,12 +240,12 @@ impl Handle {
     fn learn(&self, now: Option<Timestamp>) {
         let Some(now) = now else { return };
         if self.estimate().is_none_or(|estimate| estimate < now) {
-            *self.reported.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Instant::now()));
+            *self.reported.lock() = Some((now, Instant::now()));
         }
     }
 
     fn estimate(&self) -> Option<Timestamp> {
-        let (reported, at) = (*self.reported.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let (reported, at) = (*self.reported.lock())?;
         let passed = at.elapsed();
         (passed < MAX_REPORT_AGE).then(|| reported.plus(passed))
     }

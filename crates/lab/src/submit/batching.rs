@@ -1,7 +1,13 @@
 //! What this engine and this driver can do at best: two writers, each of which takes what waits and writes it with one
 //! statement. No HTTP, no JSON, no rules.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     sync::{mpsc, oneshot},
@@ -9,8 +15,7 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use super::Bench;
-use crate::{Failure, clients::callers::Completed, stopwatch::Stopwatch, workload::scattered};
+use crate::{Failure, rounds::Completed, servers::bare::Bare, stopwatch::Stopwatch, workload::scattered};
 
 const WRITERS: u64 = 2;
 
@@ -27,17 +32,23 @@ struct Row {
 }
 
 /// Keeps the same number of rows in flight as over HTTP; each waits for its own commit.
-pub(super) async fn run(bench: &Bench<'_>, length: Duration) -> Result<Completed, Failure> {
+pub(super) async fn run(
+    bare: &Bare<'_>,
+    content: &Arc<str>,
+    next: &Arc<AtomicU64>,
+    in_flight: u64,
+    length: Duration,
+) -> Result<Completed, Failure> {
     let (mut writers, mut queues) = (JoinSet::new(), Vec::new());
     for _ in 0..WRITERS {
         let (rows, queue) = mpsc::channel(1_024);
         queues.push(rows);
-        writers.spawn(write(bench.bare.connect().await?, queue, Arc::clone(&bench.content)));
+        writers.spawn(write(bare.connect().await?, queue, Arc::clone(content)));
     }
     let watch = Stopwatch::start();
     let mut callers = JoinSet::new();
-    for caller in 0..bench.args.in_flight {
-        let (next, rows) = (Arc::clone(&bench.next), queues[usize::try_from(caller % WRITERS)?].clone());
+    for caller in 0..in_flight {
+        let (next, rows) = (Arc::clone(next), queues[usize::try_from(caller % WRITERS)?].clone());
         callers.spawn(async move {
             let mut latencies = Vec::new();
             loop {
@@ -45,7 +56,7 @@ pub(super) async fn run(bench: &Bench<'_>, length: Duration) -> Result<Completed
                 if started >= length {
                     return Ok::<_, Failure>(latencies);
                 }
-                let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let number = next.fetch_add(1, Ordering::Relaxed);
                 let (committed, answer) = oneshot::channel();
                 let (request, approver) = (scattered(number).cast_signed(), i32::try_from(number % 50)?);
                 rows.send(Row { request, approver, committed }).await?;
@@ -65,7 +76,7 @@ pub(super) async fn run(bench: &Bench<'_>, length: Duration) -> Result<Completed
     while let Some(writer) = writers.join_next().await {
         writer??;
     }
-    Ok(Completed { latencies, elapsed: length })
+    Ok(Completed::timed(latencies, length))
 }
 
 async fn write(

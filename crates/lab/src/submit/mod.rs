@@ -2,41 +2,28 @@
 //! nothing but batch them.
 
 mod batching;
-mod report;
 
 use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
-use countersign_testkit::postgres::Postgres;
-use tempfile::TempDir;
+use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use crate::{
     Failure,
-    args::SubmitArgs,
+    args::{LoadArgs, SubmitArgs},
     clients::{
-        callers::{Completed, keep_in_flight},
-        keep_alive::KeepAlive,
+        callers::keep_in_flight,
         messages,
-        template::{Submission, filling},
+        template::{Submission, filling, submitter},
     },
-    cpu::Meter,
-    report_progress, rounds,
-    rounds::Sample,
-    servers::{
-        bare::{Bare, DEFAULTS},
-        gateway::{self, Gateway},
-    },
+    figures::Ratio,
+    report,
+    rounds::{self, Completed, Rounds, Sample},
+    servers::{bare::Bare, gateway::Gateway, on_postgres::OnPostgres},
 };
-
-pub(crate) use report::Report;
 
 const OURS: &str = "ours";
 const INSERT_8: &str = "INSERT, 8 clients";
@@ -46,86 +33,92 @@ const BATCHING: &str = "batching driver";
 /// How long to submit before the first round: the first submissions open connections and prepare statements.
 const WARM_UP: Duration = Duration::from_millis(500);
 
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Submissions a second, ours divided by the better INSERT.
+    #[serde(flatten)]
+    ratio: Ratio,
+    better_insert: &'static str,
+    /// Submissions a second, ours divided by those of the batching driver.
+    share_of_batching: f64,
+    #[serde(flatten)]
+    args: SubmitArgs,
+    #[serde(flatten)]
+    rounds: Rounds,
+}
+
 pub(crate) fn run(args: &SubmitArgs) -> Result<Report, Failure> {
-    let program = gateway::program(args.gateway.as_deref())?;
-    report_progress("starting a private PostgreSQL");
-    // The server outlives the runtime and its connections.
-    let postgres = Postgres::start_with(DEFAULTS);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bench = Bench::new(args, &program, &postgres, &runtime)?;
-    keep_in_flight(args.in_flight, WARM_UP, async |caller| bench.caller(caller).await)?;
-    let rounds = rounds::measure(args.rounds, &[OURS, INSERT_8, INSERT_64, BATCHING], |arm| {
+    let on = OnPostgres::start(&args.load.gateway)?;
+    let (runtime, gateway) = (Runtime::new()?, on.gateway()?);
+    let bare = Bare::new(&runtime, &on.postgres, include_str!("../../baselines/submit_table.sql"))?;
+    let content = filling(args.load.bytes).into();
+    let bench = Bench { args, gateway: &gateway, bare, content, next: Arc::default() };
+    bench.ours(WARM_UP)?;
+    let servers = on.servers(std::slice::from_ref(&gateway));
+    let rounds = rounds::measure(args.load.timing.rounds, &[OURS, INSERT_8, INSERT_64, BATCHING], |arm| {
         runtime.block_on(bench.bare.checkpoint())?;
-        bench.measure(arm, &runtime)
+        Sample::measure(&servers, || bench.run(arm, &runtime))
     })?;
-    Ok(Report::new(args, rounds))
+    let better_insert = rounds.faster(INSERT_8, INSERT_64);
+    Ok(Report {
+        ratio: rounds.ratio(OURS, better_insert, |stretch| stretch.per_second),
+        better_insert,
+        share_of_batching: rounds.ratio(OURS, BATCHING, |stretch| stretch.per_second).median,
+        args: args.clone(),
+        rounds,
+    })
 }
 
 struct Bench<'a> {
     args: &'a SubmitArgs,
-    gateway: Gateway,
-    _folder: TempDir,
+    gateway: &'a Gateway,
     bare: Bare<'a>,
-    servers: [(&'static str, u32); 2],
     /// As long as the body of a submission.
     content: Arc<str>,
     next: Arc<AtomicU64>,
 }
 
-impl<'a> Bench<'a> {
-    fn new(
-        args: &'a SubmitArgs,
-        program: &Path,
-        postgres: &'a Postgres,
-        runtime: &Runtime,
-    ) -> Result<Self, Failure> {
-        let folder = TempDir::new()?;
-        let gateway = Gateway::on_postgres(program, folder.path(), postgres)?;
-        let bare = Bare::new(runtime, postgres, include_str!("../../baselines/submit_table.sql"))?;
-        let servers = [("gateway", gateway.pid()), ("postgres", postgres.pid())];
-        let content = filling(args.bytes).into();
-        Ok(Self { args, gateway, _folder: folder, bare, servers, content, next: Arc::default() })
-    }
-
-    fn measure(&self, arm: &'static str, runtime: &Runtime) -> Result<Sample, Failure> {
-        let length = Duration::from_secs(self.args.seconds);
-        let meter = Meter::start(&self.servers)?;
+impl Bench<'_> {
+    fn run(&self, arm: &'static str, runtime: &Runtime) -> Result<Completed, Failure> {
+        let LoadArgs { timing, in_flight, .. } = self.args.load;
+        let Self { bare, content, next, .. } = self;
         let pgbench = |clients| {
             let script = include_str!("../../baselines/submit.sql");
-            self.bare.pgbench(script, clients, length, &[("content", &self.content)])
+            bare.pgbench(script, clients, timing.length(), &[("content", content)])
         };
-        let (count, elapsed, latencies) = match arm {
-            OURS | BATCHING => {
-                let Completed { latencies, elapsed } = match arm {
-                    OURS => {
-                        let make = async |caller| self.caller(caller).await;
-                        keep_in_flight(self.args.in_flight, length, make)?
-                    }
-                    _ => runtime.block_on(batching::run(self, length))?,
-                };
-                (latencies.len() as u64, elapsed, latencies)
-            }
-            _ => {
-                let done = pgbench(if arm == INSERT_8 { 8 } else { 64 })?;
-                (done.count, done.elapsed, Vec::new())
-            }
-        };
-        let metered = meter.stop()?;
-        Ok(Sample { count, elapsed, latencies, metered, figures: BTreeMap::new() })
+        match arm {
+            OURS => self.ours(timing.length()),
+            INSERT_8 => pgbench(8),
+            INSERT_64 => pgbench(64),
+            _ => runtime.block_on(batching::run(bare, content, next, in_flight, timing.length())),
+        }
     }
 
-    /// One of the callers: an enforcer with a connection of its own.
-    async fn caller(&self, caller: u64) -> Result<impl AsyncFnMut() -> Result<(), Failure> + use<>, Failure> {
-        let mut connection = KeepAlive::open(self.gateway.address).await?;
-        let enforcer = messages::enforcer(caller % self.args.enforcers);
-        let approver = messages::approver(caller % self.args.approvers);
-        let key = &self.gateway.enforcer_key;
-        let mut submission = Submission::new(key, &enforcer, &approver, self.args.bytes);
-        let next = Arc::clone(&self.next);
-        Ok(async move || {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            connection.call_successfully(submission.with_number(number)).await?;
-            Ok(())
+    fn ours(&self, length: Duration) -> Result<Completed, Failure> {
+        let SubmitArgs { load, approvers, enforcers } = self.args;
+        keep_in_flight(load.in_flight, length, async |caller| {
+            let (enforcer, approver) =
+                (messages::enforcer(caller % enforcers), messages::approver(caller % approvers));
+            let submission = Submission::new(&self.gateway.enforcer_key, &enforcer, &approver, load.bytes);
+            submitter(self.gateway.address, submission, &self.next).await
         })
+    }
+}
+
+impl report::Report for Report {
+    fn table(&self) -> String {
+        let LoadArgs { timing, in_flight, bytes, .. } = &self.args.load;
+        let mut lines = self.rounds.table("submissions/s");
+        lines.extend(self.rounds.plot("submissions a second", |stretch| stretch.per_second));
+        lines.push(format!(
+            "\nratio {:.2} of {} (goal: at least 1.0), {:.2} of the batching driver\n{in_flight} in flight, {bytes} B each, \
+             {} rounds of {} s that count; client, gateway and postgres: processors that each was busy on",
+            self.ratio.median,
+            self.better_insert,
+            self.share_of_batching,
+            self.rounds.counted,
+            timing.seconds
+        ));
+        lines.join("\n")
     }
 }

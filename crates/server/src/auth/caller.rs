@@ -23,6 +23,7 @@ use crate::{
     state::{AppState, SharedState},
 };
 
+// CONTRIBUTING: add an endpoint, step 2
 /// A caller with an active credential.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {

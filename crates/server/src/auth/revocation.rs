@@ -1,12 +1,10 @@
 //! Whether a credential is still valid, for connections that are held open with it.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use countersign_core::notify::Listener;
 use countersign_wire::id::TenantId;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{key_cache::CachedKey, state::SharedState};
@@ -92,14 +90,10 @@ impl RevocationWatch {
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns when the credential may have been revoked, expires, or is to be asked for again. Holds no permit, so it need not
     /// be polled all the time: a future that waits for a permit and is not polled would keep the permit from others.
     pub(crate) async fn changed(&self) {
-        let Progress { check_at, expires, .. } = *self.progress();
+        let Progress { check_at, expires, .. } = *self.progress.lock();
         match (check_at, expires) {
             (Some(check_at), _) => return sleep_until(check_at).await,
             // Boxed, so that a connection whose credential does not expire does not carry the memory for it. That the
@@ -108,7 +102,7 @@ impl RevocationWatch {
             (None, None) => drop(self.listener.rung().await),
         }
         // From now on a check is due, until one has a definite answer.
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         progress.check_at = Some(Instant::now());
         progress.in_doubt_since.get_or_insert_with(Instant::now);
     }
@@ -127,7 +121,7 @@ impl RevocationWatch {
     /// Asks the store. Never behind pushes: revocations have permits of their own. Never for longer than a credential may
     /// be in doubt, however many others ask.
     pub(crate) async fn check(&self) -> KeyStatus {
-        let deadline = self.progress().begin_check();
+        let deadline = self.progress.lock().begin_check();
         // Boxed, so that an idle connection does not carry the memory for it.
         let asking = Box::pin(async {
             let _permit = self.app.revocation_reads.acquire(&self.tenant).await;
@@ -136,7 +130,7 @@ impl RevocationWatch {
             Ok::<_, countersign_core::Error>(active.map(|active| CachedKey::new(active, asked)))
         });
         let answer = timeout_at(deadline, asking).await;
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         match answer {
             Ok(Ok(Some(active))) => {
                 *progress = Progress::confirmed(active.expires);
@@ -160,7 +154,7 @@ impl RevocationWatch {
     /// As [`RevocationWatch::check`], before a message of the client is acted on; asks only if the last confirmation is
     /// older than [`CONFIRMED_FOR`].
     pub(crate) async fn check_before_acting(&self) -> KeyStatus {
-        let progress = *self.progress();
+        let progress = *self.progress.lock();
         let Progress { confirmed_at, in_doubt_since, .. } = progress;
         let confirmed = confirmed_at.elapsed() < CONFIRMED_FOR && in_doubt_since.is_none();
         if confirmed && !progress.has_expired() {

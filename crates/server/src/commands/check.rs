@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::output;
 use crate::{assemble, config::Config};
 
 /// Say what is wrong with a configuration, without starting anything.
@@ -18,7 +19,7 @@ impl Check {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let config = Config::read(&self.config)?;
         assemble::probe(&config).await?;
-        super::say(&format!("{} is fine: listens on {}", self.config.display(), config.listen));
+        output::say(&format!("{} is fine: listens on {}", self.config.display(), config.listen));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::output;
 use crate::config::DEFAULT;
 
 /// Print the default configuration, with every setting explained.
@@ -11,6 +12,6 @@ pub struct PrintConfig {}
 impl PrintConfig {
     #[expect(clippy::unused_self, reason = "all commands are run alike")]
     pub(super) fn run(self) -> anyhow::Result<()> {
-        super::out(DEFAULT.trim_end())
+        output::out(DEFAULT.trim_end())
     }
 }

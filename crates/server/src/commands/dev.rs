@@ -15,7 +15,10 @@ use countersign_core::{
 use countersign_wire::{id::TenantId, mac::MacKey};
 use serde::Serialize;
 
-use super::serve::{listen, serve_until_signalled};
+use super::{
+    output,
+    serve::{listen, serve_until_signalled},
+};
 use crate::{
     assemble,
     config::{Config, Log, LogFormat, LogLevel, RateLimits},
@@ -84,9 +87,9 @@ impl Dev {
         let started = started(&gateway, &secrets.mac_key(), listener.local_addr()?).await?;
         let app = assemble::app(&config, gateway, secrets)?;
         if self.json {
-            super::out(&serde_json::to_string(&started)?)?;
+            output::out(&serde_json::to_string(&started)?)?;
         } else {
-            super::say(&page(&started, self.data.as_deref().map(|data| data.display().to_string())));
+            output::say(&page(&started, self.data.as_deref().map(|data| data.display().to_string())));
         }
         serve_until_signalled(listener, app).await
     }

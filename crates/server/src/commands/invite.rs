@@ -12,6 +12,7 @@ use countersign_wire::{Label, id::TenantId, timestamp::Timestamp};
 use qrcode::{QrCode, render::unicode::Dense1x2};
 use serde::Serialize;
 
+use super::{life, output};
 use crate::{assemble, config::Config};
 
 /// Invite an enforcer or approver: print a link with which they make a key of their own.
@@ -36,7 +37,7 @@ pub struct Invite {
     #[arg(long)]
     label: Option<Label>,
     /// How long the link is valid, for example 30m or 7d, at most that.
-    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = super::life)]
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = life::life)]
     expires: Duration,
     /// For programs: one object on stdout, and nothing else.
     #[arg(long)]
@@ -92,11 +93,14 @@ impl Invite {
             let (id, invitation) = (made.invitation.id().as_str(), made.invitation.expose());
             let (tenant, expires_at) = (&self.tenant, made.expires_at);
             let invited = Invited { invitation_id: id, invitation, link, tenant, expires_at };
-            return super::out(&serde_json::to_string(&invited)?);
+            return output::out(&serde_json::to_string(&invited)?);
         }
-        super::say(&qr_code(link, std::io::stderr().is_terminal())?);
-        super::say(&format!("Good once, until {}. Whoever has it can join as {}:", made.expires_at, self.id));
-        super::out(link)
+        output::say(&qr_code(link, std::io::stderr().is_terminal())?);
+        output::say(&format!(
+            "Good once, until {}. Whoever has it can join as {}:",
+            made.expires_at, self.id
+        ));
+        output::out(link)
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use countersign_core::{model::credential::Role, use_cases::credentials::KeySpec};
 use countersign_wire::{Label, api_key::KeyId, failure::Failure, id::TenantId};
 
+use super::{life, output};
 use crate::{assemble, config::Config};
 
 /// Make, list and revoke API keys, directly in the store.
@@ -44,7 +45,7 @@ pub struct Create {
     #[arg(long)]
     any: bool,
     /// How long it is valid, for example 12h or 90d. Without this it does not expire.
-    #[arg(long, value_name = "TIME", value_parser = super::life)]
+    #[arg(long, value_name = "TIME", value_parser = life::life)]
     expires: Option<Duration>,
     /// What people call it, for `list`.
     #[arg(long)]
@@ -82,7 +83,7 @@ impl Keys {
                     let expires = key.expires_at.map_or_else(String::new, |at| format!("  expires {at}"));
                     let revoked = key.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"));
                     let label = key.label.map_or_else(String::new, |label| format!("  {}", label.as_str()));
-                    super::out(&format!(
+                    output::out(&format!(
                         "{key_id}  {role}  made {}{expires}{revoked}{label}",
                         key.created_at
                     ))?;
@@ -99,7 +100,7 @@ impl Keys {
                     ),
                     revoked => revoked.context("the key may still be active; try again")?,
                 };
-                super::say(&format!("{key_id} is revoked since {at}"));
+                output::say(&format!("{key_id} is revoked since {at}"));
                 Ok(())
             }
         }
@@ -132,7 +133,7 @@ impl Create {
         };
         let spec = KeySpec { role, label: self.label, expires_at };
         let made = gateway.create_key(&self.place.tenant, spec, &secrets.mac_key()).await?;
-        super::out(&made.key.expose())
+        output::out(&made.key.expose())
     }
 }
 

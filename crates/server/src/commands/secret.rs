@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::output;
 use crate::{assemble, config::Config};
 
 /// Manage the secrets that all nodes share.
@@ -28,11 +29,11 @@ impl Secret {
         let config = Config::read(&config)?;
         let replaced = assemble::accept_secrets(&config, &assemble::gateway(&config).await?).await?;
         match replaced.as_slice() {
-            [] => super::say("the store has these secrets already"),
-            files => super::say(&format!("accepted: {}", files.join(", "))),
+            [] => output::say("the store has these secrets already"),
+            files => output::say(&format!("accepted: {}", files.join(", "))),
         }
         if replaced.contains(&crate::secrets::CREDENTIALS_FILE) {
-            super::say(
+            output::say(
                 "API keys that were made with another key-secret are rejected now. If that is a mistake, put the \
                  earlier file back and accept it; otherwise create new keys with: countersign-gateway keys create",
             );

@@ -47,6 +47,7 @@ pub struct Config {
     pub traces: TracesConfig,
 }
 
+// CONTRIBUTING: add a store, step 4
 /// The store and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -59,7 +59,7 @@ impl Nodes {
         };
         let apps = [app(), app()];
         for app in &apps {
-            app.gateway.renew_lease(&app.node).await.unwrap();
+            app.gateway.renew_lease(app.gateway.node()).await.unwrap();
         }
         Self { apps, clock, _folder: folder }
     }
@@ -91,10 +91,8 @@ async fn channel(
     let subscriber = Subscriber { tenant: tenant(), party, transport: Transport::Websocket };
     let mut subscription = subscribe(app, subscriber, &[]).await.unwrap();
     tokio::spawn(async move {
-        while let Ok(next) = subscription.next().await {
-            for FeedItem { delivery, .. } in next {
-                sent.send((name, delivery.subject.id)).unwrap();
-            }
+        while let Ok(FeedItem { delivery, .. }) = subscription.next().await {
+            sent.send((name, delivery.subject.id)).unwrap();
         }
     })
 }
@@ -162,9 +160,9 @@ async fn a_node_that_counted_as_dead_ends_its_channels_and_nothing_is_left_unsen
     // The node of this one sleeps for longer than its lease.
     let older = channel(&nodes.apps[1], 0, sender.clone()).await;
     nodes.clock.set(minutes(0).plus(LEASE));
-    nodes.apps[0].gateway.renew_lease(&nodes.apps[0].node).await.unwrap();
+    nodes.apps[0].gateway.renew_lease(nodes.apps[0].gateway.node()).await.unwrap();
     let newer = channel(&nodes.apps[0], 1, sender.clone()).await;
-    nodes.apps[1].gateway.renew_lease(&nodes.apps[1].node).await.unwrap();
+    nodes.apps[1].gateway.renew_lease(nodes.apps[1].gateway.node()).await.unwrap();
     newer.abort();
     drop(newer.await);
     decided(nodes.gateway(), "r").await;
@@ -214,7 +212,7 @@ async fn a_node_that_dies_without_a_word_hands_over_when_its_lease_runs_out() {
     let _older = channel(&nodes.apps[0], 0, sender.clone()).await;
     // The newest channel is on a node that has died: nobody reads it and nobody closes it.
     let dead = &nodes.apps[1];
-    dead.gateway.open_channel(&tenant(), &robot(), &dead.node, Transport::Websocket).await.unwrap();
+    dead.gateway.open_channel(&tenant(), &robot(), dead.gateway.node(), Transport::Websocket).await.unwrap();
     decided(nodes.gateway(), "r").await;
     sleep(Duration::from_mins(1)).await;
     assert!(sent.try_recv().is_err(), "its lease still runs by the store's clock");
@@ -241,8 +239,8 @@ async fn a_hand_over_goes_on_however_often_the_client_interrupts_it() {
     let mut sent = Vec::new();
     while sent.len() < DECISIONS && started.elapsed() < Duration::from_secs(10) {
         // As a frame of the client does: whatever is under way is dropped.
-        if let Ok(items) = timeout(Duration::from_millis(3), older.next()).await {
-            sent.extend(items.unwrap().into_iter().map(|item| item.delivery.subject.id));
+        if let Ok(item) = timeout(Duration::from_millis(3), older.next()).await {
+            sent.push(item.unwrap().delivery.subject.id);
         }
     }
     let expected: Vec<String> = (0..DECISIONS).map(|index| format!("r-{index:03}")).collect();

@@ -1,10 +1,8 @@
 //! How many attempts may fail in a row before further ones have to wait.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// A token bucket for attempts, of which only failed ones cost anything: one that succeeds gives its token back. So
@@ -31,7 +29,7 @@ impl FailureBudget {
 
     /// Takes a token; the error is the time until there is one.
     pub(crate) fn take(&self) -> Result<(), Duration> {
-        let mut spent = self.spent();
+        let mut spent = self.spent.lock();
         let elapsed = spent.since.elapsed();
         let back = elapsed.as_nanos() / self.interval.as_nanos().max(1);
         match u32::try_from(back) {
@@ -50,12 +48,8 @@ impl FailureBudget {
 
     /// Gives back the token of an attempt that succeeded.
     pub(crate) fn give_back(&self) {
-        let mut spent = self.spent();
+        let mut spent = self.spent.lock();
         spent.tokens = spent.tokens.saturating_sub(1);
-    }
-
-    fn spent(&self) -> MutexGuard<'_, Spent> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

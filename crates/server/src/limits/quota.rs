@@ -1,23 +1,15 @@
 //! Something that all clients share, such as memory or connections. No tenant gets more than three quarters of it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
+use countersign_core::fair::{Bounds, FairQuota};
 use countersign_wire::id::TenantId;
+use parking_lot::Mutex;
 
 /// A limited amount of something, in bytes or pieces. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct TenantQuota {
-    capacity: usize,
-    reserved: Arc<Mutex<Reserved>>,
-}
-
-#[derive(Debug, Default)]
-struct Reserved {
-    total: usize,
-    by_tenant: HashMap<TenantId, usize>,
+    reserved: Arc<Mutex<FairQuota>>,
 }
 
 /// What a tenant has reserved for one purpose; released when it is dropped.
@@ -30,7 +22,8 @@ pub(crate) struct QuotaPermit {
 
 impl TenantQuota {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, reserved: Arc::default() }
+        let bounds = Bounds { of_all: capacity, of_one_tenant: capacity / 4 * 3 };
+        Self { reserved: Arc::new(Mutex::new(FairQuota::new(bounds))) }
     }
 
     /// A permit of this tenant that has reserved nothing yet.
@@ -40,24 +33,15 @@ impl TenantQuota {
 
     /// How much is reserved now, by all tenants.
     pub(crate) fn in_use(&self) -> usize {
-        self.reserved().total
-    }
-
-    fn reserved(&self) -> MutexGuard<'_, Reserved> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reserved.lock().held()
     }
 }
 
 impl QuotaPermit {
     /// Reserves so much more. Returns false, and reserves nothing, if that exceeds the quota.
     pub(crate) fn try_reserve(&mut self, more: usize) -> bool {
-        let mut reserved = self.quota.reserved();
-        let own = reserved.by_tenant.get(&self.tenant).copied().unwrap_or_default();
-        let capacity = self.quota.capacity;
-        let fits = reserved.total + more <= capacity && own + more <= capacity / 4 * 3;
-        if fits && more > 0 {
-            reserved.total += more;
-            reserved.by_tenant.insert(self.tenant.clone(), own + more);
+        let fits = self.quota.reserved.lock().take(&self.tenant, more);
+        if fits {
             self.amount += more;
         }
         fits
@@ -65,17 +49,10 @@ impl QuotaPermit {
 
     /// Releases all that was reserved.
     pub(crate) fn release(&mut self) {
-        if self.amount == 0 {
-            return;
+        let amount = std::mem::take(&mut self.amount);
+        if amount > 0 {
+            self.quota.reserved.lock().give_back(&self.tenant, amount);
         }
-        let mut reserved = self.quota.reserved();
-        reserved.total -= self.amount;
-        let own = reserved.by_tenant.get(&self.tenant).copied().unwrap_or_default();
-        match own - self.amount {
-            0 => drop(reserved.by_tenant.remove(&self.tenant)),
-            left => drop(reserved.by_tenant.insert(self.tenant.clone(), left)),
-        }
-        self.amount = 0;
     }
 }
 
@@ -101,7 +78,6 @@ mod tests {
         assert!(!others.try_reserve(16) && others.try_reserve(15));
         first.release();
         drop((first, others));
-        assert!(quota.reserved().by_tenant.is_empty(), "nothing is kept of a tenant without permits");
-        assert_eq!(quota.reserved().total, 0);
+        assert_eq!(quota.in_use(), 0);
     }
 }

@@ -1,11 +1,10 @@
 //! Permits that tenants take in turn: however many a tenant waits for, others wait for one of its turns at most.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
+use countersign_core::fair::{Bounds, FairQueue};
 use countersign_wire::id::TenantId;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 /// A semaphore that is fair between tenants. Clones share it.
@@ -17,9 +16,7 @@ pub(crate) struct FairSemaphore {
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Every tenant with somebody waiting, the next to be served in front.
-    turns: VecDeque<TenantId>,
-    waiting: HashMap<TenantId, VecDeque<oneshot::Sender<FairPermit>>>,
+    waiting: FairQueue<oneshot::Sender<FairPermit>>,
 }
 
 /// One permit, released when it is dropped.
@@ -30,36 +27,26 @@ pub(crate) struct FairPermit {
 
 impl FairSemaphore {
     pub(crate) fn new(permits: usize) -> Self {
-        let state = State { free: permits, turns: VecDeque::new(), waiting: HashMap::new() };
+        let state = State { free: permits, waiting: FairQueue::new(Bounds::NONE) };
         Self { state: Arc::new(Mutex::new(state)) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many wait for a permit now.
     pub(crate) fn waiting(&self) -> usize {
-        let state = self.state();
-        let waiting = state.waiting.values().flatten();
-        waiting.filter(|waiting| !waiting.is_closed()).count()
+        self.state.lock().waiting.iter().filter(|waiting| !waiting.is_closed()).count()
     }
 
     /// Waits for a permit. Dropping the future gives up the place in the queue.
     pub(crate) async fn acquire(&self, tenant: &TenantId) -> FairPermit {
         let granted = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.free > 0 {
                 state.free -= 1;
                 return FairPermit { semaphore: self.clone() };
             }
             let (grant, granted) = oneshot::channel();
-            let State { turns, waiting, .. } = &mut *state;
-            let own = waiting.entry(tenant.clone()).or_default();
-            if own.is_empty() {
-                turns.push_back(tenant.clone());
-            }
-            own.push_back(grant);
+            // Without bounds, all are taken.
+            drop(state.waiting.push(tenant, grant));
             granted
         };
         match granted.await {
@@ -71,28 +58,16 @@ impl FairSemaphore {
 }
 
 impl State {
-    /// The next in line, if anybody waits.
+    /// The next in line, if anybody waits. Nobody listens to one that gave up.
     fn next(&mut self) -> Option<oneshot::Sender<FairPermit>> {
-        loop {
-            let tenant = self.turns.pop_front()?;
-            let own = self.waiting.get_mut(&tenant)?;
-            let next = own.pop_front();
-            match own.is_empty() {
-                true => drop(self.waiting.remove(&tenant)),
-                false => self.turns.push_back(tenant),
-            }
-            // Nobody listens to one that gave up.
-            if let Some(next) = next.filter(|next| !next.is_closed()) {
-                return Some(next);
-            }
-        }
+        std::iter::from_fn(|| self.waiting.pop()).find(|next| !next.is_closed())
     }
 }
 
 impl Drop for FairPermit {
     fn drop(&mut self) {
         let next = {
-            let mut state = self.semaphore.state();
+            let mut state = self.semaphore.state.lock();
             let next = state.next();
             if next.is_none() {
                 state.free += 1;
@@ -135,6 +110,6 @@ mod tests {
         drop(loud_waits);
         drop(third);
         assert!(semaphore.acquire(&quiet).now_or_never().is_some(), "nobody is left in the queue");
-        assert!(semaphore.state().waiting.is_empty() && semaphore.state().free == 1);
+        assert!(semaphore.state.lock().waiting.is_empty() && semaphore.state.lock().free == 1);
     }
 }

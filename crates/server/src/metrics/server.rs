@@ -41,6 +41,7 @@ labels! {
     }
 }
 
+// CONTRIBUTING: add a metric, step 1
 /// What the server counts. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerMetrics {

@@ -3,13 +3,7 @@
 //! A handler that has made sure that there is something to wait for calls [`ConnectionTakeover::take`]; its request ends
 //! there, and [`super::connection`] hands the bare socket to what it was given.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     extract::FromRequestParts,
@@ -17,6 +11,7 @@ use axum::{
 };
 use countersign_wire::failure::Failure;
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 
 use super::socket::Socket;
 use crate::{auth::Caller, error::ApiError, limits::QuotaPermit, metrics::Rejection, state::SharedState};
@@ -31,7 +26,7 @@ pub(crate) struct TakeoverSlot(Arc<Mutex<Option<TakeoverHandler>>>);
 
 impl TakeoverSlot {
     pub(crate) fn take(&self) -> Option<TakeoverHandler> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 
@@ -62,7 +57,7 @@ impl ConnectionTakeover {
                 socket.filter(|_| !is_last_request)
             }))
         });
-        *slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler);
+        *slot.0.lock() = Some(handler);
         std::future::pending().await
     }
 }

@@ -4,5 +4,7 @@ pub(crate) mod envelopes;
 pub(crate) mod operations;
 pub(crate) mod status;
 
+mod steps;
+
 /// The protocol's media type.
 pub(crate) const PROTO_JSON: &str = "application/proto+json";

@@ -1,4 +1,5 @@
-//! What clients do, however it arrives: an envelope over REST or a WebSocket, or a bare object.
+//! What clients do, however it arrives: an envelope over REST or a WebSocket, or a bare object. The steps that they share
+//! are in [`super::steps`].
 
 use countersign_core::{
     Error,
@@ -20,21 +21,88 @@ use countersign_wire::{
     exchange::Accepted,
     failure::Failure,
     framed::Framed,
-    id::{ApproverId, EnforcerId, RequestId, SessionId},
-    limits,
+    id::{RequestId, SessionId},
     msg_type::MsgType,
     prompt::{PromptAck, PromptSubmit},
     refresh::RefreshBody,
     session::SessionEvent,
 };
-use tokio::time::Instant;
 
+use super::steps::{Operation, missing, perform};
 use crate::{
     auth::{Approver, Caller, Enforcer},
     error::{ApiError, ForRequest as _},
     state::AppState,
 };
 
+/// The answer to a message.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// The envelope to send; `None` for a control message.
+    pub(crate) envelope: Option<Vec<u8>>,
+    /// What the message acknowledged, which need not be sent again.
+    pub(crate) acknowledged: Option<AckAccepted>,
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(envelope: Vec<u8>) -> Self {
+        Self { envelope: Some(envelope), acknowledged: None }
+    }
+}
+
+// CONTRIBUTING: add a message type, step 4
+/// Does what an envelope asks for by its type. A new type must say here what is done, or it does not compile.
+pub(crate) async fn answer(app: &AppState, caller: &Caller, framed: Framed<'_>) -> Result<Answer, ApiError> {
+    let request_id = framed.request_id.clone().ok_or(Failure::Validation)?;
+    let answer = match framed.msg_type.clone().ok_or(Failure::Validation)? {
+        MsgType::ArtifactSubmit => {
+            let accepted = submit(app, &caller.enforcer()?, framed, None).await?.accepted;
+            app.envelope(MsgType::ArtifactAccepted, &request_id, accepted)?
+        }
+        MsgType::DecisionSubmit => {
+            let accepted = decide(app, &caller.approver()?, framed, None).await?.accepted;
+            app.envelope(MsgType::DecisionAccepted, &request_id, accepted)?
+        }
+        MsgType::AckSubmit | MsgType::PromptAck => {
+            let accepted = acknowledge(app, caller, &framed).await?;
+            let envelope = app.envelope(MsgType::AckAccepted, &request_id, &accepted)?;
+            return Ok(Answer { envelope: Some(envelope), acknowledged: Some(accepted) });
+        }
+        MsgType::ExchangeWithdrawn => {
+            let accepted = withdraw(app, &caller.enforcer()?, &request_id, &framed).await?;
+            app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)?
+        }
+        MsgType::RefreshRequest => {
+            let body = refresh(app, &caller.approver()?, &request_id, &framed).await?;
+            app.envelope(MsgType::RefreshRequest, &request_id, body)?
+        }
+        MsgType::PromptSend => {
+            let (ack, _) = send_prompt(app, &caller.approver()?, framed, None).await?;
+            app.envelope(MsgType::PromptAck, &request_id, ack)?
+        }
+        MsgType::SessionStart | MsgType::SessionSnapshot | MsgType::SessionStatus | MsgType::SessionEnd => {
+            report(app, &caller.enforcer()?, &framed).await?;
+            let accepted = AckAccepted { request_id: request_id.clone(), msg_id: None };
+            app.envelope(MsgType::AckAccepted, &request_id, accepted)?
+        }
+        // Only the gateway sends these, or nobody.
+        MsgType::ArtifactAccepted
+        | MsgType::ApprovalRequest
+        | MsgType::DecisionAccepted
+        | MsgType::DecisionDeliver
+        | MsgType::ExchangeStatus
+        | MsgType::InboxPage
+        | MsgType::AckAccepted
+        | MsgType::Error
+        | MsgType::Hello
+        | MsgType::Other(_) => {
+            return Err(ApiError::from(Failure::Unsupported).for_request(&request_id));
+        }
+    };
+    Ok(answer.into())
+}
+
+// CONTRIBUTING: add an endpoint, step 3
 /// An enforcer submits an artifact.
 pub(crate) async fn submit(
     app: &AppState,
@@ -42,28 +110,26 @@ pub(crate) async fn submit(
     framed: Framed<'_>,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<Submitted, ApiError> {
-    let received = Instant::now();
-    expect(&framed, &[MsgType::ArtifactSubmit])?;
-    let body = framed.body.view::<ArtifactSubmit<'_>>().map_err(Error::in_hashed_body);
-    let request_id = match (&framed.request_id, &body) {
-        (Some(request_id), _) => request_id.clone(),
-        (None, Ok(body)) => request_id_in_body(framed.body, body)?,
-        (None, Err(_)) => return Err(body.err().unwrap_or(Failure::Structure.into()).into()),
+    let operation = Operation::new(app, &framed).expecting(&[MsgType::ArtifactSubmit])?;
+    let body = framed.body.view::<ArtifactSubmit<'_>>();
+    let body = body.map_err(|fault| ApiError::from(Error::in_hashed_body(fault)));
+    let request_id = operation.request_id(&body, |body| request_id_in_body(framed.body, body))?;
+    let submit = |enforcer, body| {
+        app.gateway.submit(Submission {
+            tenant: caller.tenant.clone(),
+            enforcer,
+            request_id: request_id.clone(),
+            body,
+            expires_at: framed.expires_at,
+            recipient: framed.recipient.approver_id.clone(),
+            trace: framed.trace,
+            idempotency_key,
+        })
     };
-    let body = body.for_request(&request_id)?;
-    let submission = Submission {
-        tenant: caller.tenant.clone(),
-        enforcer: acting_enforcer(app, caller, &framed, &request_id).await.for_request(&request_id)?,
-        request_id: request_id.clone(),
-        body,
-        expires_at: framed.expires_at,
-        recipient: framed.recipient.approver_id,
-        trace: framed.trace,
-        idempotency_key,
-    };
-    let submitted = app.gateway.submit(submission).await.for_request(&request_id)?;
+    let enforcer = operation.enforcer(caller, &request_id);
+    let submitted = perform(&request_id, body, enforcer, submit).await?;
     if !submitted.replayed {
-        app.gateway.metrics().steps.at(Step::Submit).observe(received.elapsed());
+        operation.took(Step::Submit);
     }
     Ok(submitted)
 }
@@ -88,26 +154,19 @@ pub(crate) async fn decide(
     framed: Framed<'_>,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<Submitted, ApiError> {
-    let received = Instant::now();
-    expect(&framed, &[MsgType::DecisionSubmit])?;
-    let decision = framed.body.view::<Decision<'_>>().map_err(|fault| ApiError::invalid(&fault));
-    let request_id = match (&framed.request_id, &decision) {
-        (Some(request_id), _) => request_id.clone(),
-        (None, Ok(decision)) => decision.request_id.clone(),
-        (None, Err(error)) => return Err(error.clone()),
+    let operation = Operation::new(app, &framed).expecting(&[MsgType::DecisionSubmit])?;
+    let decision = operation.body::<Decision<'_>>();
+    let request_id = operation.request_id(&decision, |decision| Ok(decision.request_id.clone()))?;
+    let decision = decision.and_then(|decision| operation.measured(decision));
+    let decide = |approver, decision| {
+        let (tenant, request_id) = (caller.tenant.clone(), request_id.clone());
+        let submission = DecisionSubmission { tenant, approver, request_id, decision, idempotency_key };
+        app.gateway.decide(submission)
     };
-    let decision = decision.for_request(&request_id)?;
-    check_metadata_and_trace(&framed).for_request(&request_id)?;
-    let submission = DecisionSubmission {
-        tenant: caller.tenant.clone(),
-        approver: acting_approver(app, caller, &framed, &request_id).await.for_request(&request_id)?,
-        request_id: request_id.clone(),
-        decision,
-        idempotency_key,
-    };
-    let submitted = app.gateway.decide(submission).await.for_request(&request_id)?;
+    let approver = operation.approver(caller, &request_id);
+    let submitted = perform(&request_id, decision, approver, decide).await?;
     if !submitted.replayed {
-        app.gateway.metrics().steps.at(Step::Decide).observe(received.elapsed());
+        operation.took(Step::Decide);
     }
     Ok(submitted)
 }
@@ -119,10 +178,10 @@ pub(crate) async fn withdraw(
     request_id: &RequestId,
     framed: &Framed<'_>,
 ) -> Result<Accepted, ApiError> {
-    same_request(framed, request_id)?;
-    check_metadata_and_trace(framed).for_request(request_id)?;
-    let enforcer = acting_enforcer(app, caller, framed, request_id).await.for_request(request_id)?;
-    app.gateway.withdraw(&caller.tenant, &enforcer, request_id).await.for_request(request_id)
+    let operation = Operation::new(app, framed).about(request_id)?;
+    let withdraw =
+        |enforcer, ()| async move { app.gateway.withdraw(&caller.tenant, &enforcer, request_id).await };
+    perform(request_id, operation.measured(()), operation.enforcer(caller, request_id), withdraw).await
 }
 
 /// An approver asks for a new submission.
@@ -132,16 +191,13 @@ pub(crate) async fn refresh(
     request_id: &RequestId,
     framed: &Framed<'_>,
 ) -> Result<RefreshBody, ApiError> {
-    same_request(framed, request_id)?;
-    check_metadata_and_trace(framed).for_request(request_id)?;
-    let body = framed
-        .body
-        .view::<RefreshBody>()
-        .map_err(|fault| ApiError::invalid(&fault))
-        .for_request(request_id)?;
-    let approver = acting_approver(app, caller, framed, request_id).await.for_request(request_id)?;
-    app.gateway.refresh(&caller.tenant, &approver, request_id, &body).await.for_request(request_id)?;
-    Ok(body.into_view())
+    let operation = Operation::new(app, framed).about(request_id)?;
+    let body = operation.measured(()).and_then(|()| operation.body::<RefreshBody>());
+    perform(request_id, body, operation.approver(caller, request_id), |approver, body| async move {
+        app.gateway.refresh(&caller.tenant, &approver, request_id, &body).await?;
+        Ok(body.into_view())
+    })
+    .await
 }
 
 /// Either side acknowledges messages, or an enforcer a prompt.
@@ -150,40 +206,36 @@ pub(crate) async fn acknowledge(
     caller: &Caller,
     framed: &Framed<'_>,
 ) -> Result<AckAccepted, ApiError> {
-    let received = Instant::now();
-    expect(framed, &[MsgType::AckSubmit, MsgType::PromptAck])?;
-    let body = framed.body.view::<AckSubmit<'_>>().map_err(|fault| ApiError::invalid(&fault));
+    let operation = Operation::new(app, framed).expecting(&[MsgType::AckSubmit, MsgType::PromptAck])?;
     let request_id = framed.request_id.clone().ok_or_else(|| missing("requestId"))?;
+    let body = operation.body::<AckSubmit<'_>>().and_then(|body| operation.measured(body));
     let body = body.for_request(&request_id)?;
-    check_metadata_and_trace(framed).for_request(&request_id)?;
     let ack = match &*body {
         AckSubmit::Message(ack) if framed.msg_type != Some(MsgType::PromptAck) => ack,
         // A prompt acknowledgement, by its type or its body; then it must be a complete one.
         _ => {
-            acknowledge_prompt(app, &caller.enforcer().for_request(&request_id)?, framed)
-                .await
-                .for_request(&request_id)?;
+            let enforcer = caller.enforcer().for_request(&request_id)?;
+            acknowledge_prompt(app, &enforcer, framed).await.for_request(&request_id)?;
             return Ok(AckAccepted { request_id, msg_id: None });
         }
     };
-    let tenant = &caller.tenant;
-    let acknowledged = match &caller.role {
+    let (gateway, tenant, about) = (&app.gateway, &caller.tenant, &request_id);
+    match &caller.role {
         Role::Enforcer(_) => {
-            let enforcer = acting_enforcer(app, &caller.enforcer()?, framed, &request_id)
-                .await
-                .for_request(&request_id)?;
-            app.gateway.acknowledge(tenant, Acknowledger::Enforcer(&enforcer), &request_id, ack).await
+            let acknowledge = |enforcer, ack| async move {
+                gateway.acknowledge(tenant, Acknowledger::Enforcer(&enforcer), about, ack).await
+            };
+            perform(about, Ok(ack), operation.enforcer(&caller.enforcer()?, about), acknowledge).await?;
         }
         Role::Approver(_) => {
-            let approver = acting_approver(app, &caller.approver()?, framed, &request_id)
-                .await
-                .for_request(&request_id)?;
-            app.gateway.acknowledge(tenant, Acknowledger::Approver(&approver), &request_id, ack).await
+            let acknowledge = |approver, ack| async move {
+                gateway.acknowledge(tenant, Acknowledger::Approver(&approver), about, ack).await
+            };
+            perform(about, Ok(ack), operation.approver(&caller.approver()?, about), acknowledge).await?;
         }
-        Role::Operator => Err(Failure::Forbidden.into()),
-    };
-    acknowledged.for_request(&request_id)?;
-    app.gateway.metrics().steps.at(Step::Acknowledge).observe(received.elapsed());
+        Role::Operator => return Err(ApiError::from(Failure::Forbidden).for_request(about)),
+    }
+    operation.took(Step::Acknowledge);
     let msg_id = ack.msg_id.clone();
     Ok(AckAccepted { request_id, msg_id })
 }
@@ -195,28 +247,28 @@ pub(crate) async fn send_prompt(
     framed: Framed<'_>,
     idempotency_key: Option<IdempotencyKey>,
 ) -> Result<(PromptAck<'static>, bool), ApiError> {
-    expect(&framed, &[MsgType::PromptSend])?;
-    let body = framed.body.view::<PromptSubmit<'_>>().map_err(|fault| ApiError::invalid(&fault))?;
+    let operation = Operation::new(app, &framed).expecting(&[MsgType::PromptSend])?;
+    let body = operation.body::<PromptSubmit<'_>>()?;
     let inside = match &*body {
         PromptSubmit::Open(prompt) => Some(&prompt.request_id),
         PromptSubmit::Sealed(sealed) => sealed.request_id.as_ref(),
     };
     let request_id = framed.request_id.as_ref().or(inside).ok_or_else(|| missing("requestId"))?.clone();
-    if inside.is_some_and(|inside| *inside != request_id) {
-        let error = ApiError::breaks("requestId", "is not that of the envelope");
-        return Err(error.for_request(&request_id));
-    }
-    check_metadata_and_trace(&framed).for_request(&request_id)?;
-    let submission = PromptSubmission {
-        tenant: caller.tenant.clone(),
-        approver: acting_approver(app, caller, &framed, &request_id).await.for_request(&request_id)?,
-        sees_all_sessions: caller.only.is_none(),
-        request_id: request_id.clone(),
-        body,
-        recipient: framed.recipient.enforcer_id,
-        idempotency_key,
+    let is_named_by_both = same(inside, &request_id);
+    let body = is_named_by_both.and_then(|()| operation.measured(body));
+    let send = |approver, body| {
+        app.gateway.send_prompt(PromptSubmission {
+            tenant: caller.tenant.clone(),
+            approver,
+            sees_all_sessions: caller.only.is_none(),
+            request_id: request_id.clone(),
+            body,
+            recipient: framed.recipient.enforcer_id.clone(),
+            idempotency_key,
+        })
     };
-    let receipt = app.gateway.send_prompt(submission).await.for_request(&request_id)?;
+    let approver = operation.approver(caller, &request_id);
+    let receipt = perform(&request_id, body, approver, send).await?;
     let ack = PromptAck {
         request_id,
         prompt_hash: receipt.prompt_hash,
@@ -233,17 +285,23 @@ pub(crate) async fn acknowledge_prompt(
     caller: &Enforcer,
     framed: &Framed<'_>,
 ) -> Result<RequestId, ApiError> {
-    expect(framed, &[MsgType::PromptAck, MsgType::AckSubmit])?;
-    let ack = framed.body.view::<PromptAck<'_>>().map_err(|fault| ApiError::invalid(&fault))?;
+    let operation = Operation::new(app, framed).expecting(&[MsgType::PromptAck, MsgType::AckSubmit])?;
+    let ack = operation.body::<PromptAck<'_>>()?;
     let request_id = ack.request_id.clone();
-    if framed.request_id.as_ref().is_some_and(|named| *named != request_id) {
-        let error = ApiError::breaks("requestId", "is not that of the envelope");
-        return Err(error.for_request(&request_id));
-    }
-    check_metadata_and_trace(framed).for_request(&request_id)?;
-    let enforcer = acting_enforcer(app, caller, framed, &request_id).await.for_request(&request_id)?;
-    app.gateway.acknowledge_prompt(&caller.tenant, &enforcer, &ack).await.for_request(&request_id)?;
+    let ack = same(framed.request_id.as_ref(), &request_id).and_then(|()| operation.measured(ack));
+    perform(&request_id, ack, operation.enforcer(caller, &request_id), |enforcer, ack| async move {
+        app.gateway.acknowledge_prompt(&caller.tenant, &enforcer, &ack).await
+    })
+    .await?;
     Ok(request_id)
+}
+
+/// Where both the envelope and the body name a request, it is the same.
+fn same(named: Option<&RequestId>, request_id: &RequestId) -> Result<(), ApiError> {
+    match named.is_none_or(|named| named == request_id) {
+        true => Ok(()),
+        false => Err(ApiError::breaks("requestId", "is not that of the envelope")),
+    }
 }
 
 /// An enforcer reports its agent's session.
@@ -252,11 +310,12 @@ pub(crate) async fn report(
     caller: &Enforcer,
     framed: &Framed<'_>,
 ) -> Result<(SessionId, Reported), ApiError> {
-    let event = framed.body.view::<SessionEvent<'_>>().map_err(|fault| ApiError::invalid(&fault))?;
+    let operation = Operation::new(app, framed);
+    let event = operation.body::<SessionEvent<'_>>()?;
     if framed.msg_type.as_ref().is_some_and(|said| said.as_str() != event.event_type().as_str()) {
         return Err(Failure::Unsupported.into());
     }
-    check_metadata_and_trace(framed)?;
+    let event = operation.measured(event)?;
     if framed.sender.approver_id.is_some() {
         return Err(Failure::Forbidden.into());
     }
@@ -266,84 +325,4 @@ pub(crate) async fn report(
     };
     let reported = app.gateway.report_session(&caller.tenant, &enforcer, &event).await?;
     Ok((event.session_id().clone(), reported))
-}
-
-/// The specification requires a sender on submissions, decisions and withdrawals; elsewhere the credential says who. A
-/// wildcard credential acts as the party of the exchange or prompt that the request names.
-async fn acting_enforcer(
-    app: &AppState,
-    caller: &Enforcer,
-    framed: &Framed<'_>,
-    request_id: &RequestId,
-) -> Result<EnforcerId, ApiError> {
-    // A sender that names the other side speaks for somebody else. `gatewayId` is ignored.
-    if framed.sender.approver_id.is_some() {
-        return Err(Failure::Forbidden.into());
-    }
-    match (&framed.sender.enforcer_id, &framed.msg_type) {
-        (Some(named), _) => caller.acting_as(app, named),
-        (None, Some(MsgType::ArtifactSubmit | MsgType::ExchangeWithdrawn)) => {
-            Err(missing("sender.enforcerId"))
-        }
-        (None, _) if caller.only.is_some() => caller.itself(app),
-        (None, _) => match app.gateway.parties(&caller.tenant, request_id).await? {
-            Some(parties) => caller.acting_as(app, &parties.enforcer),
-            None => caller.itself(app),
-        },
-    }
-}
-
-async fn acting_approver(
-    app: &AppState,
-    caller: &Approver,
-    framed: &Framed<'_>,
-    request_id: &RequestId,
-) -> Result<ApproverId, ApiError> {
-    if framed.sender.enforcer_id.is_some() {
-        return Err(Failure::Forbidden.into());
-    }
-    match &framed.sender.approver_id {
-        Some(named) => caller.acting_as(named),
-        None if framed.msg_type == Some(MsgType::DecisionSubmit) => Err(missing("sender.approverId")),
-        None if caller.only.is_some() => caller.itself(),
-        None => match app.gateway.parties(&caller.tenant, request_id).await?.and_then(|it| it.approver) {
-            Some(approver) => Ok(approver),
-            None => caller.itself(),
-        },
-    }
-}
-
-fn missing(member: &'static str) -> ApiError {
-    ApiError::invalid(&countersign_wire::Error::missing(member))
-}
-
-fn expect(framed: &Framed<'_>, msg_types: &[MsgType]) -> Result<(), ApiError> {
-    match &framed.msg_type {
-        Some(said) if !msg_types.contains(said) => {
-            Err(ApiError::from(Failure::Unsupported).or_for_request(framed.request_id.clone()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The path and the envelope must name the same exchange.
-fn same_request(framed: &Framed<'_>, request_id: &RequestId) -> Result<(), ApiError> {
-    match &framed.request_id {
-        Some(named) if named != request_id => {
-            Err(ApiError::breaks("requestId", "is not that of the path").for_request(request_id))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Trace and metadata have one limit together.
-fn check_metadata_and_trace(framed: &Framed<'_>) -> Result<(), ApiError> {
-    let trace = framed.trace.map_or(0, |trace| trace.as_str().len());
-    let mut members = framed.body.members().map_err(|fault| ApiError::invalid(&fault))?;
-    let metadata: Option<RawObject<'_>> = members.optional("metadata").ok().flatten();
-    let metadata = metadata.map_or(0, |metadata| metadata.as_str().len());
-    match trace + metadata <= limits::MAX_METADATA_AND_TRACE {
-        true => Ok(()),
-        false => Err(ApiError::too_large("metadata and trace", limits::MAX_METADATA_AND_TRACE)),
-    }
 }

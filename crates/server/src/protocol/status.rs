@@ -1,9 +1,12 @@
 //! The answer that says which state an exchange is in.
 
+use std::collections::BTreeMap;
+
 use countersign_core::model::viewer::Viewer;
 use countersign_wire::{
     RawObject,
     exchange::ExchangeStatus,
+    extension::SEEN,
     failure::Failure,
     id::{ApproverId, RequestId, TenantId},
     msg_type::MsgType,
@@ -24,12 +27,6 @@ struct SeenBy<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'a str>,
     at: Timestamp,
-}
-
-#[derive(Serialize)]
-struct Trace<'a> {
-    #[serde(rename = "org.proto.seen")]
-    seen: Vec<SeenBy<'a>>,
 }
 
 /// The `exchange.status` envelope, for a viewer that may see the exchange.
@@ -58,7 +55,8 @@ pub(crate) async fn exchange_status(
     if seen.is_empty() {
         return app.envelope(MsgType::ExchangeStatus, request_id, body);
     }
-    let trace = serde_json::to_string(&Trace { seen }).map_err(|_| Failure::Internal)?;
+    let trace =
+        serde_json::to_string(&BTreeMap::from([(SEEN.key(), seen)])).map_err(|_| Failure::Internal)?;
     let trace = RawObject::parse(trace.as_bytes()).map_err(|_| Failure::Internal)?;
     app.envelope_with_trace(MsgType::ExchangeStatus, request_id, body, Some(trace))
 }

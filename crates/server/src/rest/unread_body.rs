@@ -5,7 +5,7 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,6 +19,7 @@ use axum::{
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 /// The rest is discarded up to this size and time; beyond that the connection is closed.
@@ -44,7 +45,7 @@ pub(crate) async fn discard_unread_body(
     let to = Arc::clone(&left);
     let returned = request.map(|body| Body::new(Returned { body: Some(body), is_begun: false, to }));
     let mut response = handle(returned).await;
-    let rest = left.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let rest = left.lock().take();
     if let Some(Rest { mut body, is_begun }) = rest {
         if waits_for_continue && !is_begun {
             // Whether the body follows is not known, so the next request can't be found.
@@ -103,7 +104,7 @@ impl Drop for Returned {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) {
             let rest = Rest { body, is_begun: self.is_begun };
-            *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
+            *self.to.lock() = Some(rest);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The generic endpoints of section 4.5 for exchanges: bare objects or envelopes in, bare objects out.
+//! The generic endpoints (docs/protocol.md#generic-endpoints) for exchanges: bare objects or envelopes in, bare objects out.
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use countersign_wire::id::GatewayId;

@@ -47,7 +47,7 @@ mod tests {
         let node = TestNode::new();
         let (app, store) = (node.app.clone(), node.store.clone());
         assert!(ready(State(app.clone())).await.is_err(), "nothing is known of the store yet");
-        app.gateway.renew_lease(&app.node).await.unwrap();
+        app.gateway.renew_lease(app.gateway.node()).await.unwrap();
         app.leases.on(Shard(0)).unwrap().renewed();
         let before = store.calls();
         assert!(before > 0, "calls are counted");

@@ -26,6 +26,7 @@ use crate::{
     state::SharedState,
 };
 
+// CONTRIBUTING: add an endpoint, step 2
 /// What a key is to be.
 struct KeyRequest(KeySpec);
 

@@ -85,10 +85,11 @@ pub(crate) async fn one(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use countersign_core::{model::credential::Role, use_cases::presence::SelfDescription};
     use countersign_wire::presence::Transport;
+    use parking_lot::Mutex;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::{TcpListener, TcpStream},
@@ -102,7 +103,7 @@ mod tests {
 
     impl io::Write for Log {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(text);
+            self.0.lock().extend(text);
             Ok(text.len())
         }
 
@@ -143,7 +144,7 @@ mod tests {
         let _guard = tracing::subscriber::set_default(subscriber);
         let whole = answer(&app, &key).await;
         assert!(whole.ends_with("]\r\n0\r\n\r\n"), "the last chunk says that it is whole");
-        assert!(!String::from_utf8_lossy(&log.0.lock().unwrap()).contains("ERROR"));
+        assert!(!String::from_utf8_lossy(&log.0.lock()).contains("ERROR"));
         store.fail_scans_after(2);
         let broken = answer(&app, &key).await;
         assert!(
@@ -152,7 +153,7 @@ mod tests {
         );
         assert!(broken.contains("robot-0") && broken.len() < whole.len());
         assert!(!broken.ends_with("0\r\n\r\n"), "a client must not take it for the whole list");
-        let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+        let logged = String::from_utf8_lossy(&log.0.lock()).into_owned();
         assert!(logged.contains("ERROR") && logged.contains("the test says so"), "{logged}");
     }
 }

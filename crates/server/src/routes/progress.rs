@@ -2,7 +2,7 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use countersign_wire::{
-    exchange::State as ExchangeState,
+    exchange::ExchangeState,
     id::{ApproverId, RequestId},
     timestamp::Timestamp,
 };

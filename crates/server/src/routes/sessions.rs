@@ -7,7 +7,7 @@ use bytes::Bytes;
 use countersign_core::use_cases::session::Reported;
 use countersign_wire::{
     id::{EnforcerId, SessionId},
-    session::{EndReason, SnapshotType, State as Activity},
+    session::{EndReason, SessionState, SnapshotType},
     timestamp::Timestamp,
 };
 use serde::Serialize;
@@ -49,7 +49,7 @@ struct Known {
     #[serde(skip_serializing_if = "Option::is_none")]
     repo_ref: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<Activity>,
+    state: Option<SessionState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]

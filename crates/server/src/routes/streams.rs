@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, http::HeaderMap, response::Response};
-use countersign_core::delivery::message::Party;
+use countersign_core::delivery::{message::Party, ws_channel::WsChannel};
 use countersign_wire::{
     failure::Failure,
     id::{ApproverId, EnforcerId},
@@ -23,7 +23,7 @@ use crate::{
     },
     sse::{EventId, SseStream},
     state::SharedState,
-    ws::{connection::WsConnection, handshake::upgrade_response},
+    ws::{connection::WsConnection, handshake::upgrade_response, output::WsClient},
 };
 
 pub(crate) async fn approver(
@@ -121,14 +121,14 @@ pub(crate) async fn websocket(
     let revocation = watch(&app, &subscriber, &caller.principal).await?;
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Websocket);
     let subscription = subscribe(&app, subscriber.clone(), &[]).await?;
-    let connection =
-        WsConnection { app, caller, revocation, subscriber, subscription, http_id, meter, upgrade };
-    let mut connection = Box::new(connection);
+    let channel = WsChannel::new(subscription, app.websocket_idle);
+    let client = WsClient { app, caller, subscriber, http_id, meter };
+    let mut connection = Box::new(WsConnection { client, revocation, channel, upgrade });
     match takeover
         .take(move |socket| async move {
             // Boxed: nothing of it stays.
             let mut stream = Box::pin(connection.upgrade(socket)).await.ok()?;
-            let held = Held::begin(&connection.app, &connection.http_id, "/v1/ws");
+            let held = Held::begin(&connection.client.app, &connection.client.http_id, "/v1/ws");
             connection.run(&mut stream).await;
             held.end(101);
             None

@@ -3,7 +3,6 @@
 use countersign_core::{delivery::message::Party, use_cases::presence::SelfDescription};
 use countersign_wire::{
     RawObject,
-    ack::AckAccepted,
     envelope::Envelope,
     failure::Failure,
     framed::Framed,
@@ -20,7 +19,7 @@ use crate::{
     delivery::Subscriber,
     error::{ApiError, ForRequest as _},
     ids::new_msg_id,
-    protocol::operations,
+    protocol::operations::{self, Answer},
     state::AppState,
 };
 
@@ -29,52 +28,6 @@ pub(super) struct Dispatch<'a> {
     pub(super) app: &'a AppState,
     pub(super) caller: &'a Caller,
     pub(super) subscriber: &'a Subscriber,
-}
-
-/// The answer to a message.
-#[derive(Default)]
-pub(super) struct Answer {
-    /// The envelope to send; `None` for a control message.
-    pub(super) envelope: Option<Vec<u8>>,
-    /// What the message acknowledged, which need not be sent again.
-    pub(super) acknowledged: Option<AckAccepted>,
-}
-
-impl From<Vec<u8>> for Answer {
-    fn from(envelope: Vec<u8>) -> Self {
-        Self { envelope: Some(envelope), acknowledged: None }
-    }
-}
-
-/// How large a message of this type may be, as over REST. A new type must be given a limit here, or it does not
-/// compile.
-fn max_message_bytes(msg_type: Option<&MsgType>) -> usize {
-    match msg_type {
-        Some(MsgType::ArtifactSubmit) => limits::MAX_ARTIFACT_MESSAGE,
-        Some(MsgType::PromptSend) => limits::MAX_PROMPT_MESSAGE,
-        Some(MsgType::SessionSnapshot) => limits::MAX_SESSION_MESSAGE,
-        None
-        | Some(
-            MsgType::ArtifactAccepted
-            | MsgType::ApprovalRequest
-            | MsgType::DecisionSubmit
-            | MsgType::DecisionAccepted
-            | MsgType::DecisionDeliver
-            | MsgType::ExchangeWithdrawn
-            | MsgType::ExchangeStatus
-            | MsgType::RefreshRequest
-            | MsgType::InboxPage
-            | MsgType::AckSubmit
-            | MsgType::AckAccepted
-            | MsgType::PromptAck
-            | MsgType::SessionStart
-            | MsgType::SessionStatus
-            | MsgType::SessionEnd
-            | MsgType::Error
-            | MsgType::Hello
-            | MsgType::Other(_),
-        ) => limits::MAX_OTHER_BODY,
-    }
 }
 
 /// An envelope has a body; a control object has none.
@@ -103,7 +56,7 @@ impl Dispatch<'_> {
         size: usize,
         msg_type: Option<MsgType>,
     ) -> Result<Answer, ApiError> {
-        let limit = max_message_bytes(msg_type.as_ref());
+        let limit = msg_type.as_ref().map_or(limits::MAX_OTHER_BODY, MsgType::max_bytes);
         if size > limit {
             return Err(ApiError::too_large("message", limit));
         }
@@ -117,7 +70,9 @@ impl Dispatch<'_> {
             return self.refresh(object).await;
         }
         let envelope = object.view::<Envelope<'_>>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
-        self.operate(envelope.into()).await
+        let mut framed = Framed::from(envelope);
+        self.check_sender(&mut framed)?;
+        operations::answer(self.app, self.caller, framed).await
     }
 
     /// A bare `refresh.request`, answered in kind.
@@ -141,61 +96,6 @@ impl Dispatch<'_> {
             reason: body.reason,
         };
         Ok(serde_json::to_vec(&answer).map_err(|error| ApiError::internal(&error))?.into())
-    }
-
-    async fn operate(&self, mut framed: Framed<'_>) -> Result<Answer, ApiError> {
-        let (app, caller) = (self.app, self.caller);
-        self.check_sender(&mut framed)?;
-        let request_id = framed.request_id.clone().ok_or(Failure::Validation)?;
-        let answer = match framed.msg_type.clone().ok_or(Failure::Validation)? {
-            MsgType::ArtifactSubmit => {
-                let accepted = operations::submit(app, &caller.enforcer()?, framed, None).await?.accepted;
-                app.envelope(MsgType::ArtifactAccepted, &request_id, accepted)?
-            }
-            MsgType::DecisionSubmit => {
-                let accepted = operations::decide(app, &caller.approver()?, framed, None).await?.accepted;
-                app.envelope(MsgType::DecisionAccepted, &request_id, accepted)?
-            }
-            MsgType::AckSubmit | MsgType::PromptAck => {
-                let accepted = operations::acknowledge(app, caller, &framed).await?;
-                let envelope = app.envelope(MsgType::AckAccepted, &request_id, &accepted)?;
-                return Ok(Answer { envelope: Some(envelope), acknowledged: Some(accepted) });
-            }
-            MsgType::ExchangeWithdrawn => {
-                let accepted = operations::withdraw(app, &caller.enforcer()?, &request_id, &framed).await?;
-                app.envelope(MsgType::ExchangeWithdrawn, &request_id, accepted)?
-            }
-            MsgType::RefreshRequest => {
-                let body = operations::refresh(app, &caller.approver()?, &request_id, &framed).await?;
-                app.envelope(MsgType::RefreshRequest, &request_id, body)?
-            }
-            MsgType::PromptSend => {
-                let (ack, _) = operations::send_prompt(app, &caller.approver()?, framed, None).await?;
-                app.envelope(MsgType::PromptAck, &request_id, ack)?
-            }
-            MsgType::SessionStart
-            | MsgType::SessionSnapshot
-            | MsgType::SessionStatus
-            | MsgType::SessionEnd => {
-                operations::report(app, &caller.enforcer()?, &framed).await?;
-                let accepted = AckAccepted { request_id: request_id.clone(), msg_id: None };
-                app.envelope(MsgType::AckAccepted, &request_id, accepted)?
-            }
-            // Only the gateway sends these, or nobody.
-            MsgType::ArtifactAccepted
-            | MsgType::ApprovalRequest
-            | MsgType::DecisionAccepted
-            | MsgType::DecisionDeliver
-            | MsgType::ExchangeStatus
-            | MsgType::InboxPage
-            | MsgType::AckAccepted
-            | MsgType::Error
-            | MsgType::Hello
-            | MsgType::Other(_) => {
-                return Err(ApiError::from(Failure::Unsupported).for_request(&request_id));
-            }
-        };
-        Ok(answer.into())
     }
 
     /// On a WebSocket the sender is known; a message that names another is rejected. That it does not name the other

@@ -1,8 +1,8 @@
-//! WebSockets: the handshake, the loop, what is done with a frame, and the pure rules of a session.
+//! WebSockets: the handshake, the loop, what is done with a frame, and what is written.
 
 pub(crate) mod connection;
 pub(crate) mod handshake;
+pub(crate) mod output;
 
 mod dispatch;
 mod metering;
-mod session;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::{cases, support::messages::envelope, world::World};
+use crate::{case::cases, support::messages::envelope, world::World};
 
 cases! {
     an_acknowledged_decision_is_delivered,
@@ -57,7 +57,7 @@ async fn an_ack_takes_any_status_and_the_enforcer_sees_what_an_approver_said(wor
         let ack = envelope("ack.submit", &id, sender, json!({ "status": status })).to_string();
         pair.approver.post(PATH, ack).await.expect(200);
         let seen = pair.enforcer.get(&format!("/v1/exchanges/{id}")).await.expect(200).json();
-        let seen = &seen["trace"]["org.proto.seen"];
+        let seen = &seen["trace"]["org.countersign.seen"];
         assert_eq!((&seen[0]["approverId"], &seen[0]["status"]), (&json!(pair.approver_id), &json!(status)));
         assert_eq!(seen.as_array().unwrap().len(), 1);
     }

@@ -38,7 +38,7 @@ pub fn check(worlds: &[Arc<World>]) -> bool {
     let mut seen: BTreeMap<(String, String), BTreeSet<u16>> = BTreeMap::new();
     let mut undocumented = BTreeSet::new();
     for world in worlds {
-        for (method, path, status) in world.seen.lock().unwrap().iter() {
+        for (method, path, status) in world.seen.lock().iter() {
             let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
             let template =
                 documented.keys().find(|(known, template)| known == method && fits(template, path));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::{
-    cases,
+    case::cases,
     support::{
         messages::{approval, bundle, decision_about, envelope, hash, soon},
         polling::until,

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    cases,
+    case::cases,
     support::messages::{approval, envelope, hash, soon, withdrawal},
     world::World,
 };

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use hyper::Method;
 use serde_json::Value;
 
-use crate::{cases, world::World};
+use crate::{case::cases, world::World};
 
 cases! {
     an_unknown_path_is_404_before_anything_else,
@@ -130,7 +130,7 @@ async fn secrets_and_bodies_are_not_logged(world: Arc<World>) {
     pair.enforcer.post("/v1/artifacts", "{\"canary-json\":").await.expect(400);
     let mut log = String::new();
     while !log.contains("\"status\":400") {
-        log.clone_from(&world.gateway.log.lock().unwrap());
+        log.clone_from(&world.gateway.log.lock());
         tokio::task::yield_now().await;
     }
     for secret in

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    cases,
+    case::cases,
     support::messages::{LATER, sealed, soon},
     world::{Pair, World},
 };

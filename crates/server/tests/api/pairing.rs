@@ -6,7 +6,7 @@ use countersign_wire::keys::SigningKey;
 use serde_json::{Value, json};
 
 use crate::{
-    cases,
+    case::cases,
     support::{client::Answer, messages::bundle},
     world::{Pair, World},
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    cases,
+    case::cases,
     pairing::{complete, initiate, pair_up},
     support::{
         client::Client,

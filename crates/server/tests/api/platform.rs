@@ -6,7 +6,7 @@ use hyper::Method;
 use serde_json::json;
 
 use crate::{
-    cases,
+    case::cases,
     support::{messages::soon, polling::until},
     world::World,
 };

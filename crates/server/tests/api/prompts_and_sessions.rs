@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::{
-    cases,
+    case::cases,
     support::messages::{envelope, hash, prompt, prompt_ack, snapshot},
     world::World,
 };

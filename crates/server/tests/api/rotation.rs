@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    cases,
+    case::cases,
     support::{client::Client, polling::until, ws::Socket},
     world::World,
 };

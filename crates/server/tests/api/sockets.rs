@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{
 };
 
 use crate::{
-    cases,
+    case::cases,
     pairing::pair_up,
     support::{
         messages::{approval, envelope, hash, prompt, prompt_ack, snapshot, withdrawal},
@@ -22,6 +22,7 @@ use crate::{
     world::{Pair, World},
 };
 
+// CONTRIBUTING: add a message type, step 6
 cases! {
     a_bare_refresh_request_of_an_approver_is_answered_in_kind,
     a_socket_is_for_whom_the_credential_names,

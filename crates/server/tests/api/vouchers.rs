@@ -11,7 +11,7 @@ use countersign_wire::{
 use serde_json::{Value, json};
 
 use crate::{
-    cases,
+    case::cases,
     pairing::pair_up,
     support::{
         client::Client,

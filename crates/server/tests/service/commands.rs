@@ -47,7 +47,7 @@ async fn dev_tells_programs_how_to_reach_it_and_its_keys_act_as_anybody() {
     enforcer.post("/v1/acks", unsent("ack.submit")).await.expect(200);
     approver.post("/v1/acks", unsent("ack.submit")).await.expect(200);
     let seen = enforcer.get("/v1/exchanges/r").await.expect(200).json();
-    assert_eq!(seen["trace"]["org.proto.seen"][0]["approverId"], "any-ada");
+    assert_eq!(seen["trace"]["org.countersign.seen"][0]["approverId"], "any-ada");
     approver.post("/v1/decisions", approval("r", "any-ada").to_string()).await.expect(200);
     enforcer.get("/v1/exchanges/r/wait").await.expect(200);
     operator.get("/platform/v1/keys").await.expect(200);

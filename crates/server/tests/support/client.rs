@@ -1,15 +1,12 @@
 //! A client that knows nothing but HTTP.
 
-use std::{
-    collections::BTreeSet,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{HeaderMap, Method, Request, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -99,7 +96,7 @@ impl Client {
         }
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let answer = exchange(self.address, request).await.expect("an answer");
-        self.seen.lock().unwrap().insert((method, path, answer.status));
+        self.seen.lock().insert((method, path, answer.status));
         answer
     }
 
@@ -168,7 +165,7 @@ pub async fn chunked(client: &Client, path: &str, body: String) -> Answer {
     let text = String::from_utf8(text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").expect("a whole answer");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    client.seen.lock().unwrap().insert(("POST".into(), path.into(), status));
+    client.seen.lock().insert(("POST".into(), path.into(), status));
     Answer { status, headers: HeaderMap::new(), bytes: Bytes::from(body.to_owned()) }
 }
 

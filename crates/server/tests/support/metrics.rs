@@ -24,7 +24,7 @@ impl Watched {
     pub async fn start(on: On, settings: &str) -> Self {
         let gateway = Gateway::start_with(on, &format!("{settings}{METRICS}"));
         gateway.wait_for_log("scrapers").await;
-        let log = gateway.log.lock().unwrap().clone();
+        let log = gateway.log.lock().clone();
         let line = log.lines().find(|line| line.contains("scrapers")).unwrap();
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let scrapers = line["address"].as_str().unwrap().parse().unwrap();

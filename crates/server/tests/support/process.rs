@@ -5,10 +5,11 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use countersign_testkit::{nats::Nats, postgres::Postgres};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -100,7 +101,7 @@ impl Gateway {
 
     /// Waits until the log has this text: it is read in a thread of its own.
     pub async fn wait_for_log(&self, text: &str) {
-        let is_logged = || async { self.log.lock().unwrap().contains(text) };
+        let is_logged = || async { self.log.lock().contains(text) };
         until(&format!("{text} is in the log"), 30, is_logged).await;
     }
 
@@ -128,7 +129,7 @@ impl Gateway {
     /// Asserts, after its end, that connections ended by themselves: it closes those that do not after 10 s.
     pub async fn expect_drained(&self) {
         self.wait_for_log(END_OF_LOG).await;
-        let log = self.log.lock().unwrap();
+        let log = self.log.lock();
         assert!(!log.contains("within the drain timeout"), "{log}");
     }
 
@@ -206,11 +207,11 @@ fn launch_with(
             // Somebody has to read, or the gateway would wait for it.
             std::thread::spawn(move || {
                 for line in lines.map_while(Result::ok) {
-                    let mut log = log.lock().unwrap();
+                    let mut log = log.lock();
                     log.push_str(&line);
                     log.push('\n');
                 }
-                log.lock().unwrap().push_str(END_OF_LOG);
+                log.lock().push_str(END_OF_LOG);
             });
             return (child, address);
         }

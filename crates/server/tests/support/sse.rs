@@ -65,7 +65,7 @@ impl Stream {
         let (head, rest) = stream.text.split_once("\r\n\r\n").unwrap();
         (stream.head, stream.text) = (head.to_lowercase(), rest.to_owned());
         stream.status = stream.head.split(' ').nth(1).unwrap().parse().unwrap();
-        client.seen.lock().unwrap().insert(("GET".into(), path.into(), stream.status));
+        client.seen.lock().insert(("GET".into(), path.into(), stream.status));
         Some(stream)
     }
 

@@ -35,7 +35,7 @@ impl Socket {
             }
             Err(error) => panic!("{error}"),
         };
-        client.seen.lock().unwrap().insert(("GET".into(), "/v1/ws".into(), status));
+        client.seen.lock().insert(("GET".into(), "/v1/ws".into(), status));
         result
     }
 

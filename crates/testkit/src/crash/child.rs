@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::Acked;
+use super::report::Acked;
 
 /// Environment variable: the database that a child writes to, as its store names it (a path or a URL).
 const DATABASE: &str = "COUNTERSIGN_CRASH_CHILD";

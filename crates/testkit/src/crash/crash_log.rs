@@ -12,7 +12,11 @@ use countersign_core::store::{
 };
 use countersign_wire::timestamp::Timestamp;
 
-use super::{Acked, CommitReport, WRITERS, change, first_id, id_of, mailboxes, tenant};
+use super::{
+    changes::{change, first_id, id_of, mailboxes, tenant},
+    report::{Acked, CommitReport},
+    writers::WRITERS,
+};
 
 const PAGE: u32 = 1_000;
 

@@ -1,32 +1,19 @@
 //! What every doorbell must do. Each case attaches nodes of its own to a doorbell of its own.
 
+mod harness;
 mod nodes;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use countersign_core::{
-    notify::{Announcement, Doorbell},
-    store::MailboxKey,
-};
+use countersign_core::{notify::Announcement, store::MailboxKey};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{
     runtime,
     time::{sleep, timeout},
 };
 
+pub use harness::{DoorbellHarness, MakeDoorbell};
 use nodes::{Node, announcement, hand_over, ring};
-
-/// A doorbell under test, and what it needs to live.
-pub trait DoorbellHarness: Send + Sync + 'static {
-    /// The doorbell of one node. Doorbells of the same harness connect their nodes.
-    fn doorbell(&self) -> Arc<dyn Doorbell>;
-
-    /// Whether a receiver runs apart from the announcer; if not, it must not block, and has no case here.
-    fn is_between_processes(&self) -> bool;
-}
-
-/// Makes a harness. It is called within a runtime.
-pub type MakeDoorbell = fn() -> Box<dyn DoorbellHarness>;
 
 /// The timeout of a case.
 const CASE_TIMEOUT: Duration = Duration::from_mins(1);

@@ -1,10 +1,6 @@
 //! Nodes that record what they receive.
 
-use std::{
-    mem,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{mem, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use countersign_core::{
@@ -16,6 +12,7 @@ use countersign_core::{
     store::{Delivery, Key, Kind, Mailbox, MailboxKey, PayloadId},
 };
 use countersign_wire::{msg_type::MsgType, timestamp::Timestamp};
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
 
 use super::DoorbellHarness;
@@ -37,8 +34,8 @@ struct Recorder {
 impl Receiver for Recorder {
     fn receive(&self, announcement: Announcement) {
         #[expect(clippy::disallowed_methods, reason = "it is the receiver that is slow, and not a task")]
-        std::thread::sleep(*self.delay.lock().unwrap());
-        let mut received = self.received.lock().unwrap();
+        std::thread::sleep(*self.delay.lock());
+        let mut received = self.received.lock();
         received.rings.extend(announcement.rings);
         let hand_overs = announcement.hand_overs.into_iter();
         received.hand_overs.extend(hand_overs.map(|(_, hand_over)| (announcement.timeline, hand_over)));
@@ -100,19 +97,19 @@ impl Node {
 
     /// Makes the receiver slow.
     pub(super) fn delay(&self, delay: Duration) {
-        *self.recorder.delay.lock().unwrap() = delay;
+        *self.recorder.delay.lock() = delay;
     }
 
     pub(super) fn take(&self) -> Received {
-        mem::take(&mut self.recorder.received.lock().unwrap())
+        mem::take(&mut self.recorder.received.lock())
     }
 
     pub(super) fn discard_hand_overs(&self) {
-        self.recorder.received.lock().unwrap().hand_overs.clear();
+        self.recorder.received.lock().hand_overs.clear();
     }
 
     async fn until_kept(&self, is_enough: impl Fn(&Received) -> bool) {
-        while !is_enough(&self.recorder.received.lock().unwrap()) {
+        while !is_enough(&self.recorder.received.lock()) {
             self.recorder.changed.notified().await;
         }
     }

@@ -8,14 +8,16 @@ use countersign_core::{
 use countersign_wire::{ack::MessageAck, id::RequestId, parse, refresh::RefreshBody};
 
 use super::{
-    cases,
     invitations::{invite, mac_key, nonce},
     pairing_fixtures::{codes, complete, initiate},
     prompts::send_prompt,
     vouchers::{recovery, said, vouch},
     world::{World, approver, minutes, request, robot},
 };
-use crate::{recording_store::RecordingStore, store_suite::StoreHarness};
+use crate::{
+    recording_store::RecordingStore,
+    store_suite::{StoreHarness, cases},
+};
 
 cases! {
     everything_that_happens_is_in_the_audit,

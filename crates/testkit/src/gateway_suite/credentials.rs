@@ -11,11 +11,10 @@ use countersign_wire::{Label, api_key::ApiKey};
 use tokio::time::timeout;
 
 use super::{
-    cases,
     invitations::{mac_key, nonce},
     world::{World, minutes, robot, status_of},
 };
-use crate::store_suite::StoreHarness;
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     a_key_is_good_until_it_is_revoked_and_only_in_its_tenant,

@@ -9,13 +9,10 @@ use countersign_core::{
     notify::LocalDoorbell,
     use_cases::{acknowledge::Acknowledger, wait::WaitOutcome},
 };
-use countersign_wire::{ack::MessageAck, exchange::State, id::RequestId, refresh::RefreshBody};
+use countersign_wire::{ack::MessageAck, exchange::ExchangeState, id::RequestId, refresh::RefreshBody};
 
-use super::{
-    cases,
-    world::{World, ack_of, approver, decide, decision, minutes, request, robot, status_of, submit},
-};
-use crate::store_suite::StoreHarness;
+use super::world::{World, ack_of, approver, decide, decision, minutes, request, robot, status_of, submit};
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     a_submission_is_pending_until_it_is_decided,
@@ -48,12 +45,12 @@ cases! {
 async fn a_submission_is_pending_until_it_is_decided(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let submitted = world.submit(&request("r")).await.unwrap();
-    assert_eq!((submitted.accepted.state, submitted.replayed), (State::PendingApproval, false));
-    assert_eq!(world.status("r").await.unwrap().state, State::PendingApproval);
+    assert_eq!((submitted.accepted.state, submitted.replayed), (ExchangeState::PendingApproval, false));
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::PendingApproval);
     let decided = world.decide("ada", "r", "n").await.unwrap();
-    assert_eq!((decided.accepted.state, decided.replayed), (State::Decided, false));
+    assert_eq!((decided.accepted.state, decided.replayed), (ExchangeState::Decided, false));
     let snapshot = world.status("r").await.unwrap();
-    assert_eq!((snapshot.state, snapshot.created_at), (State::Decided, minutes(0)));
+    assert_eq!((snapshot.state, snapshot.created_at), (ExchangeState::Decided, minutes(0)));
     assert!(world.inbox("ada").await.is_empty());
 }
 
@@ -69,7 +66,7 @@ async fn the_same_submission_again_is_a_replay(harness: Box<dyn StoreHarness>) {
             "after {minute} minutes"
         );
     }
-    assert_eq!(world.status("r").await.unwrap().state, State::Expired);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Expired);
 }
 
 async fn another_submission_under_the_same_id_conflicts(harness: Box<dyn StoreHarness>) {
@@ -149,12 +146,12 @@ async fn an_exchange_past_its_time_is_stored_as_expired_by_the_next_writer(harne
     world.submit(&request("r")).await.unwrap();
     world.at_minute(10).await;
     // Reads treat it as expired without writing.
-    assert_eq!(world.status("r").await.unwrap().state, State::Expired);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Expired);
     assert!(world.inbox("ada").await.is_empty());
     assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 409);
     // A clock that goes back does not revert the stored state.
     world.at_minute(5).await;
-    assert_eq!(world.status("r").await.unwrap().state, State::Expired);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Expired);
     assert_eq!(world.expired("ada").await, ["r"]);
 }
 
@@ -170,7 +167,7 @@ async fn a_cancelled_exchange_can_be_cancelled_again_and_nothing_else(harness: B
     world.submit(&request("r")).await.unwrap();
     for _ in 0..2 {
         let cancelled = world.gateway.cancel(&world.tenant, &id).await.unwrap();
-        assert_eq!(cancelled.state, State::Cancelled);
+        assert_eq!(cancelled.state, ExchangeState::Cancelled);
     }
     assert_eq!(status_of(&world.decide("ada", "r", "n").await, 200), 409);
     assert_eq!(status_of(&world.gateway.withdraw(&world.tenant, &robot(), &id).await, 200), 409);
@@ -198,12 +195,12 @@ async fn an_acknowledged_decision_is_delivered_and_not_sent_again(harness: Box<d
         status_of(&world.gateway.acknowledge(&world.tenant, by, &id, &MessageAck::default()).await, 200),
         404
     );
-    assert_eq!(world.status("r").await.unwrap().state, State::Decided);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Decided);
 
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
     world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&items[0].delivery.msg_id)).await.unwrap();
-    assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Delivered);
     world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&items[0].delivery.msg_id)).await.unwrap();
     assert!(world.gateway.store().deliveries_by_subject(&world.tenant, "r").await.unwrap().is_empty());
 }
@@ -216,9 +213,9 @@ async fn acknowledging_another_message_does_not_deliver(harness: Box<dyn StoreHa
     let robot = robot();
     let by = Acknowledger::Enforcer(&robot);
     world.gateway.acknowledge(&world.tenant, by, &id, &ack_of(&"another".parse().unwrap())).await.unwrap();
-    assert_eq!(world.status("r").await.unwrap().state, State::Decided);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Decided);
     world.gateway.acknowledge(&world.tenant, by, &id, &MessageAck::default()).await.unwrap();
-    assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Delivered);
 }
 
 async fn an_approver_outside_the_exchange_sees_nothing(harness: Box<dyn StoreHarness>) {
@@ -293,11 +290,11 @@ async fn a_wait_on_an_exchange_that_ended_undecided_gets_no_decision(harness: Bo
     let id: RequestId = "r".parse().unwrap();
     let pending =
         world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
-    assert_eq!(pending, WaitOutcome::NotDecided { state: State::PendingApproval });
+    assert_eq!(pending, WaitOutcome::NotDecided { state: ExchangeState::PendingApproval });
     world.gateway.withdraw(&world.tenant, &robot(), &id).await.unwrap();
     let ended =
         world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
-    assert_eq!(ended, WaitOutcome::NotDecided { state: State::Withdrawn });
+    assert_eq!(ended, WaitOutcome::NotDecided { state: ExchangeState::Withdrawn });
 }
 
 async fn a_wait_on_an_unknown_exchange_is_not_found(harness: Box<dyn StoreHarness>) {
@@ -338,9 +335,9 @@ async fn an_end_by_another_node_is_confirmed_before_it_is_told(harness: Box<dyn 
     let (reads, waits) = (node(2), node(3));
     for _ in 0..2 {
         let snapshot = reads.status(&world.tenant, viewer, &id).await.unwrap();
-        assert_eq!(snapshot.state, State::Withdrawn);
+        assert_eq!(snapshot.state, ExchangeState::Withdrawn);
         let waited = waits.wait(&world.tenant, viewer, &id, Duration::ZERO).await.unwrap();
-        assert_eq!(waited, WaitOutcome::NotDecided { state: State::Withdrawn });
+        assert_eq!(waited, WaitOutcome::NotDecided { state: ExchangeState::Withdrawn });
     }
     let confirms = recording.take_committed();
     assert!(confirms.iter().all(|change| change.puts.is_empty() && change.guards.len() == 1));
@@ -455,7 +452,7 @@ async fn is_rung_without_a_caller(world: &World, id: &str, polls: u32, patience:
         }
     }
     let committed = async {
-        while world.status(id).await.unwrap().state != State::Decided {
+        while world.status(id).await.unwrap().state != ExchangeState::Decided {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

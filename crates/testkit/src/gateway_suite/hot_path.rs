@@ -13,14 +13,17 @@ use countersign_core::{
     store::{Mailbox, MailboxKey},
     use_cases::acknowledge::Acknowledger,
 };
-use countersign_wire::{exchange::State, presence::Transport};
+use countersign_wire::{exchange::ExchangeState, presence::Transport};
 
 use super::world::{
     World, ack_of, approver, decide, decision, gateway, minutes, request, robot, status_of, submit,
 };
-use crate::{recording_store::RecordingStore, store_suite::StoreHarness};
+use crate::{
+    recording_store::RecordingStore,
+    store_suite::{StoreHarness, cases},
+};
 
-super::cases! {
+cases! {
     a_submission_reads_nothing,
     a_decision_reads_one_record_at_most,
     a_push_reads_nothing_on_the_node_of_the_commit,
@@ -143,7 +146,7 @@ async fn an_acknowledged_decision_reads_nothing_where_it_was_taken_in(harness: B
     let by = Acknowledger::Enforcer(&enforcer);
     node.acknowledge(&world.tenant, by, &id, &ack_of(&msg_id)).await.unwrap();
     assert_eq!(store.reads() - before, 0);
-    assert_eq!(world.status("r").await.unwrap().state, State::Delivered);
+    assert_eq!(world.status("r").await.unwrap().state, ExchangeState::Delivered);
     let mut again = node.feed(&world.tenant, &Reader::Enforcer(robot()), &[]);
     assert!(again.unread().await.unwrap().is_empty(), "it is not sent again");
     node.acknowledge(&world.tenant, by, &id, &ack_of(&msg_id)).await.unwrap();

@@ -4,13 +4,10 @@ use countersign_core::use_cases::{
     acknowledge::Acknowledger,
     inbox::{List, Position},
 };
-use countersign_wire::{exchange::State, id::RequestId};
+use countersign_wire::{exchange::ExchangeState, id::RequestId};
 
-use super::{
-    cases,
-    world::{World, approver, request, status_of},
-};
-use crate::store_suite::StoreHarness;
+use super::world::{World, approver, request, status_of};
+use crate::store_suite::{StoreHarness, cases};
 use countersign_wire::ack::MessageAck;
 
 cases! {
@@ -205,7 +202,7 @@ async fn reading_the_expired_list_expires_only_a_page_of_them_itself(harness: Bo
     };
     assert_eq!(read().await.len(), 200, "the rest is left to the sweeper");
     for item in read().await {
-        assert_eq!(world.status(item.request_id.as_str()).await.unwrap().state, State::Expired);
+        assert_eq!(world.status(item.request_id.as_str()).await.unwrap().state, ExchangeState::Expired);
     }
     assert_eq!(read().await.len(), 300);
     assert_eq!(world.gateway.sweep().await.unwrap().processed, 0, "they are due again when they are buried");

@@ -16,11 +16,8 @@ use countersign_core::{
 };
 use countersign_wire::{invitation::Invitation, key_nonce::KeyNonce, mac::MacKey};
 
-use super::{
-    cases,
-    world::{World, approver, minutes, status_of},
-};
-use crate::store_suite::StoreHarness;
+use super::world::{World, approver, minutes, status_of};
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     an_invitation_is_listed_and_revoked_in_its_tenant_only,

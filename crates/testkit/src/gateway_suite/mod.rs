@@ -21,15 +21,6 @@ pub mod world;
 
 use crate::store_suite::Case;
 
-macro_rules! cases {
-    ($($name:ident,)+) => {
-        pub(super) const CASES: &[crate::store_suite::Case] = &[
-            $(crate::store_suite::Case { name: stringify!($name), run: |harness| Box::pin($name(harness)) },)+
-        ];
-    };
-}
-use cases;
-
 /// Every case on a gateway, by subject.
 pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("exchanges", exchanges::CASES),

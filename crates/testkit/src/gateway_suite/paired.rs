@@ -1,13 +1,12 @@
 //! What a pair changes for later requests: routing to the paired approver, and signature checks.
 
-use countersign_wire::{RawObject, exchange::State, id::RequestId, keys::SigningKey, parse};
+use countersign_wire::{RawObject, exchange::ExchangeState, id::RequestId, keys::SigningKey, parse};
 
 use super::{
-    cases,
     pairing_fixtures::pair,
     world::{World, approver, decide, decision, request, robot, status_of},
 };
-use crate::store_suite::StoreHarness;
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     requests_of_a_paired_enforcer_go_to_its_approvers,
@@ -69,7 +68,11 @@ async fn a_registered_key_makes_the_gateway_check_signatures(harness: Box<dyn St
         let bad = decision(&id, "r", "n", key);
         let refused = decide(&world.gateway, &world.tenant, &approver("ada"), &id, &bad).await;
         assert_eq!(status_of(&refused, 200), 403);
-        assert_eq!(world.status("r").await.unwrap().state, State::PendingApproval, "nothing has changed");
+        assert_eq!(
+            world.status("r").await.unwrap().state,
+            ExchangeState::PendingApproval,
+            "nothing has changed"
+        );
     }
     let good = decision(&id, "r", "n", Some(&own));
     decide(&world.gateway, &world.tenant, &approver("ada"), &id, &good).await.unwrap();

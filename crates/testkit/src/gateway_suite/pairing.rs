@@ -8,11 +8,10 @@ use countersign_wire::{
 use tokio::task::JoinSet;
 
 use super::{
-    cases,
     pairing_fixtures::{bundle, codes, complete, initiate, pair},
     world::{World, approver, request, robot, status_of},
 };
-use crate::store_suite::StoreHarness;
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     a_code_completes_to_a_pair,

@@ -19,11 +19,13 @@ use countersign_wire::{
 };
 
 use super::{
-    cases,
     pairing_fixtures::{bundle, codes, complete, initiate, pair},
     world::{World, approver, decide, decision, request, robot, status_of},
 };
-use crate::{recording_store::RecordingStore, store_suite::StoreHarness};
+use crate::{
+    recording_store::RecordingStore,
+    store_suite::{StoreHarness, cases},
+};
 
 cases! {
     each_party_lists_its_pairs_with_what_is_known_of_them,
@@ -301,7 +303,10 @@ async fn a_request_that_was_sent_before_stays_in_the_inbox(harness: Box<dyn Stor
     remove(&world, &pair_of(&world, "ada", 2).await).await.unwrap();
     assert_eq!(world.inbox("ada").await, ["r"]);
     assert_eq!(decide_with(&world, "ada", "r", 2).await, 403);
-    assert_eq!(world.status("r").await.unwrap().state, countersign_wire::exchange::State::PendingApproval);
+    assert_eq!(
+        world.status("r").await.unwrap().state,
+        countersign_wire::exchange::ExchangeState::PendingApproval
+    );
 }
 
 async fn of_two_removals_one_succeeds(harness: Box<dyn StoreHarness>) {

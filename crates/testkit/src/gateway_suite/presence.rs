@@ -13,13 +13,10 @@ use countersign_wire::{
     presence::{Hello, Status, Transport},
 };
 
-use super::{
-    cases,
-    world::{World, robot, status_of},
-};
+use super::world::{World, robot, status_of};
 use crate::{
     recording_store::RecordingStore,
-    store_suite::{StoreHarness, start},
+    store_suite::{StoreHarness, cases, start},
 };
 
 cases! {

@@ -4,11 +4,10 @@ use countersign_core::{Error, use_cases::prompt::PromptSubmission};
 use countersign_wire::{RawObject, hash::Sha256Hex, parse, prompt::AckStatus, session::SessionEvent};
 
 use super::{
-    cases,
     pairing_fixtures::pair,
     world::{World, approver, robot, status_of},
 };
-use crate::store_suite::StoreHarness;
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back,

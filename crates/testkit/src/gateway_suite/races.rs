@@ -9,18 +9,17 @@ use countersign_core::{
 };
 use countersign_wire::{
     api_key::ApiKey,
-    exchange::State,
+    exchange::ExchangeState,
     id::{RequestId, TenantId},
     keys::PublicKey,
     pairing::{CompleteRequest, InitiateRequest},
 };
 
 use super::{
-    cases,
     invitations::{invite, mac_key, nonce},
     world::{Request, World, approver, decide, decision, minutes, request, robot, status_of, submit},
 };
-use crate::store_suite::StoreHarness;
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     two_decisions_race,
@@ -97,8 +96,8 @@ async fn a_decision_and_a_withdrawal_race(harness: Box<dyn StoreHarness>) {
             .await;
         let state = world.status(&name).await.unwrap().state;
         match (status_of(&decided, 200), status_of(&withdrawn, 200)) {
-            (200, 409) => assert_eq!(state, State::Decided, "round {round}"),
-            (404, 200) => assert_eq!(state, State::Withdrawn, "round {round}"),
+            (200, 409) => assert_eq!(state, ExchangeState::Decided, "round {round}"),
+            (404, 200) => assert_eq!(state, ExchangeState::Withdrawn, "round {round}"),
             other => panic!("round {round}: {other:?}"),
         }
     }
@@ -118,8 +117,8 @@ async fn a_decision_and_expiry_race(harness: Box<dyn StoreHarness>) {
         let decided = decide.await.unwrap();
         let state = world.status(&name).await.unwrap().state;
         match status_of(&decided, 200) {
-            200 => assert_eq!(state, State::Decided, "round {round}"),
-            409 => assert_eq!(state, State::Expired, "round {round}"),
+            200 => assert_eq!(state, ExchangeState::Decided, "round {round}"),
+            409 => assert_eq!(state, ExchangeState::Expired, "round {round}"),
             other => panic!("round {round}: {other}"),
         }
     }

@@ -15,11 +15,8 @@ use countersign_wire::{
     refresh::RefreshBody,
 };
 
-use super::{
-    cases,
-    world::{World, approver, minutes, request, robot, status_of},
-};
-use crate::store_suite::{StoreHarness, start};
+use super::world::{World, approver, minutes, request, robot, status_of};
+use crate::store_suite::{StoreHarness, cases, start};
 
 cases! {
     bodies_are_deleted_thirty_days_after_the_end,
@@ -79,6 +76,7 @@ async fn bodies_are_deleted_thirty_days_after_the_end(harness: Box<dyn StoreHarn
     }
 }
 
+// CONTRIBUTING: add a record kind, step 6
 async fn no_body_outlives_what_it_belongs_to(harness: Box<dyn StoreHarness>) {
     let mut world = World::new(harness);
     let recording = crate::recording_store::RecordingStore::new(world.harness.store());

@@ -4,11 +4,10 @@ use countersign_core::{model::viewer::Viewer, use_cases::session::Reported};
 use countersign_wire::{hash::Sha256Hex, parse, session::SessionEvent};
 
 use super::{
-    cases,
     pairing_fixtures::pair,
     world::{World, approver, robot, status_of},
 };
-use crate::store_suite::StoreHarness;
+use crate::store_suite::{StoreHarness, cases};
 
 cases! {
     only_the_newest_status_and_snapshot_of_each_type_are_outstanding,

@@ -19,11 +19,10 @@ use countersign_wire::{
 };
 
 use super::{
-    cases,
     pairing_fixtures::{bundle, pair},
     world::{World, approver, decide, decision, minutes, request, robot, status_of},
 };
-use crate::store_suite::{StoreHarness, start};
+use crate::store_suite::{StoreHarness, cases, start};
 
 cases! {
     a_vouched_device_decides_until_its_voucher_ends,

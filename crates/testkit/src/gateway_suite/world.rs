@@ -1,9 +1,6 @@
 //! A gateway on a store under test, and helpers for what clients do.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use countersign_core::{
     Error, Gateway,
@@ -27,6 +24,7 @@ use countersign_wire::{
     parse,
     timestamp::Timestamp,
 };
+use parking_lot::Mutex;
 
 use crate::store_suite::{StoreHarness, start};
 
@@ -43,7 +41,7 @@ impl Seeded {
 
 impl RandomSource for Seeded {
     fn fill(&self, buffer: &mut [u8]) {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.0.lock();
         for byte in buffer {
             // SplitMix64.
             *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -2,6 +2,7 @@
 //! stopped when its owner is dropped.
 
 mod programs;
+mod resync;
 mod server;
 mod standby;
 mod template;
@@ -12,8 +13,8 @@ use tempfile::TempDir;
 
 use programs::Programs;
 pub use programs::{command_as_server_user, hand_over_to_server_user, programs_folder};
+pub use resync::Resync;
 use server::{NotStarted, Server};
-pub use standby::Resync;
 
 use crate::child_process::free_port;
 

@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use countersign_core::store::{
     PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::timeout};
 
 /// What is about all shards is answered without those that take longer. One that works may be slow.
@@ -75,7 +76,7 @@ impl OneShard {
     }
 
     fn fault(&self) -> Option<Fault> {
-        *self.fault.lock().unwrap()
+        *self.fault.lock()
     }
 }
 
@@ -91,7 +92,7 @@ impl ShardedStore {
 
     /// What a shard does from now on; `None` to answer again.
     pub fn set_fault(&self, shard: Shard, fault: Option<Fault>) {
-        *self.shards[usize::from(shard.0)].fault.lock().unwrap() = fault;
+        *self.shards[usize::from(shard.0)].fault.lock() = fault;
     }
 
     /// A tenant that is on this shard, another one for every `number`.

@@ -5,11 +5,34 @@ use std::{process::ExitCode, time::Duration};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime, time::timeout};
 
-use super::{Case, MakeHarness, MakeHarnesses, SUBJECTS};
+use super::{
+    Case, MakeHarness, MakeHarnesses, batching, clock, due, exactness, guards, handles, marks, numbering,
+    paging, payloads, records, removals, reopening, scan, seen, tenants,
+};
 use crate::{
     gateway_suite,
     sharded::{self, ShardedHarness},
 };
+
+/// Every case on a bare store, by subject.
+const SUBJECTS: &[(&str, &[Case])] = &[
+    ("records", records::CASES),
+    ("guards", guards::CASES),
+    ("seen", seen::CASES),
+    ("payloads", payloads::CASES),
+    ("numbering", numbering::CASES),
+    ("paging", paging::CASES),
+    ("removals", removals::CASES),
+    ("marks", marks::CASES),
+    ("due", due::CASES),
+    ("scan", scan::CASES),
+    ("clock", clock::CASES),
+    ("handles", handles::CASES),
+    ("batching", batching::CASES),
+    ("reopening", reopening::CASES),
+    ("tenants", tenants::CASES),
+    ("exactness", exactness::CASES),
+];
 
 /// The timeout of a case. `SUITE_PATIENCE` overrides it, in seconds, for long runs by hand.
 fn case_timeout() -> Duration {

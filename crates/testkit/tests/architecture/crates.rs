@@ -4,11 +4,13 @@ use std::{collections::BTreeMap, process::Command};
 
 use serde_json::Value;
 
+// CONTRIBUTING: add a store, step 5
 /// What each crate may depend on, and what its tests may use besides.
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("wire", &[], &[]),
     ("client", &["wire"], &["core", "server", "testkit"]),
-    ("cli", &["client", "wire"], &[]),
+    ("agents", &["client", "wire"], &[]),
+    ("cli", &["agents", "client", "wire"], &[]),
     ("core", &["wire"], &[]),
     ("doorbell-nats", &["core", "wire"], &["store-sqlite", "testkit"]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),

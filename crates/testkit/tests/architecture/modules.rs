@@ -1,234 +1,52 @@
-//! Modules in one direction. `lib.rs` declares its modules in groups, separated by blank lines; a module imports from
-//! its own group and from those above, and no two files import each other, directly or in a circle.
-//!
-//! Both `use` declarations and paths such as `crate::store::Key` count; tests inside the files do not.
+//! Modules in one direction, in every crate: the root declares its modules in groups, separated by blank lines; a module
+//! imports from its own group and from those above. And no two files import each other, directly or in a circle; tests
+//! and examples of several files neither.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::ToTokens as _;
-use syn::{Item, UseTree};
+use crate::program::Program;
 
-/// The crates whose `lib.rs` is in layers: `client`, `core`, `server`, every store and every doorbell.
-fn layered() -> Vec<String> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let names = fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let is_layered = |name: &String| {
-        ["cli", "client", "core", "server"].contains(&name.as_str())
-            || ["store-", "doorbell-"].iter().any(|prefix| name.starts_with(prefix))
-    };
-    let mut layered: Vec<String> = names.filter(is_layered).collect();
-    layered.sort();
-    assert!(layered.len() >= 5, "{layered:?}");
-    layered
+/// The folder of every crate.
+fn crates() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let crates = entries(folder).into_iter().filter(|path| path.join("Cargo.toml").exists());
+    let crates: Vec<PathBuf> = crates.collect();
+    assert!(crates.iter().any(|path| path.ends_with("testkit")), "{crates:?}");
+    crates
 }
 
-/// The segments of a path within its crate; empty for the root.
-type ModulePath = Vec<String>;
-
-#[derive(Default)]
-struct Module {
-    /// Absolute paths that the file names, within the crate.
-    names: Vec<ModulePath>,
-    /// What the module re-exports, and from where.
-    reexports: BTreeMap<String, ModulePath>,
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).map_or(Vec::new(), |entries| entries.map(|entry| entry.unwrap().path()).collect())
 }
 
-struct Crate {
-    modules: BTreeMap<ModulePath, Module>,
+/// The files that a crate's library and program begin with.
+fn roots(of: &Path) -> Vec<PathBuf> {
+    let roots: Vec<PathBuf> =
+        ["src/lib.rs", "src/main.rs"].iter().map(|root| of.join(root)).filter(|root| root.exists()).collect();
+    assert!(!roots.is_empty(), "{} has neither src/lib.rs nor src/main.rs", of.display());
+    roots
 }
 
-impl Crate {
-    fn read(name: &str) -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
-        let mut modules = BTreeMap::new();
-        for file in rust_files(&source) {
-            let path = module_path(&source, &file);
-            let text = fs::read_to_string(&file).unwrap();
-            let parsed = syn::parse_file(&text).unwrap();
-            let mut module = Module::default();
-            collect(&parsed.items, &path, &mut module);
-            modules.insert(path, module);
-        }
-        Self { modules }
-    }
-
-    /// The module that defines what `path` names.
-    fn resolve(&self, path: &[String], depth: usize) -> ModulePath {
-        let known = (0..=path.len()).rev().find(|length| self.modules.contains_key(&path[..*length]));
-        let (module, rest) = path.split_at(known.unwrap_or(0));
-        match rest.first().and_then(|name| self.modules[module].reexports.get(name)) {
-            Some(target) if depth < 10 => self.resolve(target, depth + 1),
-            _ => module.to_vec(),
-        }
-    }
-
-    /// Which files each file imports.
-    fn imports(&self) -> BTreeMap<&ModulePath, BTreeSet<ModulePath>> {
-        let of = |module: &Module, own: &ModulePath| -> BTreeSet<ModulePath> {
-            module.names.iter().map(|path| self.resolve(path, 0)).filter(|target| target != own).collect()
-        };
-        // The root only declares and re-exports.
-        let files = self.modules.iter().filter(|(path, _)| !is_root(path));
-        files.map(|(path, module)| (path, of(module, path))).collect()
-    }
-
-    /// Files that import each other in a circle.
-    fn circular(&self) -> Vec<String> {
-        let imports = self.imports();
-        let reachable = |from: &ModulePath| {
-            let mut seen = BTreeSet::new();
-            let mut queue: Vec<ModulePath> = imports[from].iter().cloned().collect();
-            while let Some(next) = queue.pop() {
-                if seen.insert(next.clone())
-                    && let Some(targets) = imports.get(&next)
-                {
-                    queue.extend(targets.iter().cloned());
-                }
-            }
-            seen
-        };
-        imports.keys().filter(|path| reachable(path).contains(**path)).map(|path| path.join("::")).collect()
-    }
+/// The files that its integration tests and examples begin with.
+fn further_roots(of: &Path) -> Vec<PathBuf> {
+    let entries = ["tests", "examples"].iter().flat_map(|folder| entries(&of.join(folder)));
+    let roots = entries.map(|entry| if entry.is_dir() { entry.join("main.rs") } else { entry });
+    roots
+        .filter(|root| root.extension().is_some_and(|extension| extension == "rs") && root.exists())
+        .collect()
 }
 
-fn is_root(path: &[String]) -> bool {
-    path.is_empty() || path == ["main"]
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    files
-}
-
-/// `src/store/mod.rs` and `src/store.rs` are `store`; `src/lib.rs` is the root.
-fn module_path(source: &Path, file: &Path) -> ModulePath {
-    let relative = file.strip_prefix(source).unwrap().with_extension("");
-    let mut path: ModulePath = relative.iter().map(|segment| segment.to_str().unwrap().to_owned()).collect();
-    // The root of a library is `lib.rs`; of a program without one it is `main.rs`.
-    let root = if source.join("lib.rs").exists() { "lib" } else { "main" };
-    if path.last().is_some_and(|last| last == "mod" || (path.len() == 1 && last == root)) {
-        path.pop();
-    }
-    path
-}
-
-fn is_test_only(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.to_token_stream().to_string().contains("test")
-    })
-}
-
-fn collect(items: &[Item], own: &ModulePath, module: &mut Module) {
-    for item in items {
-        match item {
-            Item::Use(used) if !is_test_only(&used.attrs) => {
-                let exported = !matches!(used.vis, syn::Visibility::Inherited);
-                for (path, name) in flatten(&used.tree, Vec::new()) {
-                    let path = absolute(&path, own);
-                    module.names.push(path.clone());
-                    if exported {
-                        module.reexports.insert(name, path);
-                    }
-                }
-            }
-            // A file of its own, or a module of tests.
-            Item::Mod(_) | Item::Use(_) => {}
-            other => paths_in(other.to_token_stream(), own, &mut module.names),
-        }
-    }
-}
-
-/// Every path of a `use` tree, with the name that it brings in.
-fn flatten(tree: &UseTree, mut prefix: Vec<String>) -> Vec<(Vec<String>, String)> {
-    match tree {
-        UseTree::Path(path) => {
-            prefix.push(path.ident.to_string());
-            flatten(&path.tree, prefix)
-        }
-        UseTree::Name(name) if name.ident == "self" => {
-            let last = prefix.last().cloned().unwrap_or_default();
-            vec![(prefix, last)]
-        }
-        UseTree::Name(name) => {
-            prefix.push(name.ident.to_string());
-            vec![(prefix, name.ident.to_string())]
-        }
-        UseTree::Rename(renamed) => {
-            prefix.push(renamed.ident.to_string());
-            vec![(prefix, renamed.rename.to_string())]
-        }
-        UseTree::Glob(_) => vec![(prefix, "*".to_owned())],
-        UseTree::Group(group) => group.items.iter().flat_map(|tree| flatten(tree, prefix.clone())).collect(),
-    }
-}
-
-/// The path within the crate. Without a keyword it is a child module's or another crate's; the latter resolves to the
-/// file itself.
-fn absolute(path: &[String], own: &[String]) -> ModulePath {
-    let mut base = own.to_vec();
-    let mut rest = path;
-    while let Some((keyword, after)) = rest.split_first() {
-        match keyword.as_str() {
-            "crate" => base.clear(),
-            "super" => drop(base.pop()),
-            "self" => {}
-            _ => break,
-        }
-        rest = after;
-    }
-    base.extend(rest.iter().cloned());
-    base
-}
-
-/// Paths that begin with `crate` or `super`, wherever they stand, inside of macros too.
-fn paths_in(tokens: TokenStream, own: &ModulePath, into: &mut Vec<ModulePath>) {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut index = 0;
-    while index < tokens.len() {
-        match &tokens[index] {
-            TokenTree::Group(group) => paths_in(group.stream(), own, into),
-            TokenTree::Ident(ident) if ident == "crate" || ident == "super" => {
-                let mut path = vec![ident.to_string()];
-                while let [TokenTree::Punct(first), TokenTree::Punct(second), TokenTree::Ident(next), ..] =
-                    &tokens[index + 1..]
-                    && first.as_char() == ':'
-                    && second.as_char() == ':'
-                {
-                    path.push(next.to_string());
-                    index += 3;
-                }
-                // `pub(crate)` is no path.
-                if path.len() > 1 {
-                    into.push(absolute(&path, own));
-                }
-            }
-            _ => {}
-        }
-        index += 1;
-    }
-}
-
-/// The groups in which `lib.rs` declares its modules, from the first.
-fn layers(name: &str) -> BTreeMap<String, usize> {
-    let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src/lib.rs");
-    let text = fs::read_to_string(lib).unwrap();
+/// The groups in which a root declares its modules, from the first.
+fn layers(root: &Path) -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(root).unwrap();
     let mut layers = BTreeMap::new();
     for (layer, group) in text.split("\n\n").enumerate() {
         for line in group.lines() {
-            let line = line.strip_prefix("pub ").unwrap_or(line);
+            let line = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
             if let Some(module) = line.strip_prefix("mod ").and_then(|line| line.strip_suffix(';')) {
                 layers.insert(module.to_owned(), layer);
             }
@@ -237,54 +55,107 @@ fn layers(name: &str) -> BTreeMap<String, usize> {
     layers
 }
 
-#[test]
-fn modules_import_only_from_their_own_layer_and_those_above() {
-    for name in &layered() {
-        let layers = layers(name);
-        let parsed = Crate::read(name);
-        for (from, targets) in parsed.imports() {
-            for to in targets.iter().filter(|target| !is_root(target)) {
-                let arrow = format!("{name}: {} imports {}", from.join("::"), to.join("::"));
-                let layer = |path: &ModulePath| {
-                    *layers
-                        .get(&path[0])
-                        .unwrap_or_else(|| panic!("{name}: lib.rs does not declare {}", path[0]))
-                };
-                assert!(layer(to) <= layer(from), "{arrow}, which lib.rs declares below it");
+/// What imports from a layer below its own.
+fn upward(root: &Path) -> Vec<String> {
+    let layers = layers(root);
+    let layer = |path: &[String]| path.first().map(|name| layers[name]);
+    let program = Program::read(root);
+    let mut upward = Vec::new();
+    for (from, targets) in program.imports() {
+        for to in &targets {
+            if layer(from) < layer(to) && !from.is_empty() {
+                upward.push(format!("{} imports {}", from.join("::"), to.join("::")));
             }
         }
     }
+    upward
 }
 
 #[test]
-fn no_two_files_of_a_crate_import_each_other_in_a_circle() {
-    for name in layered().iter().map(String::as_str).chain(["wire"]) {
-        let circular = Crate::read(name).circular();
-        assert!(circular.is_empty(), "{name}: {} files in circles: {circular:?}", circular.len());
+fn modules_import_only_from_their_own_layer_and_those_above() {
+    for root in crates().iter().flat_map(|of| roots(of)) {
+        let upward = upward(&root);
+        assert!(upward.is_empty(), "{} declares it below: {upward:#?}", root.display());
     }
 }
 
-/// The reader itself: it must see what it is there to find.
+/// The circles of a program, one text each, with files as seen from `folder`.
+fn circles(root: &Path, folder: &Path) -> Vec<String> {
+    let name = |file: &Path| file.strip_prefix(folder).unwrap_or(file).display().to_string();
+    let program = Program::read(root);
+    let circles = program.circles().into_iter().map(|circle| {
+        let arrows = circle.into_iter().map(|(from, to)| format!("{} imports {}", name(from), name(to)));
+        arrows.collect::<Vec<_>>().join("\n")
+    });
+    circles.collect()
+}
+
 #[test]
-fn a_circle_is_seen_through_use_declarations_macros_and_reexports() {
-    let module = |text: &str, path: &[&str]| {
-        let own: ModulePath = path.iter().map(ToString::to_string).collect();
-        let mut module = Module::default();
-        collect(&syn::parse_file(text).unwrap().items, &own, &mut module);
-        (own, module)
-    };
-    let circular = |files: [(&str, &[&str]); 3]| {
-        let mut modules: BTreeMap<ModulePath, Module> =
-            files.into_iter().map(|(text, path)| module(text, path)).collect();
-        modules.insert(Vec::new(), Module::default());
-        Crate { modules }.circular()
-    };
-    let folder = ("mod b; pub(crate) use b::B;", ["a"].as_slice());
-    assert_eq!(
-        circular([folder, ("use crate::c::C;", &["a", "b"]), ("fn f() { m!(crate::a::B) }", &["c"])]),
-        ["a::b", "c"],
-        "through a re-export and inside a macro"
-    );
-    let in_tests = "#[cfg(test)] mod tests { use crate::a::B; }";
-    assert!(circular([folder, ("use crate::c::C;", &["a", "b"]), (in_tests, &["c"])]).is_empty());
+fn no_two_files_import_each_other_in_a_circle() {
+    let mut found = Vec::new();
+    for of in crates() {
+        for root in [roots(&of), further_roots(&of)].concat() {
+            found.extend(circles(&root, of.parent().unwrap()));
+        }
+    }
+    assert!(found.is_empty(), "{} circles:\n{}", found.len(), found.join("\n\n"));
+}
+
+/// A crate of these files, and what is found in it: circles, and imports from below.
+fn found_in(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let root = folder.path().join("lib.rs");
+    (circles(&root, folder.path()), upward(&root))
+}
+
+/// The circles in a crate of `a`, which has `b` and re-exports what it defines, and of `c`.
+fn circles_of(a: &str, b: &str, c: &str) -> Vec<String> {
+    let a = format!("mod b; pub(crate) use b::B; {a}");
+    found_in(&[("lib.rs", "mod a;\nmod c;"), ("a/mod.rs", &a), ("a/b.rs", b), ("c.rs", c)]).0
+}
+
+const USES_C: &str = "use crate::c::C; pub struct B;";
+
+#[test]
+fn a_circle_is_seen_however_its_files_are_named() {
+    let closes = |c| circles_of("", USES_C, c) == ["a/b.rs imports c.rs\nc.rs imports a/b.rs"];
+    assert!(closes("use crate::a::B;"), "through a re-export");
+    assert!(closes("struct C { b: crate::a::B }"), "by its path");
+    assert!(closes("fn f() { m!(crate::a::B) }"), "inside of a macro");
+    assert!(closes("fn f() { use super::a::{B, b::D}; }"), "in a function");
+    assert!(closes("use crate::a; fn f() -> a::B {}"), "through its module");
+    assert!(closes("use crate::a::b::*;"), "with all of its module");
+    let in_folder = ["a/mod.rs imports a/b.rs\na/b.rs imports a/mod.rs"];
+    assert_eq!(circles_of("struct A; fn f() { b::f() }", "use super::A;", ""), in_folder, "from above");
+    assert_eq!(circles_of("struct A;", "use super::A; pub struct B;", ""), in_folder, "by a re-export");
+}
+
+#[test]
+fn what_is_no_circle_is_not_reported() {
+    let is_fine = |c| circles_of("", USES_C, c).is_empty();
+    assert!(is_fine("#[cfg(test)] mod tests { use crate::a::B; }"), "only in tests");
+    assert!(is_fine("#[cfg(test)] fn f(_: crate::a::B) {}"), "only for tests");
+    assert!(is_fine("use other::a::B; fn f() -> ::a::B {}"), "of another crate");
+    assert!(circles_of("pub(crate) use crate::c::C;", "use super::C;", "").is_empty(), "defined elsewhere");
+}
+
+#[test]
+fn the_root_and_exported_macros_are_no_exceptions() {
+    let of_root = [("lib.rs", "mod a;\nstruct Root; fn f() { a::f() }"), ("a.rs", "use crate::Root;")];
+    assert_eq!(found_in(&of_root).0, ["lib.rs imports a.rs\na.rs imports lib.rs"]);
+    let defines = "#[macro_export] macro_rules! m { () => {} }";
+    let of_macro = [("lib.rs", "mod a;\nmod b;\npub use b::B;"), ("a.rs", defines), ("b.rs", "crate::m!();")];
+    assert_eq!(found_in(&of_macro).0, Vec::<String>::new());
+}
+
+#[test]
+fn an_import_from_a_layer_below_is_seen() {
+    let files = |lib| found_in(&[("lib.rs", lib), ("a.rs", "use crate::b::B;"), ("b.rs", "")]).1;
+    assert_eq!(files("mod a;\n\npub mod b;\n"), ["a imports b"]);
+    assert!(files("mod a;\npub mod b;\n").is_empty() && files("pub mod b;\n\nmod a;\n").is_empty());
 }

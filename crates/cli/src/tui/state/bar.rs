@@ -119,7 +119,9 @@ impl State {
         }));
         if offers.len() == 1 {
             let why = match self.reading().map(|(_, pager)| &pager.document().care) {
-                Some(Care::Dangerous(_)) => "What is dangerous always asks, so there is no other choice.",
+                Some(Care::Serious(_)) => {
+                    "What is dangerous or was not examined always asks, so there is no other choice."
+                }
                 _ => {
                     "It names no session and is no command with plain arguments, so there is no other choice."
                 }
@@ -145,7 +147,7 @@ impl State {
 
     fn target_lines(&self, typed: &str, lines: &mut Vec<(Tone, String)>) {
         let Some((item, pager)) = self.reading() else { return };
-        let Care::Dangerous(target) = &pager.document().care else { return };
+        let Care::Serious(target) = &pager.document().care else { return };
         let chips = wrap::shortened(&item.chips, usize::from(self.size.0).saturating_mul(2));
         lines.push((Tone::Warning, format!("! Dangerous: {chips}")));
         lines.push((Tone::Strong, format!("Type {target} to go on: {}", self.tail(typed))));

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_client::{approver::InboxItem, reply::Choice, request::OpenedRequest};
-use countersign_wire::{exchange::State as ExchangeState, id::RequestId, timestamp::Timestamp};
+use countersign_wire::{exchange::ExchangeState, id::RequestId, timestamp::Timestamp};
 
 use crate::tui::{
     item::{End, Report},

@@ -148,19 +148,15 @@ impl State {
         let (care, shown) = (pager.document().care.clone(), pager.shown());
         let folded = shown.of_files - shown.files;
         if care != Care::Ordinary && folded > 0 {
-            let why = match care {
-                Care::Dangerous(_) => "it is dangerous",
-                _ => "nobody has examined what it does",
-            };
             self.notice = Some(format!(
-                "Not yet: {why}, so all of it has to be unfolded; {folded} of {} files are not (f goes to the next, Tab unfolds).",
+                "Not yet: it is serious, so all of it has to be unfolded; {folded} of {} files are not (f goes to the next, Tab unfolds).",
                 shown.of_files
             ));
             return;
         }
         self.ask(match care {
-            Care::Dangerous(_) => Mode::Target(String::new()),
-            Care::Ordinary | Care::NotExamined => Mode::Confirm,
+            Care::Serious(_) => Mode::Target(String::new()),
+            Care::Ordinary => Mode::Confirm,
         });
     }
 
@@ -195,7 +191,7 @@ impl State {
             match key {
                 Key::Enter => {
                     let wanted = self.reading().map(|(_, pager)| pager.document().care.clone());
-                    if wanted == Some(Care::Dangerous(typed.clone())) {
+                    if wanted == Some(Care::Serious(typed.clone())) {
                         return self.ask(Mode::Confirm);
                     }
                     self.notice = Some("That is not what has to be typed.".to_owned());

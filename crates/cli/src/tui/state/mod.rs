@@ -14,7 +14,7 @@ use countersign_client::{
     reply::{Choice, Words},
 };
 use countersign_wire::{
-    decision::DecisionOutcome, exchange::State as ExchangeState, id::RequestId, timestamp::Timestamp,
+    decision::DecisionOutcome, exchange::ExchangeState, id::RequestId, timestamp::Timestamp,
 };
 
 pub use self::event::{Action, Event, Key, Mode, Now, Tone};

@@ -150,7 +150,11 @@ fn what_was_not_examined_needs_all_unfolded() {
     assert!(desk.bar().contains("1 of 2 files are not"), "{}", desk.bar());
     desk.slowly("f");
     desk.key(Key::Tab);
-    let actions = desk.slowly("ay");
+    assert!(decided(&desk.slowly("ay")).is_none(), "a letter is not enough");
+    desk.key(Key::Escape);
+    desk.slowly("anot examined");
+    desk.key(Key::Enter);
+    let actions = desk.slowly("y");
     let shown = decided(&actions).unwrap().words.shown.clone().unwrap();
     assert!(shown.starts_with("2 of 2 files, "), "{shown}");
 }

@@ -74,7 +74,7 @@ fn an_answer_that_was_delivered_at_120_columns() {
     let known = [force_push(), patch(&[300, 3]), scripts()];
     let known = known.iter().enumerate().map(|(index, payload)| arrived(&format!("r{index}"), payload));
     desk.handle(Event::Inbox(known.chain([arrived("later", &harmless())]).collect()));
-    desk.handle(Event::Status("r3".parse().unwrap(), countersign_wire::exchange::State::Delivered));
+    desk.handle(Event::Status("r3".parse().unwrap(), countersign_wire::exchange::ExchangeState::Delivered));
     insta::assert_snapshot!(screen(&desk, 120, 30));
 }
 

@@ -6,11 +6,12 @@ use std::{
     io::{self, BufWriter, Write as _},
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::event::{Act, Answer, Call, Caller, Event, Push, What};
@@ -157,7 +158,7 @@ impl Recorder {
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
-        self.0.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.written.lock()
     }
 }
 

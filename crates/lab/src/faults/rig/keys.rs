@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use crate::Failure;
+use crate::{Failure, servers::gateway::make_key};
 
 /// The keys of one tenant.
 #[derive(Debug, Clone)]
@@ -15,22 +15,16 @@ pub(crate) struct Keys {
 impl Keys {
     /// Makes them. `gateway` are the words that run a gateway's commands.
     pub(crate) fn create(gateway: &[String], config: &Path, tenant: &str) -> Result<Self, Failure> {
-        let key = |role: &[&str]| create(gateway, config, tenant, role);
+        let (program, words) = gateway.split_first().ok_or("a program has a name")?;
+        let key = |role: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(words);
+            make_key(command, config, tenant, role)
+        };
         Ok(Self {
             operator: key(&["operator"])?,
             enforcer: key(&["enforcer", "--any"])?,
             approver: key(&["approver", "--any"])?,
         })
-    }
-}
-
-fn create(gateway: &[String], config: &Path, tenant: &str, role: &[&str]) -> Result<String, Failure> {
-    let (program, words) = gateway.split_first().ok_or("a program has a name")?;
-    let mut command = Command::new(program);
-    command.args(words).args(["keys", "create", "--tenant", tenant, "--config"]).arg(config);
-    let made = command.arg("--role").args(role).output()?;
-    match made.status.success() {
-        true => Ok(String::from_utf8(made.stdout)?.trim().to_owned()),
-        false => Err(String::from_utf8_lossy(&made.stderr).into()),
     }
 }

@@ -4,11 +4,12 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use countersign_testkit::child_process::spawn_from_permanent_thread;
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use tokio::{
     task::JoinHandle,
@@ -94,7 +95,7 @@ impl Node {
 
     /// Kills it. It is started again after `down`.
     pub(crate) fn kill(&self, down: Duration) -> Result<(), Failure> {
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         if let Some(mut child) = state.child.take() {
             child.kill()?;
             child.wait()?;
@@ -106,7 +107,7 @@ impl Node {
 
     /// Sends its process a signal, if it runs.
     pub(crate) fn signal(&self, number: Signal) -> Result<(), Failure> {
-        match &self.shared.state().child {
+        match &self.shared.state.lock().child {
             Some(child) => signal(child.id(), number),
             None => Ok(()),
         }
@@ -115,7 +116,7 @@ impl Node {
     /// Stops it as an operator would, waits until it has drained, and starts `program` in its place.
     pub(crate) async fn restart(&self, program: Program) -> Result<Duration, Failure> {
         let stopped = {
-            let mut state = self.shared.state();
+            let mut state = self.shared.state.lock();
             state.start_at = None;
             state.program = program;
             state.child.take()
@@ -137,20 +138,20 @@ impl Node {
                 return Err(format!("a node did not stop within {STOP_TIMEOUT:?}").into());
             }
         }
-        self.shared.state().start_at = Some(Instant::now());
+        self.shared.state.lock().start_at = Some(Instant::now());
         Ok(watch.elapsed())
     }
 
     /// How often its process was started.
     pub(crate) fn starts(&self) -> u64 {
-        self.shared.state().starts
+        self.shared.state.lock().starts
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
         self.supervisor.abort();
-        let mut state = self.shared.state();
+        let mut state = self.shared.state.lock();
         state.start_at = None;
         if let Some(mut child) = state.child.take() {
             drop((child.kill(), child.wait()));
@@ -160,13 +161,9 @@ impl Drop for Node {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts the process if it should run and does not.
     fn supervise(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|exited| exited.is_some())) {
             let ended = state.child.take();
             clean_up_after(ended.map_or(0, |child| child.id()));

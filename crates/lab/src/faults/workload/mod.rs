@@ -2,6 +2,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
+//! | who takes part | `setup.rs` |
 //! | what all clients share, and their choices | `world.rs` |
 //! | bare calls, and what the checker needs of the answers | `rest.rs`, `answers.rs`, `texts.rs` |
 //! | bare channels | `listener.rs` |
@@ -18,6 +19,7 @@ mod listener;
 mod quiet;
 mod rest;
 mod sdk;
+mod setup;
 mod texts;
 mod world;
 
@@ -37,6 +39,7 @@ use super::history::{Recorder, Transport};
 use crate::{Failure, clients::messages::Role};
 use listener::Listener;
 use rest::Rest;
+pub(crate) use setup::{Setup, TenantKeys};
 use world::World;
 
 /// How long clients have to end what they do.
@@ -44,31 +47,6 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 
 /// The same where clients of the library end everything that they have begun.
 const STEADY_STOP_TIME: Duration = Duration::from_mins(2);
-
-/// What the clients need to know.
-#[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    /// Base URLs. Clients go to any of them, and to another one on failure.
-    pub(crate) nodes: Vec<String>,
-    pub(crate) tenants: Vec<TenantKeys>,
-    /// How many enforcers there are in all tenants together.
-    pub(crate) enforcers: usize,
-    pub(crate) approvers: usize,
-    /// The same seed makes the same choices; what happens also depends on the time that everything takes.
-    pub(crate) seed: u64,
-    /// Whether clients of the library are never stopped on purpose, have time to spare for everything, and never contradict each
-    /// other. Then no exchange of theirs fails unless a gateway or the library fails.
-    pub(crate) is_steady: bool,
-}
-
-/// The API keys of one tenant; those of enforcers and approvers are for any id.
-#[derive(Debug, Clone)]
-pub(crate) struct TenantKeys {
-    pub(crate) tenant: String,
-    pub(crate) operator_key: String,
-    pub(crate) enforcer_key: String,
-    pub(crate) approver_key: String,
-}
 
 pub(crate) struct Workload {
     world: Arc<World>,

@@ -2,15 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
     super::history::{Recorder, marked},
-    Setup, TenantKeys,
+    setup::{Setup, TenantKeys},
 };
 use crate::{clients::messages::Role, workload::scattered};
 
@@ -96,43 +97,39 @@ impl World {
 
     /// There may be an exchange of this id.
     pub(super) fn learn(&self, tenant: usize, request: &str) {
-        self.known().requests[tenant].insert(request.to_owned());
+        self.known.lock().requests[tenant].insert(request.to_owned());
     }
 
     /// The same; no other tenant uses the id.
     pub(super) fn learn_unique(&self, tenant: usize, request: &str) {
         self.learn(tenant, request);
-        self.known().unique[tenant].push(request.to_owned());
+        self.known.lock().unique[tenant].push(request.to_owned());
     }
 
     /// An exchange of another tenant.
     pub(super) fn of_another(&self, tenant: usize, rng: &mut Rng) -> Option<(usize, String)> {
         let other = (tenant + 1 + rng.below(self.setup.tenants.len().saturating_sub(1).max(1)))
             % self.setup.tenants.len();
-        let known = self.known();
+        let known = self.known.lock();
         let ids = known.unique.get(other).filter(|ids| other != tenant && !ids.is_empty())?;
         Some((other, ids[rng.below(ids.len())].clone()))
     }
 
     /// Somebody to whom messages are pushed, whose mailbox has to be empty in the end.
     pub(super) fn learn_reader(&self, tenant: usize, id: &str, role: Role) {
-        self.known().readers.insert((tenant, id.to_owned()), role);
+        self.known.lock().readers.insert((tenant, id.to_owned()), role);
     }
 
     pub(super) fn readers(&self) -> Vec<(usize, String, Role)> {
-        self.known().readers.iter().map(|((tenant, id), role)| (*tenant, id.clone(), *role)).collect()
+        self.known.lock().readers.iter().map(|((tenant, id), role)| (*tenant, id.clone(), *role)).collect()
     }
 
     /// All exchanges, with their tenants.
     pub(super) fn requests(&self) -> Vec<(usize, String)> {
-        let known = self.known();
+        let known = self.known.lock();
         let all = known.requests.iter().enumerate();
         all.flat_map(|(tenant, requests)| requests.iter().map(move |request| (tenant, request.clone())))
             .collect()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

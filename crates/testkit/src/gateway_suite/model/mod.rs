@@ -6,7 +6,7 @@
 mod ops;
 mod reference;
 
-use std::{collections::BTreeSet, sync::Mutex, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use countersign_core::{
     model::{pairing::CodeKey, viewer::Viewer},
@@ -14,12 +14,13 @@ use countersign_core::{
 };
 use countersign_wire::{
     ack::MessageAck,
-    exchange::State,
+    exchange::ExchangeState,
     id::RequestId,
     keys::{AgreementKey, KeyBundle, PublicKey, SigningKey},
     pairing::{CompleteRequest, InitiateRequest},
     refresh::RefreshBody,
 };
+use parking_lot::Mutex;
 use proptest::{
     prelude::*,
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
@@ -29,11 +30,8 @@ use self::{
     ops::{APPROVERS, ENFORCERS, Op, decision_text, op},
     reference::{COLUMNS, Model, ROWS, row},
 };
-use super::{
-    cases,
-    world::{Request, World, approver, decide, status_of},
-};
-use crate::store_suite::{StoreHarness, start};
+use super::world::{Request, World, approver, decide, status_of};
+use crate::store_suite::{StoreHarness, cases, start};
 
 cases! {
     random_commands_get_the_responses_of_the_model,
@@ -103,7 +101,7 @@ async fn play(world: &World, ops: &[Op], hit: &Mutex<BTreeSet<(&'static str, &'s
     let mut model = Model::default();
     for (step, op) in ops.iter().enumerate() {
         if let Some(row) = row(op, &model) {
-            hit.lock().unwrap().insert((row, model.column(op.id())));
+            hit.lock().insert((row, model.column(op.id())));
         }
         let expected = model.answer(op);
         assert_eq!(perform(world, op).await, expected, "step {step}: {op:?}");
@@ -118,7 +116,7 @@ async fn compare_lists(world: &World, model: &mut Model) {
     for (index, name) in APPROVERS.iter().enumerate() {
         assert_eq!(
             world.inbox(name).await,
-            names(model.list(index, State::PendingApproval)),
+            names(model.list(index, ExchangeState::PendingApproval)),
             "inbox of {name}"
         );
     }
@@ -131,7 +129,7 @@ async fn compare_lists(world: &World, model: &mut Model) {
             .into_iter()
             .map(|item| item.request_id.to_string())
             .collect();
-        let mut expected = names(model.list(index, State::Expired));
+        let mut expected = names(model.list(index, ExchangeState::Expired));
         expired.sort();
         expected.sort();
         assert_eq!(expired, expected, "expired list of {name}");
@@ -182,7 +180,7 @@ async fn random_commands_get_the_responses_of_the_model(harness: Box<dyn StoreHa
         let mut sequence = 0;
         let world = Mutex::new((&mut world, &mut sequence));
         let played = runner.run(&prop::collection::vec(op(), SEQUENCE), |ops| {
-            let mut locked = world.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut locked = world.lock();
             let (world, sequence) = &mut *locked;
             // A separate tenant for every sequence is equivalent to an empty database.
             **sequence += 1;
@@ -193,7 +191,7 @@ async fn random_commands_get_the_responses_of_the_model(harness: Box<dyn StoreHa
         if let Err(failure) = played {
             panic!("{failure}");
         }
-        hit.into_inner().unwrap()
+        hit.into_inner()
     };
     let hit = tokio::task::spawn_blocking(play_all).await.unwrap();
     let missed: Vec<(&str, &str)> = ROWS

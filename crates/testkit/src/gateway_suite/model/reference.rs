@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use countersign_wire::{exchange::State, timestamp::Timestamp};
+use countersign_wire::{exchange::ExchangeState, timestamp::Timestamp};
 
 use super::ops::{APPROVERS, Op, decision_text};
 use crate::gateway_suite::world::minutes;
@@ -16,7 +16,7 @@ pub(super) struct ModelExchange {
     pub(super) created_at: Timestamp,
     pub(super) expires_at: Timestamp,
     pub(super) order: usize,
-    pub(super) state: State,
+    pub(super) state: ExchangeState,
     pub(super) decision: Option<String>,
     pub(super) hidden: BTreeSet<usize>,
 }
@@ -29,17 +29,17 @@ pub(super) struct Model {
 
 impl ModelExchange {
     pub(super) fn is_overdue(&self, now: Timestamp) -> bool {
-        self.state == State::PendingApproval && now >= self.expires_at
+        self.state == ExchangeState::PendingApproval && now >= self.expires_at
     }
 
-    pub(super) fn state_at(&self, now: Timestamp) -> State {
-        if self.is_overdue(now) { State::Expired } else { self.state }
+    pub(super) fn state_at(&self, now: Timestamp) -> ExchangeState {
+        if self.is_overdue(now) { ExchangeState::Expired } else { self.state }
     }
 
     /// Every writing command first stores the expiry of an exchange past its time.
     pub(super) fn expire_if_due(&mut self, now: Timestamp) {
         if self.is_overdue(now) {
-            self.state = State::Expired;
+            self.state = ExchangeState::Expired;
         }
     }
 
@@ -58,12 +58,12 @@ impl Model {
             None => "none",
             Some(exchange) if exchange.is_overdue(self.now()) => "P!",
             Some(exchange) => match exchange.state {
-                State::PendingApproval => "P",
-                State::Decided => "D",
-                State::Delivered => "V",
-                State::Expired => "X",
-                State::Withdrawn => "W",
-                State::Cancelled => "C",
+                ExchangeState::PendingApproval => "P",
+                ExchangeState::Decided => "D",
+                ExchangeState::Delivered => "V",
+                ExchangeState::Expired => "X",
+                ExchangeState::Withdrawn => "W",
+                ExchangeState::Cancelled => "C",
             },
         }
     }
@@ -92,7 +92,7 @@ impl Model {
                     None if now >= expires_at => 422,
                     None => {
                         let to = (to < APPROVERS.len()).then_some(to);
-                        let (state, hidden) = (State::PendingApproval, BTreeSet::new());
+                        let (state, hidden) = (ExchangeState::PendingApproval, BTreeSet::new());
                         let created_at = now;
                         let new = ModelExchange {
                             enforcer,
@@ -115,13 +115,16 @@ impl Model {
                 let Some(known) = self.seen(id, by) else { return 404 };
                 known.expire_if_due(now);
                 match known.state {
-                    State::Withdrawn => 404,
-                    State::Decided | State::Delivered if known.decision == text => 200,
-                    State::Decided | State::Delivered | State::Expired | State::Cancelled => 409,
+                    ExchangeState::Withdrawn => 404,
+                    ExchangeState::Decided | ExchangeState::Delivered if known.decision == text => 200,
+                    ExchangeState::Decided
+                    | ExchangeState::Delivered
+                    | ExchangeState::Expired
+                    | ExchangeState::Cancelled => 409,
                     _ if about != known.about || expired => 400,
                     _ if APPROVERS[by] == "carol" && !signed => 403,
-                    State::PendingApproval => {
-                        known.state = State::Decided;
+                    ExchangeState::PendingApproval => {
+                        known.state = ExchangeState::Decided;
                         known.decision = text;
                         200
                     }
@@ -130,18 +133,18 @@ impl Model {
             Op::Withdraw { id, enforcer } => {
                 let Some(known) = self.of_enforcer(id, enforcer) else { return 404 };
                 known.expire_if_due(now);
-                if known.state != State::PendingApproval {
+                if known.state != ExchangeState::PendingApproval {
                     return 409;
                 }
-                known.state = State::Withdrawn;
+                known.state = ExchangeState::Withdrawn;
                 200
             }
             Op::Cancel { id } => {
                 let Some(known) = self.exchanges.get_mut(&id) else { return 404 };
                 known.expire_if_due(now);
                 match known.state {
-                    State::PendingApproval | State::Cancelled => {
-                        known.state = State::Cancelled;
+                    ExchangeState::PendingApproval | ExchangeState::Cancelled => {
+                        known.state = ExchangeState::Cancelled;
                         200
                     }
                     _ => 409,
@@ -150,8 +153,8 @@ impl Model {
             Op::Acknowledge { id, enforcer } => {
                 let Some(known) = self.of_enforcer(id, enforcer) else { return 404 };
                 known.expire_if_due(now);
-                if known.state == State::Decided {
-                    known.state = State::Delivered;
+                if known.state == ExchangeState::Decided {
+                    known.state = ExchangeState::Delivered;
                 }
                 200
             }
@@ -176,7 +179,7 @@ impl Model {
                 let Some(known) = self.seen(id, by) else { return 404 };
                 known.expire_if_due(now);
                 match known.state {
-                    State::PendingApproval | State::Expired if known.hidden.insert(by) => 200,
+                    ExchangeState::PendingApproval | ExchangeState::Expired if known.hidden.insert(by) => 200,
                     _ => 404,
                 }
             }
@@ -191,7 +194,7 @@ impl Model {
         }
     }
 
-    pub(super) fn list(&self, by: usize, state: State) -> Vec<usize> {
+    pub(super) fn list(&self, by: usize, state: ExchangeState) -> Vec<usize> {
         let now = self.now();
         let listed = |exchange: &ModelExchange| {
             exchange.state_at(now) == state && exchange.seen_by(by) && !exchange.hidden.contains(&by)

@@ -75,8 +75,8 @@ fn a_scope_is_signed_as_its_sentence_says() {
 #[test]
 fn what_a_grant_would_not_cover_is_not_offered() {
     for (payload, why) in [
-        (force_push(), "What is dangerous always asks"),
-        (scripts(), "names no session and is no command"),
+        (force_push(), "What is dangerous or was not examined always asks"),
+        (scripts(), "What is dangerous or was not examined always asks"),
         (patch(&[3]), "names no session and is no command"),
         (command(&["sh", "-c", "a*b"], Some(Vec::new())), "names no session and is no command"),
     ] {
@@ -91,7 +91,10 @@ fn what_a_grant_would_not_cover_is_not_offered() {
     assert!(matches!(&desk.state.mode, Mode::Scope(offers) if *offers == [Offer::Once]), "also in a session");
     let mut desk = opened_in_session(&scripts());
     desk.slowly("s");
-    assert!(matches!(&desk.state.mode, Mode::Scope(offers) if offers.len() == 2), "exactly this again");
+    assert!(
+        matches!(&desk.state.mode, Mode::Scope(offers) if *offers == [Offer::Once]),
+        "nobody knows what it runs"
+    );
 }
 
 #[test]

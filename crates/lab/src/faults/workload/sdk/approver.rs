@@ -21,7 +21,9 @@ use super::{
         texts,
         world::{Rng, World},
     },
-    Life, call_time, enforcer, people,
+    enforcer,
+    life::{Life, call_time},
+    people,
 };
 use crate::Failure;
 
@@ -140,7 +142,7 @@ impl Living {
         match timeout(call_time(&self.of.world), client.decide(request, &choice(approves))).await {
             Ok(Ok(_)) => open.ok(Answer { status: 200, ..Answer::default() }),
             Ok(Err(DecideError::Call(CallError::Refused { status, code, retryable: false, .. }))) => {
-                open.fail(Answer { status, code, ..Answer::default() });
+                open.fail(Answer { status, code: code.to_string(), ..Answer::default() });
             }
             Ok(Err(DecideError::Choice(error))) => open.fail(Answer::none(error.to_string())),
             Ok(Err(error)) => open.unknown(Answer::none(error.to_string())),

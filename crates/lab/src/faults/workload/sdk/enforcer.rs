@@ -23,7 +23,8 @@ use super::{
         super::history::{Act, Answer, Call, Caller, ExchangeState, Open},
         world::{Rng, World, key_id},
     },
-    Life, call_time, people,
+    life::{Life, call_time},
+    people,
 };
 use crate::Failure;
 
@@ -229,7 +230,7 @@ impl Living {
                 }
             }
             EnforcerEvent::Ended { request, state } => {
-                let state = state.as_deref().and_then(ExchangeState::read);
+                let state = state.and_then(|state| ExchangeState::read(state.as_str()));
                 match (self.waits.remove(request.request_id.as_str()), state) {
                     (Some(open), Some(state)) => {
                         open.ok(Answer { status: 204, state: Some(state), ..Answer::default() });
@@ -276,7 +277,7 @@ impl Living {
         match timeout(call_time(&self.of.world), self.client.submit(&request)).await {
             Ok(Ok(())) => open.ok(Answer { status: 202, ..Answer::default() }),
             Ok(Err(AskError::Call(CallError::Refused { status, code, retryable: false, .. }))) => {
-                open.fail(Answer { status, code, ..Answer::default() });
+                open.fail(Answer { status, code: code.to_string(), ..Answer::default() });
                 return Ok(None);
             }
             Ok(Err(error)) => open.unknown(Answer::none(error.to_string())),
@@ -294,7 +295,7 @@ impl Living {
         match timeout(call_time(&self.of.world), self.client.withdraw(request)).await {
             Ok(Ok(())) => open.ok(Answer { status: 200, ..Answer::default() }),
             Ok(Err(AskError::Call(CallError::Refused { status, code, retryable: false, .. }))) => {
-                open.fail(Answer { status, code, ..Answer::default() });
+                open.fail(Answer { status, code: code.to_string(), ..Answer::default() });
             }
             Ok(Err(error)) => open.unknown(Answer::none(error.to_string())),
             Err(_) => open.unknown(Answer::none("no answer in time")),

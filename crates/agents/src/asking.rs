@@ -1,0 +1,291 @@
+//! Asking, with what the person who waits sees: whom was asked, who has seen it, how long is left, how to take it back.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use countersign_client::{
+    authorize::Answer,
+    enforcer::{AskError, Enforcer},
+    grant::GrantRules,
+    profile::{Pins, Profile, Role},
+    receipt::Outcome,
+    reply::{Rejected, VerifiedDecision},
+    request::{Draft, Request},
+    taken::Taken,
+    waiting::GrantWatch,
+};
+use countersign_wire::{
+    decision::{DecisionOutcome, Scope},
+    timestamp::Timestamp,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::{interval, sleep, timeout},
+};
+
+use crate::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe_ask,
+    home::failed,
+    moment,
+    output::{StatusLine, say},
+};
+
+/// How long the gateway may take to accept a request.
+const SUBMIT_TIME: Duration = Duration::from_secs(10);
+
+/// How often the gateway is asked whether somebody has seen a request.
+const PROGRESS_TIME: Duration = Duration::from_secs(1);
+
+/// How long a receipt may take.
+const RECEIPT_TIME: Duration = Duration::from_secs(2);
+
+/// What ends a wait from outside: Ctrl-C, a request to end, a closed terminal.
+pub struct Interruption {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Interruption {
+    /// From now on these signals take a request back instead of ending the process.
+    pub fn watch() -> Result<Self, Failure> {
+        let watch = |kind| signal(kind).map_err(|error| Failure::new(Exit::Failed, error));
+        Ok(Self {
+            interrupt: watch(SignalKind::interrupt())?,
+            terminate: watch(SignalKind::terminate())?,
+            hangup: watch(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until one of them arrives.
+    pub async fn happens(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+/// By a grant that covers it, without asking anybody; else by asking.
+pub async fn permission(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    draft: &Draft,
+    interruption: &mut Interruption,
+) -> Result<Taken, Failure> {
+    let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
+    if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
+        say_covered(&taken);
+        return Ok(taken);
+    }
+    let request = submit(enforcer, pins, draft, interruption).await?;
+    wait(enforcer, pins, &request, interruption).await
+}
+
+/// Records a request and submits it.
+pub async fn submit(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    draft: &Draft,
+    interruption: &mut Interruption,
+) -> Result<Request, Failure> {
+    let now = enforcer.clock.now();
+    let mut line = StatusLine::default();
+    line.show("  asking …");
+    let submitted = tokio::select! {
+        submitted = timeout(SUBMIT_TIME, enforcer.ask_detached(draft, pins)) => submitted,
+        () = interruption.happens() => return Err(Failure::new(Exit::TakenBack, "taken back; nothing was run")),
+    };
+    line.clear();
+    let Ok(submitted) = submitted else {
+        let gateway = enforcer.http.gateway().as_str();
+        let what = format!("the gateway at {gateway} did not answer for {} s", SUBMIT_TIME.as_secs());
+        let failure = Failure::new(Exit::Unreachable, what);
+        return Err(not_asked(
+            failure.next("check `countersign status`, or start your own with `countersign up`"),
+        ));
+    };
+    let request = submitted.map_err(|error| not_asked(describe_ask(&error)))?;
+    say(&row("asked", &asked_people(pins, now), now));
+    Ok(request)
+}
+
+fn not_asked(failure: Failure) -> Failure {
+    Failure {
+        what: format!("{}. Nobody was asked, and nothing was run", failure.what.trim_end_matches('.')),
+        ..failure
+    }
+}
+
+/// Everybody who can answer, with the number of their devices.
+fn asked_people(pins: &Pins, now: Timestamp) -> String {
+    let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
+    for pin in pins.active_in_role(Role::Approver, now) {
+        *devices.entry(pin.party().id()).or_default() += 1;
+    }
+    let person = |(id, count): (&str, usize)| match count {
+        1 => id.to_owned(),
+        count => format!("{id} ({count} devices)"),
+    };
+    devices.into_iter().map(person).collect::<Vec<_>>().join(", ")
+}
+
+/// One line of what has happened, with its time.
+fn row(step: &str, who: &str, at: Timestamp) -> String {
+    format!("  {step:<8}{who:<30}  {}", moment::clock(at))
+}
+
+/// Waits for the answer to a request, or for a grant that covers it: the answer to another request of this machine may be
+/// one. It counts as used when this returns. An interruption takes the request back.
+pub async fn wait(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    request: &Request,
+    interruption: &mut Interruption,
+) -> Result<Taken, Failure> {
+    let seen = first_seen(enforcer, request);
+    wait_and_show(enforcer, pins, request, interruption, seen).await
+}
+
+/// As [`wait`], where nobody watches: the gateway is not asked whether somebody has seen it.
+pub async fn wait_unwatched(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    request: &Request,
+    interruption: &mut Interruption,
+) -> Result<Taken, Failure> {
+    wait_and_show(enforcer, pins, request, interruption, std::future::pending()).await
+}
+
+async fn wait_and_show(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    request: &Request,
+    interruption: &mut Interruption,
+    seen: impl Future<Output = (String, Timestamp)>,
+) -> Result<Taken, Failure> {
+    let mut line = StatusLine::default();
+    let mut seconds = interval(Duration::from_secs(1));
+    let mut grants = GrantWatch::new(enforcer, request).map_err(|error| describe_ask(&error))?;
+    let answer = enforcer.pick_up(&request.request_id, pins);
+    tokio::pin!(answer, seen);
+    let mut is_seen = false;
+    let answer = loop {
+        tokio::select! {
+            (who, at) = &mut seen, if !is_seen => {
+                is_seen = true;
+                line.clear();
+                say(&row("seen", &who, at));
+            }
+            answer = &mut answer => break answer.map_err(|error| nothing_ran(describe_ask(&error), request))?,
+            _ = seconds.tick() => {
+                // If the journal can't be read, taking the answer fails too, and says so.
+                if let Ok(Some(taken)) = grants.look(pins, &GrantRules::default()).await {
+                    line.clear();
+                    say_covered(&taken);
+                    return Ok(taken);
+                }
+                let left = moment::left(request.expires_at.since(enforcer.clock.now()));
+                line.show(&format!("  waiting … {left} left · Ctrl-C takes it back"));
+            }
+            () = interruption.happens() => return Err(take_back(enforcer, request, line).await),
+        }
+    };
+    line.clear();
+    match answer {
+        Answer::Approved(taken) | Answer::Rejected(taken) => Ok(taken),
+    }
+}
+
+/// Says that nobody needs to be asked.
+pub fn say_covered(taken: &Taken) {
+    say(&format!("  covered by the approval of request {}, use {}", taken.request_id, taken.number));
+}
+
+/// A device that was revoked while its answer was waited for must not approve. The pins that the answer was checked against
+/// are those of the beginning.
+pub async fn still_trusted(enforcer: &Enforcer, profile: &Profile, taken: Taken) -> Result<Taken, Failure> {
+    let pins = profile.pins().map_err(failed)?;
+    let is_approval = taken.decision.outcome == DecisionOutcome::Approve;
+    if !is_approval || pins.is_active(taken.decision.device, enforcer.clock.now()) {
+        return Ok(taken);
+    }
+    let reason = "the device that approved it was revoked on the machine".to_owned();
+    finish(enforcer, &pins, taken, Outcome::Refused { reason }).await;
+    Err(describe_ask(&AskError::Rejected(Rejected::UnknownSigner)))
+}
+
+/// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it.
+async fn first_seen(enforcer: &Enforcer, request: &Request) -> (String, Timestamp) {
+    loop {
+        sleep(PROGRESS_TIME).await;
+        let Ok(progress) = enforcer.progress(&request.request_id).await else { continue };
+        let seen = progress.approvers.iter().find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
+        if let Some(seen) = seen {
+            return seen;
+        }
+    }
+}
+
+fn nothing_ran(failure: Failure, request: &Request) -> Failure {
+    let detail = match failure.detail.is_empty() {
+        true => format!("request {}", request.request_id),
+        false => format!("{}, request {}", failure.detail, request.request_id),
+    };
+    failure.detail(detail)
+}
+
+async fn take_back(enforcer: &Enforcer, request: &Request, mut line: StatusLine) -> Failure {
+    line.show("  taking it back …");
+    let withdrawn = timeout(Duration::from_secs(5), enforcer.withdraw(request)).await;
+    line.clear();
+    let what = match withdrawn {
+        Ok(Ok(())) => "taken back; nothing was run".to_owned(),
+        Ok(Err(error)) => format!("nothing is run; the request may still be shown to people ({error})"),
+        Err(_) => {
+            "nothing is run; the gateway does not answer, so people may still see the request".to_owned()
+        }
+    };
+    nothing_ran(Failure::new(Exit::TakenBack, what), request)
+}
+
+/// Says what was decided. A rejection is a failure with its reason.
+pub fn announce(decision: &VerifiedDecision, now: Timestamp) -> Result<(), Failure> {
+    let who = format!("{} (key {})", decision.approver, decision.device.short());
+    let reason = decision.words.reason.as_deref().map(countersign_client::payload::visible);
+    match decision.outcome {
+        DecisionOutcome::Approve => {
+            say(&format!("✓ approved by {who} {}  {}", scope_word(decision.scope), moment::clock(now)));
+            if let Some(reason) = reason {
+                say(&format!("  “{reason}”"));
+            }
+            Ok(())
+        }
+        DecisionOutcome::Reject => {
+            let words = reason.map(|reason| format!(": “{reason}”")).unwrap_or_default();
+            Err(Failure::new(Exit::Rejected, format!("rejected by {who}{words}")))
+        }
+    }
+}
+
+/// Signs what became of a decision and sends it to whoever decided. If the gateway can't be reached, it is sent with a later
+/// command.
+pub async fn finish(enforcer: &Enforcer, pins: &Pins, taken: Taken, outcome: Outcome) {
+    let sent = timeout(RECEIPT_TIME, async {
+        enforcer.finish(taken, outcome, pins).await?;
+        enforcer.send_receipts().await
+    });
+    if let Ok(Err(error)) = sent.await {
+        say(&format!("  The receipt for the approver can't be made: {error}"));
+    }
+}
+
+/// The scope as people say it.
+pub fn scope_word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "once",
+        Scope::Timebox => "for a time",
+        Scope::Session => "for this session",
+    }
+}

@@ -1,0 +1,16 @@
+//! Git's own files, read without Git: a repository's settings can make Git run programs, and a hook must not run them.
+//!
+//! What is not exactly as expected counts as absent.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | regular files up to a size | [`bounded`] |
+//! | settings | [`config`] |
+//! | where a repository's files are, and what is checked out | [`folder`] |
+//! | which files Git follows | [`index`] |
+
+pub mod bounded;
+pub mod config;
+
+pub mod folder;
+pub mod index;

@@ -1,0 +1,153 @@
+//! Whether a person would see the host's own prompt. In doubt nobody would: then nothing is left to it.
+
+use std::{fs, os::unix::process::parent_id};
+
+use crate::hosts::Host;
+
+/// How far up the host may be: a hook may be started through a shell.
+const MAX_ANCESTORS: usize = 8;
+
+/// A process as the system shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Process {
+    parent: u32,
+    has_terminal: bool,
+    arguments: Vec<String>,
+}
+
+/// Whether the host that has started this process runs in a terminal and asks there.
+pub fn is_attended(host: Host) -> bool {
+    host_asks(host, &ancestors())
+}
+
+/// Those who have started this process, the nearest first.
+fn ancestors() -> Vec<Process> {
+    let mut found = Vec::new();
+    let mut next = parent_id();
+    while let Some(process) = (found.len() < MAX_ANCESTORS && next > 1).then(|| read(next)).flatten() {
+        next = process.parent;
+        found.push(process);
+    }
+    found
+}
+
+/// The processes between this one and the host, such as a shell. A host that stops waiting ends the nearest to it.
+#[derive(Debug)]
+pub struct Between {
+    /// A process and its parent.
+    links: Vec<(u32, u32)>,
+    parent: u32,
+}
+
+impl Between {
+    /// As it is now. Without a host that is known, only the parent is watched.
+    pub fn now(host: Host) -> Self {
+        let (parent, ancestors) = (parent_id(), ancestors());
+        let to_host = ancestors.iter().position(|process| is_host(host, process)).unwrap_or(0);
+        let mut child = parent;
+        let mut links = Vec::new();
+        for process in &ancestors[..to_host] {
+            links.push((child, process.parent));
+            child = process.parent;
+        }
+        Self { links, parent }
+    }
+
+    /// Whether one of them is gone.
+    pub fn is_broken(&self) -> bool {
+        let is_same =
+            |(child, parent): &(u32, u32)| read(*child).is_some_and(|process| process.parent == *parent);
+        parent_id() != self.parent || !self.links.iter().all(is_same)
+    }
+}
+
+fn is_host(host: Host, process: &Process) -> bool {
+    process.arguments.iter().take(3).any(|word| names(host, word))
+}
+
+/// The host is the nearest ancestor with its name.
+fn host_asks(host: Host, ancestors: &[Process]) -> bool {
+    let is_host = |process: &&Process| is_host(host, process);
+    ancestors
+        .iter()
+        .find(is_host)
+        .is_some_and(|found| found.has_terminal && !is_headless(host, &found.arguments))
+}
+
+/// Whether a word of a command line is the program of a host, also through an interpreter.
+fn names(host: Host, word: &str) -> bool {
+    let file = word.rsplit('/').next().unwrap_or(word);
+    let file = file.trim_end_matches(".js").trim_end_matches(".exe");
+    file == host.word()
+        || file.starts_with(&format!("{}-", host.word()))
+        || word.contains(&format!("/{}/", host.word()))
+}
+
+/// Whether these arguments make it run without asking anybody.
+fn is_headless(host: Host, arguments: &[String]) -> bool {
+    let name = |argument: &String| argument.split('=').next().unwrap_or(argument).to_owned();
+    arguments.iter().any(|argument| host.headless.contains(&name(argument).as_str()))
+}
+
+fn read(id: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let command_line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
+    parse(&stat, &command_line)
+}
+
+/// `<id> (<name>) <state> <parent> <group> <session> <terminal> …`; the name may have spaces and parentheses.
+fn parse(stat: &str, command_line: &[u8]) -> Option<Process> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let words = command_line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    Some(Process {
+        parent: fields.get(1)?.parse().ok()?,
+        has_terminal: *fields.get(4)? != "0",
+        arguments: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::{claude, codex, copilot, gemini, opencode};
+
+    fn process(line: &str, has_terminal: bool) -> Process {
+        let arguments = line.split(' ').map(str::to_owned).collect();
+        Process { parent: 1, has_terminal, arguments }
+    }
+
+    #[test]
+    fn only_a_host_that_asks_in_a_terminal_is_attended() {
+        for (host, line, has_terminal, expected) in [
+            (claude::HOST, "claude", true, true),
+            (claude::HOST, "/opt/bin/claude --permission-mode default please", true, true),
+            (claude::HOST, "claude -p please", true, false),
+            (claude::HOST, "claude --print", true, false),
+            (claude::HOST, "claude", false, false),
+            (codex::HOST, "node /x/bin/codex.js", true, true),
+            (codex::HOST, "codex exec please", true, false),
+            (codex::HOST, "/x/codex-linux-sandbox", true, true),
+            (gemini::HOST, "node /x/bin/gemini -p=x", true, false),
+            (gemini::HOST, "node --no-warnings /x/bin/gemini", true, true),
+            (opencode::HOST, "opencode run x", true, false),
+            (opencode::HOST, "opencode", true, true),
+            (copilot::HOST, "copilot -p x", true, false),
+            (claude::HOST, "bash", true, false),
+        ] {
+            let ancestors = [process("sh -c hook", true), process(line, has_terminal)];
+            assert_eq!(host_asks(host, &ancestors), expected, "{line}");
+        }
+        assert!(!host_asks(claude::HOST, &[]));
+    }
+
+    #[test]
+    fn a_name_with_parentheses_hides_nothing() {
+        let found = parse("7 (a) b 1 (x) S 42 7 7 34816 7", b"a\0b\0").unwrap();
+        assert_eq!(
+            found,
+            Process { parent: 42, has_terminal: true, arguments: vec!["a".to_owned(), "b".to_owned()] }
+        );
+        assert!(!parse("7 (a) S 42 7 7 0 -1", b"").unwrap().has_terminal);
+    }
+}

@@ -1,0 +1,181 @@
+//! The person at the desk: whether they are there, and whether they have answered the host's own prompt.
+//!
+//! A host does not say to a waiting hook that its prompt was answered. But its later events say so: each event of a session
+//! raises the session's counter, and whoever waits sees that it has changed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use countersign_wire::hash::Sha256Hex;
+
+/// How often a waiting hook looks whether the desk has answered.
+const LOOK_TIME: Duration = Duration::from_millis(250);
+
+/// How long things are kept that nobody asks for.
+const KEEP_TIME: Duration = Duration::from_hours(7 * 24);
+
+/// Where the person is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// At the desk: the host's own prompt comes first.
+    Here,
+    /// Away: what agents ask is sent at once.
+    Away,
+}
+
+/// What is kept between hooks.
+#[derive(Debug, Clone)]
+pub struct Desk {
+    folder: PathBuf,
+}
+
+impl Desk {
+    /// Keeps everything in this folder, which is made when it is needed.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where everything is kept.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What the person has said. Whether the screen is locked is not asked: that would start another program.
+    pub fn presence(&self) -> Presence {
+        match fs::read_to_string(self.folder.join("presence")) {
+            Ok(text) if text.trim() == "away" => Presence::Away,
+            _ => Presence::Here,
+        }
+    }
+
+    /// Keeps what the person says.
+    pub fn set_presence(&self, presence: Presence) -> io::Result<()> {
+        self.make()?;
+        let path = self.folder.join("presence");
+        match presence {
+            Presence::Away => fs::write(path, "away\n"),
+            Presence::Here => match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Something has happened in a session, so that no prompt of it waits any more; with a key, that of one call only.
+    pub fn moved_on(&self, session: &str, key: Option<&str>) -> io::Result<()> {
+        self.make()?;
+        let count = self.count(session, key).wrapping_add(1);
+        fs::write(self.counter(session, key), count.to_string())
+    }
+
+    /// Waits until something happens in a session that ends the prompt for a call.
+    pub async fn answered(&self, session: &str, key: Option<&str>) {
+        let counts = || (self.count(session, None), key.map(|key| self.count(session, Some(key))));
+        let before = counts();
+        while counts() == before {
+            tokio::time::sleep(LOOK_TIME).await;
+        }
+    }
+
+    fn count(&self, session: &str, key: Option<&str>) -> u64 {
+        let text = fs::read_to_string(self.counter(session, key)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    }
+
+    fn counter(&self, session: &str, key: Option<&str>) -> PathBuf {
+        self.file("moved", &[session, key.unwrap_or_default()])
+    }
+
+    /// Remembers something about a call or a session for a later hook.
+    pub fn keep(&self, what: &str, of: &[&str], text: &str) -> io::Result<()> {
+        self.make()?;
+        fs::write(self.file(what, of), text)
+    }
+
+    /// What was kept not longer than some time ago. It is gone afterwards.
+    pub fn take(&self, what: &str, of: &[&str], not_older: Duration) -> Option<String> {
+        let path = self.file(what, of);
+        let age = fs::metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();
+        let text = fs::read_to_string(&path).ok()?;
+        // Of two that take it, one removes it.
+        fs::remove_file(&path).ok()?;
+        (age <= not_older).then_some(text)
+    }
+
+    /// Removes what nobody has asked for in a week.
+    pub fn tidy(&self) {
+        let is_old = |entry: &fs::DirEntry| {
+            let changed = entry.metadata().and_then(|found| found.modified());
+            changed.is_ok_and(|at| at.elapsed().unwrap_or_default() > KEEP_TIME)
+        };
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten().filter(is_old).filter(|entry| entry.file_name() != "presence") {
+            // Another hook may have been faster.
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+
+    /// Ids are the host's texts, and no names for files.
+    fn file(&self, what: &str, of: &[&str]) -> PathBuf {
+        self.folder.join(format!("{what}-{}", Sha256Hex::digest(of.join("\0").as_bytes())))
+    }
+
+    fn make(&self) -> io::Result<()> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn presence_is_what_was_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path().join("desk"));
+        assert_eq!(desk.presence(), Presence::Here);
+        desk.set_presence(Presence::Away).unwrap();
+        assert_eq!(desk.presence(), Presence::Away);
+        desk.set_presence(Presence::Here).unwrap();
+        desk.set_presence(Presence::Here).unwrap();
+        assert_eq!(desk.presence(), Presence::Here);
+    }
+
+    #[tokio::test]
+    async fn an_event_of_the_session_ends_the_wait_and_no_other_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path().to_owned());
+        desk.moved_on("one", None).unwrap();
+        for (session, key, ends) in [
+            ("../two", None, false),
+            ("one", Some("other"), false),
+            ("one", Some("call"), true),
+            ("one", None, true),
+        ] {
+            let waits = timeout(Duration::from_millis(800), desk.answered("one", Some("call")));
+            let (waited, ()) = tokio::join!(waits, async { desk.moved_on(session, key).unwrap() });
+            assert_eq!(waited.is_ok(), ends, "{session} {key:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_taken_once_and_not_too_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path().to_owned());
+        let soon = Duration::from_mins(1);
+        desk.keep("words", &["a/../b"], "hello").unwrap();
+        assert_eq!(desk.take("words", &["other"], soon), None);
+        assert_eq!(desk.take("words", &["a/../b"], soon).as_deref(), Some("hello"));
+        assert_eq!(desk.take("words", &["a/../b"], soon), None);
+        desk.keep("words", &["x"], "late").unwrap();
+        let earlier = std::time::UNIX_EPOCH + Duration::from_hours(1);
+        fs::File::open(desk.file("words", &["x"])).unwrap().set_modified(earlier).unwrap();
+        assert_eq!(desk.take("words", &["x"], soon), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! The way from an event to a verdict: rules, then a grant, then a person.
+
+use std::{ffi::OsString, time::Duration};
+
+use countersign_client::{
+    enforcer::Enforcer,
+    grant::GrantRules,
+    payload::{Payload, visible},
+    profile::Pins,
+    receipt::Outcome,
+    reply::VerifiedDecision,
+    request::{Draft, Request},
+    taken::Taken,
+};
+use countersign_wire::{decision::DecisionOutcome, id::RequestId};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    canary,
+    desk::{Desk, Presence},
+    news,
+    settings::Settings,
+    turns::Turns,
+};
+use crate::{
+    asking,
+    calls::{
+        answers,
+        call::{Action, Call, Question},
+        event::{Event, Kind, Moment},
+        message::Message,
+        verdict::Verdict,
+        whole::{Origin, payload_of},
+    },
+    examine::{environment::hook::of_hook, repository},
+    rules::{self, Rules, Turn},
+    tool::{
+        exit::{Exit, Failure},
+        gateway_error::describe_ask,
+        home::{Home, failed},
+    },
+};
+
+/// How long the person at the desk has before others are asked, where prompt and hook are side by side.
+const DESK_FIRST: Duration = Duration::from_secs(20);
+
+/// A host that asks a second time about what was just approved is answered without a person.
+const SAME_CALL: Duration = Duration::from_secs(30);
+
+/// How long a deferred request is waited for before the run ends again.
+const DEFER_AFTER: Duration = Duration::from_secs(20);
+
+/// The verdict on a message of a host. There is always one.
+pub async fn verdict(settings: &Settings, message: &Message) -> Verdict {
+    let event = match settings.host.read(&message.value) {
+        Ok(event) => event,
+        Err(error) => return Verdict::failed(error.to_string()),
+    };
+    if let (Kind::Call { .. }, Some(verdict)) = (&event.kind, canary::verdict(&event.name)) {
+        return verdict;
+    }
+    let desk = match Home::of_user() {
+        Ok(home) => Desk::new(home.hooks_folder()),
+        Err(failure) => return settings.on_failure(&event.kind, &failure),
+    };
+    let hook = Hook { settings, message, event: &event, desk };
+    match &event.kind {
+        Kind::Call { call, moment, .. } => match hook.decide(call, *moment).await {
+            Ok(verdict) => verdict,
+            Err(failure) => settings.on_failure(&event.kind, &failure),
+        },
+        Kind::News(news) => news::take(settings, &event, news, &hook.desk).await,
+        Kind::Other => Verdict::silent(),
+    }
+}
+
+/// One call of a hook.
+struct Hook<'a> {
+    settings: &'a Settings,
+    message: &'a Message,
+    event: &'a Event,
+    desk: Desk,
+}
+
+/// How asking ended, if it did not fail.
+enum End {
+    Taken(Box<Taken>),
+    /// The person at the desk was faster.
+    AnsweredAtDesk,
+    /// The run ends, and the request goes on.
+    Deferred,
+}
+
+impl Hook<'_> {
+    async fn decide(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
+        let rules = Rules::load(&call.cwd).map_err(|error| {
+            Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"))
+                .next("mend the file, and check it with `countersign rules show`")
+        })?;
+        let ruling = rules.decide(call);
+        let is_gate = self.settings.is_gate();
+        match ruling.verdict {
+            rules::Verdict::Deny => Ok(Verdict::deny(format!("{} ({})", ruling.reason, ruling.rule))),
+            _ if moment == Moment::EveryCall && !is_gate => Ok(Verdict::silent()),
+            rules::Verdict::Allow => Ok(Verdict::allow(format!("{} ({})", ruling.reason, ruling.rule))),
+            rules::Verdict::Ask if self.was_approved(moment) => {
+                Ok(Verdict::allow("it was approved a moment ago"))
+            }
+            rules::Verdict::Ask => self.ask(call, moment, &rules.people(call)).await,
+        }
+    }
+
+    /// A gate asks before every call, and some hosts ask again about the same call. That is answered once, and only if the
+    /// host says itself that it is the same: another question about the same command may be to leave the sandbox.
+    fn was_approved(&self, moment: Moment) -> bool {
+        let Some(of) = self.joined().filter(|_| moment == Moment::WouldAsk) else { return false };
+        self.desk.take("approved", &of.each_ref().map(String::as_str), SAME_CALL).is_some()
+    }
+
+    fn remember_approval(&self, moment: Moment) {
+        if let Some(of) = self.joined().filter(|_| moment == Moment::EveryCall) {
+            // Without it somebody is asked twice.
+            drop(self.desk.keep("approved", &of.each_ref().map(String::as_str), ""));
+        }
+    }
+
+    /// The names under which an approval is kept for the host's other question about the same call.
+    fn joined(&self) -> Option<[String; 2]> {
+        let join = (self.settings.host.messages.join)(&self.message.value)?;
+        Some([self.event.session.clone()?, join])
+    }
+
+    async fn ask(&self, call: &Call, moment: Moment, people: &[Turn]) -> Result<Verdict, Failure> {
+        if !self.settings.is_gate() && !self.is_turn_of_phone().await {
+            return Ok(Verdict::silent());
+        }
+        let identity = self.settings.identity()?;
+        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        let payload = self.payload(call, &enforcer);
+        let draft = self.draft(call, &payload)?;
+        let taken = match self.permission(&enforcer, &pins, &draft, people).await? {
+            End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
+            End::AnsweredAtDesk => return Ok(Verdict::silent()),
+            End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
+        };
+        let verdict = self.verdict_of(call, &payload, &taken, &enforcer);
+        let outcome = match &verdict {
+            Verdict::Deny { failed: true, .. } => Outcome::Drifted,
+            _ => Outcome::Applied { exit_status: None },
+        };
+        asking::finish(&enforcer, &pins, taken, outcome).await;
+        if let Verdict::Allow { .. } = verdict {
+            self.remember_approval(moment);
+        }
+        Ok(verdict)
+    }
+
+    /// Whether it is time to ask a person who is not at the desk. Where the host's prompt is beside the hook, it comes first
+    /// for some seconds; elsewhere a hook that waits would keep it from appearing.
+    async fn is_turn_of_phone(&self) -> bool {
+        if self.desk.presence() == Presence::Away {
+            return true;
+        }
+        if !self.settings.host.messages.asks_beside_hook {
+            return false;
+        }
+        let until = Instant::now() + DESK_FIRST;
+        timeout_at(until, self.desk_answers()).await.is_err()
+    }
+
+    /// Waits until the person at the desk has answered the host's own prompt.
+    async fn desk_answers(&self) {
+        let Kind::Call { moment: Moment::WouldAsk, key, .. } = &self.event.kind else {
+            return std::future::pending().await;
+        };
+        match &self.event.session {
+            Some(session) => self.desk.answered(session, key.as_deref()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn draft(&self, call: &Call, payload: &Payload) -> Result<Draft, Failure> {
+        let text = payload.to_json().map_err(|error| {
+            Failure::new(Exit::Failed, error).next("let the agent do it in smaller parts")
+        })?;
+        let left = self.settings.deadline.saturating_duration_since(Instant::now());
+        Ok(Draft {
+            artifact_type: payload.artifact_type(),
+            payload: text,
+            repo_name: repository::name_of(&call.cwd),
+            valid_for: self.settings.defer_for.unwrap_or(left),
+            session: self.event.session.clone(),
+            actions: answers::actions(&call.action),
+            people: Vec::new(),
+        })
+    }
+
+    /// By a grant, by a request that was deferred, or by asking.
+    async fn permission(
+        &self,
+        enforcer: &Enforcer,
+        pins: &Pins,
+        draft: &Draft,
+        people: &[Turn],
+    ) -> Result<End, Failure> {
+        let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
+        if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
+            return Ok(End::Taken(Box::new(taken)));
+        }
+        let turns = Turns::new(enforcer, pins, draft);
+        let deferred = self.deferred(enforcer).await?;
+        let answer = async {
+            match deferred {
+                Some(request) => turns.pick_up(request).await,
+                None => turns.ask(people).await,
+            }
+        };
+        let defer_at =
+            self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
+        let deadline = defer_at.unwrap_or(self.settings.deadline);
+        let end = tokio::select! {
+            taken = timeout_at(deadline, answer) => match taken {
+                Ok(taken) => Ok(End::Taken(Box::new(taken?))),
+                Err(_) if defer_at.is_some() => return self.defer(turns.first()),
+                Err(_) => Err(nobody_answered()),
+            },
+            () = self.desk_answers() => Ok(End::AnsweredAtDesk),
+        };
+        let answered = match &end {
+            Ok(End::Taken(taken)) => Some(&taken.request_id),
+            _ => None,
+        };
+        turns.withdraw(answered).await;
+        end
+    }
+
+    /// The names under which a deferred request is kept.
+    fn deferred_of(&self) -> Option<[&str; 2]> {
+        let Kind::Call { call_id: Some(call_id), .. } = &self.event.kind else { return None };
+        Some([self.event.session.as_deref()?, call_id])
+    }
+
+    fn defer(&self, request: Option<Request>) -> Result<End, Failure> {
+        let (of, request) = self.deferred_of().zip(request).ok_or_else(nobody_answered)?;
+        self.desk
+            .keep("deferred", &of, request.request_id.as_str())
+            .map_err(|error| Failure::new(Exit::Failed, format!("the request can't be kept: {error}")))?;
+        Ok(End::Deferred)
+    }
+
+    /// The request that an earlier run has asked about this call.
+    async fn deferred(&self, enforcer: &Enforcer) -> Result<Option<Request>, Failure> {
+        let (Some(of), Some(time)) = (self.deferred_of(), self.settings.defer_for) else { return Ok(None) };
+        let kept = self.desk.take("deferred", &of, time);
+        let Some(id) = kept.and_then(|id| id.parse::<RequestId>().ok()) else { return Ok(None) };
+        let open = enforcer.open_requests().await.map_err(|error| describe_ask(&error))?;
+        Ok(open.into_iter().find(|request| request.request_id == id))
+    }
+
+    fn verdict_of(&self, call: &Call, asked: &Payload, taken: &Taken, enforcer: &Enforcer) -> Verdict {
+        let decision = &taken.decision;
+        let who = format!("{} (key {})", decision.approver, decision.device.short());
+        let said = decision.words.reason.as_deref().map(visible);
+        if decision.outcome == DecisionOutcome::Reject {
+            let words = said.map(|words| format!(": “{words}”")).unwrap_or_default();
+            return Verdict::deny(format!("rejected by {who}{words}"));
+        }
+        if self.has_changed(asked, enforcer) {
+            return Verdict::failed(format!(
+                "{who} approved it, but the files that it concerns have changed since. It was not done; ask again."
+            ));
+        }
+        match &call.action {
+            Action::Questions(questions) => self.answer(questions, decision, &who),
+            _ => Verdict::Allow {
+                reason: format!("approved by {who}"),
+                words: said.map(|words| format!("{} approved it and says: “{words}”", decision.approver)),
+                answers: Map::new(),
+            },
+        }
+    }
+
+    /// The answers to an agent's questions. A host that takes none gets them as the reason why its own prompt is not needed.
+    fn answer(&self, questions: &[Question], decision: &VerifiedDecision, who: &str) -> Verdict {
+        let words = decision.words.reason.as_deref();
+        match answers::chosen(questions, decision.words.action.as_deref(), words) {
+            Some(answers) if self.settings.host.messages.takes_answers => {
+                Verdict::Allow { reason: format!("answered by {who}"), words: None, answers }
+            }
+            Some(answers) => {
+                let answers: Vec<&str> = answers.values().filter_map(Value::as_str).collect();
+                Verdict::deny(format!("answered by {who}: “{}”", visible(&answers.join("; "))))
+            }
+            None => Verdict::deny(format!(
+                "{who} has seen the questions and has chosen nothing{}",
+                words.map(|words| format!(", but says: “{}”", visible(words))).unwrap_or_default()
+            )),
+        }
+    }
+
+    /// Whether what the call would do is not what was shown any more.
+    fn has_changed(&self, asked: &Payload, enforcer: &Enforcer) -> bool {
+        match self.settings.host.read(&self.message.value).map(|event| event.kind) {
+            Ok(Kind::Call { call, .. }) => self.payload(&call, enforcer) != *asked,
+            _ => true,
+        }
+    }
+
+    /// What people review: a view of the call, and all of it.
+    fn payload(&self, call: &Call, enforcer: &Enforcer) -> Payload {
+        let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
+        payload_of(
+            call,
+            &Origin {
+                host: self.settings.host.word(),
+                moment: &self.event.name,
+                message: self.message,
+                aside: self.settings.host.messages.aside,
+                environment: &of_hook(&variables, &call.cwd, &mac),
+            },
+        )
+    }
+}
+
+fn nobody_answered() -> Failure {
+    Failure::new(Exit::Expired, "nobody answered in time").next("ask again when somebody is there")
+}

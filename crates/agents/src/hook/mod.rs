@@ -1,0 +1,28 @@
+//! The hook: the process that a host starts before its agent acts.
+//!
+//! Each line imports only from the lines above it.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | whether somebody is at the desk | [`attended`], [`desk`] |
+//! | how a hook was started, and what a failure means | [`settings`] |
+//! | a run that the doctor has started, and its last result | [`canary`], [`last_check`] |
+//! | the way from an event to a verdict | [`engine`], `turns`, `news` |
+//! | the process that the host starts | [`supervisor`] |
+//! | the permission tool over MCP | [`mcp`] |
+
+pub mod canary;
+
+pub mod attended;
+pub mod desk;
+pub mod last_check;
+pub mod settings;
+
+mod news;
+mod turns;
+
+pub mod engine;
+
+pub mod supervisor;
+
+pub mod mcp;

@@ -1,0 +1,173 @@
+//! What an agent is doing, for the people who watch it; and what they say to it, where its host has a place for that.
+//!
+//! Nothing here decides anything: whatever fails, the agent goes on.
+
+use std::time::Duration;
+
+use countersign_client::{
+    channel::{EnforcerEvent, Settings as ChannelSettings},
+    enforcer::Enforcer,
+    profile::Pins,
+    prompt::PromptContent,
+    session::SnapshotDraft,
+};
+use countersign_wire::{
+    id::SessionId,
+    prompt::AckStatus,
+    session::{EndReason, SessionState, SnapshotType},
+};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{desk::Desk, last_check, settings::Settings};
+use crate::{
+    calls::{
+        event::{Event, News},
+        verdict::Verdict,
+    },
+    examine::repository,
+    hearing,
+    tool::{
+        exit::Failure,
+        home::{Identity, failed},
+    },
+};
+
+/// How long one event may take. Hosts wait for it, some only for a second and a half.
+const NEWS_TIME: Duration = Duration::from_millis(1_200);
+
+/// How long to listen for what was said to the agent, when it has finished a turn.
+const LISTEN_TIME: Duration = Duration::from_millis(800);
+
+/// For how long words wait for their session.
+const WORDS_TIME: Duration = Duration::from_hours(24);
+
+/// The longest text of a snapshot.
+const MAX_TEXT: usize = 4_000;
+
+/// Takes a piece of news, and returns what people have said to the agent meanwhile.
+pub(super) async fn take(settings: &Settings, event: &Event, news: &News, desk: &Desk) -> Verdict {
+    let Some(session) = event.session.as_deref() else { return Verdict::silent() };
+    note_at_desk(desk, session, news);
+    let Ok(identity) = settings.identity() else { return Verdict::silent() };
+    // It is only news: the next event tries again.
+    drop(timeout(NEWS_TIME, report(&identity, settings, session, news)).await);
+    let takes_words = matches!(news, News::SessionStarted | News::Prompted(_) | News::Finished(_));
+    if matches!(news, News::Finished(_)) {
+        drop(timeout(LISTEN_TIME, listen(&identity, desk)).await);
+    }
+    let kept = takes_words.then(|| desk.take("words", &[session], WORDS_TIME)).flatten();
+    match kept.or_else(|| takes_words.then(|| desk.take("words", &[""], WORDS_TIME)).flatten()) {
+        Some(text) => Verdict::Words { text },
+        None => Verdict::silent(),
+    }
+}
+
+/// A prompt of the host does not wait any more when its session goes on.
+fn note_at_desk(desk: &Desk, session: &str, news: &News) {
+    let noted = match news {
+        News::ToolUsed(Some(key)) => desk.moved_on(session, Some(key)),
+        News::SessionStarted => {
+            desk.tidy();
+            Ok(())
+        }
+        News::Prompted(_) | News::Finished(_) | News::SessionEnded => desk.moved_on(session, None),
+        News::ToolUsed(None) | News::Waiting(_) => Ok(()),
+    };
+    // Then the phone goes on asking, which is harmless.
+    drop(noted);
+}
+
+async fn report(identity: &Identity, settings: &Settings, session: &str, news: &News) -> Result<(), Failure> {
+    let Ok(session) = session.parse::<SessionId>() else { return Ok(()) };
+    let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+    let reports = Reports { enforcer: &enforcer, pins: &pins, session: &session };
+    match news {
+        News::SessionStarted => {
+            let repository = repository::name_of(&std::env::current_dir().map_err(failed)?);
+            let started = enforcer.session_start(&session, settings.host.name(), Some(&repository));
+            started.await.map_err(failed)?;
+            reports.state(SessionState::Idle).await
+        }
+        News::Prompted(text) => {
+            reports.state(SessionState::Planning).await?;
+            reports.snapshot(SnapshotType::Context, &json!({ "task": cut(text) })).await
+        }
+        News::ToolUsed(_) => Ok(()),
+        News::Finished(words) => {
+            reports.state(SessionState::Idle).await?;
+            let words = words.as_deref().unwrap_or("The agent has finished its turn.");
+            reports.snapshot(SnapshotType::Summary, &json!({ "summary": cut(words) })).await
+        }
+        News::Waiting(words) => {
+            reports.state(SessionState::WaitingApproval).await?;
+            reports.snapshot(SnapshotType::Summary, &json!({ "summary": cut(words), "waiting": true })).await
+        }
+        News::SessionEnded => enforcer.session_end(&session, EndReason::UserEnd).await.map_err(failed),
+    }
+}
+
+/// Where events of one session go.
+struct Reports<'a> {
+    enforcer: &'a Enforcer,
+    pins: &'a Pins,
+    session: &'a SessionId,
+}
+
+impl Reports<'_> {
+    async fn state(&self, state: SessionState) -> Result<(), Failure> {
+        self.enforcer.session_status(self.session, state).await.map_err(failed)
+    }
+
+    async fn snapshot(
+        &self,
+        snapshot_type: SnapshotType,
+        payload: &serde_json::Value,
+    ) -> Result<(), Failure> {
+        let id = format!("{}-{}", snapshot_type.as_str(), self.enforcer.clock.now());
+        let payload = payload.to_string();
+        let draft =
+            SnapshotDraft { session_id: self.session, snapshot_id: &id, snapshot_type, payload: &payload };
+        self.enforcer.session_snapshot(draft, self.pins).await.map_err(failed)
+    }
+}
+
+/// The beginning of a text, which says how much is missing.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let missing = text[end..].chars().count();
+            format!("{} … and {missing} characters more", &text[..end])
+        }
+    }
+}
+
+/// Keeps what people say to the agent for the session that it is for, also another one of this machine.
+async fn listen(identity: &Identity, desk: &Desk) -> Result<(), Failure> {
+    let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+    let capabilities = last_check::capabilities(desk.folder());
+    let settings = ChannelSettings { capabilities, ..ChannelSettings::default() };
+    let mut listener = enforcer.listen(Vec::new(), settings);
+    loop {
+        let event = listener.next(&pins).await.map_err(failed)?;
+        let EnforcerEvent::Prompt(prompt) = event else { continue };
+        let status = match &prompt.content {
+            PromptContent::Text(text) => {
+                let session = prompt.session_id.as_ref().map(SessionId::as_str).unwrap_or_default();
+                let earlier = desk.take("words", &[session], WORDS_TIME);
+                let text = format!("{} says: {text}", prompt.approver);
+                let text = earlier.into_iter().chain([text]).collect::<Vec<_>>().join("\n");
+                match desk.keep("words", &[session], &text) {
+                    Ok(()) => AckStatus::Delivered,
+                    Err(_) => AckStatus::Rejected,
+                }
+            }
+            PromptContent::Statement(statement) => match hearing::apply(identity, statement, &enforcer) {
+                Ok(_) => AckStatus::Delivered,
+                Err(_) => AckStatus::Rejected,
+            },
+        };
+        enforcer.answer_prompt(&prompt, status).await.map_err(failed)?;
+    }
+}

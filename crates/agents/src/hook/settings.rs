@@ -1,0 +1,60 @@
+//! How a hook was started, and what a failure means then.
+
+use std::time::Duration;
+
+use countersign_client::profile::Role;
+use tokio::time::Instant;
+
+use crate::{
+    calls::{
+        event::{Kind, Moment},
+        verdict::Verdict,
+    },
+    hook_line::mode::Mode,
+    hosts::Host,
+    tool::{
+        exit::Failure,
+        home::{Home, Identity},
+    },
+};
+
+/// How a hook was started.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The program that asks.
+    pub host: Host,
+    /// What the hook is for.
+    pub mode: Mode,
+    /// Whether a person would see the host's own prompt.
+    pub attended: bool,
+    /// Until when there must be a verdict.
+    pub deadline: Instant,
+    /// For how long people can answer, where the run ends and is resumed; `None` where it waits.
+    pub defer_for: Option<Duration>,
+    /// The profile to ask with.
+    pub profile: Option<String>,
+}
+
+impl Settings {
+    /// Without anybody at the desk, a hook is a gate whatever it was started as.
+    pub fn is_gate(&self) -> bool {
+        self.mode == Mode::Gate || !self.attended
+    }
+
+    /// What a failure means: nothing happens by itself. Where the host's own prompt follows, it goes back to that.
+    pub fn on_failure(&self, kind: &Kind, failure: &Failure) -> Verdict {
+        let words = failure.to_string();
+        match kind {
+            Kind::Call { moment: Moment::WouldAsk, .. } if !self.is_gate() => {
+                Verdict::NoOpinion { cause: Some(words) }
+            }
+            Kind::Call { .. } => Verdict::failed(format!("{words} It was not done.")),
+            Kind::News(_) | Kind::Other => Verdict::silent(),
+        }
+    }
+
+    /// The enforcer that a hook acts as.
+    pub fn identity(&self) -> Result<Identity, Failure> {
+        Home::of_user()?.find(Role::Enforcer, self.profile.as_deref())
+    }
+}

@@ -1,0 +1,26 @@
+//! How a hook ends, in the words of a host.
+
+use serde_json::Value;
+
+/// What a host is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Output {
+    /// What the host reads as the verdict.
+    pub stdout: String,
+    /// What the host shows to the agent or its person.
+    pub stderr: String,
+    /// The exit code. 2 denies in every host, if stderr is not empty.
+    pub code: u8,
+}
+
+impl Output {
+    /// A verdict that the host reads as JSON.
+    pub fn json(value: &Value) -> Self {
+        Self { stdout: format!("{value}\n"), ..Self::default() }
+    }
+
+    /// Denied in every way that a host knows: hosts differ in what they obey, and a denial must not depend on it.
+    pub fn denied(value: &Value, reason: &str) -> Self {
+        Self { stdout: format!("{value}\n"), stderr: format!("{reason}\n"), code: 2 }
+    }
+}

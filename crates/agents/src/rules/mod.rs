@@ -1,0 +1,238 @@
+//! What happens to a call of an agent before anybody is asked (docs/rules.md).
+//!
+//! Every rule that matches counts, and the strictest wins: deny, ask, allow. What no rule allows is asked for. An allow rule
+//! must cover all of a call, a rule that denies or asks any part of it.
+//!
+//! Each line imports only from the lines above it.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | verdicts | `ruling` |
+//! | patterns of paths; what lies inside of the repository | `glob`, `site` |
+//! | shell texts in parts | `texts` |
+//! | files of rules | `file` |
+//! | a call with all that it names | `view` |
+//! | what agents may never do | `own`, `protected` |
+//! | what only reads; what asks by itself | `search`, `git_settings`, `git_config`, `harmless`, `asking_itself` |
+//! | which rules are for a call; which allow it | `matching`, `covering` |
+
+mod asking_itself;
+mod covering;
+mod file;
+mod git_config;
+mod git_settings;
+mod glob;
+mod harmless;
+mod matching;
+mod own;
+mod protected;
+mod ruling;
+mod search;
+mod site;
+mod texts;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use self::{
+    asking_itself::OwnProgram,
+    covering::Machine,
+    file::{Contents, Owner, Rule},
+    git_config::UserFiles,
+    protected::Protected,
+    texts::unquoted,
+    view::View,
+};
+pub use self::{
+    file::RulesError,
+    own::{FOR_AGENTS, NOT_FOR_AGENTS},
+    ruling::{Ruling, Turn, Verdict},
+};
+use crate::{
+    calls::call::{Action, Call},
+    tool::home::Home,
+};
+
+/// The rules in force in a folder: the user's, those of the repositories around it, and those that are built in.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    user: Contents,
+    repositories: Vec<Contents>,
+    protected: Protected,
+    /// The settings of Git that are not a repository's.
+    git: UserFiles,
+    /// The folder of the user, for paths that begin with `~`.
+    home: Option<PathBuf>,
+    /// Whether `cd` looks for folders elsewhere too.
+    has_cd_path: bool,
+}
+
+/// One rule as people read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What the rule says.
+    pub verdict: Verdict,
+    /// What it is for.
+    pub what: String,
+    /// A file and a line, or `built in`.
+    pub place: String,
+}
+
+impl Rules {
+    /// The rules for calls in a folder. On an error nothing may be allowed.
+    pub fn load(cwd: &Path) -> Result<Self, RulesError> {
+        let home = Home::of_user()
+            .map_err(|failure| RulesError { place: "rules.toml".to_owned(), what: failure.to_string() })?;
+        let user = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        Self::of_folder(home.folder(), user, cwd)
+    }
+
+    /// As [`Rules::load`], with the folder of the tool and that of the user.
+    pub fn of_folder(folder: &Path, home: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
+        let user = file::read(&folder.join("rules.toml"), Owner::User, home.as_deref())?;
+        // A repository in a repository is under the rules of both.
+        let without_links = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
+        let roots =
+            cwd.ancestors().chain(without_links.ancestors()).filter(|folder| folder.join(".git").exists());
+        let roots: BTreeSet<&Path> = roots.collect();
+        let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, home.as_deref());
+        let repositories = roots.into_iter().map(read).collect::<Result<_, _>>()?;
+        let has_cd_path = env::var_os("CDPATH").is_some_and(|path| !path.is_empty());
+        let config = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let git = UserFiles::of(home.as_deref(), config.as_deref());
+        Ok(Self { user, repositories, protected: Protected::new(folder), git, home, has_cd_path })
+    }
+
+    /// What happens to a call, and by which rule.
+    pub fn decide(&self, call: &Call) -> Ruling {
+        let view = View::of(call, self.home.as_deref(), self.has_cd_path);
+        if let Some(ruling) = self.built_in_denial(&view) {
+            return ruling;
+        }
+        for verdict in [Verdict::Deny, Verdict::Ask] {
+            if let Some((rule, what)) = self.matching(&view, verdict).next() {
+                let word = if verdict == Verdict::Deny { "is denied" } else { "is asked for" };
+                let reason = rule.reason.clone().unwrap_or_else(|| format!("{what} {word}"));
+                return Ruling { verdict, reason, rule: rule.place.clone() };
+            }
+        }
+        let allowing: Vec<&Rule> = self.user.rules.iter().filter(|it| it.verdict == Verdict::Allow).collect();
+        let machine = Machine { git: &self.git, protected: &self.protected, own: OwnProgram::running() };
+        match covering::covers(&view, &allowing, machine) {
+            Ok(places) => {
+                let named = self.user.rules.iter().find(|rule| places.contains(&rule.place));
+                let reason = named.and_then(|rule| rule.reason.clone());
+                let reason = reason.unwrap_or_else(|| "every part of it is allowed".to_owned());
+                Ruling { verdict: Verdict::Allow, reason, rule: places.join(", ") }
+            }
+            Err(reason) => Ruling {
+                verdict: Verdict::Ask,
+                reason,
+                rule: "built in: what no rule allows is asked for".to_owned(),
+            },
+        }
+    }
+
+    /// Whom to ask about a call, in order; empty for everybody who is paired.
+    pub fn people(&self, call: &Call) -> Vec<Turn> {
+        let view = View::of(call, self.home.as_deref(), self.has_cd_path);
+        let rule =
+            self.matching(&view, Verdict::Ask).map(|(rule, _)| rule).find(|rule| !rule.people.is_empty());
+        rule.map_or(&self.user.people, |rule| &rule.people).clone()
+    }
+
+    /// The variables that `exec` passes to commands, as the user's own file says.
+    pub fn passed_variables(&self) -> &[String] {
+        &self.user.passed
+    }
+
+    /// Every rule in force, the built-in ones last.
+    pub fn lines(&self) -> Vec<Line> {
+        let rules = self.all().map(|rule| Line {
+            verdict: rule.verdict,
+            what: describe(rule),
+            place: rule.place.clone(),
+        });
+        let built_in =
+            |verdict, what: &str| Line { verdict, what: what.to_owned(), place: "built in".to_owned() };
+        let built_in = [
+            built_in(
+                Verdict::Deny,
+                "commands of countersign that decide, grant, or change rules, keys and hooks",
+            ),
+            built_in(Verdict::Deny, "the folders of profiles and rules, and the settings of agents' hosts"),
+            built_in(Verdict::Allow, "reading files inside of the repository that hold no secrets"),
+            built_in(
+                Verdict::Allow,
+                "commands that only read, with options that keep them so (docs/rules.md)",
+            ),
+            built_in(Verdict::Ask, "everything else"),
+        ];
+        rules.chain(built_in).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Rule> {
+        self.user.rules.iter().chain(self.repositories.iter().flat_map(|contents| &contents.rules))
+    }
+
+    fn matching<'a>(
+        &'a self,
+        view: &'a View<'_>,
+        verdict: Verdict,
+    ) -> impl Iterator<Item = (&'a Rule, String)> {
+        let of_verdict = self.all().filter(move |rule| rule.verdict == verdict);
+        of_verdict.filter_map(|rule| Some((rule, matching::matches(rule, view)?)))
+    }
+
+    /// What agents may never do, whatever files say.
+    fn built_in_denial(&self, view: &View<'_>) -> Option<Ruling> {
+        let deny =
+            |rule: &str, reason: String| Ruling { verdict: Verdict::Deny, reason, rule: rule.to_owned() };
+        if let Some(reason) = own::against(&view.texts) {
+            return Some(deny("built in: commands that decide are not for agents", reason));
+        }
+        let of_targets = view.targets.iter().find_map(|target| match view.call.action {
+            Action::Read(_) => self.protected.against_reading(target),
+            _ => self.protected.against_writing(target),
+        });
+        let named = || view.texts.parts.iter().flat_map(|part| view.named_by(part));
+        let words = || view.texts.parts.iter().flat_map(|part| &part.words);
+        let reason = of_targets
+            .or_else(|| named().find_map(|target| self.protected.against_naming(&target)))
+            .or_else(|| words().find_map(|word| self.protected.against_text(word)))
+            .or_else(|| {
+                let texts = view.texts.unclear.iter().flat_map(|text| unquoted(text));
+                texts.into_iter().find_map(|text| self.protected.against_text(&text))
+            });
+        reason.map(|reason| deny("built in: what decides about agents is not for agents", reason))
+    }
+}
+
+fn describe(rule: &Rule) -> String {
+    let mut parts = Vec::new();
+    if !rule.tools.is_empty() {
+        parts.push(format!("tool {}", rule.tools.join(" or ")));
+    }
+    if let Some(pattern) = &rule.command {
+        parts.push(format!("command `{}`", pattern.words().join(" ")));
+    }
+    if let Some(glob) = &rule.path {
+        parts.push(format!("path {}", glob.text()));
+    }
+    if !rule.effects.is_empty() {
+        let names: Vec<&str> = rule.effects.iter().map(|kind| kind.as_str()).collect();
+        let word = if rule.verdict == Verdict::Allow { "even if it" } else { "effect" };
+        parts.push(format!("{word} {}", names.join(" or ")));
+    }
+    match parts.is_empty() {
+        true => "every call".to_owned(),
+        false => parts.join(", "),
+    }
+}

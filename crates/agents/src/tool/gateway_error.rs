@@ -1,0 +1,84 @@
+//! What went wrong between this machine and the gateway, in words for the person who waits.
+
+use countersign_client::{
+    approver::DecideError,
+    enforcer::{AskError, PairError},
+    http::CallError,
+    request::RequestError,
+};
+use countersign_wire::failure::Failure as WireFailure;
+
+use super::exit::{Exit, Failure};
+
+/// A call that has no usable answer.
+pub fn describe(error: &CallError) -> Failure {
+    match error {
+        CallError::Unreachable { gateway, reason } => {
+            Failure::new(Exit::Unreachable, format!("the gateway at {gateway} can't be reached: {reason}"))
+                .next("check `countersign status`, or start it with `countersign up` if it is your own")
+        }
+        CallError::Refused { status: 401, code, .. } => {
+            Failure::new(Exit::Unreachable, "the gateway does not know this machine's key, or not any more")
+                .next("ask its operator for a new invitation and join again with `countersign join`")
+                .detail(code)
+        }
+        CallError::Refused { status: 429, code, .. } => {
+            Failure::new(Exit::Unreachable, "the gateway has had too many calls")
+                .next("try again in a minute")
+                .detail(code)
+        }
+        CallError::Refused { status, code, .. } => {
+            Failure::new(Exit::Unreachable, "the gateway refused").detail(format!("{code}, status {status}"))
+        }
+        _ => Failure::new(Exit::Unreachable, "the gateway answered something that is not understood")
+            .next("check that the address is that of a Countersign gateway, of about the same version"),
+    }
+}
+
+/// A request that ended without a decision that may be acted on.
+pub fn describe_ask(error: &AskError) -> Failure {
+    match error {
+        AskError::Expired => Failure::new(Exit::Expired, "nobody answered in time")
+            .next("ask again, or give people longer with --valid-for"),
+        AskError::TakenBack => Failure::new(Exit::TakenBack, "the request was taken back or cancelled"),
+        AskError::Call(error) => describe(error),
+        AskError::Request(RequestError::NobodyPaired) => Failure::new(Exit::NotSetUp, "nobody is paired who could answer")
+            .next("pair a person's phone or terminal with `countersign pair`"),
+        AskError::Request(error) => Failure::new(Exit::Failed, error),
+        other => Failure::new(Exit::Unreachable, other)
+            .next("the gateway or the answering device is not what it should be; look at `countersign devices` before you ask again"),
+    }
+}
+
+/// An answer that did not arrive.
+pub fn describe_decide(error: &DecideError) -> Failure {
+    match error {
+        DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
+            Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
+        }
+        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => {
+            Failure::new(Exit::Expired, "the request has expired").next("the agent's machine may ask again")
+        }
+        DecideError::Call(error) if error.is(WireFailure::NotFound) => {
+            Failure::new(Exit::TakenBack, "the request was taken back")
+        }
+        DecideError::Call(error) => describe(error),
+        other => Failure::new(Exit::Failed, other),
+    }
+}
+
+/// A pairing that has failed.
+pub fn describe_pairing(error: &PairError) -> Failure {
+    match error {
+        PairError::Call(CallError::Refused { status: 404, .. }) => {
+            Failure::new(Exit::Failed, "this pairing code is unknown, used or expired")
+                .next("start again on the other side: `countersign pair`")
+        }
+        PairError::Call(error) => describe(error),
+        PairError::Expired => Failure::new(Exit::Expired, "nobody answered within ten minutes")
+            .next("start again with `countersign pair`"),
+        other => Failure::new(Exit::Failed, other).next(
+            "nothing was pinned; if it happens again, somebody between the two may be changing messages",
+        ),
+    }
+}

@@ -1,0 +1,302 @@
+//! What is kept on this machine: one folder with the profiles, and with the gateway of `countersign up`.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use countersign_client::{
+    approver::Approver,
+    clock::SystemClock,
+    enforcer::Enforcer,
+    http::Http,
+    journal::{FileJournal, Journal, MemoryJournal},
+    keys::DeviceKeys,
+    profile::{
+        Facts, FileKeys, HOME_VARIABLE, KeyPlace, Party, Passphrase, PassphraseKeys, Profile, ProfileError,
+        ProfileName, Profiles, Role,
+    },
+};
+use countersign_wire::id::ApproverId;
+use zeroize::Zeroizing;
+
+use super::{
+    exit::{Exit, Failure},
+    terminal::Terminal,
+};
+
+/// The variable that names a file with a whole profile, for machines without a home such as CI runners.
+pub const PROFILE_FILE_VARIABLE: &str = "COUNTERSIGN_PROFILE_FILE";
+
+/// The shortest passphrase that locks an approver's keys. Whoever has the file can try as many as they like.
+const MIN_PASSPHRASE_CHARS: usize = 8;
+
+/// The folder of everything.
+#[derive(Debug)]
+pub struct Home {
+    profiles: Profiles,
+}
+
+/// A profile and what it is called.
+#[derive(Debug)]
+pub struct Identity {
+    /// What the user calls it.
+    pub name: String,
+    /// Who it is, and whom it knows.
+    pub profile: Profile,
+}
+
+/// A profile, or why it can't be opened.
+pub type NamedProfile = (ProfileName, Result<Profile, ProfileError>);
+
+impl Home {
+    /// The folder of the current user.
+    pub fn of_user() -> Result<Self, Failure> {
+        Ok(Self { profiles: Profiles::of_user().map_err(failed)? })
+    }
+
+    /// The folder that everything is in.
+    pub fn folder(&self) -> &Path {
+        self.profiles.path().parent().unwrap_or(Path::new("."))
+    }
+
+    /// The folder of a profile, whether it exists or not.
+    pub fn profile_folder(&self, name: &ProfileName) -> PathBuf {
+        self.profiles.folder(name)
+    }
+
+    /// The folder of a profile by its name.
+    pub fn folder_named(&self, name: &str) -> Result<PathBuf, Failure> {
+        Ok(self.profiles.folder(&ProfileName::new(name).map_err(failed)?))
+    }
+
+    /// Where the gateway of `countersign up` has its files.
+    pub fn gateway_folder(&self) -> PathBuf {
+        self.folder().join("gateway")
+    }
+
+    /// Where hooks keep what they remember between two events.
+    pub fn hooks_folder(&self) -> PathBuf {
+        self.folder().join("hooks")
+    }
+
+    /// What agents may do without asking, and what never (docs/rules.md).
+    pub fn rules_file(&self) -> PathBuf {
+        self.folder().join("rules.toml")
+    }
+
+    /// Whether it is the folder that this user has without saying so.
+    pub fn is_usual(&self) -> bool {
+        env::var_os(HOME_VARIABLE).is_none_or(|home| home.is_empty())
+    }
+
+    /// Every profile, with the reason where one can't be opened.
+    pub fn all(&self) -> Result<Vec<NamedProfile>, Failure> {
+        let names = self.profiles.list().map_err(failed)?;
+        Ok(names
+            .into_iter()
+            .map(|name| (name.clone(), Profile::open(&self.profiles.folder(&name))))
+            .collect())
+    }
+
+    /// The profile of this name, if there is one.
+    pub fn named(&self, name: &str) -> Result<Option<Profile>, Failure> {
+        let folder = self.profiles.folder(&ProfileName::new(name).map_err(failed)?);
+        match Profile::open(&folder) {
+            Ok(profile) => Ok(Some(profile)),
+            Err(ProfileError::Missing { .. }) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The profile to act with: the named one, or the only one of the role.
+    pub fn find(&self, role: Role, name: Option<&str>) -> Result<Identity, Failure> {
+        if let Some(identity) = Self::from_file(role, name)? {
+            return Ok(identity);
+        }
+        if let Some(name) = name {
+            let profile = self.named(name)?.ok_or_else(|| self.unknown(name))?;
+            return match profile.facts().party.role() == role {
+                true => Ok(Identity { name: name.to_owned(), profile }),
+                false => Err(Failure::new(
+                    Exit::NotSetUp,
+                    format!("the profile {name} is an {}'s, and this needs an {}'s", other(role), word(role)),
+                )
+                .next("`countersign status` lists all profiles")),
+            };
+        }
+        let mut found = Vec::new();
+        for (name, profile) in self.all()? {
+            let profile = profile.map_err(failed)?;
+            if profile.facts().party.role() == role {
+                found.push(Identity { name: name.to_string(), profile });
+            }
+        }
+        match (found.pop(), found.len()) {
+            (Some(only), 0) => Ok(only),
+            (None, _) => Err(missing(role)),
+            (Some(last), _) => {
+                let names: Vec<String> = found.into_iter().chain([last]).map(|found| found.name).collect();
+                let names = names.join(", ");
+                Err(Failure::new(Exit::NotSetUp, format!("there are several {}s here: {names}", word(role)))
+                    .next("say which one with --profile NAME"))
+            }
+        }
+    }
+
+    /// A profile from one secret file.
+    fn from_file(role: Role, name: Option<&str>) -> Result<Option<Identity>, Failure> {
+        let path = env::var_os(PROFILE_FILE_VARIABLE).filter(|path| !path.is_empty());
+        let (Some(path), Role::Enforcer, None) = (path, role, name) else { return Ok(None) };
+        let path = PathBuf::from(path);
+        let text = fs::read_to_string(&path).map(Zeroizing::new).map_err(|error| {
+            let what =
+                format!("{PROFILE_FILE_VARIABLE} names {}, which can't be read: {error}", path.display());
+            Failure::new(Exit::NotSetUp, what)
+        })?;
+        let profile = Profile::from_secret_text(text.trim()).map_err(failed)?;
+        if profile.facts().party.role() != Role::Enforcer {
+            let what = format!(
+                "{} is the profile of an approver, whose keys are never used unlocked",
+                path.display()
+            );
+            return Err(Failure::new(Exit::NotSetUp, what).next("export the profile of an enforcer"));
+        }
+        Ok(Some(Identity { name: path.display().to_string(), profile }))
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let names = self.profiles.list().unwrap_or_default();
+        let list: Vec<&str> = names.iter().map(ProfileName::as_str).collect();
+        let known = if list.is_empty() {
+            "There is none yet".to_owned()
+        } else {
+            format!("There is: {}", list.join(", "))
+        };
+        Failure::new(Exit::NotSetUp, format!("there is no profile {name}")).next(known)
+    }
+
+    /// Makes a new profile. An approver's keys are locked by a passphrase, always: an agent may be on this machine.
+    pub fn create(
+        &self,
+        name: &str,
+        facts: Facts,
+        credential: &countersign_client::profile::Credential,
+        lock: Option<Passphrase>,
+    ) -> Result<(Profile, DeviceKeys), Failure> {
+        let folder = self.profiles.folder(&ProfileName::new(name).map_err(failed)?);
+        if let Some(parent) = folder.parent() {
+            fs::create_dir_all(parent).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{} can't be made: {error}", parent.display()))
+            })?;
+        }
+        let keys = DeviceKeys::generate().map_err(failed)?;
+        match lock {
+            Some(passphrase) => {
+                Profile::create(&folder, facts, credential, &keys, &PassphraseKeys::new(passphrase))
+            }
+            None => Profile::create(&folder, facts, credential, &keys, &FileKeys),
+        }
+        .map(|profile| (profile, keys))
+        .map_err(failed)
+    }
+}
+
+impl Identity {
+    /// The enforcer behind a profile.
+    pub fn enforcer(&self) -> Result<Enforcer, Failure> {
+        let Party::Enforcer(id) = self.profile.facts().party.clone() else {
+            return Err(missing(Role::Enforcer));
+        };
+        let journal: Arc<dyn Journal> = match self.profile.journal() {
+            Some(path) => Arc::new(FileJournal::new(path)),
+            None => Arc::new(MemoryJournal::default()),
+        };
+        let keys = self.profile.unlock(None).map_err(failed)?;
+        Ok(Enforcer { http: self.http()?, id, keys, clock: Arc::new(SystemClock), journal })
+    }
+
+    /// The approver behind a profile, unlocked by the person at the terminal.
+    pub fn approver(&self) -> Result<Approver, Failure> {
+        let Party::Approver(id) = self.profile.facts().party.clone() else {
+            return Err(missing(Role::Approver));
+        };
+        self.approver_with(id, self.unlock()?)
+    }
+
+    /// The approver behind a profile, with keys that are unlocked already.
+    pub fn approver_with(&self, id: ApproverId, keys: DeviceKeys) -> Result<Approver, Failure> {
+        Ok(Approver { http: self.http()?, id, keys, clock: Arc::new(SystemClock) })
+    }
+
+    /// The private keys, unlocked by the person at the terminal where they are locked.
+    pub fn unlock(&self) -> Result<DeviceKeys, Failure> {
+        if self.profile.key_place().map_err(failed)? != Some(KeyPlace::Passphrase) {
+            return self.profile.unlock(None).map_err(failed);
+        }
+        let mut terminal =
+            Terminal::open("the keys are locked by a passphrase, which is asked for in a terminal")?;
+        let text = terminal.ask_secret(&format!("Passphrase of {}: ", self.name))?;
+        let passphrase = Passphrase::new(text).map_err(failed)?;
+        self.profile.unlock(Some(&passphrase)).map_err(|error| match error {
+            ProfileError::WrongPassphrase { .. } => {
+                Failure::new(Exit::Failed, "that is not the passphrase; nothing was done").next("try again")
+            }
+            other => failed(other),
+        })
+    }
+
+    fn http(&self) -> Result<Http, Failure> {
+        Http::new(self.profile.facts().gateway.clone(), Some(self.profile.credential()))
+            .map_err(|error| crate::tool::gateway_error::describe(&error))
+    }
+}
+
+/// Asks for a new passphrase, twice.
+pub fn new_passphrase(owner: &str) -> Result<Passphrase, Failure> {
+    let mut terminal =
+        Terminal::open("an approver's keys are locked by a passphrase, which is asked for in a terminal")?;
+    loop {
+        let first = terminal.ask_secret(&format!("New passphrase for {owner}: "))?;
+        if first.chars().count() < MIN_PASSPHRASE_CHARS {
+            crate::tool::output::say(&format!(
+                "It needs {MIN_PASSPHRASE_CHARS} characters or more; several words are good."
+            ));
+            continue;
+        }
+        if *terminal.ask_secret("Again: ")? == *first {
+            return Passphrase::new(first).map_err(failed);
+        }
+        crate::tool::output::say("These are two different ones. Once more:");
+    }
+}
+
+fn missing(role: Role) -> Failure {
+    let what = match role {
+        Role::Enforcer => "this machine can't ask anybody yet",
+        Role::Approver => "nobody approves on this machine yet",
+    };
+    Failure::new(Exit::NotSetUp, what)
+        .next("set up a gateway of your own with `countersign up`, or join one with `countersign join`")
+}
+
+/// The role as a word.
+pub fn word(role: Role) -> &'static str {
+    match role {
+        Role::Enforcer => "enforcer",
+        Role::Approver => "approver",
+    }
+}
+
+fn other(role: Role) -> &'static str {
+    match role {
+        Role::Enforcer => word(Role::Approver),
+        Role::Approver => word(Role::Enforcer),
+    }
+}
+
+/// An error whose own words say what to do.
+pub fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::NotSetUp, error)
+}

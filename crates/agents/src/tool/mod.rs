@@ -1,0 +1,18 @@
+//! What every part of the tool uses.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | exit codes and messages; what the gateway answered, in words | [`exit`], [`gateway_error`] |
+//! | something that is not as it should be | [`finding`] |
+//! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
+//! | profiles on this machine | [`home`] |
+
+pub mod exit;
+pub mod finding;
+pub mod moment;
+
+pub mod gateway_error;
+pub mod output;
+pub mod terminal;
+
+pub mod home;

@@ -1,0 +1,87 @@
+//! Where words go: stdout is for programs, stderr for people.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+use super::exit::{Exit, Failure};
+
+/// Writes a line to stdout. Who closes it early has seen enough.
+pub fn out(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Failed, format!("the result can't be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one object to stdout, on one line.
+pub fn object(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value);
+    out(&text.map_err(|error| Failure::new(Exit::Failed, format!("the result can't be written: {error}")))?)
+}
+
+/// Writes a line to stderr. If nobody reads it, nothing more can be done.
+pub fn say(text: &str) {
+    drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// Whether people see stderr in a terminal, where a line can be written over.
+pub fn is_live() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}
+
+/// A line of stderr that is written over until it is finished. Without a terminal it is not shown.
+#[derive(Debug, Default)]
+pub struct StatusLine {
+    shown: String,
+}
+
+impl StatusLine {
+    /// Shows the text in place of the one before.
+    pub fn show(&mut self, text: &str) {
+        if is_live() && self.shown != text {
+            text.clone_into(&mut self.shown);
+            drop(write!(io::stderr().lock(), "\r\x1b[2K{text}"));
+        }
+    }
+
+    /// Removes the line, so that others can be written.
+    pub fn clear(&mut self) {
+        if !std::mem::take(&mut self.shown).is_empty() {
+            drop(write!(io::stderr().lock(), "\r\x1b[2K"));
+        }
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// A table of texts in columns, without a line after it.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
+        assert_eq!(columns(&rows), "a    bb\nccc  d");
+    }
+}

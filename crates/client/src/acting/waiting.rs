@@ -1,0 +1,88 @@
+//! A request that waits while the answer to another one becomes a grant that covers it (docs/grants.md).
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    ends::enforcer::{AskError, Enforcer},
+    exchange::{
+        grant::{Grant, GrantRules},
+        request::{Draft, Request},
+        taken::Taken,
+    },
+    identity::profile::Pins,
+    journal::{Kind, off_thread},
+};
+
+/// How long the gateway has to take a request back. Longer, and the grant is looked for again.
+const CALL_TIME: Duration = Duration::from_secs(2);
+
+/// Looks for grants that were given while a request waits.
+pub struct GrantWatch<'a> {
+    enforcer: &'a Enforcer,
+    request: &'a Request,
+    draft: Draft,
+    /// Requests whose end is known not to cover this one. It is read once.
+    seen: BTreeSet<String>,
+    /// Whether the gateway has taken the request back.
+    is_back: bool,
+}
+
+impl<'a> GrantWatch<'a> {
+    /// For a request that was submitted.
+    pub fn new(enforcer: &'a Enforcer, request: &'a Request) -> Result<Self, AskError> {
+        let draft = request.draft()?;
+        Ok(Self { enforcer, request, draft, seen: BTreeSet::new(), is_back: false })
+    }
+
+    /// Lets the request be done by a grant that covers it now; `None` if none does. Call it again while the request waits,
+    /// and not while an answer to it is being taken.
+    ///
+    /// The gateway takes the request back first: if somebody has answered it, their answer counts and no grant does. Then
+    /// the end of the request and the use of the grant are recorded together.
+    pub async fn look(&mut self, pins: &Pins, rules: &GrantRules) -> Result<Option<Taken>, AskError> {
+        for grant in self.new_grants(pins, rules).await? {
+            if !self.take_back().await {
+                return Ok(None);
+            }
+            let also = self.enforcer.withdrawal(self.request);
+            if let Some(taken) = self.enforcer.use_grant(grant, &self.draft, also).await? {
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The grants that cover the request.
+    async fn new_grants(&mut self, pins: &Pins, rules: &GrantRules) -> Result<Vec<Grant>, AskError> {
+        let (settled, revoked) = off_thread(&self.enforcer.journal, |journal| {
+            Ok((journal.list(Kind::Settled)?, journal.list(Kind::Revoked)?))
+        })
+        .await?;
+        let (verifier, now) = (self.enforcer.verifier(pins), self.enforcer.clock.now());
+        let mut covering = Vec::new();
+        for record in &settled {
+            if self.seen.contains(&record.key) {
+                continue;
+            }
+            let is_revoked = revoked.iter().any(|revoked| revoked.key == record.key);
+            let grant =
+                Grant::read(record, &verifier, rules, now).filter(|grant| grant.covers(&self.draft, now));
+            match grant {
+                Some(grant) if !is_revoked => covering.push(grant),
+                _ => drop(self.seen.insert(record.key.clone())),
+            }
+        }
+        Ok(covering)
+    }
+
+    /// Whether nobody can answer the request any more.
+    async fn take_back(&mut self) -> bool {
+        if !self.is_back {
+            let until = Instant::now() + CALL_TIME;
+            self.is_back = self.enforcer.withdraw_at_gateway(self.request, until).await.is_ok();
+        }
+        self.is_back
+    }
+}

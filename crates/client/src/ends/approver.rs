@@ -1,0 +1,214 @@
+//! The end beside a person: pairs with enforcers, lists what waits, opens and checks it, and signs decisions.
+
+use std::{sync::Arc, time::Duration};
+
+use countersign_wire::{
+    envelope::Envelope,
+    exchange::{ExchangeState, ExchangeStatus},
+    id::{ApproverId, EnforcerId, RequestId},
+    inbox::InboxPage,
+    keys::KeyBundle,
+    msg_type::MsgType,
+    pairing::{CompleteResponse, PairingCode, ResolveResponse},
+    presence::PresenceRecord,
+    timestamp::Timestamp,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    clock::Clock,
+    ends::enforcer::{PairError, Paired, keys_of},
+    exchange::{
+        reply::{Choice, ChoiceError, SentDecision, decide},
+        request::{OpenError, OpenedRequest},
+    },
+    gateway::http::{Call, CallError, Http, segment},
+    identity::{
+        keys::DeviceKeys,
+        pairing::{self, PairingError, Transcript, link::PairingLink},
+        profile::{Party, Pin, PinSource, Pins},
+    },
+};
+
+/// How long one call is retried.
+const CALL_TIME: Duration = Duration::from_secs(30);
+
+/// Pages of the inbox that are read, of 200 items each: a gateway could always name another one.
+pub const MAX_PAGES: usize = 20;
+
+/// One device of an approver at one gateway.
+pub struct Approver {
+    /// The gateway and the credential.
+    pub http: Http,
+    /// The person's id there.
+    pub id: ApproverId,
+    /// The keys of this device.
+    pub keys: DeviceKeys,
+    /// For expiry times; the two ends' clocks may differ by a minute.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// One item of the inbox: opened and checked, or the reason why it can't be decided here.
+#[derive(Debug)]
+pub struct InboxItem {
+    /// The id of the exchange.
+    pub request_id: RequestId,
+    /// What to show; an error is shown too, and can't be decided.
+    pub opened: Result<OpenedRequest, OpenError>,
+}
+
+/// Where an exchange stands, by the gateway's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestStatus {
+    /// The state at the time of the call.
+    pub state: ExchangeState,
+    /// When the gateway accepted the request, by its clock.
+    pub created_at: Timestamp,
+    /// The time from which the request can't be decided any more.
+    pub expires_at: Timestamp,
+}
+
+/// Why a decision did not arrive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecideError {
+    /// It could not be made.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// The gateway refused, or could not be reached.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+impl Approver {
+    /// What waits for this person, oldest first: everything, or the first [`MAX_PAGES`] pages if there is more.
+    pub async fn inbox(&self, pins: &Pins) -> Result<Vec<InboxItem>, CallError> {
+        let path = format!("/v1/approvers/{}/inbox?limit=200", segment(self.id.as_str()));
+        let (mut items, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..MAX_PAGES {
+            let more = cursor.map(|cursor| format!("&cursor={}", segment(&cursor))).unwrap_or_default();
+            let answer = self.http.send_until(&Call::get(format!("{path}{more}")), soon()).await?;
+            let envelope = answer.envelope()?;
+            let page =
+                envelope.body.view::<InboxPage<Envelope<'_>>>().map_err(|_| CallError::NotUnderstood)?;
+            let page = page.into_view();
+            let now = self.clock.now();
+            items.extend(page.items.iter().map(|item| InboxItem {
+                request_id: item.request_id.clone(),
+                opened: OpenedRequest::open(item, self.id.as_str(), &self.keys, pins, now),
+            }));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// What an enforcer says of itself, and whether it can be reached. It is the gateway's word.
+    pub async fn presence(&self, enforcer: &EnforcerId) -> Result<PresenceRecord, CallError> {
+        let call = Call::get(format!("/v1/presence/enforcers/{}", segment(enforcer.as_str())));
+        self.http.send(&call).await?.object()
+    }
+
+    /// Where an exchange stands. The gateway could say anything here: show it as its word, and decide nothing by it.
+    pub async fn status(&self, request_id: &RequestId) -> Result<RequestStatus, CallError> {
+        self.exchange(request_id, |status| {
+            let (state, created_at, expires_at) = (status.state, status.created_at, status.expires_at);
+            RequestStatus { state, created_at, expires_at }
+        })
+        .await
+    }
+
+    /// The decision about a request as the gateway has it, which nobody has checked; `None` before there is one.
+    pub(crate) async fn decision(&self, request_id: &RequestId) -> Result<Option<String>, CallError> {
+        self.exchange(request_id, |status| status.decision.map(|decision| decision.as_str().to_owned())).await
+    }
+
+    async fn exchange<T>(
+        &self,
+        request_id: &RequestId,
+        part: impl FnOnce(&ExchangeStatus<'_>) -> T,
+    ) -> Result<T, CallError> {
+        let path = format!("/v1/exchanges/{}", segment(request_id.as_str()));
+        let answer = self.http.send_until(&Call::get(path), soon()).await?;
+        let envelope = answer.envelope()?;
+        let status = envelope.body.view::<ExchangeStatus<'_>>().map_err(|_| CallError::NotUnderstood)?;
+        match status.request_id == *request_id {
+            true => Ok(part(&status)),
+            false => Err(CallError::NotUnderstood),
+        }
+    }
+
+    /// Signs and sends a decision. Sending the same again is harmless; a second one is refused.
+    /// What is returned names the decision, so that its receipt can be recognised.
+    pub async fn decide(
+        &self,
+        request: &OpenedRequest,
+        choice: &Choice,
+    ) -> Result<SentDecision, DecideError> {
+        let now = self.clock.now();
+        let decision = decide(request, choice, &self.id, &self.keys, now)?;
+        let sent = SentDecision::of(&decision, request.enforcer.clone()).map_err(ChoiceError::from)?;
+        let decision: serde_json::Value =
+            serde_json::from_str(&decision).map_err(|_| CallError::NotUnderstood)?;
+        let envelope = json!({
+            "msgType": MsgType::DecisionSubmit, "requestId": request.request_id, "createdAt": now,
+            "sender": { "approverId": self.id }, "body": decision,
+        });
+        self.http.send_until(&Call::post("/v1/decisions", envelope.to_string()), soon()).await?;
+        Ok(sent)
+    }
+
+    /// Answers a link that was scanned or opened. The enforcer is pinned when this returns without digits.
+    pub async fn pair_by_link(&self, link: &PairingLink) -> Result<Paired, PairError> {
+        let (nonce, enforcer_id, bundle) = self.resolve(link.code).await?;
+        let answer = pairing::answer_link(self.transcript(&nonce, &enforcer_id, &bundle), link)?;
+        self.complete(&nonce, &enforcer_id, &bundle, answer).await
+    }
+
+    /// Answers a typed code. The pin must not be used before a person has compared the digits.
+    pub async fn pair_by_code(&self, code: PairingCode) -> Result<Paired, PairError> {
+        let (nonce, enforcer_id, bundle) = self.resolve(code).await?;
+        let answer = pairing::answer_typed(self.transcript(&nonce, &enforcer_id, &bundle))?;
+        self.complete(&nonce, &enforcer_id, &bundle, answer).await
+    }
+
+    async fn resolve(&self, code: PairingCode) -> Result<(String, String, KeyBundle), PairError> {
+        let call = Call::get(format!("/v1/pairing/resolve/{}", segment(&code.to_string())));
+        let resolved: ResolveResponse = self.http.send(&call).await?.object()?;
+        let enforcer = resolved.enforcer_id.ok_or(PairingError::UnknownKeys)?;
+        let nonce = resolved.nonce.as_str().to_owned();
+        Ok((nonce, enforcer.as_str().to_owned(), keys_of(resolved.public_key)?))
+    }
+
+    fn transcript<'a>(
+        &'a self,
+        nonce: &'a str,
+        enforcer_id: &'a str,
+        enforcer: &'a KeyBundle,
+    ) -> Transcript<'a> {
+        let (approver_id, approver) = (self.id.as_str(), self.keys.bundle());
+        Transcript { enforcer_id, enforcer, approver_id, approver, nonce }
+    }
+
+    async fn complete(
+        &self,
+        nonce: &str,
+        enforcer_id: &str,
+        bundle: &KeyBundle,
+        answer: pairing::Answer,
+    ) -> Result<Paired, PairError> {
+        let body = json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        let answered = self.http.send(&Call::post("/v1/pairing/complete", body.to_string())).await?;
+        let _: CompleteResponse = answered.object()?;
+        let enforcer = enforcer_id.parse().map_err(|_| PairingError::UnknownKeys)?;
+        let pin = Pin::new(Party::Enforcer(enforcer), bundle, PinSource::Paired, self.clock.now());
+        Ok(Paired { pin, digits: answer.digits })
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + CALL_TIME
+}

@@ -1,0 +1,266 @@
+//! The end beside an agent: pairs with approvers, asks, waits, and hands out only decisions that passed every check.
+
+use std::{sync::Arc, time::Duration};
+
+use countersign_wire::{
+    exchange::ExchangeState,
+    id::EnforcerId,
+    keys::{KeyBundle, PublicKey},
+    msg_type::MsgType,
+    pairing::{InitiateResponse, PairingCode, PairingStatus, Progress},
+    timestamp::Timestamp,
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{
+    clock::Clock,
+    exchange::{
+        reply::{Rejected, VerifiedDecision},
+        request::{Draft, Request, RequestError},
+    },
+    gateway::http::{Call, CallError, Http, segment},
+    identity::{
+        keys::DeviceKeys,
+        pairing::{self, PairingError, Transcript, link::PairingLink},
+        profile::{Party, Pin, PinSource, Pins},
+    },
+    journal::{Journal, JournalError},
+};
+
+/// How long the gateway holds one wait.
+const WAIT_SECONDS: u64 = 50;
+
+/// Waits are this far apart: a gateway that does not hold them must not keep this end busy.
+const MIN_WAIT: Duration = Duration::from_secs(1);
+
+/// How often the status of a pairing is asked for.
+const PAIRING_POLL: Duration = Duration::from_millis(500);
+
+/// An enforcer at one gateway.
+pub struct Enforcer {
+    /// The gateway and the credential.
+    pub http: Http,
+    /// The id that its credential is for.
+    pub id: EnforcerId,
+    /// The keys that seal its requests and open what is sealed to it.
+    pub keys: DeviceKeys,
+    /// For expiry times; the two ends' clocks may differ by a minute.
+    pub clock: Arc<dyn Clock>,
+    /// Remembers which decisions were used.
+    pub journal: Arc<dyn Journal>,
+}
+
+/// Why there is no decision. Whatever it is: what was asked for must not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The request could not be made.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The gateway refused, or could not be reached before the request expired.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Nobody answered in time.
+    #[error("nobody answered in time")]
+    Expired,
+    /// It was taken back, or cancelled by the operator.
+    #[error("the request was taken back")]
+    TakenBack,
+    /// An answer came and failed a check.
+    #[error("an answer came and is not accepted: {0}")]
+    Rejected(#[from] Rejected),
+    /// It can't be recorded what is asked or done.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// No request of this id waits for an answer here.
+    #[error("no request of this id waits for an answer")]
+    NotOpen,
+}
+
+impl Enforcer {
+    /// Asks every paired approver and waits for the first answer. The request is the same across retries. An approval is
+    /// recorded as used once.
+    pub async fn ask(&self, draft: &Draft, pins: &Pins) -> Result<VerifiedDecision, AskError> {
+        Ok(self.ask_and_take(draft, pins).await?.decision)
+    }
+
+    /// Submits a request. Submitting it again is harmless.
+    pub async fn submit(&self, request: &Request) -> Result<(), AskError> {
+        let call = Call::post("/v1/artifacts", request.envelope.clone());
+        let call = call.idempotent(request.request_id.as_str());
+        self.http.send_until(&call, self.deadline(request.expires_at)).await?;
+        Ok(())
+    }
+
+    /// Waits for the answer to a request that was submitted, also by an earlier process. An approval is recorded as used
+    /// once.
+    pub async fn wait(&self, request: &Request, pins: &Pins) -> Result<VerifiedDecision, AskError> {
+        Ok(self.wait_and_take(request, pins).await?.decision)
+    }
+
+    /// Waits for the text of a decision, which is not checked.
+    pub(crate) async fn wait_for_text(&self, request: &Request) -> Result<String, AskError> {
+        let path =
+            format!("/v1/exchanges/{}/wait?timeout={WAIT_SECONDS}", segment(request.request_id.as_str()));
+        let call = Call::get(path).held_for(Duration::from_secs(WAIT_SECONDS));
+        // A little longer than the request: the gateway says that it expired.
+        let deadline = self.deadline(request.expires_at) + Duration::from_secs(10);
+        loop {
+            let asked = Instant::now();
+            let answer = self.http.send_until(&call, deadline).await?;
+            if answer.status == 200 {
+                return Ok(answer.envelope()?.body.as_str().to_owned());
+            }
+            let state = answer.exchange_state;
+            if state == Some(ExchangeState::Expired) {
+                return Err(AskError::Expired);
+            }
+            if state != Some(ExchangeState::PendingApproval) {
+                return Err(AskError::TakenBack);
+            }
+            sleep_until(asked + MIN_WAIT).await;
+        }
+    }
+
+    /// Takes a request back, or says that it was answered at the desk. If a decision was faster, this fails.
+    pub async fn withdraw(&self, request: &Request) -> Result<(), AskError> {
+        self.withdraw_at_gateway(request, self.deadline(request.expires_at)).await?;
+        self.record_withdrawal(request).await
+    }
+
+    /// Takes a request back so that nobody sees it any more. Nothing is recorded.
+    pub(crate) async fn withdraw_at_gateway(
+        &self,
+        request: &Request,
+        until: Instant,
+    ) -> Result<(), CallError> {
+        let envelope = self.envelope(&MsgType::ExchangeWithdrawn, request, &json!({}));
+        let path = format!("/v1/exchanges/{}/withdraw", segment(request.request_id.as_str()));
+        self.http.send_until(&Call::post(path, envelope), until).await.map(drop)
+    }
+
+    /// Tells the gateway that the decision has arrived. If that fails, the gateway sends it again; it is not used again.
+    pub(crate) async fn acknowledge(&self, request: &Request) {
+        let envelope = self.envelope(&MsgType::AckSubmit, request, &json!({ "status": "processed" }));
+        if let Err(error) = self.http.send(&Call::post("/v1/acks", envelope)).await {
+            tracing::debug!(%error, "a decision was not acknowledged");
+        }
+    }
+
+    fn envelope(&self, msg_type: &MsgType, request: &Request, body: &serde_json::Value) -> String {
+        json!({
+            "msgType": msg_type, "requestId": request.request_id, "createdAt": self.clock.now(),
+            "sender": { "enforcerId": self.id }, "body": body,
+        })
+        .to_string()
+    }
+
+    /// When a time of the clock has passed.
+    pub(crate) fn deadline(&self, at: Timestamp) -> Instant {
+        Instant::now() + at.since(self.clock.now())
+    }
+
+    /// Starts a pairing and returns what to show: the link, and the code for whoever can't scan it.
+    pub async fn start_pairing(&self, label: &str) -> Result<StartedPairing, PairError> {
+        let body = json!({
+            "enforcerId": self.id, "enforcerLabel": label, "publicKey": self.keys.bundle().to_string(),
+        });
+        let answer = self.http.send(&Call::post("/v1/pairing/initiate", body.to_string())).await?;
+        let started: InitiateResponse = answer.object()?;
+        let link =
+            pairing::new_link(self.http.gateway().as_str(), started.code, self.id.as_str(), &self.keys)?;
+        Ok(StartedPairing {
+            link,
+            code: started.code,
+            nonce: started.nonce.as_str().to_owned(),
+            expires_at: started.expires_at,
+        })
+    }
+
+    /// Waits until somebody has answered, and checks the answer.
+    pub async fn finish_pairing(&self, started: &StartedPairing, by: Answered) -> Result<Paired, PairError> {
+        let call = Call::get(format!("/v1/pairing/status/{}", segment(&started.nonce)));
+        let deadline = self.deadline(started.expires_at);
+        let (approver_id, bundle) = loop {
+            let status: PairingStatus = self.http.send_until(&call, deadline).await?.object()?;
+            match status.progress {
+                Progress::Completed { approver_id, public_key, .. } => {
+                    break (approver_id, keys_of(public_key)?);
+                }
+                Progress::Expired => return Err(PairError::Expired),
+                Progress::Pending | Progress::Resolved => sleep(PAIRING_POLL).await,
+            }
+        };
+        let transcript = Transcript {
+            enforcer_id: self.id.as_str(),
+            enforcer: self.keys.bundle(),
+            approver_id: approver_id.as_str(),
+            approver: &bundle,
+            nonce: &started.nonce,
+        };
+        let digits = match by {
+            Answered::Link => {
+                pairing::verify_link(transcript, &started.link.secret)?;
+                None
+            }
+            Answered::TypedCode => Some(pairing::typed_digits(transcript)?),
+        };
+        let pin = Pin::new(Party::Approver(approver_id), &bundle, PinSource::Paired, self.clock.now());
+        Ok(Paired { pin, digits })
+    }
+}
+
+pub(crate) fn keys_of(key: PublicKey) -> Result<KeyBundle, PairingError> {
+    match key {
+        PublicKey::Bundle(bundle) => Ok(*bundle),
+        PublicKey::Opaque(_) => Err(PairingError::UnknownKeys),
+    }
+}
+
+/// A pairing that waits for an answer.
+#[derive(Debug, Clone)]
+pub struct StartedPairing {
+    /// To be scanned or opened on the approver's device. It is a secret until then.
+    pub link: PairingLink,
+    /// To be typed where the link can't be used.
+    pub code: PairingCode,
+    /// Identifies the pairing at the gateway.
+    pub nonce: String,
+    /// The time from which it can't be answered.
+    pub expires_at: Timestamp,
+}
+
+/// How the person says that they answered. It is asked and not guessed: a gateway must not be able to turn a link that it
+/// could not answer into digits that nobody compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// By the link or its QR code.
+    Link,
+    /// By the typed code.
+    TypedCode,
+}
+
+/// The other side of a completed pairing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paired {
+    /// The keys that seal its requests and open what is sealed to it. Keep the pin only if there are no digits to compare, or a person has found them equal.
+    pub pin: Pin,
+    /// The digits that both screens must show; `None` if the link has proven everything.
+    pub digits: Option<String>,
+}
+
+/// Why a pairing failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PairError {
+    /// The gateway refused, or could not be reached.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A check failed, and nothing was pinned.
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    /// Nobody answered in time.
+    #[error("nobody answered within ten minutes; start again")]
+    Expired,
+}

@@ -1,0 +1,15 @@
+//! One exchange, without I/O: sealed, asked, decided, verified, and what the decision covers.
+
+pub mod seal;
+
+pub mod request;
+
+pub mod effect_hash;
+pub mod reply;
+
+pub mod taken;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub mod grant;

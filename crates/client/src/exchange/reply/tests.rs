@@ -1,0 +1,311 @@
+//! Every check of a decision, and mutations of decisions and requests.
+
+use super::*;
+use crate::{
+    exchange::request::Draft,
+    identity::profile::{Pin, PinSource},
+    journal::MemoryJournal,
+};
+use countersign_wire::{artifact::ArtifactType, hash::Sha256Hex, id::EnforcerId, parse};
+use serde_json::Value;
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn now() -> Timestamp {
+    at("2026-11-15T12:00:00Z")
+}
+
+/// An enforcer, its approver, a request between them and the approver's answer.
+struct World {
+    robot: DeviceKeys,
+    ada: DeviceKeys,
+    robots: Pins,
+    request: Request,
+    opened: OpenedRequest,
+}
+
+impl World {
+    fn new() -> Self {
+        let (robot, ada) = (DeviceKeys::generate().unwrap(), DeviceKeys::generate().unwrap());
+        let enforcer: EnforcerId = "robot".parse().unwrap();
+        let pinned = |party, keys: &DeviceKeys| {
+            let mut pins = Pins::default();
+            pins.insert(Pin::new(party, keys.bundle(), PinSource::Paired, now())).unwrap();
+            pins
+        };
+        let robots = pinned(Party::Approver("ada".parse().unwrap()), &ada);
+        let adas = pinned(Party::Enforcer(enforcer.clone()), &robot);
+        let draft = Draft {
+            artifact_type: ArtifactType::CommandReview,
+            payload: r#"{"argv":["rm","-rf","build"]}"#.to_owned(),
+            repo_name: "acme/widgets".to_owned(),
+            valid_for: Duration::from_mins(10),
+            session: Some("s1".to_owned()),
+            actions: Vec::new(),
+            people: Vec::new(),
+        };
+        let request = Request::build(&draft, &enforcer, &robot, &robots, now()).unwrap();
+        let pushed = request.envelope.replace("artifact.submit", "approval.request");
+        let envelope = parse(pushed.as_bytes()).unwrap();
+        let opened = OpenedRequest::open(&envelope, "ada", &ada, &adas, now()).unwrap();
+        Self { robot, ada, robots, request, opened }
+    }
+
+    fn decision(&self, outcome: DecisionOutcome) -> String {
+        let words = Words { reason: Some("fine".to_owned()), ..Words::default() };
+        let valid_until = now().plus(Duration::from_mins(5));
+        let choice = Choice { outcome, scope: Scope::Once, valid_until, words };
+        decide(&self.opened, &choice, &"ada".parse().unwrap(), &self.ada, now()).unwrap()
+    }
+
+    /// A decision with other members, signed by the approver as it is.
+    fn signed_with(&self, change: impl FnOnce(&mut OpenedRequest, &mut Choice)) -> String {
+        let mut opened = self.opened.clone();
+        let mut choice = Choice {
+            outcome: DecisionOutcome::Approve,
+            scope: Scope::Once,
+            valid_until: now().plus(Duration::from_mins(5)),
+            words: Words::default(),
+        };
+        change(&mut opened, &mut choice);
+        decide(&opened, &choice, &"ada".parse().unwrap(), &self.ada, now()).unwrap()
+    }
+
+    fn verifier<'a>(&'a self, pins: &'a Pins, journal: &'a MemoryJournal) -> Verifier<'a> {
+        Verifier { enforcer: "robot", keys: &self.robot, pins, journal }
+    }
+
+    fn check(&self, text: &str, pins: &Pins, at: Timestamp) -> Result<VerifiedDecision, Rejected> {
+        self.verifier(pins, &MemoryJournal::default()).verify(text.as_bytes(), &self.request, at)
+    }
+
+    /// What would be accepted without one of the checks.
+    fn check_without(
+        &self,
+        left_out: &str,
+        text: &str,
+        pins: &Pins,
+        at: Timestamp,
+    ) -> Result<VerifiedDecision, Rejected> {
+        let journal = MemoryJournal::default();
+        let verifier = self.verifier(pins, &journal);
+        let received = Received::read(&verifier, text.as_bytes(), &self.request, at)?;
+        for list in [Received::SIGNED.as_slice(), &Received::IN_TIME, &Received::COVERS] {
+            checks::all_but(left_out, list, &received)?;
+        }
+        let words = received.words();
+        received.accept(if left_out == "words" { words.unwrap_or_default() } else { words? })
+    }
+}
+
+#[test]
+fn a_decision_that_is_signed_sealed_and_in_time_is_verified() {
+    let world = World::new();
+    let verified = world.check(&world.decision(DecisionOutcome::Reject), &world.robots, now()).unwrap();
+    assert_eq!((verified.outcome, verified.approver.as_str()), (DecisionOutcome::Reject, "ada"));
+    assert_eq!(verified.words.reason.as_deref(), Some("fine"));
+    assert_eq!(verified.device, world.ada.fingerprint());
+}
+
+#[test]
+fn a_decision_for_a_session_names_that_of_the_request() {
+    let world = World::new();
+    let text = world.signed_with(|_, choice| choice.scope = Scope::Session);
+    assert!(text.contains(r#""sessionId":"s1""#));
+    let named = world.check(&text, &world.robots, now()).unwrap();
+    assert_eq!((named.scope, named.session.as_deref()), (Scope::Session, Some("s1")));
+    let once = world.check(&world.decision(DecisionOutcome::Approve), &world.robots, now()).unwrap();
+    assert_eq!(once.session, None);
+    // Without a session in the request nobody can approve for one, and a decision that names one counts for nothing.
+    let choice = Choice {
+        outcome: DecisionOutcome::Approve,
+        scope: Scope::Session,
+        valid_until: now().plus(Duration::from_mins(5)),
+        words: Words::default(),
+    };
+    let opened = OpenedRequest { session: None, ..world.opened.clone() };
+    let refused = decide(&opened, &choice, &"ada".parse().unwrap(), &world.ada, now());
+    assert_eq!(refused, Err(ChoiceError::NoSession));
+    let journal = MemoryJournal::default();
+    let verifier = world.verifier(&world.robots, &journal);
+    let sessionless = Request { session: None, ..world.request.clone() };
+    assert!(matches!(verifier.check(text.as_bytes(), &sessionless, now()), Err(Rejected::NoSession)));
+}
+
+#[test]
+fn words_with_a_pattern_that_is_none_are_not_accepted() {
+    let world = World::new();
+    let text = world.signed_with(|_, choice| {
+        choice.words.pattern = Some(Pattern::new(["cargo", "test", "*"]).unwrap());
+    });
+    let verified = world.check(&text, &world.robots, now()).unwrap();
+    assert_eq!(verified.words.pattern.unwrap().words(), ["cargo", "test", "*"]);
+    assert!(serde_json::from_str::<Words>(r#"{"pattern":{"argv":["*"]}}"#).is_err());
+}
+
+/// For each check an attack that is refused because of it, and succeeds without it.
+#[test]
+fn every_check_catches_what_no_other_catches() {
+    let world = World::new();
+    let mut revoked = world.robots.clone();
+    revoked.revoke(world.ada.fingerprint(), now()).unwrap();
+    let flipped =
+        world.decision(DecisionOutcome::Reject).replace(r#""decision":"reject""#, r#""decision":"approve""#);
+    let other_words = {
+        let other = DeviceKeys::generate().unwrap();
+        world.signed_with(|opened, _| {
+            let party = Party::Enforcer("robot".parse().unwrap());
+            opened.asked_by = Pin::new(party, other.bundle(), PinSource::Paired, now());
+        })
+    };
+    let other_request = world.signed_with(|opened, _| opened.request_id = "other".parse().unwrap());
+    let other_content = world.signed_with(|opened, _| opened.artifact_hash = Sha256Hex::digest(b"other"));
+    let other_repo = world.signed_with(|opened, _| opened.repo_ref = "repo:other".to_owned());
+    let honest = world.decision(DecisionOutcome::Approve);
+    let other_session = world.signed_with(|opened, choice| {
+        (opened.session, choice.scope) = (Some("s2".to_owned()), Scope::Session);
+    });
+    let later = now().plus(Duration::from_mins(7));
+    let (pins, early) = (&world.robots, now());
+    type Expected = fn(&Rejected) -> bool;
+    let attacks: [(&str, &str, &Pins, Timestamp, Expected); 8] = [
+        ("request", &other_request, pins, early, |error| matches!(error, Rejected::OtherRequest)),
+        ("content", &other_content, pins, early, |error| matches!(error, Rejected::OtherContent)),
+        ("repository", &other_repo, pins, early, |error| matches!(error, Rejected::OtherRepository)),
+        ("signer", &honest, &revoked, early, |error| matches!(error, Rejected::UnknownSigner)),
+        ("signature", &flipped, pins, early, |error| matches!(error, Rejected::Signature)),
+        ("time", &honest, pins, later, |error| matches!(error, Rejected::TooLate)),
+        ("session", &other_session, pins, early, |error| matches!(error, Rejected::NoSession)),
+        ("words", &other_words, pins, early, |error| matches!(error, Rejected::Words(_))),
+    ];
+    let listed = [Received::SIGNED.as_slice(), &Received::IN_TIME, &Received::COVERS].map(checks::names);
+    let attacked = attacks.map(|(check, ..)| check);
+    assert_eq!(attacked.as_slice(), [listed.concat(), vec!["words"]].concat());
+    for (check, text, pins, at, expected) in attacks {
+        let error = world.check(text, pins, at).unwrap_err();
+        assert!(expected(&error), "{check}: {error}");
+        let won = world.check_without(check, text, pins, at);
+        assert_eq!(won.unwrap().outcome, DecisionOutcome::Approve, "without {check} the attack succeeds");
+    }
+    let journal = MemoryJournal::default();
+    let verifier = world.verifier(&world.robots, &journal);
+    let (text, request) = (honest.as_bytes(), &world.request);
+    verifier.verify(text, request, now()).unwrap();
+    assert!(matches!(verifier.verify(text, request, now()), Err(Rejected::Replayed)));
+    verifier.check(text, request, now()).expect("nothing else notices that it was used");
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).unwrap()
+    }
+}
+
+/// Changes a JSON text somewhere: a byte, a member, or what another message has in its place.
+fn mutated(rng: &mut Rng, text: &str, other: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    match rng.below(6) {
+        0 => bytes[rng.below(text.len())] ^= 1 << rng.below(7),
+        1 => drop(bytes.remove(rng.below(text.len()))),
+        2 => bytes.insert(rng.below(text.len()), b"\"{}0A, ["[rng.below(8)]),
+        3 => {
+            let (from, length) = (rng.below(text.len()), rng.below(40));
+            let to = rng.below(text.len());
+            let part: Vec<u8> = bytes[from..(from + length).min(text.len())].to_vec();
+            bytes.splice(to..to, part);
+        }
+        _ => {
+            let mut object: Value = serde_json::from_str(text).unwrap();
+            let other: Value = serde_json::from_str(other).unwrap();
+            let members: Vec<String> = object.as_object().unwrap().keys().cloned().collect();
+            let name = &members[rng.below(members.len())];
+            match rng.below(3) {
+                0 => drop(object.as_object_mut().unwrap().remove(name)),
+                1 => object[name] = other[name].clone(),
+                _ => object[name] = Value::from("approve"),
+            }
+            return object.to_string();
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn rounds(name: &str, usual: usize) -> usize {
+    std::env::var(name).ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn no_mutation_of_a_decision_is_accepted() {
+    let (world, elsewhere) = (World::new(), World::new());
+    let rejection = world.decision(DecisionOutcome::Reject);
+    let other = elsewhere.decision(DecisionOutcome::Approve);
+    let original = world.check(&rejection, &world.robots, now()).unwrap();
+    let mut rng = Rng(0x5eed);
+    let (mut refused, mut same) = (0, 0);
+    for _ in 0..rounds("COUNTERSIGN_DECISION_MUTATIONS", 20_000) {
+        let text = mutated(&mut rng, &rejection, &other);
+        match world.check(&text, &world.robots, now()) {
+            Err(_) => refused += 1,
+            // The same decision in other words: white space, or a copied member.
+            Ok(verified) => {
+                assert_eq!(verified, original, "{text}");
+                same += 1;
+            }
+        }
+    }
+    println!("{refused} refused, {same} were the same decision");
+    assert!(refused > same * 10);
+}
+
+#[test]
+fn no_mutation_of_a_request_is_opened_as_something_else() {
+    let (world, elsewhere) = (World::new(), World::new());
+    let adas = {
+        let mut pins = Pins::default();
+        pins.insert(world.opened.asked_by.clone()).unwrap();
+        pins
+    };
+    let pushed = |world: &World| world.request.envelope.replace("artifact.submit", "approval.request");
+    let (text, other) = (pushed(&world), pushed(&elsewhere));
+    let mut rng = Rng(0xfeed);
+    let (mut refused, mut same) = (0, 0);
+    for _ in 0..rounds("COUNTERSIGN_REQUEST_MUTATIONS", 2_000) {
+        // Inside of the body as often as around it.
+        let text = if rng.below(2) == 0 {
+            mutated(&mut rng, &text, &other)
+        } else {
+            let [mut outer, other]: [Value; 2] =
+                [&text, &other].map(|text| serde_json::from_str(text).unwrap());
+            let body = mutated(&mut rng, &outer["body"].to_string(), &other["body"].to_string());
+            outer["body"] = Value::Null;
+            outer.to_string().replace("\"body\":null", &format!("\"body\":{body}"))
+        };
+        let Ok(envelope) = parse(text.as_bytes()) else {
+            refused += 1;
+            continue;
+        };
+        match OpenedRequest::open(&envelope, "ada", &world.ada, &adas, now()) {
+            Err(_) => refused += 1,
+            Ok(opened) => {
+                assert_eq!(opened.payload, world.opened.payload);
+                assert_eq!(opened.artifact_hash, world.opened.artifact_hash);
+                assert_eq!(
+                    (opened.request_id, opened.expires_at),
+                    (world.opened.request_id.clone(), world.opened.expires_at)
+                );
+                assert_eq!(opened.asked_by, world.opened.asked_by);
+                same += 1;
+            }
+        }
+    }
+    println!("{refused} refused, {same} were the same request");
+    assert!(refused > same);
+}

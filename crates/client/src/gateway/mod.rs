@@ -1,0 +1,7 @@
+//! Calls to a gateway, and the first of them: trading an invitation for an API key.
+
+pub mod trouble;
+
+pub mod http;
+
+pub mod join;

@@ -1,0 +1,6 @@
+//! Who one is, and whose keys one trusts.
+
+pub mod keys;
+
+pub mod pairing;
+pub mod profile;
