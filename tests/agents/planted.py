@@ -73,7 +73,7 @@ def main():
         message.write(text.encode())
         message.seek(0)
         os.dup2(message.fileno(), 0)
-    os.execvpe(argv[0], argv, {**os.environ, "COUNTERSIGN_HOME": home})
+    os.execvp(argv[0], [*argv, "--home", home])
 
 
 main()

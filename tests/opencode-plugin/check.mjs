@@ -14,7 +14,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 // The hook: keeps its input, and does what the file `answer` says.
 fs.writeFileSync(at("hook"), `#!/bin/sh\ncat > '${at("input")}'\n. '${at("answer")}'\n`, { mode: 0o755 })
 const source = path.join(path.dirname(fileURLToPath(import.meta.url)), "../../crates/agents/src/hosts/opencode/plugin.js")
-const command = [at("hook"), "hook", "opencode", "--mode", "gate", "--host-timeout", "2"]
+const command = [at("hook"), "hook", "opencode", "--home", "/srv/countersign", "--mode", "gate", "--host-timeout", "2"]
 fs.writeFileSync(at("plugin.mjs"), fs.readFileSync(source, "utf8").replace('["countersign"]', JSON.stringify(command)))
 
 const replies = []

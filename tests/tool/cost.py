@@ -86,7 +86,7 @@ def main():
             "hook_event_name": "PreToolUse", "session_id": "s", "cwd": home, "tool_name": "Bash",
             "tool_input": {"command": "git status"}}))
         hook = compare(
-            [("countersign hook claude", ["countersign", "hook", "claude"]), ("true", ["true"])], options.rounds, environment, home, call)
+            [("countersign hook claude", ["countersign", "hook", "claude", "--home", f"{home}/.local/share/countersign"]), ("true", ["true"])], options.rounds, environment, home, call)
         Terminal(["countersign", "up"], environment, home).answer("New passphrase", PASSPHRASE).answer(
             "Again", PASSPHRASE).ends(0)
         try:

@@ -164,6 +164,8 @@ export const texts = {
     "Not examined: Countersign could not tell what this runs. Read all of it. It can be approved once only.",
   runsProjectCode: "runs project code",
   runsProjectCodeLine: "Runs this project's code: which code runs is certain, what it does is not.",
+  knownTool: "known tool",
+  knownToolLine: "A tool that the rules on its machine name. What it is asked is certain, what it does is not.",
   askedBy: "asked by",
   in: "in",
   key: "key",

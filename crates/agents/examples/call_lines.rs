@@ -45,6 +45,7 @@ fn answer(word: &str, text: &[u8]) -> Result<Value, Box<dyn Error>> {
         moment: &event.name,
         message: &message,
         aside: host.messages.aside,
+        is_named: false,
         environment: &HookEnvironment::default(),
     };
     let payload = payload_of(&call, &origin);

@@ -22,6 +22,7 @@ use countersign_agents::{
     examine::{environment::hook::HookEnvironment, repository},
     hosts::claude,
     rules::{Rules, Verdict},
+    tool::home::Home,
 };
 use countersign_client::{
     effect_hash::effect_hash,
@@ -152,7 +153,7 @@ fn main() -> Measured<ExitCode> {
     let repository = PathBuf::from(env::var_os("HOME").ok_or("HOME is missing")?).join("app");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ordinary_work");
     create_repository(&repository, &fs::read_to_string(folder.join("repository.json"))?)?;
-    let rules = Rules::load(&repository)?;
+    let rules = Rules::load(&Home::of_user().map_err(|failure| failure.to_string())?, &repository)?;
     let (mut rows, mut asked) = (Vec::new(), 0);
     for line in fs::read_to_string(folder.join("calls.jsonl"))?.lines() {
         let sample: Sample = serde_json::from_str(line)?;
@@ -229,7 +230,8 @@ fn read(message: &Message) -> Measured<(Call, Payload)> {
     let Kind::Call { call, .. } = event.kind else { return Err("a call is read as something else".into()) };
     let aside = host.messages.aside;
     let environment = &HookEnvironment::default();
-    let origin = Origin { host: host.word(), moment: &event.name, message, aside, environment };
+    let origin =
+        Origin { host: host.word(), moment: &event.name, message, aside, is_named: false, environment };
     let payload = payload_of(&call, &origin);
     Ok((call, payload))
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use countersign_agents::{
-    hook_line::{HookLine, mode::Mode},
+    hook_line::{HookLine, mode::Mode, place::Place},
     hosts,
     install::{
         deciding_files::{Base, DecidingFile, OF_EVERY_HOST, User},
@@ -22,6 +22,7 @@ fn install_changes_what_the_table_says_and_nothing_else() {
             let line = HookLine {
                 program: "/usr/local/bin/countersign".to_owned(),
                 host: host.names,
+                place: Place::default(),
                 mode: Mode::Gate,
                 host_timeout: Duration::from_mins(10),
             };

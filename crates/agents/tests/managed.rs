@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 use countersign_agents::{
-    hook_line::{HookLine, mode::Mode},
+    hook_line::{HookLine, mode::Mode, place::Place},
     hosts::{Host, claude, codex, copilot, gemini, opencode},
     install::{
         places::Places,
@@ -18,6 +18,7 @@ fn wish(host: Host) -> Wish {
     let line = HookLine {
         program: "/usr/local/bin/countersign".to_owned(),
         host: host.names,
+        place: Place::default(),
         mode: Mode::Gate,
         host_timeout: Duration::from_mins(10),
     };

@@ -12,7 +12,7 @@ const MAX_TARGET_CHARS: usize = 40;
 /// nobody knows a target.
 pub fn word_for(payload: &Payload) -> Option<String> {
     match payload.state() {
-        Some(State::NotExamined) => Some(State::NotExamined.phrase().to_owned()),
+        Some(State::NotExamined) => Some(State::NOT_EXAMINED.to_owned()),
         _ => target(payload.effects().unwrap_or_default()),
     }
 }

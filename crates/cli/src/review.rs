@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_agents::tool::moment;
 use countersign_client::{
-    payload::{Effect, Invocation, Payload, State, visible, visible_code, visible_lines},
+    payload::{Effect, Invocation, Payload, visible, visible_code, visible_lines},
     request::OpenedRequest,
 };
 use countersign_wire::{RawObject, timestamp::Timestamp};
@@ -30,8 +30,7 @@ pub fn chips(payload: &Payload) -> String {
         Some(detail) => format!("[{} {}]", effect.kind.phrase(), visible(detail)),
         None => format!("[{}]", effect.kind.phrase()),
     };
-    let state = payload.state().filter(|state| *state != State::Examined);
-    let state = state.map(|state| format!("[{}]", state.phrase()));
+    let state = payload.state_phrase().map(|phrase| format!("[{phrase}]"));
     let effects = payload.effects().unwrap_or_default().iter().map(chip);
     state.into_iter().chain(effects).collect::<Vec<_>>().join(" ")
 }

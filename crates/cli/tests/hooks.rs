@@ -7,7 +7,7 @@ mod support;
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
@@ -27,8 +27,9 @@ fn hook(world: &World, arguments: &[&str], message: &Value) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .arg("hook")
         .args(arguments)
+        .arg("--home")
+        .arg(world.home())
         .current_dir(world.folder.path())
-        .env("COUNTERSIGN_HOME", world.home())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -116,11 +117,11 @@ async fn a_person_decides_and_their_words_reach_the_agent() {
 }
 
 #[tokio::test]
-async fn eighty_at_once_each_get_their_own_verdict() {
+async fn forty_at_once_each_get_their_own_verdict() {
     let world = World::start().await;
     let mut children = Vec::new();
-    // All of them wait at once. They start in waves: two cores don't start 160 processes in the time that a submission has.
-    for wave in 0..4 {
+    // All of them wait at once. They start in waves: two cores don't start 80 processes in the time that a submission has.
+    for wave in 0..2 {
         children.extend(
             (wave * 20..(wave + 1) * 20)
                 .map(|number| hook(&world, &["claude"], &claude(&world, &format!("touch file-{number}")))),
@@ -132,7 +133,7 @@ async fn eighty_at_once_each_get_their_own_verdict() {
         digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
     };
     world
-        .decide_all(80, |request| match number(request) % 2 {
+        .decide_all(40, |request| match number(request) % 2 {
             0 => say(DecisionOutcome::Approve, "fine"),
             _ => say(DecisionOutcome::Reject, &format!("not number {}", number(request))),
         })
@@ -146,6 +147,39 @@ async fn eighty_at_once_each_get_their_own_verdict() {
                 "{number}: {reason}"
             ),
         }
+    }
+}
+
+/// What a repository's settings put into the environment chooses neither rules nor people.
+#[tokio::test]
+async fn no_variable_chooses_the_rules_or_the_profile() {
+    let world = World::start().await;
+    let other = world.folder.path().join("other");
+    for folder in [other.clone(), other.join(".local/share/countersign")] {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("rules.toml"), "[[rule]]\nverdict = \"allow\"\ncommand = \"touch *\"\n")
+            .unwrap();
+    }
+    for (name, value) in [
+        ("COUNTERSIGN_HOME", other.clone()),
+        ("HOME", other.clone()),
+        ("XDG_DATA_HOME", other.join(".local/share")),
+        ("COUNTERSIGN_PROFILE_FILE", other.join("profile")),
+        ("COUNTERSIGN_PROFILE", PathBuf::from("other")),
+    ] {
+        let mut hook = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["hook", "claude", "--home"])
+            .arg(world.home())
+            .env(name, value)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let message = claude(&world, "touch x").to_string();
+        hook.stdin.take().unwrap().write_all(message.as_bytes()).unwrap();
+        world.decide_all(1, |_| say(DecisionOutcome::Reject, "no")).await;
+        let (verdict, reason) = decision(&hook.wait_with_output().unwrap());
+        assert!(verdict == "deny" && reason.contains("rejected by ada"), "{name}: {reason}");
     }
 }
 
@@ -443,9 +477,9 @@ async fn words_of_an_approver_reach_the_agent_when_it_has_finished() {
 async fn the_permission_tool_answers_over_mcp() {
     let world = World::start().await;
     let mut server = Command::new(env!("CARGO_BIN_EXE_countersign"))
-        .arg("mcp")
+        .args(["mcp", "--home"])
+        .arg(world.home())
         .current_dir(world.folder.path())
-        .env("COUNTERSIGN_HOME", world.home())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -92,7 +92,6 @@ impl Traps {
             .args(["-E", &format!("PATH={path}"), "-E", "XDG_SESSION_ID=1"])
             .args(program)
             .current_dir(&self.root)
-            .env("COUNTERSIGN_HOME", world.home())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -164,7 +163,9 @@ async fn a_hook_executes_nothing_but_itself() {
             for more in [&["--mode", "gate"][..], &["--mode", "relay", "--worker", "--attended"]] {
                 let asks = (host, event, more.len()) == ("claude", "PreToolUse", 2);
                 let limit = if asks { "60" } else { "6" };
-                let hook = [&[HOOK, "hook", host, "--host-timeout", limit], more].concat();
+                let home = world.home();
+                let at = ["--home", home.to_str().unwrap()];
+                let hook = [&[HOOK, "hook", host, "--host-timeout", limit], &at[..], more].concat();
                 let child = traps.start(&world, &hook, &message(&traps, event).to_string());
                 if asks {
                     world.waiting(1).await;

@@ -37,6 +37,8 @@ pub enum Action {
     Questions(Vec<Question>),
     /// Something is fetched from, or sent to, another machine.
     Network(String),
+    /// The host's own notes, or work that it asks about call by call: nothing outside of the host changes by itself.
+    Own(Value),
     /// Any other tool, with its arguments.
     Other(Value),
 }
@@ -103,7 +105,7 @@ impl Call {
                 );
                 Some(found)
             }
-            Action::Plan(_) | Action::Questions(_) => Some(Vec::new()),
+            Action::Plan(_) | Action::Questions(_) | Action::Own(_) => Some(Vec::new()),
             Action::Network(target) => Some(vec![Effect::on(EffectKind::Network, target)]),
             Action::Other(_) => None,
         }

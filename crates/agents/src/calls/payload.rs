@@ -42,7 +42,9 @@ pub fn reviewed(call: &Call) -> Reviewed {
         Action::Questions(questions) => (Payload::Checkpoint(checkpoint(questions)), Vec::new()),
         Action::Network(target) => (task(call, "Open a connection with the tool", &code(target)), Vec::new()),
         Action::Read(paths) => (read(call, paths), Vec::new()),
-        Action::Other(arguments) => (task(call, "Use the tool", &code(&pretty(arguments))), Vec::new()),
+        Action::Own(arguments) | Action::Other(arguments) => {
+            (task(call, "Use the tool", &code(&pretty(arguments))), Vec::new())
+        }
     };
     let state = match &payload {
         Payload::Command(command) => command.context.state,

@@ -26,13 +26,18 @@ pub struct Origin<'a> {
     pub message: &'a Message,
     /// Members that are not part of what a grant covers.
     pub aside: &'a [Aside],
+    /// Whether the person's own rules name the tool: then it is known which tool it is, and not what it does.
+    pub is_named: bool,
     /// The environment of the hook, and the files that a shell of the host reads when it starts.
     pub environment: &'a HookEnvironment,
 }
 
 /// The payload of a call, with all of what the host has sent.
 pub fn payload_of(call: &Call, origin: &Origin<'_>) -> Payload {
-    let Reviewed { mut payload, state, files } = reviewed(call);
+    let Reviewed { mut payload, mut state, files } = reviewed(call);
+    if let (Action::Other(_), Payload::Task(task), true) = (&call.action, &mut payload, origin.is_named) {
+        (task.effects, state) = (Some(Vec::new()), Some(State::Opaque));
+    }
     let is_run = matches!(call.action, Action::Shell(_));
     if let Payload::Command(Command { effects: Some(effects), .. }) = &mut payload {
         effects.extend_from_slice(&origin.environment.effects);

@@ -29,9 +29,10 @@ pub enum Seen {
 }
 
 /// Starts the host with the settings of this user and looks at the disk.
-pub async fn try_host(host: Host, program: &Path) -> std::io::Result<Seen> {
+pub async fn try_host(host: Host, program: &Path, hooks: &Path) -> std::io::Result<Seen> {
     let folder = tempfile::tempdir()?;
-    let (proof, record) = (folder.path().join("ran"), folder.path().join("asked"));
+    let proof = folder.path().join("ran");
+    let record = Record::make(hooks)?;
     let project = folder.path().join("project");
     std::fs::create_dir(&project)?;
     let touch = format!("touch {}", proof.display());
@@ -40,7 +41,7 @@ pub async fn try_host(host: Host, program: &Path) -> std::io::Result<Seen> {
     let mut command = Command::new(program);
     (host.canary.start)(&mut command, &model.url(), folder.path())?;
     command.envs(host.without_updates.iter().copied());
-    command.current_dir(&project).env(canary::VARIABLE, &record);
+    command.current_dir(&project).env(canary::VARIABLE, record.run.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let ended = timeout(RUN_TIME, command.output()).await;
     let said = match ended {
@@ -51,13 +52,39 @@ pub async fn try_host(host: Host, program: &Path) -> std::io::Result<Seen> {
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("it did not end in {} s", RUN_TIME.as_secs()),
     };
-    let was_asked = record.exists();
+    let was_asked = record.has_lines();
     Ok(match (proof.exists(), was_asked) {
         (true, true) => Seen::RanDespite,
         (true, false) => Seen::RanUnasked,
         (false, true) => Seen::Stopped,
         (false, false) => Seen::NotTried(said.chars().take(300).collect()),
     })
+}
+
+/// The file to which hooks add a line when they are asked. It is gone when the run has ended.
+struct Record {
+    run: u32,
+    file: PathBuf,
+}
+
+impl Record {
+    fn make(hooks: &Path) -> std::io::Result<Self> {
+        std::fs::create_dir_all(hooks)?;
+        let run = std::process::id();
+        let file = canary::record(hooks, run);
+        std::fs::write(&file, "")?;
+        Ok(Self { run, file })
+    }
+
+    fn has_lines(&self) -> bool {
+        std::fs::read(&self.file).is_ok_and(|text| !text.is_empty())
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.file));
+    }
 }
 
 /// The host's program, by a search path. Its relative parts mean the working directory, whose programs are not run.

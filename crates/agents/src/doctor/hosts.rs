@@ -14,20 +14,28 @@ use crate::{
     hook_line::mode::Mode,
     hosts::{self, Host},
     install::{inspection::Inspection, places::Places},
-    tool::finding::Finding,
+    tool::{finding::Finding, home::Home},
 };
 
 /// Looks at every host, and returns the facts for programs.
-pub async fn check(places: &Places, project: &Path, starts: bool, report: &mut Report) -> Vec<Value> {
+pub async fn check(
+    home: &Home,
+    places: &Places,
+    project: &Path,
+    starts: bool,
+    report: &mut Report,
+) -> Vec<Value> {
     let mut facts = Vec::new();
     for host in hosts::ALL {
         let found = host.inspect(places, project);
         for inspection in &found {
             facts.push(fact(inspection));
-            if inspection.findings.is_empty() {
+            let findings: Vec<Finding> =
+                inspection.findings.iter().cloned().chain(other_folder(inspection, home)).collect();
+            if findings.is_empty() {
                 report.pass(host.word(), summary(inspection));
             }
-            report.findings.extend(inspection.findings.iter().cloned());
+            report.findings.extend(findings);
         }
         if found.iter().any(|inspection| !inspection.hooks.is_empty()) {
             let program = canary::program(host, env::var_os("PATH").as_deref());
@@ -37,7 +45,10 @@ pub async fn check(places: &Places, project: &Path, starts: bool, report: &mut R
             };
             report.add(host.word(), version(host, found.as_deref()));
             if let Some(program) = program.filter(|_| starts) {
-                report.add(host.word(), tried(host, canary::try_host(host, &program).await));
+                report.add(
+                    host.word(),
+                    tried(host, canary::try_host(host, &program, &home.hooks_folder()).await),
+                );
             }
         }
     }
@@ -93,6 +104,26 @@ fn tried(host: Host, seen: std::io::Result<Seen>) -> Result<String, Finding> {
         )
         .as_note()),
     }
+}
+
+/// A hook that reads rules and profiles elsewhere than the person who runs the doctor.
+fn other_folder(inspection: &Inspection, home: &Home) -> Option<Finding> {
+    let line = inspection.hooks.iter().find_map(|hook| hook.line.as_ref())?;
+    let folder = line.place.home().ok()?.folder().to_owned();
+    (folder != home.folder()).then(|| {
+        Finding::problem(
+            inspection.host.word,
+            format!("the hook uses {}, and you use {}", folder.display(), home.folder().display()),
+            "other rules decide about agents, and other people are asked",
+            match inspection.is_managed {
+                true => {
+                    "unset COUNTERSIGN_HOME and XDG_DATA_HOME: a hook for every user takes the usual folder"
+                        .to_owned()
+                }
+                false => format!("run `countersign install {}` again", inspection.host.word),
+            },
+        )
+    })
 }
 
 fn summary(inspection: &Inspection) -> String {

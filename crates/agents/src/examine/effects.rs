@@ -3,7 +3,10 @@
 //! A program that is not known here has no derived effects at all, which approvers show as "not examined". What is derived
 //! is a help for people who read a command, and no promise: a build script can do anything.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Component, Path, PathBuf},
+};
 
 use countersign_client::{
     payload::{Effect, EffectKind},
@@ -12,6 +15,7 @@ use countersign_client::{
 
 use crate::programs::{
     self,
+    reading::Operands,
     row::{Cause, Command, Does, Options, Program},
 };
 
@@ -41,7 +45,7 @@ pub fn of_shell(text: &str, place: &Place<'_>) -> Option<Vec<Effect>> {
         let here = Place { cwd: &cwd, repository: place.repository };
         for redirection in &command.redirections {
             effects.extend(of_path(&redirection.path, &here));
-            if redirection.writes && redirection.path != "/dev/null" {
+            if redirection.writes && !is_new(&redirection.path, &here) {
                 effects.push(Effect::on(EffectKind::Overwrites, &redirection.path));
             }
         }
@@ -62,10 +66,25 @@ pub(super) fn of_words(words: &[&str], place: &Place<'_>) -> Option<Vec<Effect>>
     let (program, arguments) = words.split_first()?;
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let mut effects = of_program(name, arguments, place)?;
-    for operand in operands(arguments) {
+    let has_pattern = programs::find(name).and_then(|row| row.reads).is_some_and(|reading| {
+        matches!(reading.operands, Operands::PatternThenPaths | Operands::PatternThenTrees)
+    });
+    let is_pattern = has_pattern && operands(arguments).next().is_some_and(|first| is_new(first, place));
+    for operand in operands(arguments).skip(usize::from(is_pattern)) {
         effects.extend(of_path(operand, place));
     }
     Some(effects)
+}
+
+/// Whether a command changes files although nothing is lost by it.
+pub(super) fn changes_files(words: &[&str], place: &Place<'_>) -> bool {
+    match words {
+        ["git", arguments @ ..] => {
+            keeps_changes(arguments, place) && matches!(arguments, ["checkout" | "switch" | "stash", ..])
+        }
+        [name, arguments @ ..] => makes_new_file(name, arguments, place),
+        [] => false,
+    }
 }
 
 fn operands<'a>(arguments: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
@@ -88,6 +107,7 @@ fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<E
     }
     match program.does {
         Does::WritesSecondOperand if operands(arguments).count() > 1 => overwrites(),
+        Does::Overwrites if makes_new_file(name, arguments, place) => Some(Vec::new()),
         Does::Overwrites => {
             let target = operands(arguments).last().filter(|target| !target.is_empty());
             Some(vec![Effect::on(EffectKind::Overwrites, target.unwrap_or(name))])
@@ -103,14 +123,16 @@ fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<E
         Does::Network { sends, methods, saves } => {
             let changes = |pair: &[&str]| methods.contains(&pair[0]) && !matches!(pair[1], "GET" | "HEAD");
             let sends = sends.is(arguments) || arguments.windows(2).any(changes);
-            Some(of_network(name, arguments, sends, saves.is(arguments)))
+            let saves = saves.is(arguments) && !only_discards(arguments);
+            Some(of_network(name, arguments, sends, saves))
         }
+        Does::Git if keeps_changes(arguments, place) => Some(Vec::new()),
         Does::Git => of_git(command?, &arguments[1..]),
         Does::PackageManager => {
             let command = operands(arguments).next()?;
             of_command(program.command(command)?, arguments, command)
         }
-        Does::RemoteControl => of_remote_control(program, arguments),
+        Does::RemoteControl => of_remote_control(name, program, arguments),
         Does::EscalatesPrivileges => {
             let inner: Vec<&str> =
                 arguments.iter().copied().skip_while(|word| word.starts_with('-')).collect();
@@ -134,6 +156,47 @@ fn of_command(command: &Command, arguments: &[&str], target: &str) -> Option<Vec
         false => Effect::new(cause.kind),
     };
     Some(command.causes?.iter().filter(happens).map(effect).collect())
+}
+
+/// Whether nothing is where a word leads, so that writing there replaces nothing. What comes there before it runs changes the
+/// effects, and what was approved is compared with them.
+pub(super) fn is_new(word: &str, place: &Place<'_>) -> bool {
+    let path = place.cwd.join(word);
+    let is_missing = || path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    word == "/dev/null" || !word.is_empty() && is_missing()
+}
+
+/// Whether a copy goes to a place where nothing is.
+fn makes_new_file(name: &str, arguments: &[&str], place: &Place<'_>) -> bool {
+    let options = arguments.iter().filter(|word| word.starts_with('-'));
+    // Others name the target, or make copies of what was there.
+    let is_plain = |option: &&str| option.chars().all(|char| "-arRpvnf".contains(char));
+    let target = operands(arguments).last().filter(|_| operands(arguments).count() == 2);
+    let is_made = match name {
+        "cp" | "mv" => target.is_some_and(|target| is_new(target, place)),
+        "tee" => operands(arguments).all(|target| is_new(target, place)),
+        _ => false,
+    };
+    is_made && options.into_iter().all(is_plain)
+}
+
+/// Whether everything that is saved goes nowhere.
+fn only_discards(arguments: &[&str]) -> bool {
+    let saves = |word: &str| matches!(word, "-o" | "--output" | "-O" | "--remote-name");
+    let discards = |pair: &&[&str]| matches!(pair, ["-o" | "--output", "/dev/null"]);
+    let discarded = arguments.windows(2).filter(discards).count();
+    discarded == arguments.iter().filter(|word| saves(word)).count()
+}
+
+/// Commands of Git by which no change is lost: another branch is not entered where one would be.
+fn keeps_changes(arguments: &[&str], place: &Place<'_>) -> bool {
+    match arguments {
+        ["checkout" | "switch", branch] => !branch.starts_with(['-', ':']) && is_new(branch, place),
+        ["checkout", "-b", branch] | ["switch", "-c", branch] => !branch.starts_with('-'),
+        ["stash", "list" | "show" | "push", rest @ ..] => rest.is_empty(),
+        ["apply", "--check" | "--stat", rest @ ..] => rest.iter().all(|word| !word.starts_with('-')),
+        _ => false,
+    }
 }
 
 /// Only scripts of one plain command are known: others can write files and run programs.
@@ -202,7 +265,12 @@ fn host_of(word: &str) -> Option<&str> {
 }
 
 /// Each command among the operands counts; without any, it is not known what happens elsewhere.
-fn of_remote_control(program: &Program, arguments: &[&str]) -> Option<Vec<Effect>> {
+fn of_remote_control(name: &str, program: &Program, arguments: &[&str]) -> Option<Vec<Effect>> {
+    if let ("gh" | "glab", [_, "view" | "list" | "status" | "diff" | "checks", ..]) =
+        (name, operands(arguments).collect::<Vec<_>>().as_slice())
+    {
+        return Some(vec![Effect::new(EffectKind::Network)]);
+    }
     let commands: Vec<&Command> = operands(arguments).filter_map(|word| program.command(word)).collect();
     let target = arguments.join(" ");
     let caused = commands.iter().filter_map(|command| of_command(command, arguments, &target)).flatten();
@@ -298,11 +366,15 @@ pub fn is_secret_path(word: &str) -> bool {
         let end = name.strip_prefix(stem).unwrap_or_default();
         matches!(end, ".csv" | ".ini" | ".json" | ".toml" | ".xml" | ".yaml" | ".yml")
     };
-    name.starts_with(".env")
+    let is_sample = [".sample", ".example", ".template", ".dist"].iter().any(|end| name.ends_with(end));
+    name.starts_with(".env") && !is_sample
         || SECRET_NAMES.contains(&name)
         || SECRET_ENDS.iter().any(|end| name.ends_with(end))
         || is_list("credentials")
         || is_list("secrets")
+        || ["password", "passwords"]
+            .iter()
+            .any(|stem| is_list(stem) || name.strip_prefix(stem) == Some(".txt"))
         || SECRET_FOLDERS.iter().any(|folder| lower.contains(folder))
 }
 

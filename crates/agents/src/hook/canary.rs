@@ -1,19 +1,30 @@
 //! A run that `countersign doctor` has started: everything is denied, and it is noted that the hook was asked.
 //!
-//! Whoever sets the variable can only make a hook say no.
+//! Whoever sets the variable can only make a hook say no: its value is a number, and the file is one that the doctor made.
 
-use std::{ffi::OsString, fs::OpenOptions, io::Write as _, path::PathBuf};
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use crate::calls::verdict::Verdict;
 
-/// The variable that names the file in which a hook notes that it was asked.
+/// The variable that has the number of the doctor's run.
 pub const VARIABLE: &str = "COUNTERSIGN_CANARY";
 
+/// The file in the hooks' folder to which hooks of this run add a line.
+pub fn record(folder: &Path, run: u32) -> PathBuf {
+    folder.join(format!("canary-{run}"))
+}
+
 /// The verdict in a run of the doctor; `None` in any other.
-pub(super) fn verdict(event: &str) -> Option<Verdict> {
-    let file = std::env::var_os(VARIABLE).filter(|file: &OsString| !file.is_empty())?;
+pub(super) fn verdict(folder: &Path, event: &str) -> Option<Verdict> {
+    let run = std::env::var_os(VARIABLE).filter(|run| !run.is_empty())?;
     // If it can't be noted, the doctor says that the hook was not asked.
-    let noted = OpenOptions::new().create(true).append(true).open(PathBuf::from(file));
-    drop(noted.and_then(|mut file| writeln!(file, "{event}")));
+    if let Some(run) = run.to_str().and_then(|run| run.parse().ok()) {
+        let noted = OpenOptions::new().append(true).open(record(folder, run));
+        drop(noted.and_then(|mut file| writeln!(file, "{event}")));
+    }
     Some(Verdict::deny("countersign doctor tries whether a refusal is obeyed"))
 }

@@ -38,7 +38,7 @@ use crate::{
     tool::{
         exit::{Exit, Failure},
         gateway_error::describe_ask,
-        home::{Home, failed},
+        home::failed,
     },
 };
 
@@ -57,13 +57,10 @@ pub async fn verdict(settings: &Settings, message: &Message) -> Verdict {
         Ok(event) => event,
         Err(error) => return Verdict::failed(error.to_string()),
     };
-    if let (Kind::Call { .. }, Some(verdict)) = (&event.kind, canary::verdict(&event.name)) {
+    let desk = Desk::new(settings.home.hooks_folder());
+    if let (Kind::Call { .. }, Some(verdict)) = (&event.kind, canary::verdict(desk.folder(), &event.name)) {
         return verdict;
     }
-    let desk = match Home::of_user() {
-        Ok(home) => Desk::new(home.hooks_folder()),
-        Err(failure) => return settings.on_failure(&event.kind, &failure),
-    };
     let hook = Hook { settings, message, event: &event, desk };
     match &event.kind {
         Kind::Call { call, moment, .. } => match hook.decide(call, *moment).await {
@@ -94,7 +91,7 @@ enum End {
 
 impl Hook<'_> {
     async fn decide(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
-        let rules = Rules::load(&call.cwd).map_err(|error| {
+        let rules = Rules::load(&self.settings.home, &call.cwd).map_err(|error| {
             Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"))
                 .next("mend the file, and check it with `countersign rules show`")
         })?;
@@ -107,7 +104,7 @@ impl Hook<'_> {
             rules::Verdict::Ask if self.was_approved(moment) => {
                 Ok(Verdict::allow("it was approved a moment ago"))
             }
-            rules::Verdict::Ask => self.ask(call, moment, &rules.people(call)).await,
+            rules::Verdict::Ask => self.ask(call, moment, &rules).await,
         }
     }
 
@@ -131,20 +128,21 @@ impl Hook<'_> {
         Some([self.event.session.clone()?, join])
     }
 
-    async fn ask(&self, call: &Call, moment: Moment, people: &[Turn]) -> Result<Verdict, Failure> {
+    async fn ask(&self, call: &Call, moment: Moment, rules: &Rules) -> Result<Verdict, Failure> {
         if !self.settings.is_gate() && !self.is_turn_of_phone().await {
             return Ok(Verdict::silent());
         }
         let identity = self.settings.identity()?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-        let payload = self.payload(call, &enforcer);
+        let is_named = rules.name_tool(&call.tool);
+        let payload = self.payload(call, is_named, &enforcer);
         let draft = self.draft(call, &payload)?;
-        let taken = match self.permission(&enforcer, &pins, &draft, people).await? {
+        let taken = match self.permission(&enforcer, &pins, &draft, &rules.people(call)).await? {
             End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
             End::AnsweredAtDesk => return Ok(Verdict::silent()),
             End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
         };
-        let verdict = self.verdict_of(call, &payload, &taken, &enforcer);
+        let verdict = self.verdict_of(call, &payload, &taken, |call| self.payload(call, is_named, &enforcer));
         let outcome = match &verdict {
             Verdict::Deny { failed: true, .. } => Outcome::Drifted,
             _ => Outcome::Applied { exit_status: None },
@@ -258,7 +256,13 @@ impl Hook<'_> {
         Ok(open.into_iter().find(|request| request.request_id == id))
     }
 
-    fn verdict_of(&self, call: &Call, asked: &Payload, taken: &Taken, enforcer: &Enforcer) -> Verdict {
+    fn verdict_of(
+        &self,
+        call: &Call,
+        asked: &Payload,
+        taken: &Taken,
+        now: impl FnOnce(&Call) -> Payload,
+    ) -> Verdict {
         let decision = &taken.decision;
         let who = format!("{} (key {})", decision.approver, decision.device.short());
         let said = decision.words.reason.as_deref().map(visible);
@@ -266,7 +270,7 @@ impl Hook<'_> {
             let words = said.map(|words| format!(": “{words}”")).unwrap_or_default();
             return Verdict::deny(format!("rejected by {who}{words}"));
         }
-        if self.has_changed(asked, enforcer) {
+        if self.has_changed(asked, now) {
             return Verdict::failed(format!(
                 "{who} approved it, but the files that it concerns have changed since. It was not done; ask again."
             ));
@@ -300,15 +304,15 @@ impl Hook<'_> {
     }
 
     /// Whether what the call would do is not what was shown any more.
-    fn has_changed(&self, asked: &Payload, enforcer: &Enforcer) -> bool {
+    fn has_changed(&self, asked: &Payload, now: impl FnOnce(&Call) -> Payload) -> bool {
         match self.settings.host.read(&self.message.value).map(|event| event.kind) {
-            Ok(Kind::Call { call, .. }) => self.payload(&call, enforcer) != *asked,
+            Ok(Kind::Call { call, .. }) => now(&call) != *asked,
             _ => true,
         }
     }
 
     /// What people review: a view of the call, and all of it.
-    fn payload(&self, call: &Call, enforcer: &Enforcer) -> Payload {
+    fn payload(&self, call: &Call, is_named: bool, enforcer: &Enforcer) -> Payload {
         let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
         payload_of(
@@ -318,6 +322,7 @@ impl Hook<'_> {
                 moment: &self.event.name,
                 message: self.message,
                 aside: self.settings.host.messages.aside,
+                is_named,
                 environment: &of_hook(&variables, &call.cwd, &mac),
             },
         )

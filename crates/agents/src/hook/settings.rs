@@ -31,6 +31,8 @@ pub struct Settings {
     pub deadline: Instant,
     /// For how long people can answer, where the run ends and is resumed; `None` where it waits.
     pub defer_for: Option<Duration>,
+    /// Where rules and profiles are.
+    pub home: Home,
     /// The profile to ask with.
     pub profile: Option<String>,
 }
@@ -55,6 +57,6 @@ impl Settings {
 
     /// The enforcer that a hook acts as.
     pub fn identity(&self) -> Result<Identity, Failure> {
-        Home::of_user()?.find(Role::Enforcer, self.profile.as_deref())
+        self.home.find(Role::Enforcer, self.profile.as_deref())
     }
 }

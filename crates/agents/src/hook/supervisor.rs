@@ -29,8 +29,9 @@ use crate::{
         message::Message,
         verdict::Verdict,
     },
-    hook_line::{deadlines::margin, mode::Mode},
+    hook_line::{deadlines::margin, mode::Mode, place::Place},
     hosts::{Host, output::Output},
+    tool::exit::Failure,
 };
 
 /// The largest message that is read.
@@ -59,6 +60,8 @@ pub struct Start {
     pub host_timeout: Duration,
     /// For how long people can answer, where the run ends and is resumed.
     pub defer_for: Option<Duration>,
+    /// Where rules and profiles are.
+    pub place: Place,
     /// The profile to ask with.
     pub profile: Option<String>,
 }
@@ -67,15 +70,16 @@ pub struct Start {
 const LOOK_TIME: Duration = Duration::from_millis(500);
 
 impl Start {
-    fn settings(&self, began: Instant, attended: bool) -> Settings {
-        Settings {
+    fn settings(&self, began: Instant, attended: bool) -> Result<Settings, Failure> {
+        Ok(Settings {
             host: self.host,
             mode: self.mode,
             attended,
             deadline: began + self.host_timeout.saturating_sub(margin(self.host_timeout)),
             defer_for: self.defer_for,
+            home: self.place.home()?,
             profile: self.profile.clone(),
-        }
+        })
     }
 }
 
@@ -212,6 +216,7 @@ fn worker(start: &Start, attended: bool) -> Result<Command, String> {
     if let Some(time) = start.defer_for {
         command.arg("--defer-for").arg(format!("{}s", time.as_secs()));
     }
+    command.args(start.place.arguments());
     if let Some(profile) = &start.profile {
         command.arg("--profile").arg(profile);
     }
@@ -272,9 +277,10 @@ pub async fn work(start: &Start, attended: bool) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let settings = start.settings(Instant::now(), attended);
-    let verdict = match read_message().await {
-        Ok((_, message)) => engine::verdict(&settings, &message).await,
-        Err(words) => Verdict::failed(words),
+    let verdict = match (read_message().await, settings) {
+        (Ok((_, message)), Ok(settings)) => engine::verdict(&settings, &message).await,
+        (Ok((_, message)), Err(failure)) => on_failure(start, &message.value, attended, failure.to_string()),
+        (Err(words), _) => Verdict::failed(words),
     };
     let Ok(text) = serde_json::to_string(&verdict) else { return ExitCode::FAILURE };
     match std::io::stdout().write_all(text.as_bytes()) {

@@ -3,13 +3,14 @@
 pub mod deadlines;
 pub mod host_name;
 pub mod mode;
+pub mod place;
 
 use std::{path::Path, time::Duration};
 
 use countersign_client::shell;
 use serde_json::Value;
 
-use self::{host_name::HostName, mode::Mode};
+use self::{host_name::HostName, mode::Mode, place::Place};
 
 /// Ends a line that decides: whatever has become of the program, the answer is no. Hosts start a shell in any case.
 const OTHERWISE_NO: &str = " || { echo 'Countersign gave no verdict, so the answer is no.' >&2; exit 2; }";
@@ -17,13 +18,15 @@ const OTHERWISE_NO: &str = " || { echo 'Countersign gave no verdict, so the answ
 /// Ends a hook that hangs while there is still time to say no.
 const TIMEOUT: &str = "/usr/bin/timeout";
 
-/// `countersign hook HOST --mode MODE --host-timeout SECONDS`.
+/// `countersign hook HOST --home DIR --mode MODE --host-timeout SECONDS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookLine {
     /// The absolute path of the program, as the host runs it.
     pub program: String,
     /// The host that runs it.
     pub host: HostName,
+    /// Where rules and profiles are.
+    pub place: Place,
     /// When it asks a person.
     pub mode: Mode,
     /// How long the host waits before it goes on without an answer.
@@ -39,13 +42,14 @@ impl HookLine {
 
     fn arguments(&self) -> Vec<String> {
         let seconds = self.host_timeout.as_secs().to_string();
-        let words = ["hook", self.host.word, "--mode", self.mode.word(), "--host-timeout", &seconds];
-        words.map(str::to_owned).into()
+        let how = ["--mode", self.mode.word(), "--host-timeout", &seconds].map(str::to_owned);
+        [vec!["hook".to_owned(), self.host.word.to_owned()], self.place.arguments(), how.into()].concat()
     }
 
     /// The line for hosts that give it to a shell.
     pub fn for_shell(&self) -> String {
-        format!("{} {}", quoted(&self.program), self.arguments().join(" "))
+        let words: Vec<String> = self.words().iter().map(|word| quoted(word)).collect();
+        words.join(" ")
     }
 
     /// The line for an event that decides: a program that is missing, killed or hangs means no.
@@ -65,12 +69,15 @@ impl HookLine {
 
     /// Reads a line for this host back. `None` if it is not one of ours.
     pub fn from_words(words: &[String], host: HostName) -> Option<Self> {
-        let [program, hook, named, mode_flag, mode, timeout_flag, seconds] = words else { return None };
+        let [program, hook, named, options @ ..] = words else { return None };
+        let (place, options) = Place::from_words(options);
+        let [mode_flag, mode, timeout_flag, seconds] = options else { return None };
         let is_ours = is_our_name(program) && hook == "hook" && named == host.word;
         (is_ours && mode_flag == "--mode" && timeout_flag == "--host-timeout").then_some(())?;
         Some(Self {
             program: program.clone(),
             host,
+            place,
             mode: [Mode::Relay, Mode::Gate].into_iter().find(|known| known.word() == mode)?,
             host_timeout: Duration::from_secs(seconds.parse().ok()?),
         })
@@ -128,6 +135,7 @@ mod tests {
         HookLine {
             program: program.to_owned(),
             host: CODEX,
+            place: Place { home: Some("/home/a b/.local/share/countersign".to_owned()), profile_file: None },
             mode: Mode::Gate,
             host_timeout: Duration::from_mins(10),
         }
@@ -148,8 +156,13 @@ mod tests {
         }
         assert_eq!(
             line("/usr/bin/countersign").for_shell(),
-            "/usr/bin/countersign hook codex --mode gate --host-timeout 600"
+            "/usr/bin/countersign hook codex --home '/home/a b/.local/share/countersign' --mode gate --host-timeout 600"
         );
+        let with_file = Place { home: None, profile_file: Some("/run/secrets/profile".to_owned()) };
+        for place in [Place::default(), with_file] {
+            let line = HookLine { place, ..line("/usr/bin/countersign") };
+            assert_eq!(HookLine::from_words(&line.words(), CODEX), Some(line));
+        }
     }
 
     /// The line itself, as a shell runs it: a program that is not there, is killed or hangs.

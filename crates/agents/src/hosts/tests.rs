@@ -56,6 +56,7 @@ fn line(event: &Event, project: &Path) -> String {
             let what = match &call.action {
                 Action::Edit(files) => files.iter().map(change).collect::<Vec<_>>().join(", "),
                 Action::Questions(questions) => format!("{} {:?}", questions[0].text, questions[0].choices),
+                Action::Own(_) => "own".to_owned(),
                 Action::Other(_) => "other".to_owned(),
                 action => format!("{action:?}").replace(project.to_str().unwrap(), "."),
             };

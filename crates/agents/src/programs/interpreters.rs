@@ -87,6 +87,12 @@ pub struct Grammar {
     pub searches: bool,
     /// Whether it runs the text after `-c`, as a POSIX shell.
     pub takes_text: bool,
+    /// Whether it runs the text after `-lc` like that, once it has read the start-up files of a login.
+    pub takes_login_text: bool,
+    /// The flag after which the code itself follows.
+    pub code: Option<&'static str>,
+    /// The flag after which the name of a module follows.
+    pub module: Option<&'static str>,
     /// The flag by which it runs tests: all of its operands are scripts then, and without any it finds them.
     pub tests: Option<&'static str>,
 }
@@ -98,14 +104,31 @@ const PLAIN: Grammar = Grammar {
     ends: &[],
     searches: false,
     takes_text: false,
+    takes_login_text: false,
+    code: None,
+    module: None,
     tests: None,
 };
 
 const GRAMMARS: &[Grammar] = &[
     Grammar { names: &["sh", "dash"], letters: "eux", takes_text: true, ..PLAIN },
-    Grammar { names: &["bash"], letters: "eux", searches: true, takes_text: true, ..PLAIN },
-    Grammar { names: &["ash", "ksh", "zsh"], letters: "eux", searches: true, ..PLAIN },
-    Grammar { names: &["python", "pypy"], letters: "BEIOSbqsu", ..PLAIN },
+    Grammar {
+        names: &["bash"],
+        letters: "eux",
+        searches: true,
+        takes_text: true,
+        takes_login_text: true,
+        ..PLAIN
+    },
+    Grammar { names: &["zsh"], letters: "eux", searches: true, takes_login_text: true, ..PLAIN },
+    Grammar { names: &["ash", "ksh"], letters: "eux", searches: true, ..PLAIN },
+    Grammar {
+        names: &["python", "pypy"],
+        letters: "BEIOSbqsu",
+        code: Some("-c"),
+        module: Some("-m"),
+        ..PLAIN
+    },
     Grammar {
         names: &["node", "nodejs"],
         words: &[
@@ -121,9 +144,10 @@ const GRAMMARS: &[Grammar] = &[
         // It would add one.
         ends: &[".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"],
         tests: Some("--test"),
+        code: Some("-e"),
         ..PLAIN
     },
-    Grammar { names: &["perl", "ruby"], letters: "w", ..PLAIN },
+    Grammar { names: &["perl", "ruby"], letters: "w", code: Some("-e"), ..PLAIN },
     Grammar { names: &["lua", "php", "tclsh"], ..PLAIN },
     Grammar { names: &["Rscript"], words: &["--vanilla"], ..PLAIN },
 ];

@@ -63,6 +63,7 @@ pub(super) fn covers(view: &View<'_>, rules: &[&Rule], machine: Machine<'_>) -> 
                 .map(|(target, deletes)| of_change(view, &rules, target, deletes, machine));
             each.collect::<Result<Vec<_>, _>>()?
         }
+        Action::Own(_) => vec!["built in: the host's own notes and subagents".to_owned()],
         Action::Plan(_) | Action::Questions(_) | Action::Network(_) | Action::Other(_) => {
             if let Some(why) = view.targets.iter().find_map(|target| machine.refuses(target)) {
                 return Err(why);

@@ -68,7 +68,7 @@ pub struct Rules {
     protected: Protected,
     /// The settings of Git that are not a repository's.
     git: UserFiles,
-    /// The folder of the user, for paths that begin with `~`.
+    /// The folder of the user, for paths that begin with `~`; `None` if shells may take another.
     home: Option<PathBuf>,
     /// Whether `cd` looks for folders elsewhere too.
     has_cd_path: bool,
@@ -87,27 +87,30 @@ pub struct Line {
 
 impl Rules {
     /// The rules for calls in a folder. On an error nothing may be allowed.
-    pub fn load(cwd: &Path) -> Result<Self, RulesError> {
-        let home = Home::of_user()
-            .map_err(|failure| RulesError { place: "rules.toml".to_owned(), what: failure.to_string() })?;
-        let user = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        Self::of_folder(home.folder(), user, cwd)
+    pub fn load(tool: &Home, cwd: &Path) -> Result<Self, RulesError> {
+        Self::of(tool, env::var_os("HOME").map(PathBuf::from), cwd)
     }
 
     /// As [`Rules::load`], with the folder of the tool and that of the user.
     pub fn of_folder(folder: &Path, home: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
-        let user = file::read(&folder.join("rules.toml"), Owner::User, home.as_deref())?;
+        Self::of(&Home::at(folder).with_user(home.clone()), home, cwd)
+    }
+
+    /// `variable` is the HOME by which shells and Git go. Where it is not the user's folder, `~` is not understood.
+    fn of(tool: &Home, variable: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
+        let user = file::read(&tool.rules_file(), Owner::User, tool.user())?;
         // A repository in a repository is under the rules of both.
         let without_links = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
         let roots =
             cwd.ancestors().chain(without_links.ancestors()).filter(|folder| folder.join(".git").exists());
         let roots: BTreeSet<&Path> = roots.collect();
-        let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, home.as_deref());
+        let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, tool.user());
         let repositories = roots.into_iter().map(read).collect::<Result<_, _>>()?;
         let has_cd_path = env::var_os("CDPATH").is_some_and(|path| !path.is_empty());
         let config = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let git = UserFiles::of(home.as_deref(), config.as_deref());
-        Ok(Self { user, repositories, protected: Protected::new(folder), git, home, has_cd_path })
+        let git = UserFiles::of(variable.as_deref(), config.as_deref());
+        let home = variable.filter(|folder| Some(folder.as_path()) == tool.user());
+        Ok(Self { user, repositories, protected: Protected::new(tool), git, home, has_cd_path })
     }
 
     /// What happens to a call, and by which rule.
@@ -140,6 +143,14 @@ impl Rules {
         }
     }
 
+    /// Whether the user's own rules name the tool of a call, and do not only mean every tool.
+    pub fn name_tool(&self, tool: &str) -> bool {
+        let patterns = self.user.rules.iter().flat_map(|rule| &rule.tools);
+        patterns
+            .filter(|pattern| pattern.contains(|char| char != '*'))
+            .any(|pattern| glob::wildcard(pattern, tool))
+    }
+
     /// Whom to ask about a call, in order; empty for everybody who is paired.
     pub fn people(&self, call: &Call) -> Vec<Turn> {
         let view = View::of(call, self.home.as_deref(), self.has_cd_path);
@@ -169,6 +180,7 @@ impl Rules {
             ),
             built_in(Verdict::Deny, "the folders of profiles and rules, and the settings of agents' hosts"),
             built_in(Verdict::Allow, "reading files inside of the repository that hold no secrets"),
+            built_in(Verdict::Allow, "the host's own notes and subagents, whose calls are asked about"),
             built_in(
                 Verdict::Allow,
                 "commands that only read, with options that keep them so (docs/rules.md)",

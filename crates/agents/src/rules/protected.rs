@@ -15,7 +15,7 @@ use crate::{
         deciding_files::{Base, DecidingFile, OF_EVERY_HOST, Place},
         places::Places,
     },
-    tool::home::PROFILE_FILE_VARIABLE,
+    tool::home::Home,
 };
 
 /// Our own folder by its usual names, for texts in which a variable may stand before it.
@@ -41,9 +41,15 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    /// `own` is the folder with profiles and rules.
-    pub(super) fn new(own: &Path) -> Self {
-        Self::by(own, |name| env::var_os(name))
+    /// Folders count by the variables of this process and by the account: settings of a repository can change the former.
+    pub(super) fn new(tool: &Home) -> Self {
+        let mut all = Self::by(tool.folder(), |name| env::var_os(name));
+        let of_user =
+            Self::by(tool.folder(), |name| (name == "HOME").then(|| tool.user().map(Into::into))?);
+        all.own.extend(tool.profile_file().map(Path::to_owned).into_iter().flat_map(with_real));
+        all.others.extend(of_user.others);
+        all.asked.extend(of_user.asked);
+        all
     }
 
     /// With this folder of the user and no other variable.
@@ -68,13 +74,8 @@ impl Protected {
                 },
             );
         let others = denied.into_iter().map(path).chain(moved);
-        let with_real = |path: PathBuf| {
-            let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
-            [Some(path), real].into_iter().flatten()
-        };
-        let profile_file = named(PROFILE_FILE_VARIABLE);
         Self {
-            own: [Some(own.to_owned()), profile_file].into_iter().flatten().flat_map(with_real).collect(),
+            own: with_real(own.to_owned()).collect(),
             others: others.flat_map(with_real).collect(),
             asked: asked.into_iter().map(path).flat_map(with_real).collect(),
             program: env::current_exe().ok().into_iter().flat_map(with_real).collect(),
@@ -138,6 +139,12 @@ impl Protected {
         let words = words.filter(|word| word.len() >= ".codex".len() && word.contains('.'));
         words.into_iter().find_map(|word| found_in(word, true, true)).map(|found| reason(&found))
     }
+}
+
+/// A path, and where it leads if that is elsewhere.
+fn with_real(path: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
+    [Some(path), real].into_iter().flatten()
 }
 
 /// Every row of every table.

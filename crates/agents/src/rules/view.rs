@@ -64,7 +64,7 @@ impl<'a> View<'a> {
                 }
             }
             Action::Other(arguments) => view.add_arguments("", arguments, home, has_cd_path),
-            Action::Plan(_) | Action::Questions(_) | Action::Network(_) => {}
+            Action::Plan(_) | Action::Questions(_) | Action::Network(_) | Action::Own(_) => {}
         }
         view
     }

@@ -33,9 +33,13 @@ pub const PROFILE_FILE_VARIABLE: &str = "COUNTERSIGN_PROFILE_FILE";
 const MIN_PASSPHRASE_CHARS: usize = 8;
 
 /// The folder of everything.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Home {
     profiles: Profiles,
+    /// The folder of the user, which `~` in rules means.
+    user: Option<PathBuf>,
+    /// A file with a whole profile, which counts instead of those in the folder.
+    profile_file: Option<PathBuf>,
 }
 
 /// A profile and what it is called.
@@ -51,9 +55,52 @@ pub struct Identity {
 pub type NamedProfile = (ProfileName, Result<Profile, ProfileError>);
 
 impl Home {
-    /// The folder of the current user.
+    /// The folder of the current user, by the variables of this process: what a person types, they mean.
     pub fn of_user() -> Result<Self, Failure> {
-        Ok(Self { profiles: Profiles::of_user().map_err(failed)? })
+        let path = |name| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        Ok(Self {
+            profiles: Profiles::of_user().map_err(failed)?,
+            user: path("HOME").filter(|path| path.is_absolute()),
+            profile_file: path(PROFILE_FILE_VARIABLE),
+        })
+    }
+
+    /// The usual folder of the account that this process runs as, whatever its variables say. What a repository's settings
+    /// put into the environment of a hook must not choose the rules.
+    pub fn of_account() -> Result<Self, Failure> {
+        let user = account_folder().ok_or_else(|| {
+            Failure::new(Exit::NotSetUp, "this account has no folder in the system's list of users")
+                .next("name the folder of Countersign with --home DIR")
+        })?;
+        Ok(Self { profiles: Profiles::in_home_of(&user), user: Some(user), profile_file: None })
+    }
+
+    /// This folder, whatever the variables say.
+    pub fn at(folder: &Path) -> Self {
+        let profiles = Profiles::at(folder.join("profiles"));
+        Self { profiles, user: account_folder(), profile_file: None }
+    }
+
+    /// With a file that counts instead of the profiles in the folder.
+    #[must_use]
+    pub fn with_profile_file(self, file: Option<PathBuf>) -> Self {
+        Self { profile_file: file, ..self }
+    }
+
+    /// With another folder of the user.
+    #[must_use]
+    pub fn with_user(self, user: Option<PathBuf>) -> Self {
+        Self { user, ..self }
+    }
+
+    /// The folder of the user, which `~` in rules means.
+    pub fn user(&self) -> Option<&Path> {
+        self.user.as_deref()
+    }
+
+    /// The file with a whole profile, if one is named.
+    pub fn profile_file(&self) -> Option<&Path> {
+        self.profile_file.as_deref()
     }
 
     /// The folder that everything is in.
@@ -112,7 +159,7 @@ impl Home {
 
     /// The profile to act with: the named one, or the only one of the role.
     pub fn find(&self, role: Role, name: Option<&str>) -> Result<Identity, Failure> {
-        if let Some(identity) = Self::from_file(role, name)? {
+        if let Some(identity) = self.of_file(role, name)? {
             return Ok(identity);
         }
         if let Some(name) = name {
@@ -146,13 +193,10 @@ impl Home {
     }
 
     /// A profile from one secret file.
-    fn from_file(role: Role, name: Option<&str>) -> Result<Option<Identity>, Failure> {
-        let path = env::var_os(PROFILE_FILE_VARIABLE).filter(|path| !path.is_empty());
-        let (Some(path), Role::Enforcer, None) = (path, role, name) else { return Ok(None) };
-        let path = PathBuf::from(path);
-        let text = fs::read_to_string(&path).map(Zeroizing::new).map_err(|error| {
-            let what =
-                format!("{PROFILE_FILE_VARIABLE} names {}, which can't be read: {error}", path.display());
+    fn of_file(&self, role: Role, name: Option<&str>) -> Result<Option<Identity>, Failure> {
+        let (Some(path), Role::Enforcer, None) = (&self.profile_file, role, name) else { return Ok(None) };
+        let text = fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
+            let what = format!("the profile file {} can't be read: {error}", path.display());
             Failure::new(Exit::NotSetUp, what)
         })?;
         let profile = Profile::from_secret_text(text.trim()).map_err(failed)?;
@@ -251,6 +295,12 @@ impl Identity {
         Http::new(self.profile.facts().gateway.clone(), Some(self.profile.credential()))
             .map_err(|error| crate::tool::gateway_error::describe(&error))
     }
+}
+
+/// The folder of this account in the system's list of users.
+fn account_folder() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok()??;
+    Some(user.dir).filter(|folder| folder.is_absolute())
 }
 
 /// Asks for a new passphrase, twice.

@@ -13,7 +13,7 @@ use countersign_agents::{
         event::{Kind, Moment},
         verdict::Verdict,
     },
-    hook_line::{HookLine, mode::Mode},
+    hook_line::{HookLine, mode::Mode, place::Place},
     install::{
         places::Places,
         plan::{Plan, Wish},
@@ -63,6 +63,7 @@ fn its_hook_is_installed_inspected_and_gone_to_the_byte() {
     let line = HookLine {
         program: "/opt/countersign".to_owned(),
         host: HOST.names,
+        place: Place::default(),
         mode: Mode::Gate,
         host_timeout: Duration::from_mins(10),
     };

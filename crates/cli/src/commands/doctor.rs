@@ -45,10 +45,11 @@ impl Doctor {
     pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
         let mut report = Report::default();
         let hashes = PageHashes::read(self.page.as_deref())?;
-        let gateways = profiles::check(&Home::of_user()?, options.profile.as_deref(), &mut report).await?;
+        let home = Home::of_user()?;
+        let gateways = profiles::check(&home, options.profile.as_deref(), &mut report).await?;
         hashes.compare(&gateways, &mut report).await;
         let project = env::current_dir().unwrap_or_default();
-        let facts = hosts::check(&Places::of_user()?, &project, !self.no_start, &mut report).await;
+        let facts = hosts::check(&home, &Places::of_user()?, &project, !self.no_start, &mut report).await;
         let result = news::result(&report, &facts, SystemClock.now());
         publish(&result, options).await;
         if options.json {

@@ -68,12 +68,13 @@ pub(super) struct Exec {
 
 impl Exec {
     pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
-        let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+        let home = Home::of_user()?;
+        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let stdin = read_stdin()?;
         let mut interruption = asking::Interruption::watch()?;
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let rules = Rules::load(&cwd).map_err(|error| error.failure())?;
+        let rules = Rules::load(&home, &cwd).map_err(|error| error.failure())?;
         refuse_denied(&rules, &self.command, &cwd)?;
         let passed = rules.passed_variables().to_vec();
         let env = [self.env.clone(), passed].concat();

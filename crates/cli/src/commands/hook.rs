@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use clap::Args;
 use countersign_agents::{
     hook::supervisor::{self, Start},
-    hook_line::mode::Mode,
+    hook_line::{mode::Mode, place::Place},
     hosts::Host,
     tool::moment,
 };
@@ -35,6 +35,8 @@ pub(super) struct Hook {
     /// Claude Code can be resumed like that.
     #[arg(long, value_name = "TIME", value_parser = moment::duration)]
     defer_for: Option<Duration>,
+    #[command(flatten)]
+    place: Place,
     #[arg(long, hide = true)]
     worker: bool,
     #[arg(long, hide = true)]
@@ -56,7 +58,8 @@ impl Hook {
             mode: self.mode,
             host_timeout: self.host_timeout,
             defer_for: self.defer_for,
-            profile: options.profile.clone(),
+            place: self.place,
+            profile: options.typed_profile(),
         };
         match self.worker {
             true => supervisor::work(&start, self.attended).await,

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
-    hook_line::{HookLine, mode::Mode},
+    hook_line::{HookLine, mode::Mode, place::Place},
     hosts::Host,
     install::{
         places::Places,
@@ -14,6 +14,7 @@ use countersign_agents::{
     },
     tool::{
         exit::{Exit, Failure},
+        home::Home,
         moment,
         output::{object, say},
         terminal::Terminal,
@@ -82,9 +83,11 @@ impl Install {
             return Err(Failure::new(Exit::Usage, "--timeout must be from 1m to 24h"));
         }
         let places = Places::of_user()?;
+        let place = Place::of(&Home::of_user()?, self.how.managed)?;
         let line = HookLine {
             program: program::current()?,
             host: self.host.names,
+            place,
             mode: self.mode.or_else(|| self.installed(&places)).unwrap_or(Mode::Relay),
             host_timeout: self.timeout,
         };

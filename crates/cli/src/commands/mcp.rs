@@ -10,10 +10,11 @@ use countersign_agents::{
         mcp::{self, Step},
         settings::Settings,
     },
-    hook_line::mode::Mode,
+    hook_line::{mode::Mode, place::Place},
     hosts::claude,
     tool::{
         exit::{Exit, Failure},
+        home::Home,
         moment,
     },
 };
@@ -37,10 +38,13 @@ pub(super) struct Mcp {
     /// How long people have for an answer.
     #[arg(long, value_name = "TIME", default_value = "8h", value_parser = moment::duration)]
     valid_for: Duration,
+    #[command(flatten)]
+    place: Place,
 }
 
 impl Mcp {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let home = self.place.home()?;
         let failed = |error: std::io::Error| Failure::new(Exit::Failed, error);
         let output = Arc::new(Mutex::new(tokio::io::stdout()));
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -50,7 +54,7 @@ impl Mcp {
                 Step::Nothing => {}
                 Step::Answer(answer) => write(&output, &answer).await.map_err(failed)?,
                 Step::Decide(id, arguments) => {
-                    let settings = self.settings(options);
+                    let settings = self.settings(home.clone(), options);
                     let output = Arc::clone(&output);
                     calls.spawn(async move {
                         let verdict = decide(&settings, &arguments).await;
@@ -65,14 +69,15 @@ impl Mcp {
         Ok(())
     }
 
-    fn settings(&self, options: &Options) -> Settings {
+    fn settings(&self, home: Home, options: &Options) -> Settings {
         Settings {
             host: claude::HOST,
             mode: Mode::Gate,
             attended: false,
             deadline: Instant::now() + self.valid_for,
             defer_for: None,
-            profile: options.profile.clone(),
+            home,
+            profile: options.typed_profile(),
         }
     }
 }

@@ -12,3 +12,13 @@ pub struct Options {
     #[arg(long, global = true)]
     pub json: bool,
 }
+
+impl Options {
+    /// The profile as it was typed. What answers for a host takes none from a variable: settings of a repository set those.
+    pub fn typed_profile(&self) -> Option<String> {
+        let typed = |word: std::ffi::OsString| {
+            word.to_str().is_some_and(|word| word == "--profile" || word.starts_with("--profile="))
+        };
+        self.profile.clone().filter(|_| std::env::args_os().any(typed))
+    }
+}

@@ -14,6 +14,7 @@ use countersign_agents::{
     rules::{Rules, Ruling, Verdict},
     tool::{
         exit::{Exit, Failure},
+        home::Home,
         output::{columns, object, out, say},
     },
 };
@@ -46,7 +47,7 @@ struct Row {
 
 impl Replay {
     pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
-        let cwd = repository::folder(self.cwd)?;
+        let (home, cwd) = (Home::of_user()?, repository::folder(self.cwd)?);
         let (mut rows, mut unreadable) = (Vec::new(), 0);
         let mut known: BTreeMap<PathBuf, Rules> = BTreeMap::new();
         for file in &self.transcripts {
@@ -56,7 +57,7 @@ impl Replay {
                 let rules = match known.entry(call.cwd.clone()) {
                     Entry::Occupied(found) => found.into_mut(),
                     Entry::Vacant(place) => {
-                        place.insert(Rules::load(&call.cwd).map_err(|error| error.failure())?)
+                        place.insert(Rules::load(&home, &call.cwd).map_err(|error| error.failure())?)
                     }
                 };
                 rows.push(Row { ruling: rules.decide(&call), call });
@@ -140,7 +141,7 @@ fn shown(call: &Call) -> String {
         Action::Questions(questions) => {
             questions.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join(" ")
         }
-        Action::Other(arguments) => arguments.to_string(),
+        Action::Own(arguments) | Action::Other(arguments) => arguments.to_string(),
     };
     let line = visible_code(&text);
     match line.chars().count() > MAX_SHOWN_CHARS {

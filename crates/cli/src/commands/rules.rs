@@ -92,7 +92,7 @@ impl RulesCommand {
 impl Test {
     fn run(self, options: &Options) -> Result<(), Failure> {
         let call = self.call()?;
-        let rules = Rules::load(&call.cwd).map_err(|error| error.failure())?;
+        let rules = Rules::load(&Home::of_user()?, &call.cwd).map_err(|error| error.failure())?;
         let (ruling, people) = (rules.decide(&call), rules.people(&call));
         if options.json {
             let people: Vec<Value> = people
@@ -170,7 +170,7 @@ fn in_order(people: &[Turn]) -> String {
 impl Show {
     fn run(self, options: &Options) -> Result<(), Failure> {
         let cwd = repository::folder(self.cwd)?;
-        let rules = Rules::load(&cwd).map_err(|error| error.failure())?;
+        let rules = Rules::load(&Home::of_user()?, &cwd).map_err(|error| error.failure())?;
         let lines = rules.lines();
         if options.json {
             let lines: Vec<Value> = lines

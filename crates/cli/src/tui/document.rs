@@ -174,7 +174,10 @@ fn body(payload: &Payload) -> (Vec<Line>, Vec<Section>) {
             lines.push(Line::shown(Kind::Note, "not examined: it is not certain which code this runs"));
         }
         Some(State::Opaque) => {
-            let note = "what runs is certain and shown; what that code does is not known";
+            let note = match payload {
+                Payload::Task(_) => "a tool that the rules of its machine name; what it does is not known",
+                _ => "what runs is certain and shown; what that code does is not known",
+            };
             lines.push(Line::shown(Kind::Note, note));
         }
         Some(State::Examined) | None => {}

@@ -300,7 +300,12 @@ fn the_hook_is_this_program_with_the_options_that_were_said() {
     let settings: Value = serde_json::from_str(&place.read(".claude/settings.json")).unwrap();
     let handler = &settings["hooks"]["PreToolUse"][0]["hooks"][0];
     let this = fs::canonicalize(env!("CARGO_BIN_EXE_countersign")).unwrap();
-    let expected = format!("{} hook claude --mode gate --host-timeout 300 || {{", this.display());
+    let folder = place.path(".local/share/countersign");
+    let expected = format!(
+        "{} hook claude --home {} --mode gate --host-timeout 300 || {{",
+        this.display(),
+        folder.display()
+    );
     let command = handler["command"].as_str().unwrap();
     assert!(command.contains(&expected) && command.ends_with("exit 2; }"), "{command}");
     let news = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
@@ -385,8 +390,9 @@ fn somebody_elses_plugin_is_left_alone() {
     fs::remove_file(place.path(plugin)).unwrap();
     place.ok(&["install", "opencode", "--yes"]);
     let line = place.read(plugin).lines().find(|line| line.starts_with("const COMMAND")).unwrap().to_owned();
-    assert!(
-        line.contains("\"hook\",\"opencode\",\"--mode\",\"relay\",\"--host-timeout\",\"600\"]"),
-        "{line}"
+    let expected = format!(
+        r#""hook","opencode","--home","{}","--mode","relay","--host-timeout","600"]"#,
+        place.path(".local/share/countersign").display()
     );
+    assert!(line.contains(&expected), "{line}");
 }

@@ -56,16 +56,16 @@ impl<'a> GrantWatch<'a> {
 
     /// The grants that cover the request.
     async fn new_grants(&mut self, pins: &Pins, rules: &GrantRules) -> Result<Vec<Grant>, AskError> {
-        let (settled, revoked) = off_thread(&self.enforcer.journal, |journal| {
-            Ok((journal.list(Kind::Settled)?, journal.list(Kind::Revoked)?))
+        let seen = self.seen.clone();
+        let (settled, revoked) = off_thread(&self.enforcer.journal, move |journal| {
+            let settled = journal.list_new(Kind::Settled, &seen)?;
+            let revoked = if settled.is_empty() { Vec::new() } else { journal.list(Kind::Revoked)? };
+            Ok((settled, revoked))
         })
         .await?;
         let (verifier, now) = (self.enforcer.verifier(pins), self.enforcer.clock.now());
         let mut covering = Vec::new();
         for record in &settled {
-            if self.seen.contains(&record.key) {
-                continue;
-            }
             let is_revoked = revoked.iter().any(|revoked| revoked.key == record.key);
             let grant =
                 Grant::read(record, &verifier, rules, now).filter(|grant| grant.covers(&self.draft, now));

@@ -8,6 +8,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
@@ -323,6 +324,10 @@ impl Journal for FileJournal {
 
     fn list(&self, kind: Kind) -> Result<Vec<Record>, JournalError> {
         Ok(self.up_to_date()?.0.index.list(kind))
+    }
+
+    fn list_new(&self, kind: Kind, known: &BTreeSet<String>) -> Result<Vec<Record>, JournalError> {
+        Ok(self.up_to_date()?.0.index.list_new(kind, known))
     }
 
     fn last(&self, kind: Kind, prefix: &str) -> Result<Option<Record>, JournalError> {

@@ -1,6 +1,9 @@
 //! The records of a journal in memory.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use countersign_wire::timestamp::Timestamp;
 use zeroize::Zeroizing;
@@ -52,6 +55,10 @@ impl Index {
 
     pub(super) fn list(&self, kind: Kind) -> Vec<Record> {
         self.from(kind, "").map(to_record).collect()
+    }
+
+    pub(super) fn list_new(&self, kind: Kind, known: &BTreeSet<String>) -> Vec<Record> {
+        self.from(kind, "").filter(|((_, key), _)| !known.contains(key)).map(to_record).collect()
     }
 
     pub(super) fn last(&self, kind: Kind, prefix: &str) -> Option<Record> {

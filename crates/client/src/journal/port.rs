@@ -1,6 +1,6 @@
 //! The port of a journal: records, changes, and what a journal must be able to do.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use countersign_wire::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,13 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Every record of a kind, by key.
     fn list(&self, kind: Kind) -> Result<Vec<Record>, JournalError>;
+
+    /// Every record of a kind but the known ones, by key. Whoever looks again and again copies only what is new.
+    fn list_new(&self, kind: Kind, known: &BTreeSet<String>) -> Result<Vec<Record>, JournalError> {
+        let mut records = self.list(kind)?;
+        records.retain(|record| !known.contains(&record.key));
+        Ok(records)
+    }
 
     /// The last record of a kind whose key begins like this.
     fn last(&self, kind: Kind, prefix: &str) -> Result<Option<Record>, JournalError>;

@@ -51,7 +51,9 @@ export function chips(payload: Payload | undefined): { text: string; isDangerous
     text: detail === undefined ? EFFECT_PHRASES[effect] : `${EFFECT_PHRASES[effect]} ${visible(detail)}`,
     isDangerous: isDangerous(effect),
   }));
-  return payload.state === "opaque" ? [{ text: texts.runsProjectCode, isDangerous: false }, ...effects] : effects;
+  if (payload.state !== "opaque") return effects;
+  const text = payload.kind === "task" ? texts.knownTool : texts.runsProjectCode;
+  return [{ text, isDangerous: false }, ...effects];
 }
 
 function cautionOf(payload: Payload): Caution {
@@ -99,7 +101,10 @@ function open(lines: readonly Line[]): Section {
 
 /** What nobody could derive, or who asks for what is certain in part only. Effects are beside it. */
 function stateLines(payload: Payload): Line[] {
-  if (payload.state === "opaque") return [line(texts.runsProjectCodeLine, "note"), ...effectLines(payload.effects)];
+  if (payload.state === "opaque") {
+    const text = payload.kind === "task" ? texts.knownToolLine : texts.runsProjectCodeLine;
+    return [line(text, "note"), ...effectLines(payload.effects)];
+  }
   if (payload.state === "notExamined") return [line(texts.runsUnknownLine, "note")];
   return effectLines(payload.effects);
 }

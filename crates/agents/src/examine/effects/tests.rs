@@ -44,11 +44,54 @@ fn effects_come_from_the_words_of_the_command() {
         ("kubectl get pods", "network"),
         ("aws ec2 describe-instances", "network"),
         ("git submodule update", "network(update)"),
-        ("sh -c cd␣..␣&&␣rm␣x␣>␣log", "deletes(x) overwrites(log)"),
+        ("sh -c cd␣..␣&&␣rm␣x␣>␣log", "deletes(x)"),
         ("sh -c cat␣x␣|␣ssh␣host.example", "network(host.example) publishes(host.example)"),
     ] {
         assert_eq!(derived(command).as_deref(), Some(expected), "{command}");
     }
+}
+
+#[test]
+fn only_what_is_there_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place { cwd: folder.path(), repository: Some(folder.path()) };
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    for name in ["old", "main"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let effects = |command: &str| {
+        let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        of(&argv, &place).unwrap().len()
+    };
+    for (command, is_overwritten) in [
+        ("cp a new", false),
+        ("cp a old", true),
+        ("cp a sub", true),
+        ("cp a b new", true),
+        ("cp -t sub a new", true),
+        ("cp --backup a new", true),
+        ("mv a new", false),
+        ("mv a old", true),
+        ("tee new", false),
+        ("tee new old", true),
+        ("git checkout topic", false),
+        ("git checkout main", true),
+        ("git checkout -b topic", false),
+        ("git checkout -B topic", true),
+        ("git checkout -- old", true),
+        ("git stash push", false),
+        ("git stash drop", true),
+        ("git apply --check a.diff", false),
+        ("git apply a.diff", true),
+    ] {
+        assert_eq!(effects(command) > 0, is_overwritten, "{command}");
+    }
+    for (text, is_overwritten) in [("ls > new", false), ("ls > old", true), ("ls > /dev/null", false)] {
+        assert_eq!(!of_shell(text, &place).unwrap().is_empty(), is_overwritten, "{text}");
+    }
+    let saves = |command: &str| effects(command) > 1;
+    assert!(!saves("curl -o /dev/null https://example.org") && saves("curl -o x https://example.org"));
+    assert!(saves("curl -o /dev/null -O https://example.org"));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! How much of a command is certain: a grammar that is sure, and no guesses.
 //!
 //! Interpreters are read as `NAME [flags without values] SCRIPT ARGS…`, where the script is an existing regular file, and
-//! shells as `sh -c TEXT` too; wrappers as `env NAME=V…`, `timeout N`, `nice -n N`, `nohup` and `setsid`. A program whose
+//! shells as `sh -c TEXT` too, and in hooks `bash -lc TEXT`; code may be an argument (`python3 -c CODE`), and a module has a name
+//! (`python3 -m NAME`); wrappers as `env NAME=V…`, `timeout N`, `nice -n N`, `nohup` and `setsid`. A program whose
 //! effects are known is examined; one that is not known is opaque. Whatever is written otherwise is not examined.
 //!
 //! | to find | look in |
@@ -258,6 +259,8 @@ impl<'a> Reader<'a> {
         match here.file(word) {
             Some(path) => self.names(at, path, BoundRole::Executable),
             None if here.before.has_run_anything && here.is_certain => {}
+            // Nothing runs; and what is there one day is the system's.
+            None if is_of_system(word) => {}
             None => self.is_at_best(State::NotExamined),
         }
         if !is_of_system(word) {
@@ -284,8 +287,26 @@ impl<'a> Reader<'a> {
         {
             return self.inner_text(text, here);
         }
+        // A hook binds the start-up files of a login, and the tool does not.
+        if let ["-lc", text] = arguments
+            && grammar.takes_login_text
+            && self.runner == Runner::Host
+        {
+            self.is_at_best(State::Opaque);
+            // Only bash reads the rest as a POSIX shell does.
+            return match text.contains(['<', '>', '=']) && !grammar.takes_text {
+                true => self.is_at_best(State::NotExamined),
+                false => self.inner_text(text, here),
+            };
+        }
         here.before.has_run_anything = true;
         let flags = arguments.iter().take_while(|word| grammar.is_flag(word)).count();
+        match &arguments[flags..] {
+            // The code is shown as it is.
+            [flag, _, ..] if grammar.code == Some(flag) => return self.is_at_best(State::Opaque),
+            [flag, name, ..] if grammar.module == Some(flag) => return self.module(name, here),
+            _ => {}
+        }
         let runs_tests = grammar.tests.is_some_and(|flag| arguments[..flags].contains(&flag));
         let operands = &arguments[flags..];
         match (operands, document) {
@@ -305,6 +326,23 @@ impl<'a> Reader<'a> {
                     self.is_at_best(State::Opaque);
                 }
                 None => self.is_at_best(State::NotExamined),
+            }
+        }
+    }
+
+    /// A module of Python, which it looks for in the folder before the installed ones.
+    fn module(&mut self, name: &str, here: &Here) {
+        let is_part = |part: &str| {
+            !part.is_empty() && part.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+        };
+        if !name.split('.').all(is_part) {
+            return self.is_at_best(State::NotExamined);
+        }
+        self.is_at_best(State::Opaque);
+        let path = name.replace('.', "/");
+        for file in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
+            if let Some(path) = here.file(&file) {
+                self.names(None, path, BoundRole::Operand);
             }
         }
     }
@@ -338,7 +376,7 @@ impl<'a> Reader<'a> {
             let reads = |effect: &Effect| {
                 matches!(effect.kind, EffectKind::LeavesRepository | EffectKind::TouchesSecrets)
             };
-            here.before.is_changed |= !found.iter().all(reads);
+            here.before.is_changed |= !found.iter().all(reads) || effects::changes_files(&words, &place);
             let builds = programs::find(name).is_some_and(|row| row.does == Does::PackageManager);
             here.before.has_run_anything |= builds;
             return self.effects.extend(found);

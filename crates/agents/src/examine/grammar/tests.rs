@@ -59,6 +59,14 @@ fn the_forms_of_the_grammar_are_certain() {
         ("bash -c 'python3 tool.py'", State::Opaque, "script tool.py"),
         ("cd sub && sh y.sh", State::Opaque, "script sub/y.sh"),
         ("python3 - <<'EOF'\nprint(1)\nEOF", State::Opaque, ""),
+        ("python3 -c 'print(1)' data.csv", State::Opaque, "operand data.csv"),
+        ("python3 -u -m tool x", State::Opaque, "operand tool.py"),
+        ("python3 -m pytest -q", State::Opaque, ""),
+        ("node -e 'process.exit()'", State::Opaque, ""),
+        ("perl -e 1", State::Opaque, ""),
+        ("bash -lc 'ls && make'", State::Opaque, ""),
+        ("zsh -lc 'rg -n x src'", State::Opaque, ""),
+        ("/bin/no-such-shell a", State::Opaque, ""),
         ("bash <<'EOF'\nls\nEOF", State::Examined, ""),
         ("cat > new.txt <<'EOF'\na $b\nEOF", State::Examined, ""),
         ("# what it does\nls \\\n  -la", State::Examined, ""),
@@ -92,7 +100,13 @@ const NOT_EXAMINED: &[&str] = &[
     "sh -c 'ls $X'",
     "sh -c ls name",
     "sh -ec ls",
-    "bash -lc ls",
+    "bash -l -c ls",
+    "bash -lec ls",
+    "bash -lc ls name",
+    "bash -lc 'ls $X'",
+    "zsh -lc 'ls =x'",
+    "zsh -lc 'ls <1-3>'",
+    "sh -lc ls",
     "env -u FOO sh x.sh",
     "env -i sh x.sh",
     "env -S 'sh x.sh'",
@@ -108,14 +122,20 @@ const NOT_EXAMINED: &[&str] = &[
     "xargs sh x.sh",
     "ls | xargs rm",
     "python3 -W ignore tool.py",
-    "python3 -m pytest",
-    "python3 -c 'print(1)'",
+    "python3 -m",
+    "python3 -m ../x",
+    "python3 -mpytest",
+    "python3 -W ignore -m pytest",
+    "python3 -c",
+    "python3 -ic 'print(1)'",
     "python3 - < tool.py",
     "python3 sub",
     "node app",
     "node -r ./app.js app.js",
-    "node -e 1",
-    "perl -e 1",
+    "node -p 1",
+    "node --eval=1",
+    "perl -ne 1",
+    "perl -we 1",
     "ruby -rx x.sh",
     "fish x.sh",
     "find . -exec sh x.sh {} ;",
@@ -133,6 +153,10 @@ const NOT_EXAMINED: &[&str] = &[
     "curl -o x.sh https://example.org && sh x.sh",
     "cp data.csv x.sh && ./x.sh",
     "echo ls > x.sh; sh ./x.sh",
+    "echo ls > new.sh; sh ./x.sh",
+    "git checkout other && sh x.sh",
+    "git stash push; sh x.sh",
+    "mv x.sh old.sh && sh ./x.sh",
     "cd missing && sh x.sh",
     "make && cd sub; sh y.sh",
     "cd sub | sh y.sh",
@@ -254,7 +278,9 @@ fn a_thousand_lines_just_outside_of_the_forms_are_not_examined() {
             let argv = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
             assert_eq!(examine(&argv(&inside), &place, Runner::Tool).state, State::Opaque, "{inside}");
             let grammar = Grammar::of(name).unwrap();
-            for word in OUTSIDE.iter().filter(|word| !grammar.is_flag(word)) {
+            let is_form =
+                |word: &str| grammar.is_flag(word) || [grammar.code, grammar.module].contains(&Some(word));
+            for word in OUTSIDE.iter().filter(|word| !is_form(word)) {
                 let outside = format!("{wrapper}{name} {word} {script} a");
                 let examination = examine(&argv(&outside), &place, Runner::Tool);
                 assert_eq!(examination.state, State::NotExamined, "{outside}");

@@ -5,7 +5,11 @@ use countersign_client::{
     shell::{self, Joint, SimpleCommand},
 };
 
-use super::{Here, Reader, effects::of_path, variables::is_name};
+use super::{
+    Here, Reader,
+    effects::{is_new, of_path},
+    variables::is_name,
+};
 use crate::examine::effects::Place;
 
 impl Reader<'_> {
@@ -73,7 +77,9 @@ impl Reader<'_> {
         for redirection in &command.redirections {
             self.effects.extend(of_path(&redirection.path, &place));
             if redirection.writes && redirection.path != "/dev/null" {
-                self.effects.push(Effect::on(EffectKind::Overwrites, &redirection.path));
+                if !here.is_certain || !is_new(&redirection.path, &place) {
+                    self.effects.push(Effect::on(EffectKind::Overwrites, &redirection.path));
+                }
                 here.before.is_changed = true;
             } else if let Some(path) = here.file(&redirection.path) {
                 self.names(None, path, BoundRole::Operand);

@@ -72,8 +72,25 @@ fn claude_action(tool: &str, input: &Value, cwd: &Path, before: Before) -> Optio
         "WebSearch" => text("query").map(|query| Action::Network(format!("a search for {query}"))),
         "ExitPlanMode" => Some(Action::Plan(plan(input, before))),
         "AskUserQuestion" => input::questions(input).map(Action::Questions),
-        _ => None,
+        _ => own(tool, input),
     }
+}
+
+/// Tools that touch nothing outside of Claude Code, with the arguments that are known. The calls of a subagent are asked about
+/// one by one.
+const OWN: &[(&str, &[&str])] = &[
+    ("Agent", &["description", "prompt", "subagent_type", "model", "run_in_background"]),
+    ("BashOutput", &["bash_id", "filter"]),
+    ("KillShell", &["shell_id"]),
+    ("Task", &["description", "prompt", "subagent_type", "model", "run_in_background"]),
+    ("TaskOutput", &["task_id", "block", "timeout"]),
+    ("TodoWrite", &["todos"]),
+];
+
+fn own(tool: &str, input: &Value) -> Option<Action> {
+    let (_, known) = OWN.iter().find(|(name, _)| *name == tool)?;
+    let is_known = input.as_object()?.keys().all(|key| known.contains(&key.as_str()));
+    is_known.then(|| Action::Own(input.clone()))
 }
 
 /// The plan itself, or the file that the agent has written it to.
@@ -175,7 +192,9 @@ mod tests {
             ("WebSearch", json!({"query": "q"}), Action::Network("a search for q".to_owned())),
             ("ExitPlanMode", json!({"plan": "# P"}), Action::Plan("# P".to_owned())),
             ("mcp__x__y", json!({"a": 1}), Action::Other(json!({"a": 1}))),
-            ("Task", json!({"prompt": "p"}), Action::Other(json!({"prompt": "p"}))),
+            ("Task", json!({"prompt": "p"}), Action::Own(json!({"prompt": "p"}))),
+            ("Task", json!({"prompt": "p", "cwd": "/"}), Action::Other(json!({"prompt": "p", "cwd": "/"}))),
+            ("TodoWrite", json!({"todos": []}), Action::Own(json!({"todos": []}))),
             ("Bash", json!({"cmd": "ls"}), Action::Other(json!({"cmd": "ls"}))),
         ] {
             assert_eq!(action(tool, &input, cwd), expected, "{tool}");

@@ -343,7 +343,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::hook_line::mode::Mode;
+    use crate::hook_line::{mode::Mode, place::Place};
 
     /// The hashes are what Codex CLI 0.166.0 answered to `hooks/list` for this file.
     #[test]
@@ -371,6 +371,7 @@ mod tests {
         let line = HookLine {
             program: "/opt/a \"b\"/countersign".to_owned(),
             host: NAMES,
+            place: Place::default(),
             mode: Mode::Gate,
             host_timeout: Duration::from_mins(10),
         };

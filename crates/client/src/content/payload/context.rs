@@ -19,14 +19,8 @@ vocabulary! {
 }
 
 impl State {
-    /// The state as the words of a chip beside the first line.
-    pub fn phrase(self) -> &'static str {
-        match self {
-            Self::Examined => "examined",
-            Self::Opaque => "runs this project's code",
-            Self::NotExamined => "not examined",
-        }
-    }
+    /// What people read, and type, where it is not certain which code runs.
+    pub const NOT_EXAMINED: &'static str = "not examined";
 }
 
 /// What every payload can say beside its view.

@@ -251,6 +251,16 @@ impl Payload {
         }
     }
 
+    /// The state as the words of a chip beside the first line; `None` if there is nothing to say.
+    pub fn state_phrase(&self) -> Option<&'static str> {
+        match (self, self.state()?) {
+            (_, State::Examined) => None,
+            (Self::Task(_), State::Opaque) => Some("known tool"),
+            (_, State::Opaque) => Some("runs this project's code"),
+            (_, State::NotExamined) => Some(State::NOT_EXAMINED),
+        }
+    }
+
     /// Whether everything must be read before it is approved, and only once: it is dangerous, or nobody knows what runs.
     pub fn is_serious(&self) -> bool {
         let effects = self.effects().unwrap_or_default();

@@ -236,11 +236,15 @@ fn double_quoted(text: &mut String, chars: &mut Peekable<Chars<'_>>) -> Option<(
     loop {
         match chars.next()? {
             '"' => return Some(()),
+            // With nothing behind it that could be a name, it stands for itself.
+            '$' if matches!(chars.peek(), Some('"' | ' ' | '/' | '|' | ')')) => text.push('$'),
             // History expansion only happens where a person types, but nobody loses much here.
             '$' | '`' | '!' => return None,
             '\\' => match chars.next()? {
                 escaped @ ('"' | '\\' | '$' | '`') => text.push(escaped),
-                _ => return None,
+                // Within a line, it stands for itself before any other character.
+                other if other.is_control() || other == '!' => return None,
+                other => text.extend(['\\', other]),
             },
             inner => text.push(inner),
         }

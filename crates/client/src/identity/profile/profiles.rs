@@ -54,6 +54,12 @@ impl Profiles {
         base(Platform::CURRENT, |name| env::var_os(name)).map(Self::at).ok_or(ProfileError::NoHome)
     }
 
+    /// The usual folder in this home of a user.
+    pub fn in_home_of(user: &Path) -> Self {
+        let home = |name: &str| (name == "HOME" || name == "APPDATA").then(|| user.into());
+        Self::at(base(Platform::CURRENT, home).unwrap_or_else(|| user.join("countersign/profiles")))
+    }
+
     /// Another folder than the user's.
     pub fn at(base: PathBuf) -> Self {
         Self { base }
