@@ -137,6 +137,27 @@ async fn a_grant_settles_what_waits_already() {
     assert!(!path("four").exists());
 }
 
+#[tokio::test]
+async fn a_command_inherits_no_open_file() {
+    let numbers = Numbers::start().await;
+    let world = &numbers.world;
+    let child = Command::new("sh")
+        .args(["-c", "exec 7</etc/passwd; exec \"$0\" exec -- ls /proc/self/fd"])
+        .arg(env!("CARGO_BIN_EXE_countersign"))
+        .current_dir(world.folder.path())
+        .env("COUNTERSIGN_HOME", world.home())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    world.decide_all(1, |_| (DecisionOutcome::Approve, Words::default())).await;
+    let output = child.wait_with_output().unwrap();
+    let open: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    // The last one is the folder that `ls` reads.
+    assert_eq!(open, ["0", "1", "2", "3"]);
+}
+
 /// A phone is stolen while a command waits; its owner revokes it at the machine, and then the thief approves.
 #[tokio::test]
 async fn a_device_that_is_revoked_while_a_command_waits_does_not_approve_it() {

@@ -68,6 +68,8 @@ pub(super) struct Exec {
 
 impl Exec {
     pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
+        // What whoever started this has left open is not for the command.
+        close_fds::set_fds_cloexec(3, &[]);
         let home = Home::of_user()?;
         let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
