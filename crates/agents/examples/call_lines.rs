@@ -14,7 +14,7 @@ use countersign_agents::{
         message::Message,
         whole::{Origin, payload_of},
     },
-    examine::environment::hook::HookEnvironment,
+    examine::environment::{hook::HookEnvironment, last::LastEnvironment},
     hosts,
 };
 use countersign_client::effect_hash::effect_hash;
@@ -46,6 +46,7 @@ fn answer(word: &str, text: &[u8]) -> Result<Value, Box<dyn Error>> {
         message: &message,
         aside: host.messages.aside,
         is_named: false,
+        last: &LastEnvironment::default(),
         environment: &HookEnvironment::default(),
     };
     let payload = payload_of(&call, &origin);

@@ -19,7 +19,10 @@ use countersign_agents::{
         message::Message,
         whole::{Origin, payload_of},
     },
-    examine::{environment::hook::HookEnvironment, repository},
+    examine::{
+        environment::{hook::HookEnvironment, last::LastEnvironment},
+        repository,
+    },
     hosts::claude,
     rules::{Rules, Verdict},
     tool::home::Home,
@@ -230,8 +233,15 @@ fn read(message: &Message) -> Measured<(Call, Payload)> {
     let Kind::Call { call, .. } = event.kind else { return Err("a call is read as something else".into()) };
     let aside = host.messages.aside;
     let environment = &HookEnvironment::default();
-    let origin =
-        Origin { host: host.word(), moment: &event.name, message, aside, is_named: false, environment };
+    let origin = Origin {
+        host: host.word(),
+        moment: &event.name,
+        message,
+        aside,
+        is_named: false,
+        last: &LastEnvironment::default(),
+        environment,
+    };
     let payload = payload_of(&call, &origin);
     Ok((call, payload))
 }

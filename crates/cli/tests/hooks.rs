@@ -150,6 +150,33 @@ async fn forty_at_once_each_get_their_own_verdict() {
     }
 }
 
+/// Who has approved a call once sees what differs in the environment of the next.
+#[tokio::test]
+async fn people_see_which_variables_differ_from_the_last_approval() {
+    let world = World::start().await;
+    for (value, expected) in [("one", false), ("one", false), ("two", true)] {
+        let mut hook = Command::new(env!("CARGO_BIN_EXE_countersign"))
+            .args(["hook", "claude", "--home"])
+            .arg(world.home())
+            .env("EDITOR", value)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let message = claude(&world, "touch x").to_string();
+        hook.stdin.take().unwrap().write_all(message.as_bytes()).unwrap();
+        world
+            .decide_all(1, |request| {
+                let payload: Value = serde_json::from_str(&request.payload).unwrap();
+                let shown = payload["env"].as_array().into_iter().flatten();
+                assert_eq!(shown.into_iter().any(|it| it["name"] == "EDITOR"), expected, "{payload}");
+                approve(request)
+            })
+            .await;
+        assert_eq!(decision(&hook.wait_with_output().unwrap()).0, "allow");
+    }
+}
+
 /// What a repository's settings put into the environment chooses neither rules nor people.
 #[tokio::test]
 async fn no_variable_chooses_the_rules_or_the_profile() {

@@ -10,7 +10,11 @@ use super::{
     message::{Aside, Message},
     payload::{Reviewed, reviewed},
 };
-use crate::examine::{environment::hook::HookEnvironment, real_path::real_path, repository};
+use crate::examine::{
+    environment::{hook::HookEnvironment, last::LastEnvironment},
+    real_path::real_path,
+    repository,
+};
 
 /// Members of plans that name the file in which the plan is. People see them, and they make a plan no other request.
 const PLAN_FILES: &[&str] = &["planFilePath", "plan_filename", "plan_path"];
@@ -28,6 +32,8 @@ pub struct Origin<'a> {
     pub aside: &'a [Aside],
     /// Whether the person's own rules name the tool: then it is known which tool it is, and not what it does.
     pub is_named: bool,
+    /// The environment that was approved last.
+    pub last: &'a LastEnvironment,
     /// The environment of the hook, and the files that a shell of the host reads when it starts.
     pub environment: &'a HookEnvironment,
 }
@@ -39,8 +45,11 @@ pub fn payload_of(call: &Call, origin: &Origin<'_>) -> Payload {
         (task.effects, state) = (Some(Vec::new()), Some(State::Opaque));
     }
     let is_run = matches!(call.action, Action::Shell(_));
-    if let Payload::Command(Command { effects: Some(effects), .. }) = &mut payload {
-        effects.extend_from_slice(&origin.environment.effects);
+    if let Payload::Command(Command { effects, env, .. }) = &mut payload {
+        if let Some(effects) = effects {
+            effects.extend_from_slice(&origin.environment.effects);
+        }
+        origin.last.add_to(env, &origin.environment.environment);
     }
     let whole = whole(call, origin, files, is_run);
     let payload = payload.with_call(state, whole.clone());

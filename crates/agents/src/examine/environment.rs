@@ -1,6 +1,7 @@
 //! The environment of a command: what it gets, what is bound, and what people see of it.
 
 pub mod hook;
+pub mod last;
 
 #[cfg(test)]
 mod tests;

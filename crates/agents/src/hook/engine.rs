@@ -33,7 +33,10 @@ use crate::{
         verdict::Verdict,
         whole::{Origin, payload_of},
     },
-    examine::{environment::hook::of_hook, repository},
+    examine::{
+        environment::{hook::of_hook, last::LastEnvironment},
+        repository,
+    },
     rules::{self, Rules, Turn},
     tool::{
         exit::{Exit, Failure},
@@ -78,6 +81,13 @@ struct Hook<'a> {
     message: &'a Message,
     event: &'a Event,
     desk: Desk,
+}
+
+/// What this machine knows of a call before it asks.
+struct Known {
+    /// Whether the person's rules name the tool.
+    names_tool: bool,
+    last: LastEnvironment,
 }
 
 /// How asking ended, if it did not fail.
@@ -134,15 +144,19 @@ impl Hook<'_> {
         }
         let identity = self.settings.identity()?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-        let is_named = rules.name_tool(&call.tool);
-        let payload = self.payload(call, is_named, &enforcer);
+        let kind = format!("hook.{}", self.settings.host.word());
+        let known = Known {
+            names_tool: rules.name_tool(&call.tool),
+            last: LastEnvironment::read(self.desk.folder(), &kind),
+        };
+        let payload = self.payload(call, &known, &enforcer);
         let draft = self.draft(call, &payload)?;
         let taken = match self.permission(&enforcer, &pins, &draft, &rules.people(call)).await? {
             End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
             End::AnsweredAtDesk => return Ok(Verdict::silent()),
             End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
         };
-        let verdict = self.verdict_of(call, &payload, &taken, |call| self.payload(call, is_named, &enforcer));
+        let verdict = self.verdict_of(call, &payload, &taken, |call| self.payload(call, &known, &enforcer));
         let outcome = match &verdict {
             Verdict::Deny { failed: true, .. } => Outcome::Drifted,
             _ => Outcome::Applied { exit_status: None },
@@ -150,6 +164,10 @@ impl Hook<'_> {
         asking::finish(&enforcer, &pins, taken, outcome).await;
         if let Verdict::Allow { .. } = verdict {
             self.remember_approval(moment);
+            if let Some(whole) = payload.call().filter(|whole| !whole.environment.is_empty()) {
+                // Without it people see more of the next one.
+                drop(LastEnvironment::keep(self.desk.folder(), &kind, &whole.environment));
+            }
         }
         Ok(verdict)
     }
@@ -312,7 +330,7 @@ impl Hook<'_> {
     }
 
     /// What people review: a view of the call, and all of it.
-    fn payload(&self, call: &Call, is_named: bool, enforcer: &Enforcer) -> Payload {
+    fn payload(&self, call: &Call, known: &Known, enforcer: &Enforcer) -> Payload {
         let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
         payload_of(
@@ -322,7 +340,8 @@ impl Hook<'_> {
                 moment: &self.event.name,
                 message: self.message,
                 aside: self.settings.host.messages.aside,
-                is_named,
+                is_named: known.names_tool,
+                last: &known.last,
                 environment: &of_hook(&variables, &call.cwd, &mac),
             },
         )

@@ -5,7 +5,7 @@ use std::{io::Read as _, path::PathBuf, time::Duration};
 use clap::Args;
 use countersign_agents::{
     asking,
-    examine::repository,
+    examine::{environment::last::LastEnvironment, repository},
     tool::{
         exit::{Exit, Failure},
         home::{Home, failed},
@@ -88,7 +88,7 @@ impl Ask {
         }
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
-        let wanted = Wanted { env: &[], with: &[], mac: &mac };
+        let wanted = Wanted { env: &[], with: &[], mac: &mac, last: &LastEnvironment::default() };
         let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
         Ok(plan.payload(&Stdin::unread()?))
     }

@@ -10,6 +10,7 @@ use clap::Args;
 use countersign_agents::{
     asking,
     calls::call::{Action, Call},
+    examine::environment::last::LastEnvironment,
     rules::{Rules, Verdict},
     tool::{
         exit::{Exit, Failure},
@@ -30,7 +31,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{ask, options::Options};
-use crate::execution::{Difference, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
+use crate::execution::{Difference, KIND, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
 
 /// Run a command after a person has approved it.
 ///
@@ -81,7 +82,8 @@ impl Exec {
         let passed = rules.passed_variables().to_vec();
         let env = [self.env.clone(), passed].concat();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
-        let wanted = Wanted { env: &env, with: &self.with, mac: &mac };
+        let last = LastEnvironment::read(&home.hooks_folder(), KIND);
+        let wanted = Wanted { env: &env, with: &self.with, mac: &mac, last: &last };
         let mut is_said = false;
         loop {
             let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
@@ -96,6 +98,8 @@ impl Exec {
                 asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
                 return Err(rejected);
             }
+            // Without it people see more of the next one.
+            drop(LastEnvironment::keep(&home.hooks_folder(), KIND, plan.bound_environment()));
             match plan.prepare() {
                 Ok(prepared) => return execute(&enforcer, &pins, prepared, stdin, taken, options).await,
                 Err(differences) => {

@@ -15,7 +15,7 @@ mod stdin;
 pub use self::{
     folder::{Folder, FolderError},
     held::{Difference, Held},
-    plan::{Plan, PlanError, Prepared, StartError, Wanted},
+    plan::{KIND, Plan, PlanError, Prepared, StartError, Wanted},
     stdin::{Stdin, read_stdin},
 };
 pub use countersign_agents::examine::shell::examine_shell;

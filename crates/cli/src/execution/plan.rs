@@ -9,7 +9,7 @@ use std::{
 use countersign_agents::{
     examine::{
         effects,
-        environment::{Environment, Mac, of_exec},
+        environment::{Environment, Mac, last::LastEnvironment, of_exec},
         file::real,
         grammar::{self, Runner},
         repository,
@@ -17,7 +17,7 @@ use countersign_agents::{
     tool::exit::{Exit, Failure},
 };
 use countersign_client::payload::{
-    BoundFile, BoundRole, Call, Command, CommandFile, Invocation, Payload, State,
+    BoundFile, BoundRole, Call, Command, CommandFile, EnvironmentVariable, Invocation, Payload, State,
 };
 use serde_json::{Map, Value, json};
 
@@ -36,7 +36,12 @@ pub struct Wanted<'a> {
     pub with: &'a [PathBuf],
     /// Stands for values that must not be shown.
     pub mac: Mac<'a>,
+    /// The environment that was approved last.
+    pub last: &'a LastEnvironment,
 }
+
+/// The kind of calls that this tool runs itself.
+pub const KIND: &str = "exec";
 
 /// A command that was examined and not run yet.
 #[derive(Debug, Clone)]
@@ -155,6 +160,7 @@ impl Plan {
         }
         let mut view = Command::new(Invocation::Argv(argv.to_vec()), cwd_text);
         view.env.clone_from(&environment.shown);
+        wanted.last.add_to(&mut view.env, &environment.bound);
         view.base_revision = root.as_deref().and_then(repository::revision_of);
         view.effects = examination.effects.map(|found| [environment.effects.clone(), found].concat());
         let mut plan = Self {
@@ -194,6 +200,11 @@ impl Plan {
         self.environment.note()
     }
 
+    /// The variables that count.
+    pub fn bound_environment(&self) -> &[EnvironmentVariable] {
+        &self.environment.bound
+    }
+
     /// What to ask for.
     pub fn payload(&self, stdin: &Stdin) -> Payload {
         let input = match stdin {
@@ -208,7 +219,7 @@ impl Plan {
             _ => {}
         }
         message.insert("user".to_owned(), user());
-        let mut call = Call::new("exec", "run", &self.argv[0], &real(&self.cwd), message);
+        let mut call = Call::new(KIND, "run", &self.argv[0], &real(&self.cwd), message);
         call.repository = self.repository.as_deref().map(real);
         call.environment.clone_from(&self.environment.bound);
         let with = self.folders.iter().flat_map(|folder| &folder.files).map(|(path, digest, _)| BoundFile {

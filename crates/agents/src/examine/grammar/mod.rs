@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
         let path = name.replace('.', "/");
         for file in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
             if let Some(path) = here.file(&file) {
-                self.names(None, path, BoundRole::Operand);
+                self.names(None, path, BoundRole::Script);
             }
         }
     }

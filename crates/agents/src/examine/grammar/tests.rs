@@ -60,7 +60,7 @@ fn the_forms_of_the_grammar_are_certain() {
         ("cd sub && sh y.sh", State::Opaque, "script sub/y.sh"),
         ("python3 - <<'EOF'\nprint(1)\nEOF", State::Opaque, ""),
         ("python3 -c 'print(1)' data.csv", State::Opaque, "operand data.csv"),
-        ("python3 -u -m tool x", State::Opaque, "operand tool.py"),
+        ("python3 -u -m tool x", State::Opaque, "script tool.py"),
         ("python3 -m pytest -q", State::Opaque, ""),
         ("node -e 'process.exit()'", State::Opaque, ""),
         ("perl -e 1", State::Opaque, ""),

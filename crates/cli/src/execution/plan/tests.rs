@@ -16,7 +16,11 @@ fn mac(name: &str, value: &[u8]) -> Sha256Hex {
 
 fn examine(command: &str, folder: &Path, with: &[&str]) -> Result<Plan, PlanError> {
     let with: Vec<PathBuf> = with.iter().map(PathBuf::from).collect();
-    Plan::examine(&words(command), folder, &Wanted { env: &[], with: &with, mac: &mac })
+    Plan::examine(
+        &words(command),
+        folder,
+        &Wanted { env: &[], with: &with, mac: &mac, last: &LastEnvironment::default() },
+    )
 }
 
 fn script(path: &Path, text: &str) {
@@ -189,7 +193,12 @@ async fn a_program_runs_under_its_own_name_with_its_arguments_and_no_other_envir
     assert!(names.contains(&"PATH".to_owned()) && names.contains(&"PWD".to_owned()), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
     let wanted = ["CARGO_PKG_NAME".to_owned()];
-    let plan = Plan::examine(&words("env"), &real, &Wanted { env: &wanted, with: &[], mac: &mac }).unwrap();
+    let plan = Plan::examine(
+        &words("env"),
+        &real,
+        &Wanted { env: &wanted, with: &[], mac: &mac, last: &LastEnvironment::default() },
+    )
+    .unwrap();
     assert!(run(plan.prepare().unwrap()).await.unwrap().contains("CARGO_PKG_NAME=countersign"));
 }
 
