@@ -78,6 +78,9 @@ describe("the states of a request", () => {
     const opaque = command();
     expect(lines(opaque)).toContain(texts.runsProjectCodeLine);
     expect(chips(opaque)).toEqual([{ text: "runs project code", isDangerous: false }]);
+    const tool = { ...opaque, kind: "task", text: "Use the tool", steps: [] } as unknown as Payload;
+    expect(lines(tool)).toContain(texts.knownToolLine);
+    expect(chips(tool)).toEqual([{ text: "known tool", isDangerous: false }]);
     const unknown = command({ state: "notExamined", effects: undefined });
     expect(lines(unknown)).toContain(texts.runsUnknownLine);
     expect(chips(unknown)).toEqual([{ text: "not examined", isDangerous: true }]);

@@ -134,47 +134,49 @@ fn plain_commands_only_run() {
     }
 }
 
+/// What texts are put together from.
+const PIECES: &[&str] = &[
+    "a",
+    "b-c",
+    "'x y'",
+    "\"q r\"",
+    "\\ z",
+    "1",
+    "=",
+    "A=2",
+    "&&",
+    "||",
+    ";",
+    "|",
+    " ",
+    " ",
+    " ",
+    "\n",
+    "$",
+    "*",
+    "'",
+    "\"",
+    "\\",
+    "#",
+    "~",
+    "é",
+    "2>&1",
+    "!",
+    "%",
+    "^",
+    "@",
+    "a~",
+    "b:",
+    "\"\\.s$\"",
+    "\"\\|\"",
+    "\"a$ b\"",
+    "\"c$|\"",
+    "\"\\",
+];
+
 /// Where this module understands a text, a real shell must read the same words from it.
 #[test]
 fn a_real_shell_reads_the_same_words() {
-    let pieces = [
-        "a",
-        "b-c",
-        "'x y'",
-        "\"q r\"",
-        "\\ z",
-        "1",
-        "=",
-        "A=2",
-        "&&",
-        "||",
-        ";",
-        "|",
-        " ",
-        " ",
-        " ",
-        "\n",
-        "$",
-        "*",
-        "'",
-        "\"",
-        "\\",
-        "#",
-        "~",
-        "é",
-        "2>&1",
-        "!",
-        "%",
-        "^",
-        "@",
-        "a~",
-        "b:",
-        "\"\\.s$\"",
-        "\"\\|\"",
-        "\"a$ b\"",
-        "\"c$|\"",
-        "\"\\",
-    ];
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -184,7 +186,7 @@ fn a_real_shell_reads_the_same_words() {
     };
     let mut understood = Vec::new();
     while understood.len() < 400 {
-        let text: String = (0..=random(9)).map(|_| pieces[random(pieces.len())]).collect();
+        let text: String = (0..=random(9)).map(|_| PIECES[random(PIECES.len())]).collect();
         if let Some(found) = words(&text) {
             understood.push((text, found));
         }
