@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Mutations of recorded messages of every host, judged by an implementation that shares no code with ours.
+"""Mutations of recorded messages of every host and of commands of `exec`, judged by an implementation that shares no code with ours.
 
-Usage: tests/interop/calls.py CALL_LINES [COUNT]    (COUNT for each host, 10,000 unless told)
+Usage: tests/interop/calls.py CALL_LINES EXEC_LINES [COUNT]    (COUNT for each host and `exec`, 10,000 unless told)
 
 Each mutation gives one member of a recorded message another value, adds one, or changes only white space and order. The payload
 must then have every member of the message, in `message` or in `aside`, the digest of its bytes, and the grant key that is
 computed here. The key differs if and only if the member is not in the closed list below. What no claim covers must be listed.
+
+Of `exec`, a mutation changes a word, a file, the folder or a variable. The key differs if and only if a word, the folder, a file
+that a word names, or a variable that is passed differs.
 """
 import copy
 import hashlib
@@ -186,5 +189,108 @@ def run(program, count):
             assert changed > count / 5 and kept > count / 50
 
 
+# What a command of `exec` gets, and what only counts as set.
+PASSED = {"COLORTERM", "HOME", "LANG", "LANGUAGE", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "XDG_CACHE_HOME",
+          "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
+AS_SET = {"COLUMNS", "LINES", "SSH_AUTH_SOCK"}
+FILES = {"a.sh": "echo a\n", "b.sh": "#!/bin/sh\necho b\n", "tool.py": "print(1)\n", "data.csv": "1,2\n", "other.csv": "3\n", "unnamed": "x\n"}
+COMMANDS = [["sh", "-e", "a.sh", "data.csv"], ["python3", "tool.py", "x"], ["./b.sh", "y"], ["ls", "-la", "data.csv"], ["make", "all"],
+            ["sh", "-c", "cat data.csv"], ["env", "A=1", "sh", "a.sh"], ["python3", "-c", "print(1)"]]
+WORDS = ["", "x", "data.csv", "other.csv", "./a.sh", "-v", "-e", "a b", "é", "../one/data.csv", "$(ls)", "of=data.csv", "-", "all"]
+
+
+def bound(environment, asked):
+    """What of an environment is in the key."""
+    found = {}
+    for name, value in environment.items():
+        if name in asked and "TOKEN" in name:
+            found[name] = hashlib.sha256(f"{name}\0{value}".encode()).hexdigest()
+        elif name == "PATH":
+            found[name] = ":".join(it for it in value.split(":") if it.startswith("/") and pathlib.Path(it).is_dir())
+        elif name in asked or name in PASSED or name.startswith("LC_"):
+            found[name] = value
+        elif name in AS_SET:
+            found[name] = "set"
+    return found
+
+
+def named(argv, folder):
+    """The regular files that words name, with their digests."""
+    text = argv[2].split() if argv[:2] == ["sh", "-c"] and len(argv) == 3 else []
+    words = [it for word in argv for it in (word, word.partition("=")[2])] + text
+    files = [pathlib.Path(folder, word) for word in words if word]
+    return sorted((str(file.resolve()), hashlib.sha256(file.read_bytes()).hexdigest()) for file in set(files) if file.is_file())
+
+
+def mutate_command(random_, line, folders):
+    kind = random_.randrange(8)
+    argv, environment = line["argv"], line["environment"]
+    if kind == 0:
+        argv[random_.randrange(1, len(argv))] = random_.choice(WORDS)
+    elif kind == 1:
+        argv.insert(random_.randrange(1, len(argv) + 1), random_.choice(WORDS))
+    elif kind == 2 and len(argv) > 1:
+        del argv[random_.randrange(1, len(argv))]
+    elif kind == 3:
+        file = pathlib.Path(line["folder"], random_.choice(list(FILES)))
+        file.write_text(FILES[file.name] + f"# {random_.randrange(1000)}\n")
+        return file
+    elif kind == 4:
+        environment[random_.choice(["FOO", "LD_PRELOAD", "SHLVL", "AWS_PROFILE", "BASH_ENV", "GIT_DIR"])] = f"{random_.randrange(99)}"
+    elif kind == 5:
+        environment[random_.choice(["LANG", "LC_ALL", "TZ", "HOME", "TERM", "SSH_AUTH_SOCK", "COLUMNS"])] = f"/{random_.randrange(99)}"
+    elif kind == 6:
+        environment["PATH"] = random_.choice(["/usr/bin:/bin:/nowhere", "bin:/usr/bin:/bin", "/usr/bin::/bin", "/bin:/usr/bin", "/usr/bin:/bin:/usr"])
+    else:
+        line["folder"] = random_.choice(folders)
+    return None
+
+
+def run_exec(program, count):
+    random_ = random.Random(2)
+    with tempfile.TemporaryDirectory() as home:
+        folders = [str(pathlib.Path(home, name)) for name in ("one", "two")]
+        for folder in folders:
+            pathlib.Path(folder).mkdir()
+            for name, text in FILES.items():
+                pathlib.Path(folder, name).write_text(text)
+                pathlib.Path(folder, name).chmod(0o755)
+        process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def ask(line):
+            process.stdin.write(json.dumps(line) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        kept = changed = refused = 0
+        for _ in range(count):
+            asked = random_.choice([[], ["FOO"], ["GH_TOKEN"]])
+            line = {"argv": list(random_.choice(COMMANDS)), "folder": folders[0], "env": asked, "environment": {
+                "HOME": home, "PATH": "/usr/bin:/bin", "LANG": "C", "FOO": "1", "GH_TOKEN": "t", "SHLVL": "1", "USER": "ada"}}
+            state = lambda it: (it["argv"], it["folder"], bound(it["environment"], asked), named(it["argv"], it["folder"]))
+            before, answer = copy.deepcopy(state(line)), ask(line)
+            assert "payload" in answer, answer
+            file = mutate_command(random_, line, folders)
+            after, second = state(line), ask(line)
+            if file:
+                file.write_text(FILES[file.name])
+            if "refused" in second:
+                refused += 1
+                continue
+            call = second["payload"]["call"]
+            assert second["effectHash"] == key(second["payload"]), line
+            assert call["message"]["argv"] == line["argv"] and call["folder"] == line["folder"], (line, call)
+            assert {it["name"]: it.get("value", it.get("mac")) for it in call["environment"]} == after[2], (line, call["environment"])
+            digests = {it.get("digest") for it in call["files"]}
+            assert all(digest in digests for _, digest in after[3]), (line, call["files"])
+            is_same = answer["effectHash"] == second["effectHash"]
+            assert is_same == (before == after), (line, before, after)
+            kept, changed = kept + is_same, changed + (not is_same)
+        print(f"exec: {count} mutations of {len(COMMANDS)} commands: {changed} with another key, {kept} with the same, {refused} refused")
+        assert changed > count / 5 and kept > count / 50
+
+
 if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10_000)
+    number = int(sys.argv[3]) if len(sys.argv) > 3 else 10_000
+    run(sys.argv[1], number)
+    run_exec(sys.argv[2], number)

@@ -88,7 +88,14 @@ impl Ask {
         }
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
-        let wanted = Wanted { env: &[], with: &[], mac: &mac, last: &LastEnvironment::default() };
+        let variables: Vec<_> = std::env::vars_os().collect();
+        let wanted = Wanted {
+            variables: &variables,
+            env: &[],
+            with: &[],
+            mac: &mac,
+            last: &LastEnvironment::default(),
+        };
         let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
         Ok(plan.payload(&Stdin::unread()?))
     }

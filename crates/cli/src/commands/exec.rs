@@ -83,7 +83,8 @@ impl Exec {
         let env = [self.env.clone(), passed].concat();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
         let last = LastEnvironment::read(&home.hooks_folder(), KIND);
-        let wanted = Wanted { env: &env, with: &self.with, mac: &mac, last: &last };
+        let variables: Vec<_> = std::env::vars_os().collect();
+        let wanted = Wanted { variables: &variables, env: &env, with: &self.with, mac: &mac, last: &last };
         let mut is_said = false;
         loop {
             let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;

@@ -1,7 +1,8 @@
 //! A command from the moment of asking to the moment of running.
 
 use std::{
-    env, fmt, io,
+    ffi::OsString,
+    fmt, io,
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -30,6 +31,8 @@ use super::{
 
 /// What a person wants a command to have besides its words.
 pub struct Wanted<'a> {
+    /// The environment of this process.
+    pub variables: &'a [(OsString, OsString)],
     /// Names of variables that it gets too.
     pub env: &'a [String],
     /// Folders that are bound with it. Its scripts run in place then.
@@ -124,8 +127,7 @@ impl Plan {
             return Err(PlanError::NotText);
         };
         let root = repository::root_of(cwd);
-        let variables: Vec<_> = env::vars_os().collect();
-        let environment = of_exec(&variables, wanted.env, cwd, root.as_deref(), wanted.mac);
+        let environment = of_exec(wanted.variables, wanted.env, cwd, root.as_deref(), wanted.mac);
         let search = search_path(&environment);
         let program = find_program(word, cwd, &search).ok_or_else(|| PlanError::NotFound(word.clone()))?;
         let place = effects::Place { cwd, repository: root.as_deref() };

@@ -1,6 +1,6 @@
 //! What was approved runs, or nothing does.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{env, fs, os::unix::fs::PermissionsExt as _};
 
 use countersign_wire::hash::Sha256Hex;
 
@@ -14,12 +14,22 @@ fn mac(name: &str, value: &[u8]) -> Sha256Hex {
     Sha256Hex::digest(&[name.as_bytes(), b"\0", value].concat())
 }
 
+fn variables() -> Vec<(OsString, OsString)> {
+    env::vars_os().collect()
+}
+
 fn examine(command: &str, folder: &Path, with: &[&str]) -> Result<Plan, PlanError> {
     let with: Vec<PathBuf> = with.iter().map(PathBuf::from).collect();
     Plan::examine(
         &words(command),
         folder,
-        &Wanted { env: &[], with: &with, mac: &mac, last: &LastEnvironment::default() },
+        &Wanted {
+            variables: &variables(),
+            env: &[],
+            with: &with,
+            mac: &mac,
+            last: &LastEnvironment::default(),
+        },
     )
 }
 
@@ -196,7 +206,13 @@ async fn a_program_runs_under_its_own_name_with_its_arguments_and_no_other_envir
     let plan = Plan::examine(
         &words("env"),
         &real,
-        &Wanted { env: &wanted, with: &[], mac: &mac, last: &LastEnvironment::default() },
+        &Wanted {
+            variables: &variables(),
+            env: &wanted,
+            with: &[],
+            mac: &mac,
+            last: &LastEnvironment::default(),
+        },
     )
     .unwrap();
     assert!(run(plan.prepare().unwrap()).await.unwrap().contains("CARGO_PKG_NAME=countersign"));
