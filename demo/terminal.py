@@ -93,7 +93,7 @@ def alone(root):
     up = ada.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
     step("up: a gateway, both sides, paired", up)
     asked = ada.start("exec", "--", "sh", "-c", "echo hello > out; exit 3").expect("asked")
-    answered = ada.approve("sh -c 'echo hello > out; exit 3'", word="out")
+    answered = ada.approve("sh -c 'echo hello > out; exit 3'")
     asked.ends(3)
     check((ada.work / "out").read_text() == "hello\n", "what was approved has not run")
     seconds = time.monotonic() - begun
