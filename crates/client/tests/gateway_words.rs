@@ -8,7 +8,7 @@ use countersign_client::{
     approver::Approver,
     channel::{Channel, Event, Settings, Transport},
     clock::{Clock as _, SystemClock},
-    enforcer::Enforcer,
+    enforcer::{AskError, Enforcer},
     http::{CallError, Http},
     join::{JoinLink, join},
     journal::MemoryJournal,
@@ -174,6 +174,25 @@ async fn no_word_of_a_gateway_is_in_an_error_of_any_call() {
         );
     }
     assert!(errors > 100, "{errors}");
+}
+
+/// Another gateway has no header that says what became of a request: 204 means no result yet, until its time is over.
+#[tokio::test]
+async fn a_wait_without_a_result_goes_on_until_the_request_expires() {
+    let ada_keys = DeviceKeys::generate().unwrap();
+    let robots = paired(Party::Approver("ada".parse().unwrap()), &ada_keys);
+    let robot = Enforcer {
+        http: gateway("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_owned()).await,
+        id: "robot".parse().unwrap(),
+        keys: DeviceKeys::generate().unwrap(),
+        clock: Arc::new(SystemClock),
+        journal: Arc::new(MemoryJournal::default()),
+    };
+    let draft = Draft { valid_for: Duration::from_secs(2), ..draft() };
+    let request =
+        Request::build(&draft, &"robot".parse().unwrap(), &robot.keys, &robots, SystemClock.now()).unwrap();
+    let ended = robot.wait(&request, &robots).await;
+    assert!(matches!(ended, Err(AskError::Expired)) && SystemClock.now() >= request.expires_at, "{ended:?}");
 }
 
 #[tokio::test]

@@ -98,6 +98,30 @@ async fn a_flood_waits_at_the_gateway_and_not_in_the_memory() {
     }
 }
 
+/// The specification lets a gateway leave the id of a message out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_without_an_id_arrives_once() {
+    let (http, _) = gateway(|stream| async move {
+        let Ok(mut socket) = accept_async(stream).await else { return };
+        for number in [1, 1, 2] {
+            let text = message(number, "x").replace(&format!(r#""msgId":"m-{number}","#), "");
+            drop(socket.send(Message::text(text)).await);
+        }
+        sleep(Duration::from_mins(1)).await;
+    })
+    .await;
+    let mut channel = channel_with_silence(http, Transport::Websocket, Duration::from_mins(1));
+    let mut requests = Vec::new();
+    while requests.len() < 2 {
+        if let Event::Request(pushed) =
+            timeout(Duration::from_secs(30), channel.next()).await.unwrap().unwrap()
+        {
+            requests.push(pushed.request_id.as_str().to_owned());
+        }
+    }
+    assert_eq!(requests, ["r-1", "r-2"]);
+}
+
 const SSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// Garbage as frames, as bytes that are no frames, and as events.

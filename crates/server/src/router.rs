@@ -260,8 +260,8 @@ fn method_not_allowed(app: &AppState, http_id: &HttpRequestId, form: ErrorForm) 
 /// No route has this path. The form of the error is that of the interface which the path would belong to.
 async fn unknown_path(State(app): State<SharedState>, request: Request) -> Response {
     let path = request.uri().path();
-    let bare = path.starts_with("/platform/") || path.starts_with("/v1/session/");
-    let form = if bare { ErrorForm::Bare } else { ErrorForm::Envelope };
+    let is_protocol = path.starts_with("/v1/") && !path.starts_with("/v1/session/");
+    let form = if is_protocol { ErrorForm::Envelope } else { ErrorForm::Bare };
     let http_id = HttpRequestId::of(&request);
     response::finish(&app, &http_id, form, ApiError::from(Failure::NotFound).into_response())
 }

@@ -77,6 +77,8 @@ failures! {
     TooLarge => 413 "PROTO_ERR_TOO_LARGE" "The request is larger than permitted.",
     /// The `Content-Type` is not JSON, or there is a `Content-Encoding`.
     MediaType => 415 "PROTO_ERR_MEDIA_TYPE" "Send application/proto+json without a Content-Encoding.",
+    /// As `MediaType`, where the protocol's own type is not accepted.
+    PlatformMediaType => 415 "PROTO_ERR_MEDIA_TYPE" "Send application/json without a Content-Encoding.",
     /// The hash in the body is not that of its canonical form.
     HashMismatch => 422 "PROTO_ERR_HASH_MISMATCH" "The hash is not that of the canonical object.",
     /// The body of a submission does not have the format of its message type, or contradicts its envelope.

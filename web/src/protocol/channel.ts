@@ -47,6 +47,7 @@ export interface ChannelSettings {
 }
 
 const BACKOFF_MILLIS = { first: 1_000, longest: 30_000 };
+const PROVEN_MILLIS = 10_000;
 /** What a listing finds must have been pushed within this time, or the connection carries nothing. */
 const PUSH_MILLIS = 10_000;
 const SEEN_GENERATION = 4_096;
@@ -98,6 +99,7 @@ export class ApproverChannel {
     while (!this.#stop.signal.aborted) {
       const transport = this.#settings.transports[level] ?? "poll";
       const limit = level === 0 ? undefined : upAgain;
+      const begun = this.#approver.http.clock.now().millis;
       const outcome = await this.#serve(transport, limit);
       if (outcome.kind === "refused") {
         this.#report({ type: "refused", error: outcome.error });
@@ -112,7 +114,8 @@ export class ApproverChannel {
         level += 1;
         continue;
       }
-      if (outcome.kind === "worked") {
+      // A connection that ends at once has not proved that connecting helps: the next one waits longer, as after a failure.
+      if (outcome.kind === "worked" && this.#approver.http.clock.now().millis - begun >= PROVEN_MILLIS) {
         delay = BACKOFF_MILLIS.first;
         if (level === 0) upAgain = this.#settings.upAgainMillis;
       }
@@ -214,9 +217,8 @@ export class ApproverChannel {
     const { envelopes, isComplete } = await this.#approver.list();
     await this.#enqueue(async () => {
       for (const envelope of envelopes) {
-        if (isPushExpected && envelope.msgId !== undefined && !this.#wasSeen(envelope.msgId)) {
-          this.#unpushed.set(envelope.msgId, this.#approver.http.clock.now().millis);
-        }
+        const msgId = idOf(envelope);
+        if (isPushExpected && !this.#wasSeen(msgId)) this.#unpushed.set(msgId, this.#approver.http.clock.now().millis);
         before.delete(envelope.requestId);
         await this.#pass(envelope, false);
       }
@@ -235,18 +237,19 @@ export class ApproverChannel {
     const isBare = value.members.get("msgType") === "refresh.request" && !value.members.has("body");
     if (isBare) return;
     const envelope = readEnvelope(value, "");
-    if (envelope.msgId !== undefined) this.#unpushed.delete(envelope.msgId);
+    this.#unpushed.delete(idOf(envelope));
     await this.#pass(envelope, true);
     if (position !== undefined) this.#position = position;
   }
 
   /** Passes a message on that was not passed on before. One that is pushed again is acknowledged again. */
   async #pass(envelope: Envelope, isPushed: boolean): Promise<void> {
-    const { msgId, msgType } = envelope;
+    const { msgType } = envelope;
+    const msgId = idOf(envelope);
     const isKnown = msgType === "approval.request" || msgType === "exchange.withdrawn" || msgType === "prompt.ack";
     const isSession = msgType.startsWith("session.");
     // What only answers what was sent, and what is not known here.
-    if (msgId === undefined || !(isKnown || isSession)) return;
+    if (!(isKnown || isSession)) return;
     const isNew = !this.#wasSeen(msgId) || this.#broken.has(msgId);
     this.#see(msgId);
     if (isNew) this.#noteBroken(msgId, !(await this.#reportMessage(envelope)));
@@ -304,6 +307,14 @@ export class ApproverChannel {
     this.#seen[0].add(msgId);
     if (this.#seen[0].size >= SEEN_GENERATION) this.#seen = [new Set(), this.#seen[0]];
   }
+}
+
+/** What identifies a message. The specification lets a gateway leave the id out. */
+function idOf({ msgId, msgType, requestId, createdAt }: Envelope): string {
+  if (msgId !== undefined) return msgId;
+  // A request is told of once in each way; of sessions and prompts there is more to tell.
+  const isToldOnce = msgType === "approval.request" || msgType === "exchange.withdrawn";
+  return isToldOnce ? `${msgType} ${requestId}` : `${msgType} ${requestId} ${createdAt.millis}`;
 }
 
 type Outcome =

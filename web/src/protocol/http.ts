@@ -236,7 +236,7 @@ export class Http {
     const headers: Record<string, string> = { ...call.headers };
     if (this.#credential !== undefined) headers["Authorization"] = `Bearer ${this.#credential}`;
     if (call.idempotencyKey !== undefined) headers["Idempotency-Key"] = call.idempotencyKey;
-    if (call.body !== undefined) headers["Content-Type"] = "application/json";
+    if (call.body !== undefined) headers["Content-Type"] = mediaType(call.path);
     // A redirect is an error: a credential is for one gateway.
     return this.#fetch(`${this.gateway}${call.path}`, {
       method: call.method,
@@ -249,6 +249,12 @@ export class Http {
       referrerPolicy: "no-referrer",
     });
   }
+}
+
+/** Envelopes have the protocol's own type; pairing, and what is outside of the protocol, is plain JSON. */
+function mediaType(path: string): string {
+  const hasEnvelope = path.startsWith("/v1/") && !path.startsWith("/v1/pairing/");
+  return hasEnvelope ? "application/proto+json" : "application/json";
 }
 
 /** Half to all of it, so that many clients do not come back at the same moment. */

@@ -46,7 +46,10 @@ impl Acks {
     /// Acknowledges a message, and remembers with what.
     pub(super) fn acknowledge(&self, pushed: &Pushed, status: &'static str) {
         self.memory.acknowledge(&pushed.msg_id, status);
-        let body = json!({ "msgId": pushed.msg_id, "status": status });
+        let mut body = json!({ "status": status });
+        if let Some(msg_id) = pushed.given_id() {
+            body["msgId"] = json!(msg_id);
+        }
         let sender = match &self.party {
             Party::Enforcer(id) => json!({ "enforcerId": id }),
             Party::Approver(id) => json!({ "approverId": id }),

@@ -10,6 +10,9 @@ use crate::gateway::http::jittered;
 /// Connections are at least this far apart, and at most this far when none works.
 const RECONNECT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
+/// A connection that ends sooner has not proved that connecting helps: the next one waits longer, as after a failure.
+const PROVEN: Duration = Duration::from_secs(10);
+
 /// The longest time after which a better transport is tried again.
 const MAX_UP_AGAIN: Duration = Duration::from_mins(16);
 
@@ -75,6 +78,7 @@ impl Ladder {
     pub(super) fn ended(&mut self, outcome: Outcome, lived: Duration) -> Duration {
         let delay = self.delay;
         match outcome {
+            Outcome::Worked if lived < PROVEN => self.delay = RECONNECT.1.min(delay * 2),
             Outcome::Worked => {
                 if self.level == 0 && lived >= self.first_up_again {
                     self.up_again = self.first_up_again;
@@ -136,9 +140,13 @@ mod tests {
             assert!((least * 1_000..=least * 1_500).contains(wait), "{waits:?}");
         }
         assert_eq!(ladder.transport(), Transport::Websocket);
-        // Even one that works for a moment, again and again, is a second apart.
+        // One that works for a moment, again and again, is not tried more often; one that has lived is a second apart.
         for _ in 0..100 {
-            assert!(ladder.ended(Outcome::Worked, Duration::ZERO) >= Duration::from_secs(1));
+            assert!(ladder.ended(Outcome::Worked, Duration::ZERO) >= RECONNECT.1);
         }
+        assert!(ladder.ended(Outcome::Worked, PROVEN) < Duration::from_secs(2));
+        let second = ladder.ended(Outcome::Worked, Duration::ZERO);
+        assert!((Duration::from_secs(1)..Duration::from_secs(2)).contains(&second));
+        assert!(ladder.ended(Outcome::Worked, Duration::ZERO) >= Duration::from_secs(2));
     }
 }

@@ -20,7 +20,7 @@ use tokio::{
 use super::message::Pushed;
 use crate::{
     ends::approver::MAX_PAGES,
-    gateway::http::{Call, CallError, Http, segment},
+    gateway::http::{Call, CallError, Http, SaidState, segment},
     identity::profile::Party,
 };
 
@@ -143,8 +143,10 @@ impl Lister {
                     }
                 }
                 Ok(answer) => match answer.exchange_state {
-                    Some(ExchangeState::PendingApproval) => continue,
-                    state => Listed::Ended(request_id, state),
+                    // Only our own gateway says more than "no result yet".
+                    SaidState::Nothing | SaidState::Known(ExchangeState::PendingApproval) => continue,
+                    SaidState::Known(state) => Listed::Ended(request_id, Some(state)),
+                    SaidState::Nonsense => Listed::Ended(request_id, None),
                 },
                 Err(CallError::Refused { status: 404, .. }) => Listed::Ended(request_id, None),
                 Err(error) => return Ok(Err(error)),

@@ -6,6 +6,7 @@ use countersign_wire::{
     RawObject,
     envelope::Envelope,
     exchange::ExchangeState,
+    hash::Sha256Hex,
     id::{MsgId, RequestId},
     limits,
     msg_type::MsgType,
@@ -75,8 +76,10 @@ pub enum ChannelError {
 /// A message as it was pushed or listed. Nothing in it is proven; whoever uses it opens and checks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
-    /// Identifies the message, however often it arrives.
+    /// Identifies the message, however often it arrives. The specification lets a gateway leave it out: then it is made of the
+    /// type and the request.
     pub msg_id: MsgId,
+    has_msg_id: bool,
     /// The type, by which the event is chosen.
     pub msg_type: MsgType,
     /// The exchange, prompt or session that it is about.
@@ -94,8 +97,21 @@ impl Pushed {
         if !is_bare {
             object.view::<Envelope<'_>>().ok()?;
         }
-        let (msg_id, request_id) = (members.required("msgId").ok()?, members.required("requestId").ok()?);
-        Some(Self { msg_id, msg_type, request_id, text })
+        let request_id: RequestId = members.required("requestId").ok()?;
+        let given: Option<MsgId> = members.optional("msgId").ok()?;
+        let has_msg_id = given.is_some();
+        let msg_id = match given {
+            Some(msg_id) => msg_id,
+            // A bare object has all of its members.
+            None if is_bare => return None,
+            None => stand_in(&msg_type, &request_id, &text)?,
+        };
+        Some(Self { msg_id, has_msg_id, msg_type, request_id, text })
+    }
+
+    /// The id by which the gateway knows it, if it gave one.
+    pub(super) fn given_id(&self) -> Option<&MsgId> {
+        self.has_msg_id.then_some(&self.msg_id)
     }
 
     /// The message as it came, JSON.
@@ -115,6 +131,15 @@ impl Pushed {
         let object = self.envelope().map_or(object, |envelope| envelope.body);
         object.members().ok()?.optional("reason").ok()?
     }
+}
+
+/// Stands for an id that was not given. A request is told of once in each way; of sessions and prompts there is more to tell.
+fn stand_in(msg_type: &MsgType, request_id: &RequestId, text: &str) -> Option<MsgId> {
+    let is_told_once =
+        matches!(msg_type, MsgType::ApprovalRequest | MsgType::DecisionDeliver | MsgType::ExchangeWithdrawn);
+    let subject = format!("{msg_type} {request_id}");
+    let digest = Sha256Hex::digest(if is_told_once { subject.as_bytes() } else { text.as_bytes() });
+    digest.to_string().parse().ok()
 }
 
 /// What a channel reports.

@@ -19,7 +19,7 @@ use crate::{
         reply::{Rejected, VerifiedDecision},
         request::{Draft, Request, RequestError},
     },
-    gateway::http::{Call, CallError, Http, segment},
+    gateway::http::{Call, CallError, Http, SaidState, segment},
     identity::{
         keys::DeviceKeys,
         pairing::{self, PairingError, Transcript, link::PairingLink},
@@ -105,21 +105,23 @@ impl Enforcer {
             format!("/v1/exchanges/{}/wait?timeout={WAIT_SECONDS}", segment(request.request_id.as_str()));
         let call = Call::get(path).held_for(Duration::from_secs(WAIT_SECONDS));
         // A little longer than the request: the gateway says that it expired.
-        let deadline = self.deadline(request.expires_at) + Duration::from_secs(10);
+        let expires = self.deadline(request.expires_at);
+        let deadline = expires + Duration::from_secs(10);
         loop {
             let asked = Instant::now();
             let answer = self.http.send_until(&call, deadline).await?;
             if answer.status == 200 {
                 return Ok(answer.envelope()?.body.as_str().to_owned());
             }
-            let state = answer.exchange_state;
-            if state == Some(ExchangeState::Expired) {
-                return Err(AskError::Expired);
+            match answer.exchange_state {
+                SaidState::Known(ExchangeState::Expired) => return Err(AskError::Expired),
+                // Only our own gateway says more than "no result yet".
+                SaidState::Nothing if asked >= expires => return Err(AskError::Expired),
+                SaidState::Nothing | SaidState::Known(ExchangeState::PendingApproval) => {
+                    sleep_until(asked + MIN_WAIT).await;
+                }
+                SaidState::Known(_) | SaidState::Nonsense => return Err(AskError::TakenBack),
             }
-            if state != Some(ExchangeState::PendingApproval) {
-                return Err(AskError::TakenBack);
-            }
-            sleep_until(asked + MIN_WAIT).await;
         }
     }
 

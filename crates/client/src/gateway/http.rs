@@ -119,6 +119,14 @@ impl Call {
     }
 }
 
+/// Envelopes have the protocol's own type; pairing, and what is outside of the protocol, is plain JSON.
+fn media_type(path: &str) -> &'static str {
+    match path.starts_with("/v1/") && !path.starts_with("/v1/pairing/") {
+        true => "application/proto+json",
+        false => "application/json",
+    }
+}
+
 /// Why a connection that is to be held was not opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
@@ -130,12 +138,21 @@ pub(crate) enum OpenError {
     Refused(CallError),
 }
 
+/// What the header `Proto-Exchange-State` says, which other gateways don't have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SaidState {
+    Known(ExchangeState),
+    /// The header is there, and its value is no state.
+    Nonsense,
+    Nothing,
+}
+
 /// An answer with a status of success.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The header `Proto-Exchange-State` of a wait that ended without a decision.
-    pub(crate) exchange_state: Option<ExchangeState>,
+    pub(crate) exchange_state: SaidState,
     pub(crate) body: Vec<u8>,
 }
 
@@ -255,7 +272,7 @@ impl Http {
             request = request.header("idempotency-key", key);
         }
         if let Some(body) = &call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+            request = request.header(CONTENT_TYPE, media_type(&call.path)).body(body.clone());
         }
         let mut response = request.send().await.map_err(unreachable)?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -269,8 +286,14 @@ impl Http {
         if !status.is_success() {
             return Err(refused(status, &headers, &body));
         }
-        let state = headers.get("proto-exchange-state").and_then(|state| state.to_str().ok()?.parse().ok());
-        Ok(Answer { status: status.as_u16(), exchange_state: state, body })
+        let header = headers.get("proto-exchange-state");
+        let exchange_state =
+            match header.map(|state| state.to_str().ok().and_then(|state| state.parse().ok())) {
+                Some(Some(state)) => SaidState::Known(state),
+                Some(None) => SaidState::Nonsense,
+                None => SaidState::Nothing,
+            };
+        Ok(Answer { status: status.as_u16(), exchange_state, body })
     }
 
     /// Sends a request whose answer is held open, and returns when the head of the answer is there: 101 or a success.

@@ -60,19 +60,17 @@ impl Gateway {
         check_size(body)?;
         let (prompt_hash, session) = hash_and_session(body);
         let idempotency = IdempotencyUse { key: idempotency_key.as_ref(), request_id, hash: prompt_hash };
-        // The session names the recipient only where the envelope names none.
-        let session = session.filter(|_| submission.recipient.is_none());
+        // The session names the recipient only where the envelope names none. It never changes its enforcer.
+        let session = session.filter(|_| submission.recipient.is_none()).map(record_of::<Session>);
+        let of_session = self.load(tenant, &session).await?.0.map(|session| session.value.enforcer);
+        let candidate = submission.recipient.as_ref().or(of_session.as_ref());
         let load = (
             record_of::<Prompt>(request_id),
             record_of::<Policy>(POLICY_ID),
-            (
-                record_of::<PairedApprover>(approver),
-                submission.recipient.as_ref().map(record_of::<PairedEnforcer>),
-            ),
-            session.map(record_of::<Session>),
+            (record_of::<PairedApprover>(approver), candidate.map(record_of::<PairedEnforcer>)),
             idempotency.record(),
         );
-        self.update(tenant, &load, |(known, policy, (paired, of_recipient), session, used), now| {
+        self.update(tenant, &load, |(known, policy, (paired, of_candidate), used), now| {
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::unchanged(load.0.key(), known.as_ref()));
             match known {
@@ -91,7 +89,7 @@ impl Gateway {
                     {
                         return Err(missing_idempotency_key());
                     }
-                    let enforcer = recipient(&submission, paired, of_recipient, session)?;
+                    let enforcer = recipient(&submission, paired, of_candidate, of_session.as_ref())?;
                     // Last: a key that was used for something else matters only where the prompt would be taken as new.
                     if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
                         return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
@@ -225,20 +223,16 @@ fn check_size(body: &Verbatim<'_, PromptSubmit<'_>>) -> Result<(), Error> {
 fn recipient(
     submission: &PromptSubmission<'_>,
     paired: Option<Versioned<PairedApprover>>,
-    of_recipient: Option<Versioned<PairedEnforcer>>,
-    session: Option<Versioned<Session>>,
+    of_candidate: Option<Versioned<PairedEnforcer>>,
+    of_session: Option<&EnforcerId>,
 ) -> Result<EnforcerId, Error> {
-    if let Some(named) = &submission.recipient {
-        let approvers = of_recipient.map(|known| known.value.approvers).unwrap_or_default();
-        let accepts = approvers.is_empty() || approvers.contains(&submission.approver);
-        return if accepts { Ok(named.clone()) } else { Err(Failure::NoRecipient.into()) };
-    }
     let paired = paired.map(|paired| paired.value.enforcers).unwrap_or_default();
     // A session that the approver may not see is treated as one that does not exist.
-    if let Some(session) = session
-        && (submission.sees_all_sessions || paired.contains(&session.value.enforcer))
-    {
-        return Ok(session.value.enforcer);
+    let of_session = of_session.filter(|enforcer| submission.sees_all_sessions || paired.contains(enforcer));
+    if let Some(named) = submission.recipient.as_ref().or(of_session) {
+        let approvers = of_candidate.map(|known| known.value.approvers).unwrap_or_default();
+        let accepts = approvers.is_empty() || approvers.contains(&submission.approver);
+        return if accepts { Ok(named.clone()) } else { Err(Failure::NoRecipient.into()) };
     }
     match paired.as_slice() {
         [only] => Ok(only.clone()),

@@ -122,8 +122,7 @@ impl Caller {
 
     /// A ticket is accepted as the subprotocol of a WebSocket, and nowhere else.
     async fn from_ticket(app: &AppState, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|value| value.to_str().ok());
-        let ticket = offered.and_then(|offered| offered.trim().strip_prefix("ticket."));
+        let ticket = offered_ticket(headers).and_then(|offered| offered.strip_prefix("ticket."));
         let redeemed = match ticket {
             Some(ticket) => app.gateway.redeem_ticket(ticket, &app.mac_key).await?,
             None => None,
@@ -136,6 +135,13 @@ impl Caller {
         let (role, principal) = (ticket.role, ticket.principal.into());
         Ok(Self { tenant, role, principal, expires, by_ticket: true, transport: Transport::Poll })
     }
+}
+
+/// The subprotocol that is a ticket, among those that a WebSocket offers.
+pub(crate) fn offered_ticket(headers: &HeaderMap) -> Option<&str> {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let words = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    words.map(str::trim).find(|word| word.starts_with("ticket."))
 }
 
 /// The API key, from `Authorization: Bearer` or `X-Api-Key`.

@@ -5,5 +5,7 @@ mod caller;
 mod revocation;
 
 pub(crate) use access::{Access, authenticate};
-pub(crate) use caller::{Approver, Caller, Enforcer, Newcomer, Operator, OwnKey, Participant};
+pub(crate) use caller::{
+    Approver, Caller, Enforcer, Newcomer, Operator, OwnKey, Participant, offered_ticket,
+};
 pub(crate) use revocation::{KeyStatus, RevocationWatch};

@@ -3,6 +3,7 @@
 
 use axum::{
     extract::{MatchedPath, Request},
+    http::Method,
     response::Response,
 };
 use tokio::time::Instant;
@@ -45,6 +46,12 @@ fn micros_since(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
+/// The method by its name, if it is one of the usual. Others can be of any length.
+fn named(method: &Method) -> &'static str {
+    let usual = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "CONNECT"];
+    usual.into_iter().find(|usual| method == usual).unwrap_or("_OTHER")
+}
+
 /// Counts and logs the request when `handle` has answered it.
 pub(crate) async fn log_request(
     app: &AppState,
@@ -53,7 +60,7 @@ pub(crate) async fn log_request(
     handle: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let started = Instant::now();
-    let method = request.method().clone();
+    let method = named(request.method());
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
     let parent = TraceParent::of(request.headers());
@@ -62,7 +69,7 @@ pub(crate) async fn log_request(
         "request",
         otel.name = %format_args!("{method} {route}"),
         otel.kind = "server",
-        http.request.method = %method,
+        http.request.method = method,
         http.route = route,
         http.response.status_code = Empty,
         request = %http_id,
@@ -77,6 +84,6 @@ pub(crate) async fn log_request(
     app.metrics.http.count(Answered { route, status, after: Some(started.elapsed()) });
     let micros = micros_since(started);
     let trace = parent.map(|parent| display(parent.trace()));
-    tracing::info!(request = %http_id, trace, %method, path = route, status, micros, "served");
+    tracing::info!(request = %http_id, trace, method, path = route, status, micros, "served");
     response
 }

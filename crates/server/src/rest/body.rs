@@ -98,7 +98,8 @@ impl FromRequest<SharedState> for RequestBody {
             (None, None) => return Err(Failure::Internal.into()),
         };
         if !rules.accept_media_type(&parts.headers) {
-            return Err(Failure::MediaType.into());
+            let failure = if rules.accepts_proto { Failure::MediaType } else { Failure::PlatformMediaType };
+            return Err(failure.into());
         }
         let mut memory = app.request_memory.permit(tenant);
         let declared = declared_size(&parts.headers);

@@ -7,7 +7,7 @@ use axum::{
 use countersign_wire::failure::Failure;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::error::ApiError;
+use crate::{auth::offered_ticket, error::ApiError};
 
 /// The `101` answer to an upgrade request; an error if it does not ask for a WebSocket of version 13.
 pub(crate) fn upgrade_response(headers: &HeaderMap, by_ticket: bool) -> Result<Response<Bytes>, ApiError> {
@@ -17,9 +17,10 @@ pub(crate) fn upgrade_response(headers: &HeaderMap, by_ticket: bool) -> Result<R
     upgrade.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     upgrade.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     upgrade.headers_mut().insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    if let Some(ticket) = headers.get(header::SEC_WEBSOCKET_PROTOCOL).filter(|_| by_ticket) {
-        // A browser requires the subprotocol that it offered.
-        upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket.clone());
+    let ticket = offered_ticket(headers).filter(|_| by_ticket);
+    if let Some(ticket) = ticket.and_then(|ticket| HeaderValue::from_str(ticket).ok()) {
+        // A browser requires one of the subprotocols that it offered.
+        upgrade.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, ticket);
     }
     Ok(upgrade)
 }

@@ -90,7 +90,7 @@ async fn a_session_that_an_approver_may_not_see_routes_no_prompt(harness: Box<dy
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     let event = parse::<SessionEvent<'_>>(start.as_bytes()).unwrap();
     world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
-    let send = async |id: &str, session: &str, sees_all_sessions: bool| {
+    let send_as = async |who: &str, id: &str, session: &str, sees_all_sessions: bool| {
         let text = format!(
             r#"{{"requestId":"{id}","sessionId":"{session}","target":"agentChat","promptHash":"{}","ciphertext":"c"}}"#,
             Sha256Hex::digest(id.as_bytes())
@@ -98,7 +98,7 @@ async fn a_session_that_an_approver_may_not_see_routes_no_prompt(harness: Box<dy
         let submission = PromptSubmission {
             sees_all_sessions,
             tenant: world.tenant.clone(),
-            approver: approver("ada"),
+            approver: approver(who),
             request_id: id.parse().unwrap(),
             body: parse(text.as_bytes()).unwrap(),
             recipient: None,
@@ -106,8 +106,14 @@ async fn a_session_that_an_approver_may_not_see_routes_no_prompt(harness: Box<dy
         };
         status_of(&world.gateway.send_prompt(submission).await, 202)
     };
+    let send = async |id: &str, session: &str, all: bool| send_as("ada", id, session, all).await;
     assert_eq!(send("p", "s", false).await, send("q", "nowhere", false).await);
     assert_eq!(send("r", "s", true).await, 202, "an approver with access to all sessions");
     pair(&world, "ada", 2).await;
     assert_eq!(send("t", "s", false).await, 202);
+    assert_eq!(
+        send_as("bob", "u", "s", true).await,
+        422,
+        "a paired enforcer takes prompts from its approvers only"
+    );
 }
