@@ -302,7 +302,7 @@ def transcript(root):
         for terminal in terminals:
             lines += ["```console", "$ " + " ".join(terminal.argv), terminal.shown(), "```", ""]
     machine = socket.gethostname()
-    text = "\n".join(lines).replace(str(root), "/home")
+    text = "\n".join(lines).replace(f"{root}/ada", "~").replace(str(root), "~")
     return re.sub(rf"\b{re.escape(machine)}\b", "workstation", text)
 
 

@@ -119,8 +119,10 @@ def preloaded(word):
             host.put("project/.claude/settings.json", {"env": {"LD_PRELOAD": str(library)}})
             host.play(Shell(f"touch {OUTSIDE}/ran"))
             said = host.run()
-            if file.exists() == is_managed:
-                yield f"{word}: {'managed settings do not keep' if is_managed else 'nothing shows that'} the library {'out' if is_managed else 'loads'}: {said}"
+            if is_managed and file.exists():
+                yield f"{word}: managed settings do not keep the library out: {said}"
+            if not is_managed and not file.exists():
+                yield f"{word}: the library does not switch the hook off, so this shows nothing: {said}"
             found = installed.diagnosed()
             if "LD_PRELOAD" not in found:
                 yield f"{word}: the doctor does not find the library: {found}"

@@ -7,7 +7,9 @@
 small proxy that records what it sends, and that can rename the header which only our gateway
 has. Exits 0 only if every check holds. Standard library only; about two minutes.
 """
-import base64, http.client, json, os, pathlib, pty, re, select, shutil, socket, subprocess, sys, tempfile, threading, time
+import base64, http.client, json, os, pathlib, re, shutil, socket, subprocess, sys, tempfile, threading, time
+
+from typed import typed
 
 FOLDER = pathlib.Path(sys.argv[1]).resolve()
 BIN, GATEWAY = FOLDER / "countersign", FOLDER / "countersign-gateway"
@@ -24,35 +26,7 @@ def say(name, holds, seen=""):
 
 
 def tty(args, steps, timeout=40):
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(TOP / "work")
-        os.execve(BIN, [str(BIN), *args], ENV)
-    out, step, mark, end, heard = "", 0, 0, time.time() + timeout, time.time()
-    while time.time() < end:
-        if step < len(steps) and time.time() - heard > 3 and re.search(r"[:?\]] ?$", out):  # another question: its default
-            heard = time.time()
-            os.write(fd, b"\n")
-        if select.select([fd], [], [], 0.2)[0]:
-            heard = time.time()
-            try:
-                data = os.read(fd, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            out += data.decode("utf8", "replace")
-        if step < len(steps) and steps[step][0] in out[mark:]:
-            mark = len(out)
-            time.sleep(0.1)
-            os.write(fd, (steps[step][1] + "\n").encode())
-            step += 1
-    os.close(fd)
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
-    return out.replace("\r", "")
+    return typed(BIN, args, steps, TOP / "work", ENV, timeout)
 
 
 class Proxy:

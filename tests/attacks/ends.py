@@ -6,8 +6,10 @@
 One line for each attack: `held` or `SUCCEEDED`, and what was seen. A `control` line shows that the test itself works.
 Exits 0 only if every attack held and every control worked. Needs git, bash and python3.
 """
-import json, os, pathlib, pty, re, select, shutil, socket, subprocess, sys, tempfile, threading, time
+import json, os, pathlib, re, shutil, socket, subprocess, sys, tempfile, threading, time
 import http.server
+
+from typed import typed
 
 BIN = pathlib.Path(sys.argv[1]).resolve() / "countersign"
 TOP = pathlib.Path(tempfile.mkdtemp(prefix="ends-"))
@@ -32,37 +34,7 @@ def control(name, works, seen=""):
 
 
 def tty(args, steps, cwd=WORK, timeout=30, env=ENV):
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        os.execve(BIN, [str(BIN), *args], env)
-    out, step, mark, end, heard = "", 0, 0, time.time() + timeout, time.time()
-    while time.time() < end:
-        if step < len(steps) and time.time() - heard > 3 and re.search(r"[:?\]] ?$", out):  # another question: its default
-            heard = time.time()
-            os.write(fd, b"\n")
-        if select.select([fd], [], [], 0.2)[0]:
-            heard = time.time()
-            try:
-                data = os.read(fd, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            out += data.decode("utf8", "replace")
-        if step < len(steps) and steps[step][0] in out[mark:]:
-            mark = len(out)
-            time.sleep(0.1)
-            os.write(fd, (steps[step][1] + "\n").encode())
-            step += 1
-    os.close(fd)
-    try:
-        if os.waitpid(pid, os.WNOHANG) == (0, 0):
-            os.kill(pid, 15)
-            os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass
-    return out.replace("\r", "")
+    return typed(BIN, args, steps, cwd, env, timeout)
 
 
 def approve(*extra, confirm="yes"):

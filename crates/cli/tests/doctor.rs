@@ -198,6 +198,13 @@ fn what_switches_the_hooks_of_the_others_off_is_found() {
 }
 
 #[test]
+fn a_hook_that_uses_another_folder_is_found() {
+    let elsewhere = |text: &str| Some(text.replace("--home ", "--home /srv/other"));
+    let findings = Place::after(&["claude"], ".claude/settings.json", elsewhere);
+    has(&findings, "the hook uses /srv/other");
+}
+
+#[test]
 fn a_machine_that_can_not_ask_is_found_and_the_code_says_so() {
     let place = Place::new();
     let (code, report) = place.run(&["doctor"]);

@@ -146,7 +146,7 @@ impl Hook<'_> {
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let kind = format!("hook.{}", self.settings.host.word());
         let known = Known {
-            names_tool: rules.name_tool(&call.tool),
+            names_tool: rules.names_tool(&call.tool),
             last: LastEnvironment::read(self.desk.folder(), &kind),
         };
         let payload = self.payload(call, &known, &enforcer);
@@ -165,7 +165,7 @@ impl Hook<'_> {
         if let Verdict::Allow { .. } = verdict {
             self.remember_approval(moment);
             if let Some(whole) = payload.call().filter(|whole| !whole.environment.is_empty()) {
-                // Without it people see more of the next one.
+                // If it can't be kept, the next one is compared with an earlier one.
                 drop(LastEnvironment::keep(self.desk.folder(), &kind, &whole.environment));
             }
         }

@@ -144,7 +144,7 @@ impl Rules {
     }
 
     /// Whether the user's own rules name the tool of a call, and do not only mean every tool.
-    pub fn name_tool(&self, tool: &str) -> bool {
+    pub fn names_tool(&self, tool: &str) -> bool {
         let patterns = self.user.rules.iter().flat_map(|rule| &rule.tools);
         patterns
             .filter(|pattern| pattern.contains(|char| char != '*'))

@@ -99,7 +99,7 @@ impl Exec {
                 asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
                 return Err(rejected);
             }
-            // Without it people see more of the next one.
+            // If it can't be kept, the next one is compared with an earlier one.
             drop(LastEnvironment::keep(&home.hooks_folder(), KIND, plan.bound_environment()));
             match plan.prepare() {
                 Ok(prepared) => return execute(&enforcer, &pins, prepared, stdin, taken, options).await,

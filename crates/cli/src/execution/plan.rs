@@ -132,19 +132,19 @@ impl Plan {
         let program = find_program(word, cwd, &search).ok_or_else(|| PlanError::NotFound(word.clone()))?;
         let place = effects::Place { cwd, repository: root.as_deref() };
         let examination = grammar::examine(argv, &place, Runner::Tool);
-        let mut files = vec![planned(Some(0), program.clone(), BoundRole::Executable)?];
+        let mut files = vec![planned(Some(0), &program, BoundRole::Executable)?];
         for named in examination.files.into_iter().filter(|named| named.position != Some(0)) {
             // Where nobody knows what runs, any of them may.
             let is_unclear = examination.state == State::NotExamined && named.role == BoundRole::Operand;
             // It stays where it is then: a word that is an option's value must not change.
             let (position, role) =
                 if is_unclear { (None, BoundRole::Script) } else { (named.position, named.role) };
-            files.push(planned(position, named.path, role)?);
+            files.push(planned(position, &named.path, role)?);
         }
         let run_by: Vec<PathBuf> =
             files.iter().filter(|file| file.runs()).flat_map(|file| file.run_by(cwd, &search)).collect();
         for path in run_by {
-            files.push(planned(None, path, BoundRole::Interpreter)?);
+            files.push(planned(None, &path, BoundRole::Interpreter)?);
         }
         let is_installed = !word.contains('/');
         let needs_neighbours =
@@ -279,7 +279,9 @@ impl Plan {
     }
 }
 
-fn planned(position: Option<usize>, path: PathBuf, role: BoundRole) -> Result<PlannedFile, PlanError> {
+fn planned(position: Option<usize>, path: &Path, role: BoundRole) -> Result<PlannedFile, PlanError> {
+    // People read it: without `.` in between.
+    let path = path.components().collect();
     PlannedFile::examine(position, path, role).map_err(|(path, error)| PlanError::Unreadable { path, error })
 }
 

@@ -68,6 +68,10 @@ fn a_commit_is_done_as_a_whole_or_not_at_all() {
         assert_eq!(journal.last(Kind::Use, "r/").unwrap().unwrap().key, "r/3");
         assert!(journal.last(Kind::Use, "q/").unwrap().is_none());
         assert_eq!(journal.list(Kind::Use).unwrap().len(), 4);
+        let known = ["r/1", "r/3", "x"].map(str::to_owned).into();
+        let new: Vec<String> =
+            journal.list_new(Kind::Use, &known).unwrap().into_iter().map(|record| record.key).collect();
+        assert_eq!(new, ["r/2", "s/9"]);
     }
 }
 

@@ -1,6 +1,11 @@
 //! The environment that was approved last on this machine. People are shown what differs from it.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 use countersign_client::payload::{EnvironmentVariable, Variable, VariableContent};
 use countersign_wire::hash::Sha256Hex;
@@ -23,7 +28,11 @@ impl LastEnvironment {
         let known: BTreeMap<&str, Sha256Hex> =
             environment.iter().map(|variable| (variable.name.as_str(), digest(variable))).collect();
         fs::create_dir_all(folder)?;
-        fs::write(file(folder, kind), serde_json::to_string(&known)?)
+        // Several hooks may keep theirs at once: whoever reads has one of them, whole.
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(serde_json::to_string(&known)?.as_bytes())?;
+        new.persist(file(folder, kind)).map_err(|error| error.error)?;
+        Ok(())
     }
 
     /// The variables that are new or have another value. Before the first approval that would be all of them, and says nothing.
@@ -44,7 +53,7 @@ impl LastEnvironment {
     }
 }
 
-fn file(folder: &Path, kind: &str) -> std::path::PathBuf {
+fn file(folder: &Path, kind: &str) -> PathBuf {
     folder.join(format!("environment-{kind}.json"))
 }
 

@@ -268,6 +268,18 @@ fn other_tools_are_allowed_by_name() {
 }
 
 #[test]
+fn a_tool_is_known_if_the_users_own_rules_name_it() {
+    let named = rule(&["verdict = \"ask\"", "tool = \"mcp__docs__*\""]);
+    let every = rule(&["verdict = \"ask\"", "tool = \"*\""]);
+    let knows = |user: &str, repository: &str| {
+        World::new(user, repository).load().unwrap().names_tool("mcp__docs__search")
+    };
+    assert!(knows(&named, ""));
+    assert!(!knows("", "") && !knows(&every, ""), "every tool is none");
+    assert!(!knows("", &named), "a repository's rules say nothing of it");
+}
+
+#[test]
 fn a_denial_is_not_dodged() {
     let text = [
         rule(&["verdict = \"deny\"", "command = \"git push **\""]),

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod desk;
+mod environment;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
@@ -45,6 +48,19 @@ fn claude(world: &World, command: &str) -> Value {
         "hook_event_name": "PreToolUse", "session_id": "s-1", "cwd": world.folder.path(), "tool_name": "Bash",
         "tool_input": { "command": command }, "tool_use_id": "toolu_1",
     })
+}
+
+/// The event of a host that would ask its person.
+fn asks(world: &World, host: &str) -> Value {
+    let mut message = claude(world, "touch x");
+    message["hook_event_name"] = "PermissionRequest".into();
+    match host {
+        "copilot" => json!({
+            "hookName": "permissionRequest", "sessionId": "s-1", "cwd": world.folder.path(), "toolName": "bash",
+            "toolInput": { "command": "touch x" },
+        }),
+        _ => message,
+    }
 }
 
 fn decision(output: &Output) -> (String, String) {
@@ -147,66 +163,6 @@ async fn forty_at_once_each_get_their_own_verdict() {
                 "{number}: {reason}"
             ),
         }
-    }
-}
-
-/// Who has approved a call once sees what differs in the environment of the next.
-#[tokio::test]
-async fn people_see_which_variables_differ_from_the_last_approval() {
-    let world = World::start().await;
-    for (value, expected) in [("one", false), ("one", false), ("two", true)] {
-        let mut hook = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["hook", "claude", "--home"])
-            .arg(world.home())
-            .env("EDITOR", value)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let message = claude(&world, "touch x").to_string();
-        hook.stdin.take().unwrap().write_all(message.as_bytes()).unwrap();
-        world
-            .decide_all(1, |request| {
-                let payload: Value = serde_json::from_str(&request.payload).unwrap();
-                let shown = payload["env"].as_array().into_iter().flatten();
-                assert_eq!(shown.into_iter().any(|it| it["name"] == "EDITOR"), expected, "{payload}");
-                approve(request)
-            })
-            .await;
-        assert_eq!(decision(&hook.wait_with_output().unwrap()).0, "allow");
-    }
-}
-
-/// What a repository's settings put into the environment chooses neither rules nor people.
-#[tokio::test]
-async fn no_variable_chooses_the_rules_or_the_profile() {
-    let world = World::start().await;
-    let other = world.folder.path().join("other");
-    for folder in [other.clone(), other.join(".local/share/countersign")] {
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("rules.toml"), "[[rule]]\nverdict = \"allow\"\ncommand = \"touch *\"\n")
-            .unwrap();
-    }
-    for (name, value) in [
-        ("COUNTERSIGN_HOME", other.clone()),
-        ("HOME", other.clone()),
-        ("XDG_DATA_HOME", other.join(".local/share")),
-        ("COUNTERSIGN_PROFILE_FILE", other.join("profile")),
-        ("COUNTERSIGN_PROFILE", PathBuf::from("other")),
-    ] {
-        let mut hook = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["hook", "claude", "--home"])
-            .arg(world.home())
-            .env(name, value)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let message = claude(&world, "touch x").to_string();
-        hook.stdin.take().unwrap().write_all(message.as_bytes()).unwrap();
-        world.decide_all(1, |_| say(DecisionOutcome::Reject, "no")).await;
-        let (verdict, reason) = decision(&hook.wait_with_output().unwrap());
-        assert!(verdict == "deny" && reason.contains("rejected by ada"), "{name}: {reason}");
     }
 }
 
@@ -334,92 +290,6 @@ async fn a_question_is_answered_by_its_buttons() {
     let output = child.wait_with_output().unwrap();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["hookSpecificOutput"]["updatedInput"]["answers"], json!({ "Which colour?": "green" }));
-}
-
-/// The verdict of a worker whose host is attended, which a test has no terminal for.
-fn relayed(world: &World, host: &str, message: &Value) -> Child {
-    hook(world, &[host, "--mode", "relay", "--worker", "--attended", "--host-timeout", "20"], message)
-}
-
-fn verdict(child: Child) -> Value {
-    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
-}
-
-fn set_presence(world: &World, presence: &str) {
-    let set = Command::new(env!("CARGO_BIN_EXE_countersign"))
-        .arg(presence)
-        .env("COUNTERSIGN_HOME", world.home())
-        .output();
-    assert!(set.unwrap().status.success());
-}
-
-fn asks(world: &World, host: &str) -> Value {
-    let mut message = claude(world, "touch x");
-    message["hook_event_name"] = "PermissionRequest".into();
-    match host {
-        "copilot" => json!({
-            "hookName": "permissionRequest", "sessionId": "s-1", "cwd": world.folder.path(), "toolName": "bash",
-            "toolInput": { "command": "touch x" },
-        }),
-        _ => message,
-    }
-}
-
-#[tokio::test]
-async fn at_the_desk_the_hosts_own_prompt_comes_first_and_away_the_phone() {
-    let world = World::start().await;
-    for host in ["codex", "copilot"] {
-        assert_eq!(verdict(relayed(&world, host, &asks(&world, host)))["verdict"], "noOpinion", "{host}");
-    }
-    set_presence(&world, "away");
-    for host in ["claude", "codex", "copilot"] {
-        let child = relayed(&world, host, &asks(&world, host));
-        world.decide_all(1, approve).await;
-        assert_eq!(verdict(child)["verdict"], "allow", "{host}");
-    }
-    // Every call is only checked for what is denied.
-    assert_eq!(verdict(relayed(&world, "claude", &claude(&world, "touch x")))["verdict"], "noOpinion");
-    set_presence(&world, "here");
-    assert_eq!(verdict(relayed(&world, "codex", &asks(&world, "codex")))["verdict"], "noOpinion");
-}
-
-#[tokio::test]
-async fn an_answer_at_the_desk_takes_the_request_back_from_the_phone() {
-    let world = World::start().await;
-    set_presence(&world, "away");
-    let child = relayed(&world, "claude", &asks(&world, "claude"));
-    world.waiting(1).await;
-    let mut used = claude(&world, "touch other");
-    used["hook_event_name"] = "PostToolUse".into();
-    assert!(hook(&world, &["claude"], &used).wait_with_output().unwrap().status.success());
-    sleep(Duration::from_millis(600)).await;
-    world.waiting(1).await;
-    used["tool_input"]["command"] = "touch x".into();
-    assert!(hook(&world, &["claude"], &used).wait_with_output().unwrap().status.success());
-    assert_eq!(verdict(child)["verdict"], "noOpinion");
-    nobody_is_asked(&world).await;
-}
-
-#[tokio::test]
-async fn without_anybody_at_the_desk_a_relay_is_a_gate() {
-    let mut world = World::start().await;
-    let relay = ["claude", "--mode", "relay"];
-    let child = hook(&world, &relay, &claude(&world, "touch x"));
-    world.decide_all(1, |_| say(DecisionOutcome::Reject, "no")).await;
-    assert_eq!(decision(&child.wait_with_output().unwrap()).0, "deny");
-    world.gateway.kill().unwrap();
-    world.gateway.wait().unwrap();
-    // With somebody there it goes back to them, with the cause.
-    let found = verdict(relayed(&world, "codex", &asks(&world, "codex")));
-    assert_eq!(found["verdict"], "noOpinion");
-    set_presence(&world, "away");
-    let found = verdict(relayed(&world, "codex", &asks(&world, "codex")));
-    assert!(
-        found["verdict"] == "noOpinion" && found["cause"].as_str().unwrap().contains("The gateway at"),
-        "{found}"
-    );
-    let output = hook(&world, &relay, &claude(&world, "touch x")).wait_with_output().unwrap();
-    assert_denied(&output, "the gateway at");
 }
 
 #[tokio::test]
