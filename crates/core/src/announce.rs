@@ -7,6 +7,8 @@ use countersign_wire::{
     msg_type::MsgType,
 };
 
+use tokio::time::Instant;
+
 use crate::{
     cache::MAX_KNOWN_AGE,
     committed::Committed,
@@ -67,9 +69,10 @@ impl Gateway {
     fn learn_channels(&self, tenant: TenantId, enforcer: EnforcerId) {
         let gateway = self.clone();
         tokio::spawn(async move {
-            let key = Channels::key(&enforcer);
+            let (key, asked) = (Channels::key(&enforcer), Instant::now());
             if let Ok(loaded) = gateway.store.load(&tenant, std::slice::from_ref(&key)).await {
-                gateway.cache.known.insert(&tenant, &key, loaded.records.into_iter().next().flatten());
+                let record = loaded.records.into_iter().next().flatten();
+                gateway.cache.known.insert(&tenant, &key, record, asked);
             }
         });
     }

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
+use tokio::time::Instant;
+
 use crate::{
     cache::{NodeCache, is_kept},
     compose,
@@ -23,7 +25,7 @@ pub(crate) struct Written {
 
 /// Whether others hear of a change of such a record: they may know it, or wait for its change.
 fn is_announced(kind: Kind) -> bool {
-    is_kept(kind) || kind == Kind::Credential
+    is_kept(kind)
 }
 
 impl Written {
@@ -89,7 +91,7 @@ impl Committed {
         }
         for (key, content, version) in self.records().filter(|(key, ..)| is_kept(key.kind)) {
             let record = Record { key: key.clone(), version, content: content.clone() };
-            cache.known.insert(self.tenant(), key, Some(record));
+            cache.known.insert(self.tenant(), key, Some(record), Instant::now());
         }
     }
 

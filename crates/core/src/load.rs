@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{
     cache::{Known, KnownRecords, is_kept, is_slow},
@@ -103,9 +104,10 @@ impl<'a> Reading<'a> {
                 None => Ok((Vec::new(), self.store.now().await?)),
             };
         }
+        let asked = Instant::now();
         let loaded = self.store.load(tenant, keys).await?;
         for (key, record) in keys.iter().zip(&loaded.records).filter(|(key, _)| is_slow(key.kind)) {
-            self.known.insert(tenant, key, record.clone());
+            self.known.insert(tenant, key, record.clone(), asked);
         }
         Ok((loaded.records, loaded.now))
     }

@@ -9,7 +9,7 @@
 //! | traces for a collector | `traces`, `traceparent` |
 //! | errors as data | `error` |
 //! | rate limits and quotas | [`limits`] |
-//! | what handlers share | [`state`], with `presence`, `key_cache` and `joins` |
+//! | what handlers share | [`state`], with `presence`, `api_keys` and `joins` |
 //! | who calls | `auth` |
 //! | what REST and WebSocket share: operations, envelopes | `protocol` |
 //! | what a channel has to send | `delivery` |
@@ -44,8 +44,8 @@ mod error;
 
 pub mod limits;
 
+mod api_keys;
 mod joins;
-mod key_cache;
 mod presence;
 pub mod state;
 

@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
+    api_keys::ApiKeys,
     cors::AllowedOrigins,
     error::ApiError,
     joins::Joins,
-    key_cache::KeyCache,
     limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
     metrics::ServerMetrics,
     presence::PresenceRecorder,
@@ -54,7 +54,7 @@ pub struct AppState {
     pub(crate) codes: CodeKey,
     /// The key of the MAC in API keys, tickets and invitations.
     pub(crate) mac_key: MacKey,
-    pub(crate) keys: KeyCache,
+    pub(crate) keys: ApiKeys,
     pub(crate) joins: Joins,
     /// Whose quota the requests of those count against who have no credential yet. No key can be for this tenant.
     pub(crate) newcomers: TenantId,
@@ -197,7 +197,7 @@ impl AppState {
     ) -> io::Result<Arc<Self>> {
         let mac_key = secrets.mac_key();
         Ok(Arc::new(Self {
-            keys: KeyCache::new(gateway.clone(), mac_key.clone()),
+            keys: ApiKeys::new(gateway.clone(), mac_key.clone()),
             joins: Joins::new(gateway.clone(), mac_key.clone()),
             newcomers: TenantId::new("(newcomers)").map_err(io::Error::other)?,
             presence: PresenceRecorder::start(gateway.clone()),

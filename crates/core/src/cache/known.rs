@@ -23,7 +23,13 @@ const ENTRY_BYTES: usize = 200;
 pub(crate) fn is_slow(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Policy | Kind::Enforcer | Kind::Approver | Kind::Route | Kind::Channels | Kind::Lease
+        Kind::Policy
+            | Kind::Enforcer
+            | Kind::Approver
+            | Kind::Route
+            | Kind::Channels
+            | Kind::Lease
+            | Kind::Credential
     )
 }
 
@@ -99,10 +105,11 @@ impl KnownRecords {
         known
     }
 
-    /// Keeps what was read or written, unless something newer is known. Versions never repeat, and grow.
-    pub(crate) fn insert(&self, tenant: &TenantId, key: &Key, record: Option<Record>) {
+    /// Keeps what was read or written, unless something newer is known. Versions never repeat, and grow. `at` is when the
+    /// store was asked: what it said was true then, and may have changed before it arrived.
+    pub(crate) fn insert(&self, tenant: &TenantId, key: &Key, record: Option<Record>, at: Instant) {
         let record = record.map(|record| (record.version, record.content));
-        let entry = Entry { record, at: Instant::now() };
+        let entry = Entry { record, at };
         let mut generations = self.generations.lock();
         match generations.peek(tenant, key) {
             // A record that is gone has no version: only its removal and its age end what was known of it.
@@ -215,7 +222,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_record_is_known_until_it_changes_or_is_too_old() {
         let known = KnownRecords::default();
-        known.insert(&tenant(), &key("a"), Some(record("a", 7, 1)));
+        known.insert(&tenant(), &key("a"), Some(record("a", 7, 1)), Instant::now());
         known.changed(&tenant(), &key("a"), 7);
         assert_eq!(version(&known, "a"), Some(7), "our own write rings too");
         advance(Duration::from_secs(6)).await;
@@ -228,20 +235,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_old_read_does_not_replace_a_newer_write() {
         let known = KnownRecords::default();
-        known.insert(&tenant(), &key("a"), Some(record("a", 9, 1)));
-        known.insert(&tenant(), &key("a"), Some(record("a", 8, 1)));
+        known.insert(&tenant(), &key("a"), Some(record("a", 9, 1)), Instant::now());
+        known.insert(&tenant(), &key("a"), Some(record("a", 8, 1)), Instant::now());
         assert_eq!(version(&known, "a"), Some(9));
-        known.insert(&tenant(), &key("a"), None);
+        known.insert(&tenant(), &key("a"), None, Instant::now());
         assert_eq!(version(&known, "a"), Some(0), "it is known to be absent");
     }
 
     #[tokio::test(start_paused = true)]
     async fn memory_is_bounded_and_what_is_used_stays() {
         let known = KnownRecords::default();
-        known.insert(&tenant(), &key("used"), Some(record("used", 1, 1)));
+        known.insert(&tenant(), &key("used"), Some(record("used", 1, 1)), Instant::now());
         for index in 0..300 {
-            known.insert(&tenant(), &key(&index.to_string()), Some(record("x", 1, 1 << 20)));
-            known.insert(&tenant(), &key("written"), Some(record("written", index, 1)));
+            known.insert(&tenant(), &key(&index.to_string()), Some(record("x", 1, 1 << 20)), Instant::now());
+            known.insert(&tenant(), &key("written"), Some(record("written", index, 1)), Instant::now());
             assert_eq!(version(&known, "used"), Some(1), "after {index}");
         }
         let generations = known.generations.lock();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use countersign_wire::{
     Label,
+    api_key::ApiKey,
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId},
     timestamp::Timestamp,
@@ -72,6 +73,12 @@ impl Stored for Credential {
 }
 
 impl Credential {
+    /// Itself, if the key has its secret. Both are hashes of secrets with 256 random bits: the time of their comparison
+    /// tells nothing of use.
+    pub(crate) fn opened_by(self, key: &ApiKey) -> Option<Self> {
+        (self.secret_hash == key.secret_hash()).then_some(self)
+    }
+
     pub(crate) fn is_active(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none_or(|at| now < at) && self.expires_at.is_none_or(|at| now < at)
     }

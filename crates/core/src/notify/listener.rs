@@ -135,6 +135,11 @@ impl Rung {
 }
 
 impl Listener {
+    /// Whether any has rung since [`Listener::rung`] last returned.
+    pub fn has_rung(&self) -> bool {
+        self.flags.rung.load(Ordering::Acquire) != 0
+    }
+
     /// Returns when any has rung since the last call, or since listening began.
     pub async fn rung(&self) -> Rung {
         loop {

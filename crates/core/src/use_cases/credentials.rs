@@ -13,6 +13,7 @@ use countersign_wire::{
 
 use crate::{
     audit::{self, Actor},
+    cache::{Known, MAX_KNOWN_AGE},
     error::Error,
     gateway::{Evaluation, Gateway},
     load::record_of,
@@ -65,6 +66,17 @@ impl fmt::Debug for NewKey {
     }
 }
 
+/// What a node remembers of a key. A change of the key, on any node, ends what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recognized {
+    /// The store said this a few seconds ago at most: what the key is for, or that it is not valid.
+    Lately(Option<ActiveKey>),
+    /// The secret is right; the store has to be asked whether it is still valid.
+    Before,
+    /// Nothing is known of it.
+    Unknown,
+}
+
 impl Gateway {
     /// Makes an API key, whose id carries a MAC by `mac_key`. One that would have expired already is not made.
     pub async fn create_key(
@@ -97,9 +109,22 @@ impl Gateway {
     /// What a key is for; `None` if it is unknown, wrong or revoked, or has expired.
     pub async fn authenticate(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
         let (known, now) = self.load(key.tenant(), &record_of::<Credential>(key.key_id())).await?;
-        // Both are hashes of secrets with 256 random bits: the time of their comparison tells nothing of use.
-        let known = known.map(|known| known.value).filter(|known| known.secret_hash == key.secret_hash());
-        Ok(known.and_then(|known| known.active(now)))
+        Ok(known.and_then(|known| known.value.opened_by(key)).and_then(|known| known.active(now)))
+    }
+
+    /// What this node knows of a key without asking the store.
+    pub fn recognize(&self, key: &ApiKey) -> Recognized {
+        let record = self.cache.known.get(key.tenant(), &Credential::key(key.key_id()), None);
+        let Some(Known { record, at }) = record else { return Recognized::Unknown };
+        let Ok(credential) = Credential::read(record.as_ref()) else { return Recognized::Unknown };
+        let credential = credential.and_then(|known| known.value.opened_by(key));
+        match self.store.estimated_now(key.tenant()) {
+            Some(now) if at.elapsed() < MAX_KNOWN_AGE => {
+                Recognized::Lately(credential.and_then(|known| known.active(now)))
+            }
+            _ if credential.is_some() => Recognized::Before,
+            _ => Recognized::Unknown,
+        }
     }
 
     /// What the key of this id is for; `None` if it does not exist, is revoked or has expired.

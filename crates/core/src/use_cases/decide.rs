@@ -1,5 +1,7 @@
 //! An approver decides.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use countersign_wire::{
     RawObject, Verbatim, canonical,
@@ -20,6 +22,7 @@ use crate::{
     gateway::{Evaluation, Gateway},
     load::{ReadFrom, record_of},
     model::{
+        credential::Credential,
         exchange::{Command, Decided, Exchange, State, TransitionResult, evaluate},
         idempotency::IdempotencyKey,
         pairing::PairedApprover,
@@ -42,12 +45,16 @@ pub struct DecisionSubmission<'a> {
     pub request_id: RequestId,
     pub decision: Verbatim<'a, Decision<'a>>,
     pub idempotency_key: Option<IdempotencyKey>,
+    /// The id of the key that the caller presented, which must be valid when the decision is committed; `None` where
+    /// callers have no keys.
+    pub credential: Option<Arc<str>>,
 }
 
 impl Gateway {
     /// Accepts a decision, or recognises a repeated one. The first that is committed wins, for good.
     pub async fn decide(&self, submission: DecisionSubmission<'_>) -> Result<Submitted, Error> {
-        let DecisionSubmission { tenant, approver, request_id, decision, idempotency_key } = &submission;
+        let DecisionSubmission { tenant, approver, request_id, decision, idempotency_key, credential } =
+            &submission;
         if decision.request_id != *request_id {
             return Err(Error::breaks("body.requestId", "is not that of the envelope"));
         }
@@ -59,8 +66,12 @@ impl Gateway {
             state: ExchangeState::Decided,
             artifact_hash: Some(decision.artifact_hash),
         };
-        let others =
-            (record_of::<Policy>(POLICY_ID), record_of::<PairedApprover>(approver), idempotency.record());
+        let others = (
+            record_of::<Policy>(POLICY_ID),
+            record_of::<PairedApprover>(approver),
+            idempotency.record(),
+            credential.as_ref().map(record_of::<Credential>),
+        );
         let load = (exchange.record(), others);
         self.update_exchange(
             NEW_DECISION,
@@ -68,22 +79,14 @@ impl Gateway {
             Viewer::Approver(approver),
             &load,
             |known, others, now| {
-                let (policy, paired, used) = others;
-                let command = |signature_valid| Command::Decide {
-                    digest,
-                    artifact_hash: decision.artifact_hash,
-                    expires_at: decision.expires_at,
-                    signature_valid,
-                };
-                let evaluated = |valid| evaluate(known.map(|known| &known.value), command(valid), now);
-                // The signature is verified last, and only if everything else would be accepted: it costs the most.
-                let result = match evaluated(true) {
-                    TransitionResult::Apply(_) => {
-                        evaluated(is_signature_valid(decision, policy, paired, now)?)
-                    }
-                    other => other,
-                };
-                match (result, known) {
+                let (policy, paired, used, presented) = others;
+                // The caller may have been authenticated some seconds ago.
+                let is_active = presented.is_some_and(|presented| presented.value.is_active(now));
+                if credential.is_some() && !is_active {
+                    return Err(Failure::Unauthenticated.into());
+                }
+                let signature = || is_signature_valid(decision, policy, paired, now);
+                match (evaluate_decision(known, decision, digest, signature, now)?, known) {
                     (TransitionResult::Rejected(error), Some(known)) => {
                         Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
                     }
@@ -141,6 +144,27 @@ impl Gateway {
         let delivery = new_delivery(&key, enforcer, msg_id, MsgType::DecisionDeliver, until);
         change.deliveries.push(NewDelivery { payload: Some(payload), ..delivery });
         Ok(())
+    }
+}
+
+/// The signature is verified last, and only if everything else would be accepted: it costs the most.
+fn evaluate_decision(
+    known: Option<&Versioned<Exchange>>,
+    decision: &Decision<'_>,
+    digest: Sha256Hex,
+    is_signature_valid: impl FnOnce() -> Result<bool, Error>,
+    now: Timestamp,
+) -> Result<TransitionResult, Error> {
+    let command = |signature_valid| Command::Decide {
+        digest,
+        artifact_hash: decision.artifact_hash,
+        expires_at: decision.expires_at,
+        signature_valid,
+    };
+    let evaluated = |valid| evaluate(known.map(|known| &known.value), command(valid), now);
+    match evaluated(true) {
+        TransitionResult::Apply(_) => Ok(evaluated(is_signature_valid()?)),
+        other => Ok(other),
     }
 }
 

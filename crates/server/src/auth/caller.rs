@@ -14,11 +14,9 @@ use countersign_wire::{
     presence::Transport,
 };
 
-use tokio::time::Instant;
-
 use crate::{
+    api_keys::CheckedKey,
     error::ApiError,
-    key_cache::CachedKey,
     limits::ClientAddress,
     state::{AppState, SharedState},
 };
@@ -31,8 +29,6 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The key id of the credential.
     pub(crate) principal: Arc<str>,
-    /// When the credential expires; `None` if it does not.
-    pub(crate) expires: Option<Instant>,
     /// Whether it presented a ticket instead of a key.
     pub(crate) by_ticket: bool,
     /// How its presence is recorded.
@@ -44,7 +40,6 @@ pub(crate) struct Caller {
 pub(crate) struct Enforcer {
     pub(crate) tenant: TenantId,
     pub(crate) principal: Arc<str>,
-    pub(crate) expires: Option<Instant>,
     pub(crate) only: Option<EnforcerId>,
     transport: Transport,
 }
@@ -79,8 +74,7 @@ impl Caller {
         match &self.role {
             Role::Enforcer(only) => {
                 let (tenant, principal) = (self.tenant.clone(), self.principal.clone());
-                let (expires, transport) = (self.expires, self.transport);
-                Ok(Enforcer { tenant, principal, expires, only: only.clone(), transport })
+                Ok(Enforcer { tenant, principal, only: only.clone(), transport: self.transport })
             }
             _ => Err(Failure::Forbidden.into()),
         }
@@ -115,9 +109,9 @@ impl Caller {
             None if parts.uri.path() == "/v1/ws" => return Self::from_ticket(app, headers).await,
             None => return Err(Failure::Unauthenticated.into()),
         };
-        let CachedKey { role, expires } = app.keys.active(&key).await?.ok_or(Failure::Unauthenticated)?;
+        let CheckedKey { role, .. } = app.keys.active(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().as_str().into());
-        Ok(Self { tenant, role, principal, expires, by_ticket: false, transport: Transport::Poll })
+        Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
     }
 
     /// A ticket is accepted as the subprotocol of a WebSocket, and nowhere else.
@@ -128,12 +122,9 @@ impl Caller {
             None => None,
         };
         let (tenant, ticket) = redeemed.ok_or(Failure::Unauthenticated)?;
-        let asked = Instant::now();
-        let active = app.gateway.active_key(&tenant, &ticket.principal).await?;
-        let CachedKey { expires, .. } =
-            active.map(|active| CachedKey::new(active, asked)).ok_or(Failure::Unauthenticated)?;
+        // Whether the key behind it is still valid is checked where its connection begins, as for all that are held.
         let (role, principal) = (ticket.role, ticket.principal.into());
-        Ok(Self { tenant, role, principal, expires, by_ticket: true, transport: Transport::Poll })
+        Ok(Self { tenant, role, principal, by_ticket: true, transport: Transport::Poll })
     }
 }
 

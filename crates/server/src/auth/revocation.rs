@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_core::notify::Listener;
-use countersign_wire::id::TenantId;
+use countersign_wire::{failure::Failure, id::TenantId};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::{key_cache::CachedKey, state::SharedState};
+use crate::{api_keys::CheckedKey, error::ApiError, metrics::Rejection, state::SharedState};
 
 /// A check that the store did not answer is retried after this.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -73,20 +73,32 @@ impl Progress {
 }
 
 impl RevocationWatch {
-    /// Listens from now on, to a credential that expires then. Call [`RevocationWatch::check`] after this, and not before.
-    pub(crate) fn new(
+    /// What every connection that is held begins with: listens to the credential, and asks the store afterwards, so that no
+    /// revocation falls between the two. An error if the credential is not valid, or nobody knows.
+    pub(crate) async fn begin(
         app: &SharedState,
         tenant: &TenantId,
         principal: &Arc<str>,
-        expires: Option<Instant>,
-    ) -> Self {
+    ) -> Result<Self, ApiError> {
+        let watch = Self::new(app, tenant, principal);
+        match watch.check().await {
+            KeyStatus::Active => Ok(watch),
+            KeyStatus::Revoked => Err(Failure::Unauthenticated.into()),
+            KeyStatus::Unknown | KeyStatus::Unconfirmed => {
+                Err(ApiError::unavailable(Rejection::StoreUnavailable))
+            }
+        }
+    }
+
+    fn new(app: &SharedState, tenant: &TenantId, principal: &Arc<str>) -> Self {
         let listener = app.gateway.listen_to_key(tenant, principal);
         Self {
             app: app.clone(),
             tenant: tenant.clone(),
             principal: principal.clone(),
             listener,
-            progress: Mutex::new(Progress::confirmed(expires)),
+            // The check says when it expires.
+            progress: Mutex::new(Progress::confirmed(None)),
         }
     }
 
@@ -127,7 +139,7 @@ impl RevocationWatch {
             let _permit = self.app.revocation_reads.acquire(&self.tenant).await;
             let asked = Instant::now();
             let active = self.app.gateway.active_key(&self.tenant, &self.principal).await?;
-            Ok::<_, countersign_core::Error>(active.map(|active| CachedKey::new(active, asked)))
+            Ok::<_, countersign_core::Error>(active.map(|active| CheckedKey::new(active, asked)))
         });
         let answer = timeout_at(deadline, asking).await;
         let mut progress = self.progress.lock();
@@ -151,20 +163,17 @@ impl RevocationWatch {
         }
     }
 
-    /// As [`RevocationWatch::check`], before a message of the client is acted on; asks only if the last confirmation is
-    /// older than [`CONFIRMED_FOR`].
+    /// As [`RevocationWatch::check`], before a message of the client is acted on, which it is only if this is
+    /// [`KeyStatus::Active`]; asks only if the last confirmation is older than [`CONFIRMED_FOR`].
     pub(crate) async fn check_before_acting(&self) -> KeyStatus {
         let progress = *self.progress.lock();
         let Progress { confirmed_at, in_doubt_since, .. } = progress;
-        let confirmed = confirmed_at.elapsed() < CONFIRMED_FOR && in_doubt_since.is_none();
+        let in_doubt = in_doubt_since.is_some() || self.listener.has_rung();
+        let confirmed = confirmed_at.elapsed() < CONFIRMED_FOR && !in_doubt;
         if confirmed && !progress.has_expired() {
             return KeyStatus::Active;
         }
-        match self.check().await {
-            // To stay connected it may be in doubt; to act it must have been confirmed lately.
-            KeyStatus::Unknown if confirmed_at.elapsed() >= FAIL_CLOSED_AFTER => KeyStatus::Unconfirmed,
-            status => status,
-        }
+        self.check().await
     }
 }
 
@@ -199,8 +208,7 @@ mod tests {
         /// A watch on a key that is revoked just then.
         async fn revoked_watch(&self) -> RevocationWatch {
             let made = self.create_key(&self.tenant).await;
-            let watch =
-                RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into(), None);
+            let watch = RevocationWatch::new(&self.app, &self.tenant, &made.key.key_id().as_str().into());
             assert_eq!(watch.check().await, KeyStatus::Active);
             self.app.gateway.revoke_key(&self.tenant, made.key.key_id()).await.unwrap();
             watch
@@ -230,7 +238,7 @@ mod tests {
         for round in 0..100 {
             let made = fixture.create_key(&fixture.tenant).await;
             let principal = made.key.key_id().as_str().into();
-            let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal, None);
+            let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
             fixture.app.gateway.poll_changes(&mut poller).await.unwrap();
             // What is new to the poller is told once.
             watch.changed().await;
@@ -266,7 +274,7 @@ mod tests {
         let mut watches = Vec::new();
         for tenant in &tenants {
             let made = fixture.create_key(tenant).await;
-            let watch = RevocationWatch::new(&fixture.app, tenant, &made.key.key_id().as_str().into(), None);
+            let watch = RevocationWatch::new(&fixture.app, tenant, &made.key.key_id().as_str().into());
             watches.push((watch, made));
         }
         while fixture.app.gateway.poll_changes(&mut poller).await.unwrap() > 0 {}
@@ -334,25 +342,24 @@ mod tests {
         let fixture = TestNode::new();
         let made = fixture.create_key(&fixture.tenant).await;
         let principal = made.key.key_id().as_str().into();
-        let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal, None);
+        let watch = RevocationWatch::new(&fixture.app, &fixture.tenant, &principal);
         assert_eq!(watch.check().await, KeyStatus::Active);
         tokio::time::advance(Duration::from_hours(1)).await;
         fixture.store.set_loads_fail(true);
         assert_eq!(watch.check().await, KeyStatus::Unknown);
-        assert_eq!(watch.check_before_acting().await, KeyStatus::Unconfirmed, "but it must not act");
+        assert_eq!(watch.check_before_acting().await, KeyStatus::Unknown, "it must not act, and stays");
         fixture.store.set_loads_fail(false);
         assert_eq!(watch.check().await, KeyStatus::Active);
     }
 
     impl TestNode {
-        /// A watch on a key that is valid for so long, as a wait has it: the store was asked before.
+        /// A watch on a key that is valid for so long.
         async fn expiring_watch(&self, valid: Duration) -> RevocationWatch {
             let expires_at = Some(self.inner.now().await.unwrap().plus(valid));
             let spec = KeySpec { expires_at, ..Role::Operator.into() };
             let made = self.app.gateway.create_key(&self.tenant, spec, &self.app.mac_key).await.unwrap();
-            let active = self.app.keys.active(&made.key).await.unwrap().unwrap();
             let principal = made.key.key_id().as_str().into();
-            RevocationWatch::new(&self.app, &self.tenant, &principal, active.expires)
+            RevocationWatch::begin(&self.app, &self.tenant, &principal).await.unwrap()
         }
     }
 
@@ -362,13 +369,10 @@ mod tests {
         let fixture = TestNode::new();
         let valid = Duration::from_secs(5);
         let started = Instant::now();
-        let (given, asked) =
-            (fixture.expiring_watch(valid).await, fixture.expiring_watch(Duration::from_secs(8)).await);
-        assert_eq!(asked.check().await, KeyStatus::Active);
-        // Without the expiry they would never return.
-        timeout(Duration::from_secs(30), given.revoked()).await.unwrap();
+        let watch = fixture.expiring_watch(valid).await;
+        // Without the expiry it would never return.
+        timeout(Duration::from_secs(30), watch.revoked()).await.unwrap();
         assert!(started.elapsed() >= valid / 2, "{:?}", started.elapsed());
-        timeout(Duration::from_secs(30), asked.revoked()).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -399,15 +403,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_is_acted_on_only_with_a_credential_that_was_confirmed_lately() {
+    async fn a_message_is_not_acted_on_once_a_revocation_has_rung_or_its_confirmation_is_old() {
         let fixture = TestNode::new();
-        let watch = fixture.revoked_watch().await;
-        assert_eq!(watch.check_before_acting().await, KeyStatus::Active, "confirmed a moment ago");
+        let here = fixture.revoked_watch().await;
+        assert_eq!(here.check_before_acting().await, KeyStatus::Revoked, "although nobody polled the ring");
+        let made = fixture.create_key(&fixture.tenant).await;
+        let principal = made.key.key_id().as_str().into();
+        let elsewhere = RevocationWatch::begin(&fixture.app, &fixture.tenant, &principal).await.unwrap();
+        fixture.other_node().revoke_key(&fixture.tenant, made.key.key_id()).await.unwrap();
+        assert_eq!(elsewhere.check_before_acting().await, KeyStatus::Active, "confirmed a moment ago");
         tokio::time::advance(CONFIRMED_FOR).await;
-        assert_eq!(
-            watch.check_before_acting().await,
-            KeyStatus::Revoked,
-            "although nobody has polled the ring"
-        );
+        assert_eq!(elsewhere.check_before_acting().await, KeyStatus::Revoked);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_does_not_begin_with_a_key_that_was_revoked_elsewhere_a_moment_ago() {
+        let fixture = TestNode::new();
+        let made = fixture.create_key(&fixture.tenant).await;
+        assert!(fixture.app.keys.active(&made.key).await.unwrap().is_some());
+        fixture.other_node().revoke_key(&fixture.tenant, made.key.key_id()).await.unwrap();
+        assert!(fixture.app.keys.active(&made.key).await.unwrap().is_some(), "known for five seconds");
+        let principal = made.key.key_id().as_str().into();
+        let begun = RevocationWatch::begin(&fixture.app, &fixture.tenant, &principal).await;
+        assert_eq!(begun.err().unwrap().failure(), Failure::Unauthenticated);
+        assert!(fixture.app.keys.active(&made.key).await.unwrap().is_none(), "the check was remembered");
     }
 }

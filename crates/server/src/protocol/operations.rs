@@ -160,8 +160,15 @@ pub(crate) async fn decide(
     let decision = decision.and_then(|decision| operation.measured(decision));
     let decide = |approver, decision| {
         let (tenant, request_id) = (caller.tenant.clone(), request_id.clone());
-        let submission = DecisionSubmission { tenant, approver, request_id, decision, idempotency_key };
-        app.gateway.decide(submission)
+        let credential = Some(caller.principal.clone());
+        app.gateway.decide(DecisionSubmission {
+            tenant,
+            approver,
+            request_id,
+            decision,
+            idempotency_key,
+            credential,
+        })
     };
     let approver = operation.approver(caller, &request_id);
     let submitted = perform(&request_id, decision, approver, decide).await?;

@@ -80,8 +80,13 @@ pub(crate) async fn wait(
     if let decided @ WaitOutcome::Decided { .. } = outcome {
         return Ok(wait.answer(decided).map(axum::body::Body::from));
     }
+    let Enforcer { tenant, principal, .. } = &wait.caller;
+    let revocation = RevocationWatch::begin(&wait.app, tenant, principal).await;
+    let revocation = revocation.for_request(&wait.request_id)?;
     match takeover
-        .take(move |mut socket| async move { wait.hold(&mut socket, timeout).await.then_some(socket) })
+        .take(move |mut socket| async move {
+            wait.hold(&mut socket, &revocation, timeout).await.then_some(socket)
+        })
         .await {}
 }
 
@@ -102,14 +107,12 @@ impl HeldWait {
 
     /// Until the decision, the timeout, the client's disconnect or the gateway's shutdown. Returns whether more requests
     /// may come.
-    async fn hold(&self, socket: &mut Socket, timeout: Duration) -> bool {
+    async fn hold(&self, socket: &mut Socket, revocation: &RevocationWatch, timeout: Duration) -> bool {
         let held = Held::begin(&self.app, &self.http_id, "/v1/exchanges/{requestId}/wait");
         let core = self.app.gateway.metrics();
         let meter = PushMeter::open(&self.app.metrics, core, HeldTransport::Wait);
-        let Enforcer { tenant, principal, expires, .. } = &self.caller;
-        let revocation = RevocationWatch::new(&self.app, tenant, principal, *expires);
-        // The credential was active when the request came. Watch it beside the wait and never in its place: a wait that
-        // is not polled would keep the connection to the store that it was just given.
+        // Watch the credential beside the wait and never in its place: a wait that is not polled would keep the
+        // connection to the store that it was just given.
         let outcome = tokio::select! {
             outcome = self.outcome(timeout) => outcome.map_err(ApiError::from),
             () = revocation.revoked() => Err(Failure::Unauthenticated.into()),

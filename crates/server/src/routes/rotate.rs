@@ -48,7 +48,6 @@ pub(crate) async fn rotate(
 ) -> Result<Response, ApiError> {
     let RotateRequest { nonce, overlap } = body.bare::<RotateRequest>()?.into_view();
     let rotated = app.gateway.rotate_key(&key, &nonce, overlap, &app.mac_key).await?;
-    app.keys.forget(&key);
     let previous_expires_at = rotated.previous_expires_at;
     response::json(StatusCode::CREATED, RotatedKey { key: NewKey::from(&rotated.new), previous_expires_at })
 }

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use axum::{extract::State, http::HeaderMap, response::Response};
 use countersign_core::delivery::{message::Party, ws_channel::WsChannel};
 use countersign_wire::{
-    failure::Failure,
     id::{ApproverId, EnforcerId},
     presence::Transport,
 };
 
 use crate::{
-    auth::{Approver, Caller, Enforcer, KeyStatus, Participant, RevocationWatch},
+    auth::{Approver, Caller, Enforcer, Participant, RevocationWatch},
     delivery::{Subscriber, subscribe},
     error::ApiError,
     ids::HttpRequestId,
-    metrics::{HeldTransport, PushMeter, Rejection},
+    metrics::{HeldTransport, PushMeter},
     net::{socket::response_head, takeover::ConnectionTakeover},
     rest::{
         access_log::Held,
@@ -62,7 +61,7 @@ async fn stream(
     takeover: ConnectionTakeover,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let revocation = watch(&app, &subscriber, &principal).await?;
+    let revocation = RevocationWatch::begin(&app, &subscriber.tenant, &principal).await?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // An id that is not ours means that the client knows nothing: it gets everything.
     let positions = last.and_then(|id| {
@@ -84,23 +83,6 @@ async fn stream(
         .await {}
 }
 
-/// Watches the credential from now on; an error if it is revoked already.
-async fn watch(
-    app: &SharedState,
-    subscriber: &Subscriber,
-    principal: &Arc<str>,
-) -> Result<RevocationWatch, ApiError> {
-    // The check tells when it expires.
-    let revocation = RevocationWatch::new(app, &subscriber.tenant, principal, None);
-    match revocation.check().await {
-        KeyStatus::Active => Ok(revocation),
-        KeyStatus::Revoked => Err(Failure::Unauthenticated.into()),
-        KeyStatus::Unknown | KeyStatus::Unconfirmed => {
-            Err(ApiError::unavailable(Rejection::StoreUnavailable))
-        }
-    }
-}
-
 pub(crate) async fn websocket(
     State(app): State<SharedState>,
     Participant(caller): Participant,
@@ -118,7 +100,7 @@ pub(crate) async fn websocket(
         app.presence.seen(&caller.tenant, enforcer, Transport::Websocket);
     }
     let subscriber = Subscriber { tenant: caller.tenant.clone(), party, transport: Transport::Websocket };
-    let revocation = watch(&app, &subscriber, &caller.principal).await?;
+    let revocation = RevocationWatch::begin(&app, &subscriber.tenant, &caller.principal).await?;
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Websocket);
     let subscription = subscribe(&app, subscriber.clone(), &[]).await?;
     let channel = WsChannel::new(subscription, app.websocket_idle);

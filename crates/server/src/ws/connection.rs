@@ -29,6 +29,7 @@ use crate::{
     auth::{KeyStatus, RevocationWatch},
     error::ApiError,
     limits::{FairSemaphore, LARGE_BODY},
+    metrics::Rejection,
     net::socket::{Socket, WRITE_TIMEOUT},
     protocol::operations::Answer,
     traces::SPANS,
@@ -180,10 +181,17 @@ async fn handle(
         }
         Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(CloseReason(CloseCode::Normal, "")),
     };
-    // A frame acts with the credential of the connection, so the credential must be active now.
-    close_if_revoked(Box::pin(revocation.check_before_acting()).await)?;
-    let span = tracing::trace_span!(target: SPANS, "message", otel.kind = "server");
-    match Box::pin(output.client.answer(bytes).instrument(span)).await {
+    // A frame acts with the credential of the connection, so the credential must be active now. One that may be active
+    // keeps its connection, and nothing is done for it.
+    let status = Box::pin(revocation.check_before_acting()).await;
+    close_if_revoked(status)?;
+    let answer = if status == KeyStatus::Active {
+        let span = tracing::trace_span!(target: SPANS, "message", otel.kind = "server");
+        Box::pin(output.client.answer(bytes).instrument(span)).await
+    } else {
+        Err(ApiError::unavailable(Rejection::StoreUnavailable))
+    };
+    match answer {
         Ok(answer) => {
             if let Some(ack) = &answer.acknowledged {
                 session.acknowledged(&ack.request_id, ack.msg_id.as_ref());

@@ -5,13 +5,18 @@ use std::{future::Future as _, time::Duration};
 use countersign_core::{
     Gateway,
     delivery::{change_poller::ChangePoller, feed::FeedItem},
-    model::viewer::Viewer,
+    model::{credential::Role, viewer::Viewer},
     notify::LocalDoorbell,
     use_cases::{acknowledge::Acknowledger, wait::WaitOutcome},
 };
-use countersign_wire::{ack::MessageAck, exchange::ExchangeState, id::RequestId, refresh::RefreshBody};
+use countersign_wire::{
+    ack::MessageAck, exchange::ExchangeState, id::RequestId, mac::MacKey, refresh::RefreshBody,
+};
 
-use super::world::{World, ack_of, approver, decide, decision, minutes, request, robot, status_of, submit};
+use super::world::{
+    World, ack_of, approver, decide, decide_with, decision, gateway, minutes, request, robot, status_of,
+    submit,
+};
 use crate::store_suite::{StoreHarness, cases};
 
 cases! {
@@ -21,6 +26,7 @@ cases! {
     the_same_decision_again_is_a_replay_however_it_is_spelled,
     another_decision_conflicts_and_changes_nothing,
     a_decision_is_kept_byte_for_byte,
+    a_decision_with_a_key_that_another_node_has_revoked_is_not_committed,
     a_decision_on_a_withdrawn_exchange_is_not_found,
     a_withdrawn_exchange_leaves_the_inbox_and_its_approvers_are_notified,
     withdrawing_is_for_the_owner_only,
@@ -106,6 +112,28 @@ async fn a_decision_is_kept_byte_for_byte(harness: Box<dyn StoreHarness>) {
     let waited =
         world.gateway.wait(&world.tenant, Viewer::Enforcer(&robot()), &id, Duration::ZERO).await.unwrap();
     assert!(matches!(waited, WaitOutcome::Decided { decision, .. } if decision == spelled.as_bytes()));
+}
+
+async fn a_decision_with_a_key_that_another_node_has_revoked_is_not_committed(
+    harness: Box<dyn StoreHarness>,
+) {
+    let world = World::new(harness);
+    let (mac_key, role) = (MacKey::new([7; 32]), Role::Approver(Some(approver("ada"))));
+    let key = world.gateway.create_key(&world.tenant, role, &mac_key).await.unwrap().key;
+    for id in ["r", "s"] {
+        world.submit(&request(id)).await.unwrap();
+    }
+    let decide = async |about: &str| {
+        let id: RequestId = about.parse().unwrap();
+        let (by, text) = (approver("ada"), decision(&id, about, "n", None));
+        decide_with(Some(key.key_id()), &world.gateway, &world.tenant, &by, &id, &text).await
+    };
+    assert_eq!(status_of(&decide("r").await, 200), 200);
+    // Nothing of it reaches the node that decides.
+    let elsewhere = gateway(world.harness.second_handle().await, &LocalDoorbell::default(), 2);
+    elsewhere.revoke_key(&world.tenant, key.key_id()).await.unwrap();
+    assert_eq!(status_of(&decide("s").await, 200), 401);
+    assert_eq!(world.status("s").await.unwrap().state, ExchangeState::PendingApproval);
 }
 
 async fn a_decision_on_a_withdrawn_exchange_is_not_found(harness: Box<dyn StoreHarness>) {

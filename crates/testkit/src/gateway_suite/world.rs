@@ -18,6 +18,7 @@ use countersign_core::{
 };
 use countersign_wire::{
     ack::MessageAck,
+    api_key::KeyId,
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId, MsgId, RequestId, TenantId},
     keys::SigningKey,
@@ -177,6 +178,18 @@ pub async fn decide(
     id: &RequestId,
     decision: &str,
 ) -> Result<Submitted, Error> {
+    decide_with(None, gateway, tenant, by, id, decision).await
+}
+
+/// As [`decide`], with a key of this id.
+pub async fn decide_with(
+    credential: Option<&KeyId>,
+    gateway: &Gateway,
+    tenant: &TenantId,
+    by: &ApproverId,
+    id: &RequestId,
+    decision: &str,
+) -> Result<Submitted, Error> {
     let decision = parse(decision.as_bytes()).unwrap();
     let submission = DecisionSubmission {
         tenant: tenant.clone(),
@@ -184,6 +197,7 @@ pub async fn decide(
         request_id: id.clone(),
         decision,
         idempotency_key: None,
+        credential: credential.map(|key_id| key_id.as_str().into()),
     };
     gateway.decide(submission).await
 }

@@ -1,25 +1,19 @@
-//! What API keys are for, cached for a few seconds, and which keys are worth a read from the store.
+//! What API keys are for, and which of them are worth a read from the store.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use countersign_core::{
     Error, Gateway,
     model::credential::{ActiveKey, Role},
+    use_cases::credentials::Recognized,
 };
 use countersign_wire::{
     api_key::{ApiKey, MacCheck},
-    hash::Sha256Hex,
     mac::MacKey,
 };
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::limits::FailureBudget;
-
-/// A revoked key stops working everywhere within this time.
-const CACHE_TTL: Duration = Duration::from_secs(5);
-
-const MAX_CACHED_KEYS: usize = 10_000;
 
 /// Keys without a MAC, made before there was one, that the store may reject at once, on this node.
 const UNMARKED_BURST: u32 = 20;
@@ -27,78 +21,54 @@ const UNMARKED_BURST: u32 = 20;
 /// In which one more such key may be rejected.
 const UNMARKED_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Caches what the store said of keys, by the digest of the whole key: tenant and key id are part of what was proved.
-/// Only keys that the gateway has made get in, so a flood of invented ones can't fill the memory.
+/// Checks keys, by what the node knows of them or by a read.
 #[derive(Debug)]
-pub(crate) struct KeyCache {
+pub(crate) struct ApiKeys {
     gateway: Gateway,
     mac_key: MacKey,
     /// Shared by all keys without a MAC, which anybody can invent.
     unmarked: FailureBudget,
-    cached: Mutex<HashMap<Sha256Hex, Cached>>,
-}
-
-#[derive(Debug, Clone)]
-struct Cached {
-    /// `None` for a key that is revoked or has expired, which stays so. A key without a MAC is cached only while it is
-    /// active.
-    key: Option<CachedKey>,
-    until: Instant,
 }
 
 /// An active key, as the store described it a moment ago.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CachedKey {
+pub(crate) struct CheckedKey {
     pub(crate) role: Role,
     /// When it expires, on this process's clock; `None` if it does not. The store said how long it is still valid, so a
     /// node whose clock is wrong is right about it.
     pub(crate) expires: Option<Instant>,
 }
 
-impl CachedKey {
+impl CheckedKey {
     /// `asked` is when the store was asked: it was asked before it looked at its clock, so this is never too late.
     pub(crate) fn new(active: ActiveKey, asked: Instant) -> Self {
         Self { role: active.role, expires: active.expires_in.and_then(|left| asked.checked_add(left)) }
     }
 }
 
-impl KeyCache {
+impl ApiKeys {
     pub(crate) fn new(gateway: Gateway, mac_key: MacKey) -> Self {
         let unmarked = FailureBudget::new(UNMARKED_BURST, UNMARKED_INTERVAL);
-        Self { gateway, mac_key, unmarked, cached: Mutex::default() }
+        Self { gateway, mac_key, unmarked }
     }
 
     /// What a key is for; `None` if it is unknown, wrong or revoked, or has expired. A key that the gateway did not make
     /// costs no read.
-    pub(crate) async fn active(&self, key: &ApiKey) -> Result<Option<CachedKey>, Error> {
-        let digest = Sha256Hex::digest(key.expose().as_bytes());
-        let known = self.cached.lock().get(&digest).cloned();
-        if let Some(Cached { key, until }) = &known
-            && Instant::now() < *until
-        {
-            return Ok(key.clone());
-        }
+    pub(crate) async fn active(&self, key: &ApiKey) -> Result<Option<CheckedKey>, Error> {
         let mac = key.check_mac(&self.mac_key);
-        let asked = Instant::now();
-        let active = match mac {
-            MacCheck::Valid => self.gateway.authenticate(key).await?,
-            MacCheck::Invalid => return Ok(None),
-            // Who presents a key that was good before has not invented it.
-            MacCheck::Absent if known.is_some() => self.gateway.authenticate(key).await?,
-            MacCheck::Absent => self.active_unmarked(key).await?,
-        };
-        let active = active.map(|active| CachedKey::new(active, asked));
-        if active.is_some() || mac == MacCheck::Valid {
-            self.insert(digest, active.clone());
-        } else {
-            self.cached.lock().remove(&digest);
+        if mac == MacCheck::Invalid {
+            return Ok(None);
         }
-        Ok(active)
-    }
-
-    /// Asks the store again when this key is presented: it is about to expire, and this node knows.
-    pub(crate) fn forget(&self, key: &ApiKey) {
-        self.cached.lock().remove(&Sha256Hex::digest(key.expose().as_bytes()));
+        let asked = Instant::now();
+        let active = match (self.gateway.recognize(key), mac) {
+            (Recognized::Lately(active), _) => active,
+            // Who presents a key that was good before has not invented it.
+            (Recognized::Before, _) | (Recognized::Unknown, MacCheck::Valid) => {
+                self.gateway.authenticate(key).await?
+            }
+            (Recognized::Unknown, _) => self.active_unmarked(key).await?,
+        };
+        Ok(active.map(|active| CheckedKey::new(active, asked)))
     }
 
     async fn active_unmarked(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
@@ -108,20 +78,6 @@ impl KeyCache {
             self.unmarked.give_back();
         }
         active
-    }
-
-    fn insert(&self, digest: Sha256Hex, key: Option<CachedKey>) {
-        let now = Instant::now();
-        let mut cached = self.cached.lock();
-        if cached.len() >= MAX_CACHED_KEYS {
-            cached.retain(|_, known| now < known.until);
-        }
-        if cached.len() < MAX_CACHED_KEYS {
-            let expires = key.as_ref().and_then(|key| key.expires);
-            let until = now + CACHE_TTL;
-            // When it expires the store is asked again, and says no.
-            cached.insert(digest, Cached { key, until: expires.map_or(until, |expires| expires.min(until)) });
-        }
     }
 }
 
@@ -140,6 +96,9 @@ mod tests {
 
     use super::*;
     use crate::{router::router, test_node::TestNode};
+
+    /// For so long the store is not asked again about a key that has not changed.
+    const RECOGNIZED_FOR: Duration = Duration::from_secs(5);
 
     const ULID: &str = "01J2V8V3K6B2Z9X6G1V7Y2QK8H";
 
@@ -233,6 +192,7 @@ mod tests {
         }
         assert_eq!(fixture.node.store.calls(), before);
         assert_eq!(fixture.status(&real).await, 200);
+        assert_eq!(fixture.status(&fixture.key().await).await, 200);
         assert!(fixture.node.store.calls() > before, "calls are counted");
     }
 
@@ -259,7 +219,7 @@ mod tests {
         assert!((u64::from(UNMARKED_BURST)..=50).contains(&cost), "{cost} calls; 401 and 429: {answers:?}");
         // A key that was good before does not wait, also when the store has to be asked again.
         assert_eq!(fixture.status(&cached).await, 200);
-        fixture.node.app.keys.cached.lock().values_mut().for_each(|known| known.until = Instant::now());
+        tokio::time::sleep(RECOGNIZED_FOR).await;
         let before = fixture.node.store.calls();
         assert_eq!(fixture.status(&cached).await, 200);
         assert_eq!(fixture.node.store.calls(), before + 1);
@@ -278,7 +238,6 @@ mod tests {
             assert_eq!(fixture.status(key).await, 200);
         }
         fixture.node.app.gateway.revoke_key(&fixture.node.tenant, old[0].key_id()).await.unwrap();
-        fixture.node.app.keys.cached.lock().clear();
         assert_eq!(fixture.status(&old[0]).await, 401);
         assert_eq!(fixture.status(&old[1]).await, 200);
     }
@@ -300,7 +259,7 @@ mod tests {
     async fn an_expired_key_is_refused_on_time_although_it_was_cached() {
         let fixture = Fixture::new();
         // Shorter than it may be cached, or the store would be asked again anyway.
-        let valid = CACHE_TTL * 4 / 5;
+        let valid = RECOGNIZED_FOR * 4 / 5;
         let started = Instant::now();
         let expires_at = Some(fixture.node.store.now().await.unwrap().plus(valid));
         let spec = KeySpec { expires_at, ..Role::Operator.into() };
