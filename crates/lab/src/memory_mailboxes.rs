@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use countersign_core::store::{Delivery, DeliveryQuery, Mailbox, Mark, MarkKind, NewDelivery, Removal};
+use countersign_core::store::{
+    Delivery, DeliveryPage, DeliveryQuery, MAX_SCANNED, Mailbox, Mark, MarkKind, NewDelivery, Removal,
+};
 use countersign_wire::{id::ApproverId, timestamp::Timestamp};
 
 /// All mailboxes, with an index of deliveries by subject.
@@ -86,15 +88,23 @@ impl Mailboxes {
         number
     }
 
-    pub(crate) fn read(&self, query: &DeliveryQuery, now: Timestamp) -> Vec<Delivery> {
-        let Some(numbered) = self.by_name.get(&query.mailbox) else { return Vec::new() };
-        let Some(first) = query.after.checked_add(1) else { return Vec::new() };
+    pub(crate) fn read(&self, query: &DeliveryQuery, now: Timestamp) -> DeliveryPage {
+        let head = self.head(&query.mailbox);
+        let nothing = || DeliveryPage::new(query, Vec::new(), None, head, now);
+        let Some(numbered) = self.by_name.get(&query.mailbox) else { return nothing() };
+        let up_to = query.up_to.unwrap_or(u64::MAX);
+        let Some(first) = query.after.checked_add(1).filter(|first| *first <= up_to) else {
+            return nothing();
+        };
         let wanted = |marked: &&MarkedDelivery| {
             let is_marked = query.unless_marked.as_ref().is_some_and(|mark| marked.marks.contains(mark));
             !is_marked && (!query.only_relevant || marked.delivery.until > now)
         };
-        let found = numbered.deliveries.range(first..).map(|(_, marked)| marked).filter(wanted);
-        found.take(query.limit as usize).map(|marked| marked.delivery.clone()).collect()
+        let scanned = || numbered.deliveries.range(first..=up_to).take(MAX_SCANNED as usize);
+        let found = scanned().map(|(_, marked)| marked).filter(wanted);
+        let found = found.take(query.limit as usize).map(|marked| marked.delivery.clone()).collect();
+        let last_scanned = scanned().nth(MAX_SCANNED as usize - 1).map(|(number, _)| *number);
+        DeliveryPage::new(query, found, last_scanned, head, now)
     }
 
     pub(crate) fn by_subject(&self, subject: &str) -> Vec<(Mailbox, Delivery)> {

@@ -141,10 +141,8 @@ impl Store for MemoryStore {
 
     async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
         let now = (self.clock)();
-        let (deliveries, head) = self.in_tenant(tenant, |tenant| {
-            (tenant.mailboxes.read(&query, now), tenant.mailboxes.head(&query.mailbox))
-        });
-        Ok(DeliveryPage { deliveries, now, head })
+        let page = self.in_tenant(tenant, |tenant| Some(tenant.mailboxes.read(&query, now)));
+        Ok(page.unwrap_or_else(|| DeliveryPage::new(&query, Vec::new(), None, 0, now)))
     }
 
     async fn deliveries_by_subject(

@@ -57,7 +57,7 @@ impl AuditLog {
     /// Makes the months ahead, drops those that ended before this time, and deletes up to `limit` older rows of the
     /// default partition; says how many these were.
     pub(crate) async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let mut client = self.connections.get().await?;
+        let mut client = self.connections.get_for_all().await?;
         if self.may_change_partitions()
             && let Err(error) = change_partitions(&mut client, before).await
         {

@@ -6,16 +6,17 @@ use std::{
     time::Duration,
 };
 
-use countersign_core::store::StoreError;
+use countersign_core::{
+    fair::{FairPermit, FairSemaphore},
+    store::StoreError,
+};
+use countersign_wire::id::TenantId;
 use deadpool::{
     Runtime,
     managed::{self, Metrics, PoolError, QueueMode, RecycleError, RecycleResult, TimeoutType},
 };
 use deadpool_postgres::ClientWrapper;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use crate::{
     connect::{Connector, InDoubt},
@@ -30,14 +31,14 @@ type Object = managed::Object<Connector>;
 #[derive(Debug)]
 pub(crate) struct Connections {
     pool: managed::Pool<Connector>,
-    /// One fewer than there are connections.
-    shared: Semaphore,
+    /// One fewer than there are connections, given to tenants in turn.
+    shared: FairSemaphore,
 }
 
 /// A connection until it is dropped.
-pub(crate) struct Connection<'a> {
+pub(crate) struct Connection {
     client: Object,
-    _permit: Option<SemaphorePermit<'a>>,
+    _permit: Option<FairPermit>,
 }
 
 impl Connections {
@@ -52,18 +53,26 @@ impl Connections {
             .wait_timeout(Some(MAX_WAIT))
             .create_timeout(Some(connector.max_wait() + Duration::from_secs(1)))
             .build()?;
-        Ok(Self { pool, shared: Semaphore::new(count - 1) })
+        Ok(Self { pool, shared: FairSemaphore::new(count - 1) })
     }
 
-    /// A connection for anything but authentication.
-    pub(crate) async fn get(&self) -> Result<Connection<'_>, StoreError> {
-        let permit = timeout(MAX_WAIT, self.shared.acquire()).await.map_err(|_| StoreError::Overloaded)?;
-        let permit = permit.map_err(StoreError::unavailable)?;
+    /// A connection for anything but authentication. However many a tenant waits for, others wait for one of its turns.
+    pub(crate) async fn get(&self, of: &TenantId) -> Result<Connection, StoreError> {
+        self.get_with(self.shared.acquire(of)).await
+    }
+
+    /// A connection for what is not about one tenant: the gateway takes its turn as one of them.
+    pub(crate) async fn get_for_all(&self) -> Result<Connection, StoreError> {
+        self.get_with(self.shared.acquire_for_all()).await
+    }
+
+    async fn get_with(&self, permit: impl Future<Output = FairPermit>) -> Result<Connection, StoreError> {
+        let permit = timeout(MAX_WAIT, permit).await.map_err(|_| StoreError::Overloaded)?;
         Ok(Connection { client: self.pool.get().await.map_err(not_connected)?, _permit: Some(permit) })
     }
 
     /// A connection for authentication, which waits behind nothing else.
-    pub(crate) async fn get_reserved(&self) -> Result<Connection<'_>, StoreError> {
+    pub(crate) async fn get_reserved(&self) -> Result<Connection, StoreError> {
         Ok(Connection { client: self.pool.get().await.map_err(not_connected)?, _permit: None })
     }
 }
@@ -94,7 +103,7 @@ fn not_connected(error: PoolError<OpenError>) -> StoreError {
     }
 }
 
-impl Deref for Connection<'_> {
+impl Deref for Connection {
     type Target = Object;
 
     fn deref(&self) -> &Object {
@@ -102,7 +111,7 @@ impl Deref for Connection<'_> {
     }
 }
 
-impl DerefMut for Connection<'_> {
+impl DerefMut for Connection {
     fn deref_mut(&mut self) -> &mut Object {
         &mut self.client
     }

@@ -44,7 +44,11 @@ fn reading() -> Vec<HotStatement> {
     vec![
         ("load", reads::LOAD, vec!["'acme'", KEYS[1], KEYS[2]]),
         ("payloads", reads::PAYLOADS, vec!["'acme'", PAYLOAD]),
-        ("deliveries", reads::DELIVERIES, vec!["'acme'", "'s'", "5000", "true", "'ada'", "true", "50"]),
+        (
+            "deliveries",
+            reads::DELIVERIES,
+            vec!["'acme'", "'s'", "5000", "true", "'ada'", "true", "50", "1000000", "1000"],
+        ),
         ("deliveries_by_subject", reads::DELIVERIES_BY_SUBJECT, vec!["'acme'", "'r777'"]),
         ("heads", reads::HEADS, vec!["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"]),
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),

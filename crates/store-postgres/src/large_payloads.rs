@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use countersign_core::store::{Change, PayloadId, StoreError, error_chain};
+use countersign_core::{
+    fair::FairSemaphore,
+    store::{Change, PayloadId, StoreError, error_chain},
+};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
-use tokio::sync::{AcquireError, Semaphore};
 
 use crate::{
     connections::Connections,
@@ -30,8 +32,6 @@ pub(crate) const SWEEP: &str = "WITH swept AS (DELETE FROM payload_pending WHERE
 
 #[derive(Debug, thiserror::Error)]
 enum WriteError {
-    #[error("the writer of large payloads is closed")]
-    Closed(#[from] AcquireError),
     #[error(transparent)]
     Connection(#[from] StoreError),
     #[error("PostgreSQL can't be used")]
@@ -41,12 +41,12 @@ enum WriteError {
 #[derive(Debug)]
 pub(crate) struct LargePayloadWriter {
     connections: Arc<Connections>,
-    permits: Semaphore,
+    permits: FairSemaphore,
 }
 
 impl LargePayloadWriter {
     pub(crate) fn new(connections: Arc<Connections>) -> Self {
-        Self { connections, permits: Semaphore::new(MAX_CONCURRENT_WRITES) }
+        Self { connections, permits: FairSemaphore::new(MAX_CONCURRENT_WRITES) }
     }
 
     /// Moves the large payloads of `change` to the database and returns their ids, which the commit must confirm.
@@ -62,7 +62,7 @@ impl LargePayloadWriter {
                 self.discard(&ids[..if is_refused { at } else { at + 1 }]).await;
                 return Err(match error {
                     WriteError::Connection(error) => error,
-                    error => StoreError::unavailable(error),
+                    error @ WriteError::Engine(_) => StoreError::unavailable(error),
                 });
             }
         }
@@ -70,8 +70,8 @@ impl LargePayloadWriter {
     }
 
     async fn write(&self, tenant: &TenantId, id: PayloadId, bytes: &Bytes) -> Result<(), WriteError> {
-        let _permit = self.permits.acquire().await?;
-        let client = self.connections.get().await?;
+        let _permit = self.permits.acquire(tenant).await;
+        let client = self.connections.get(tenant).await?;
         let statement = client.prepare_cached(WRITE).await?;
         let id: &[u8] = &payload_id_bytes(id);
         client.execute(&statement, &[&id, &tenant.as_str(), &bytes.as_ref()]).await?;
@@ -84,7 +84,7 @@ impl LargePayloadWriter {
             return;
         }
         let discard = async {
-            let client = self.connections.get().await?;
+            let client = self.connections.get_for_all().await?;
             client.execute(DISCARD, &[&payload_id_column(ids)]).await?;
             Ok::<_, WriteError>(())
         };
@@ -98,7 +98,7 @@ impl LargePayloadWriter {
 
     /// Deletes payloads that were written before this time and never confirmed by a commit.
     pub(crate) async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let client = self.connections.get().await?;
+        let client = self.connections.get_for_all().await?;
         let params: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
             [&before.unix_micros(), &i64::from(limit)];
         client.execute(SWEEP, &params).await.map_err(StoreError::unavailable)

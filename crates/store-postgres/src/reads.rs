@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryPage, DeliveryQuery, Key, Kind, Loaded, Mailbox, MailboxKey, MarkKind, PayloadId,
-    Record, StoreError,
+    Delivery, DeliveryPage, DeliveryQuery, Key, Kind, Loaded, MAX_SCANNED, Mailbox, MailboxKey, MarkKind,
+    PayloadId, Record, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tokio_postgres::{Client, Row, types::ToSql};
@@ -33,15 +33,17 @@ pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenan
     AND NOT EXISTS (SELECT FROM payload_pending w WHERE w.id = p.id)";
 /// The clock is read once and not for every row; as in [`LOAD`], it has a row of its own if there are none. The mark of
 /// each row is looked up by its key: with a plain `NOT EXISTS` PostgreSQL hashes the marks of all readers. The head is of the
-/// same snapshot.
-pub(crate) const DELIVERIES: &str = "SELECT c.now, c.head, d.* FROM (SELECT gateway_now() AS now, \
-        COALESCE((SELECT counter FROM mailbox WHERE tenant = $1 AND name = $2), 0) AS head) c LEFT JOIN LATERAL ( \
-    SELECT d.* FROM delivery d \
+/// same snapshot, and so is the last row that is looked at.
+pub(crate) const DELIVERIES: &str = "SELECT c.now, c.head, c.last_scanned, d.* FROM (SELECT gateway_now() AS now, \
+        COALESCE((SELECT counter FROM mailbox WHERE tenant = $1 AND name = $2), 0) AS head, \
+        (SELECT number FROM delivery WHERE tenant = $1 AND mailbox = $2 AND number > $3 AND number <= $8 \
+            ORDER BY number OFFSET $9 - 1 LIMIT 1) AS last_scanned) c LEFT JOIN LATERAL ( \
+    SELECT d.* FROM (SELECT * FROM delivery WHERE tenant = $1 AND mailbox = $2 AND number > $3 AND number <= $8 \
+        ORDER BY number LIMIT $9) d \
     LEFT JOIN LATERAL (SELECT CASE WHEN $6 THEN m.hidden ELSE m.acknowledged END AS marked FROM mark m \
         WHERE m.tenant = d.tenant AND m.mailbox = d.mailbox AND m.number = d.number AND m.reader = $5::text \
         LIMIT 1) m ON true \
-    WHERE d.tenant = $1 AND d.mailbox = $2 AND d.number > $3 \
-        AND (NOT $4 OR d.until > c.now) AND NOT COALESCE(m.marked, false) \
+    WHERE (NOT $4 OR d.until > c.now) AND NOT COALESCE(m.marked, false) \
     ORDER BY d.number LIMIT $7) d ON true ORDER BY d.number";
 pub(crate) const DELIVERIES_BY_SUBJECT: &str =
     "SELECT * FROM delivery WHERE tenant = $1 AND subject_id = $2 ORDER BY mailbox, number";
@@ -63,7 +65,7 @@ pub(crate) async fn peek(client: &Client, tenant: &TenantId, key: &Key) -> Resul
 }
 
 async fn query(
-    connection: &Connection<'_>,
+    connection: &Connection,
     sql: &str,
     params: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<Row>, StoreError> {
@@ -101,8 +103,17 @@ impl Reads {
         Self { connections }
     }
 
-    async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        query(&self.connections.get().await?, sql, params).await
+    async fn query(
+        &self,
+        of: &TenantId,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        query(&self.connections.get(of).await?, sql, params).await
+    }
+
+    async fn query_for_all(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        query(&self.connections.get_for_all().await?, sql, params).await
     }
 
     /// Runs a statement that returns the clock with each row, and in a row of its own if there are none; that row has
@@ -113,11 +124,11 @@ impl Reads {
         not_null: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Vec<Row>, Timestamp), StoreError> {
-        split_off_now(self.query(sql, params).await?, not_null)
+        split_off_now(self.query_for_all(sql, params).await?, not_null)
     }
 
     pub(crate) async fn now(&self) -> Result<Timestamp, StoreError> {
-        timestamp(clock_row(&self.query(NOW, &[]).await?)?, "now")
+        timestamp(clock_row(&self.query_for_all(NOW, &[]).await?)?, "now")
     }
 
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
@@ -125,7 +136,7 @@ impl Reads {
         let ids: Vec<&str> = keys.iter().map(|key| key.id.as_str()).collect();
         let connection = match keys {
             [key] if key.kind.authenticates() => self.connections.get_reserved().await?,
-            _ => self.connections.get().await?,
+            _ => self.connections.get(tenant).await?,
         };
         let rows = query(&connection, LOAD, &[&tenant.as_str(), &kinds, &ids]).await?;
         drop(connection);
@@ -140,7 +151,7 @@ impl Reads {
         tenant: &TenantId,
         ids: &[PayloadId],
     ) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let rows = self.query(PAYLOADS, &[&tenant.as_str(), &payload_id_column(ids)]).await?;
+        let rows = self.query(tenant, PAYLOADS, &[&tenant.as_str(), &payload_id_column(ids)]).await?;
         let mut found = HashMap::new();
         for row in &rows {
             let content: Vec<u8> = get(row, "content")?;
@@ -154,19 +165,31 @@ impl Reads {
         tenant: &TenantId,
         query: DeliveryQuery,
     ) -> Result<DeliveryPage, StoreError> {
-        let DeliveryQuery { mailbox, after, limit, unless_marked, only_relevant } = query;
-        let (reader, hidden) = match unless_marked {
-            Some((reader, kind)) => (Some(reader.to_string()), kind == MarkKind::Hidden),
+        let (reader, hidden) = match &query.unless_marked {
+            Some((reader, kind)) => (Some(reader.to_string()), *kind == MarkKind::Hidden),
             None => (None, false),
         };
-        let (mailbox, after, limit) = (mailbox.to_string(), to_i64(after), i64::from(limit));
-        let params: [&(dyn ToSql + Sync); 7] =
-            [&tenant.as_str(), &mailbox, &after, &only_relevant, &reader, &hidden, &limit];
-        let mut rows = self.query(DELIVERIES, &params).await?;
+        let (mailbox, after, limit) =
+            (query.mailbox.to_string(), to_i64(query.after), i64::from(query.limit));
+        let (up_to, max_scanned) = (query.up_to.map_or(i64::MAX, to_i64), i64::from(MAX_SCANNED));
+        let params: [&(dyn ToSql + Sync); 9] = [
+            &tenant.as_str(),
+            &mailbox,
+            &after,
+            &query.only_relevant,
+            &reader,
+            &hidden,
+            &limit,
+            &up_to,
+            &max_scanned,
+        ];
+        let mut rows = self.query(tenant, DELIVERIES, &params).await?;
         let first = clock_row(&rows)?;
         let (now, head) = (timestamp(first, "now")?, count(first, "head")?);
+        let last_scanned = get::<Option<i64>>(first, "last_scanned")?.map(i64::cast_unsigned);
         drop_clock_row(&mut rows, "number");
-        Ok(DeliveryPage { deliveries: rows.iter().map(delivery).collect::<Result<_, _>>()?, now, head })
+        let deliveries = rows.iter().map(delivery).collect::<Result<_, _>>()?;
+        Ok(DeliveryPage::new(&query, deliveries, last_scanned, head, now))
     }
 
     pub(crate) async fn deliveries_by_subject(
@@ -174,14 +197,14 @@ impl Reads {
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        let rows = self.query(DELIVERIES_BY_SUBJECT, &[&tenant.as_str(), &subject]).await?;
+        let rows = self.query(tenant, DELIVERIES_BY_SUBJECT, &[&tenant.as_str(), &subject]).await?;
         rows.iter().map(delivery_and_mailbox).collect()
     }
 
     pub(crate) async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<u64>, StoreError> {
         let tenants: Vec<&str> = mailboxes.iter().map(|mailbox| mailbox.tenant.as_str()).collect();
         let names: Vec<String> = mailboxes.iter().map(|mailbox| mailbox.mailbox.to_string()).collect();
-        let rows = self.query(HEADS, &[&tenants, &names]).await?;
+        let rows = self.query_for_all(HEADS, &[&tenants, &names]).await?;
         rows.iter().map(|row| count(row, "counter")).collect()
     }
 
@@ -194,7 +217,7 @@ impl Reads {
     ) -> Result<Vec<Record>, StoreError> {
         // No id is empty, so all ids sort after the empty string.
         let (after, limit) = (after.unwrap_or(""), i64::from(limit));
-        let rows = self.query(SCAN, &[&tenant.as_str(), &kind.number(), &after, &limit]).await?;
+        let rows = self.query(tenant, SCAN, &[&tenant.as_str(), &kind.number(), &after, &limit]).await?;
         rows.iter().map(record).collect()
     }
 }

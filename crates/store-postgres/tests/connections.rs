@@ -47,7 +47,14 @@ fn put(kind: Kind, id: &str, payload: Option<(u128, usize)>) -> Change {
 }
 
 fn inbox() -> DeliveryQuery {
-    DeliveryQuery { mailbox: Mailbox::Shared, after: 0, limit: 100, unless_marked: None, only_relevant: true }
+    DeliveryQuery {
+        mailbox: Mailbox::Shared,
+        after: 0,
+        up_to: None,
+        limit: 100,
+        unless_marked: None,
+        only_relevant: true,
+    }
 }
 
 #[tokio::test]

@@ -2,19 +2,24 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use countersign_core::store::StoreError;
+use countersign_core::{
+    fair::{FairPermit, FairSemaphore},
+    store::StoreError,
+};
+use countersign_wire::id::TenantId;
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use tokio::{sync::Semaphore, task};
+use tokio::task;
 
 use crate::{connect, error::store_error};
 
 #[derive(Debug)]
 pub(crate) struct Pool {
     connections: Arc<Connections>,
-    permits: Arc<Semaphore>,
+    /// Given to tenants in turn.
+    permits: FairSemaphore,
     /// For authentication, beside the others.
-    reserved: Arc<Semaphore>,
+    reserved: FairSemaphore,
 }
 
 #[derive(Debug)]
@@ -30,33 +35,42 @@ impl Pool {
         let connections = Connections { path, busy_timeout, idle: Mutex::default() };
         Self {
             connections: Arc::new(connections),
-            permits: Arc::new(Semaphore::new(size.max(1))),
-            reserved: Arc::new(Semaphore::new(1)),
+            permits: FairSemaphore::new(size.max(1)),
+            reserved: FairSemaphore::new(1),
         }
     }
 
-    /// Runs `query` in one snapshot of the database.
+    /// Runs `query` in one snapshot of the database, when it is this tenant's turn.
     pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        of: &TenantId,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read_with(self.permits.acquire(of).await, query).await
+    }
+
+    /// As [`Pool::read`], for what is not about one tenant.
+    pub(crate) async fn read_for_all<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read_with(&self.permits, query).await
+        self.read_with(self.permits.acquire_for_all().await, query).await
     }
 
     /// As [`Pool::read`], to find out who a client is: it waits behind no other read.
     pub(crate) async fn read_reserved<T: Send + 'static>(
         &self,
+        of: &TenantId,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read_with(&self.reserved, query).await
+        self.read_with(self.reserved.acquire(of).await, query).await
     }
 
     async fn read_with<T: Send + 'static>(
         &self,
-        permits: &Arc<Semaphore>,
+        permit: FairPermit,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permit = permits.clone().acquire_owned().await.map_err(StoreError::unavailable)?;
         let connections = self.connections.clone();
         let result = task::spawn_blocking(move || {
             let result = connections.read(query);
@@ -107,7 +121,7 @@ mod tests {
                     let _ = ended.recv();
                     Ok(())
                 };
-                pool.read(block).await
+                pool.read_for_all(block).await
             });
         }
         let mut count = 0;
@@ -116,10 +130,13 @@ mod tests {
             task::yield_now().await;
         }
         let one = |conn: &Connection| conn.query_row("SELECT 1", [], |row| row.get::<_, i64>(0));
-        let other = timeout(Duration::from_millis(200), pool.read(one)).await;
+        let other = timeout(Duration::from_millis(200), pool.read_for_all(one)).await;
         assert!(other.is_err(), "all others are busy");
-        assert_eq!(timeout(Duration::from_secs(5), pool.read_reserved(one)).await.unwrap(), Ok(1));
+        assert_eq!(
+            timeout(Duration::from_secs(5), pool.read_reserved(&"acme".parse().unwrap(), one)).await.unwrap(),
+            Ok(1)
+        );
         drop(ends);
-        assert_eq!(pool.read(one).await, Ok(1));
+        assert_eq!(pool.read_for_all(one).await, Ok(1));
     }
 }

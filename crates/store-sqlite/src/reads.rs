@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use countersign_core::store::{
-    Delivery, DeliveryQuery, Key, Kind, Mailbox, MailboxKey, MarkKind, PayloadId, Record,
+    Delivery, DeliveryPage, DeliveryQuery, Key, Kind, MAX_SCANNED, Mailbox, MailboxKey, MarkKind, PayloadId,
+    Record,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -38,31 +39,40 @@ pub(crate) fn payload(conn: &Connection, tenant: &TenantId, id: PayloadId) -> Re
         .optional()
 }
 
+/// Stops at the limit or after [`MAX_SCANNED`] rows, whichever comes first.
 pub(crate) fn deliveries(
     conn: &Connection,
     tenant: &TenantId,
     query: &DeliveryQuery,
     now: Timestamp,
-) -> Result<Vec<Delivery>> {
+) -> Result<DeliveryPage> {
     let until_after = if query.only_relevant { now.unix_micros() } else { i64::MIN };
     // Without a reader no mark matches, because nothing equals NULL.
     let reader = query.unless_marked.as_ref().map(|(reader, _)| reader.as_str());
     let hidden = query.unless_marked.as_ref().map(|(_, mark)| *mark == MarkKind::Hidden);
-    let mailbox = query.mailbox.to_string();
-    all(
-        conn,
-        include_str!("../queries/deliveries.sql"),
-        params![
-            tenant.as_str(),
-            mailbox,
-            rows::to_i64(query.after),
-            until_after,
-            reader,
-            hidden,
-            query.limit
-        ],
-        rows::delivery,
-    )
+    let (mailbox, up_to) = (query.mailbox.to_string(), query.up_to.map_or(i64::MAX, rows::to_i64));
+    let mut statement = conn.prepare_cached(include_str!("../queries/deliveries.sql"))?;
+    let mut scanning = statement.query(params![
+        tenant.as_str(),
+        mailbox,
+        rows::to_i64(query.after),
+        until_after,
+        reader,
+        hidden,
+        up_to,
+        MAX_SCANNED,
+    ])?;
+    let (mut found, mut scanned, mut last) = (Vec::new(), 0, query.after);
+    while found.len() < query.limit as usize {
+        let Some(row) = scanning.next()? else { break };
+        let delivery = rows::delivery(row)?;
+        (scanned, last) = (scanned + 1, delivery.number);
+        if row.get("is_wanted")? {
+            found.push(delivery);
+        }
+    }
+    let head = head(conn, &MailboxKey { tenant: tenant.clone(), mailbox: query.mailbox.clone() })?;
+    Ok(DeliveryPage::new(query, found, (scanned == MAX_SCANNED).then_some(last), head, now))
 }
 
 pub(crate) fn deliveries_by_subject(

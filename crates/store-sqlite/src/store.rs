@@ -67,15 +67,14 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
         let is_authentication = matches!(keys, [key] if key.kind.authenticates());
-        let (tenant, keys, clock) = (tenant.clone(), keys.to_vec(), self.clock.clone());
+        let (of, keys, clock) = (tenant.clone(), keys.to_vec(), self.clock.clone());
         let load = move |conn: &_| {
-            let records =
-                keys.iter().map(|key| reads::record(conn, &tenant, key)).collect::<Result<_, _>>()?;
+            let records = keys.iter().map(|key| reads::record(conn, &of, key)).collect::<Result<_, _>>()?;
             Ok(Loaded { records, now: clock.now() })
         };
         match is_authentication {
-            true => self.readers.read_reserved(load).await,
-            false => self.readers.read(load).await,
+            true => self.readers.read_reserved(tenant, load).await,
+            false => self.readers.read(tenant, load).await,
         }
     }
 
@@ -84,20 +83,15 @@ impl Store for SqliteStore {
     }
 
     async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        let load = move |conn: &_| ids.iter().map(|id| reads::payload(conn, &tenant, *id)).collect();
-        self.readers.read(load).await
+        let (of, ids) = (tenant.clone(), ids.to_vec());
+        let load = move |conn: &_| ids.iter().map(|id| reads::payload(conn, &of, *id)).collect();
+        self.readers.read(tenant, load).await
     }
 
     async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
-        let (tenant, clock) = (tenant.clone(), self.clock.clone());
-        let list = move |conn: &_| {
-            let now = clock.now();
-            let deliveries = reads::deliveries(conn, &tenant, &query, now)?;
-            let head = reads::head(conn, &MailboxKey { tenant, mailbox: query.mailbox })?;
-            Ok(DeliveryPage { deliveries, now, head })
-        };
-        self.readers.read(list).await
+        let (of, clock) = (tenant.clone(), self.clock.clone());
+        let list = move |conn: &_| reads::deliveries(conn, &of, &query, clock.now());
+        self.readers.read(tenant, list).await
     }
 
     async fn deliveries_by_subject(
@@ -105,15 +99,15 @@ impl Store for SqliteStore {
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        let (tenant, subject) = (tenant.clone(), subject.to_owned());
-        self.readers.read(move |conn| reads::deliveries_by_subject(conn, &tenant, &subject)).await
+        let (of, subject) = (tenant.clone(), subject.to_owned());
+        self.readers.read(tenant, move |conn| reads::deliveries_by_subject(conn, &of, &subject)).await
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         let mailboxes = mailboxes.to_vec();
         let read =
             move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox).map(Some)).collect();
-        self.readers.read(read).await
+        self.readers.read_for_all(read).await
     }
 
     async fn scan(
@@ -123,8 +117,8 @@ impl Store for SqliteStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
-        let (tenant, after) = (tenant.clone(), after.map(str::to_owned));
-        self.readers.read(move |conn| reads::scan(conn, &tenant, kind, after.as_deref(), limit)).await
+        let (of, after) = (tenant.clone(), after.map(str::to_owned));
+        self.readers.read(tenant, move |conn| reads::scan(conn, &of, kind, after.as_deref(), limit)).await
     }
 
     async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {

@@ -3,6 +3,7 @@
 
 mod hand_overs;
 mod known;
+mod skips;
 
 use std::{
     collections::HashMap,
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 pub(crate) use hand_overs::HandOvers;
 pub use hand_overs::HandedOver;
 pub(crate) use known::{Known, KnownRecords, is_kept, is_slow};
+pub(crate) use skips::Skips;
 
 use crate::{
     metrics::Metrics,
@@ -38,6 +40,7 @@ pub(crate) struct NodeCache {
     pub(crate) listeners: Listeners,
     pub(crate) known: KnownRecords,
     pub(crate) hand_overs: HandOvers,
+    pub(crate) skips: Skips,
     /// The history of the store that all of it is from.
     timeline: AtomicU64,
     /// When the lease of this node was last renewed, by shard.
@@ -68,6 +71,7 @@ impl NodeCache {
         }
         self.known.clear();
         self.hand_overs.clear();
+        self.skips.clear();
         self.listeners.wake_all();
         true
     }

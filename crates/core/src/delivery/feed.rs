@@ -153,11 +153,8 @@ impl Feed {
         let mut read = Vec::new();
         for (index, from) in self.sources.iter().enumerate().filter(|(_, from)| from.rung) {
             let page = self.read(index, from.after, CHUNK).await?;
-            let has_more = page.deliveries.len() == CHUNK as usize;
-            let last = page.deliveries.last().map_or(from.after, |last| last.number);
-            // What is not in a complete page up to the head is gone, and never comes.
-            let after = if has_more { last } else { last.max(page.head) };
-            read.push((index, after, has_more));
+            // What is not in the page up to there is gone, and never comes.
+            read.push((index, page.read_to, page.has_more()));
             items.extend(page.deliveries.into_iter().map(|delivery| FeedItem::read(index, delivery)));
         }
         // No await from here on: either all of it is returned, or nothing has changed.
@@ -193,16 +190,17 @@ impl Feed {
 
     /// Reads one delivery again. `None` if it was acknowledged or is no longer relevant.
     pub async fn reload(&self, source: usize, number: u64) -> Result<Option<FeedItem>, Error> {
-        let found = self.read(source, number - 1, 1).await?.deliveries.into_iter().next();
-        let found = found.filter(|delivery| delivery.number == number);
+        let query = DeliveryQuery { up_to: Some(number), ..self.query(source, number - 1, 1) };
+        let found = self.gateway.store.deliveries(&self.tenant, query).await?.deliveries.into_iter().next();
         Ok(found.map(|delivery| FeedItem::read(source, delivery)))
     }
 
-    /// Reads the deliveries after this number again, one chunk of those that are unacknowledged and still relevant. The
-    /// position of the feed does not change.
-    pub async fn read_again(&self, source: usize, after: u64) -> Result<Vec<FeedItem>, Error> {
-        let found = self.read(source, after, CHUNK).await?.deliveries;
-        Ok(found.into_iter().map(|delivery| FeedItem::read(source, delivery)).collect())
+    /// Reads the deliveries after this number again, one chunk of those that are unacknowledged and still relevant, and says
+    /// up to which number. The position of the feed does not change.
+    pub async fn read_again(&self, source: usize, after: u64) -> Result<(Vec<FeedItem>, u64), Error> {
+        let page = self.read(source, after, CHUNK).await?;
+        let items = page.deliveries.into_iter().map(|delivery| FeedItem::read(source, delivery));
+        Ok((items.collect(), page.read_to))
     }
 
     /// Up to which number everything was read, by mailbox.
@@ -225,13 +223,17 @@ impl Feed {
     }
 
     async fn read(&self, source: usize, after: u64, limit: u32) -> Result<DeliveryPage, Error> {
-        let query = DeliveryQuery {
+        self.gateway.walk(&self.tenant, self.query(source, after, limit)).await
+    }
+
+    fn query(&self, source: usize, after: u64, limit: u32) -> DeliveryQuery {
+        DeliveryQuery {
             mailbox: self.sources[source].mailbox.clone(),
             after,
+            up_to: None,
             limit,
             unless_marked: self.reader.unless_marked(),
             only_relevant: true,
-        };
-        Ok(self.gateway.store.deliveries(&self.tenant, query).await?)
+        }
     }
 }

@@ -7,5 +7,6 @@ pub mod feed;
 pub mod message;
 pub mod subscriber;
 pub mod subscription;
+mod walk;
 pub mod ws_channel;
 pub mod ws_session;

@@ -1,6 +1,9 @@
 //! What one channel has to send to its client, and what it leaves to a newer channel of the same enforcer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::RangeInclusive,
+};
 
 use countersign_wire::{id::TenantId, msg_type::MsgType};
 use tokio::time::timeout;
@@ -11,7 +14,12 @@ use super::{
     message::Message,
     subscriber::Subscriber,
 };
-use crate::{Error, Gateway, model::channels::HEARTBEAT, use_cases::channels::ChannelRouting};
+use crate::{
+    Error, Gateway,
+    fair::{FairPermit, FairSemaphore},
+    model::channels::HEARTBEAT,
+    use_cases::channels::ChannelRouting,
+};
 
 /// Bounds what is read for channels at one time.
 pub trait ReadPermits: Send + Sync {
@@ -20,6 +28,14 @@ pub trait ReadPermits: Send + Sync {
 
     /// Waits for a permit. Cancel-safe.
     fn acquire(&self, tenant: &TenantId) -> impl Future<Output = Self::Permit> + Send;
+}
+
+impl ReadPermits for FairSemaphore {
+    type Permit = FairPermit;
+
+    async fn acquire(&self, tenant: &TenantId) -> FairPermit {
+        Self::acquire(self, tenant).await
+    }
 }
 
 /// Why a subscription ended. Its client will reconnect.
@@ -133,9 +149,9 @@ impl<P: ReadPermits> Subscription<P> {
             let (source, after) = (first.source, first.delivery.number - 1);
             let permit = self.permits.acquire(&self.subscriber.tenant).await;
             // One read for many; one that was acknowledged meanwhile is gone.
-            let reloaded = self.feed.read_again(source, after).await?;
+            let (reloaded, read_to) = self.feed.read_again(source, after).await?;
             drop(permit);
-            let taken = self.take_deferred(routing, source, after, reloaded);
+            let taken = self.take_deferred(routing, source, after + 1..=read_to, reloaded);
             if !taken.is_empty() {
                 return Ok(taken);
             }
@@ -173,15 +189,14 @@ impl<P: ReadPermits> Subscription<P> {
         &mut self,
         routing: ChannelRouting,
         source: usize,
-        after: u64,
+        read: RangeInclusive<u64>,
         reloaded: Vec<FeedItem>,
     ) -> Vec<FeedItem> {
-        let last = reloaded.last().map_or(u64::MAX, |item| item.delivery.number);
         let still_there: BTreeMap<u64, FeedItem> =
             reloaded.into_iter().map(|item| (item.delivery.number, item)).collect();
         let numbers: Vec<u64> = self
             .deferred
-            .range(after + 1..=last)
+            .range(read)
             .filter(|(_, item)| item.source == source && is_routed_here(routing, item))
             .map(|(number, _)| *number)
             .collect();

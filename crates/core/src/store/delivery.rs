@@ -151,7 +151,7 @@ pub struct Delivery {
 }
 
 /// What one reader did with a delivery that others still see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MarkKind {
     /// Removed from this reader's inbox.
     Hidden,
@@ -165,6 +165,8 @@ pub struct DeliveryQuery {
     pub mailbox: Mailbox,
     /// Only numbers greater than this.
     pub after: u64,
+    /// Only numbers up to this; `None` for all.
+    pub up_to: Option<u64>,
     pub limit: u32,
     /// Skip deliveries on which this reader has this mark.
     pub unless_marked: Option<(ApproverId, MarkKind)>,
@@ -179,7 +181,36 @@ pub struct DeliveryPage {
     pub deliveries: Vec<Delivery>,
     /// The store's time of the read.
     pub now: Timestamp,
-    /// The newest number that the mailbox had assigned when it was read: what is not in `deliveries` up to there is gone,
-    /// marked or irrelevant, unless the limit cut it off.
+    /// The newest number that the mailbox had assigned when it was read.
     pub head: u64,
+    /// What is not in `deliveries` up to this number is gone, marked or irrelevant, and stays so. Less than `head` where
+    /// the limit or [`MAX_SCANNED`] ended the read.
+    pub read_to: u64,
+}
+
+/// Deliveries that one read looks at, at most, whether it returns them or not.
+pub const MAX_SCANNED: u32 = 1_000;
+
+impl DeliveryPage {
+    /// The page of what a read has found. `last_scanned` is the number at which [`MAX_SCANNED`] ended the read, if it did.
+    pub fn new(
+        query: &DeliveryQuery,
+        deliveries: Vec<Delivery>,
+        last_scanned: Option<u64>,
+        head: u64,
+        now: Timestamp,
+    ) -> Self {
+        let last = deliveries.last().map_or(query.after, |last| last.number);
+        let read_to = match last_scanned {
+            _ if deliveries.len() >= query.limit as usize => last,
+            Some(last_scanned) => last_scanned,
+            None => query.up_to.unwrap_or(head).min(head).max(query.after),
+        };
+        Self { deliveries, now, head, read_to }
+    }
+
+    /// Whether there may be more after `read_to`.
+    pub fn has_more(&self) -> bool {
+        self.read_to < self.head
+    }
 }

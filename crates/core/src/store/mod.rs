@@ -16,7 +16,9 @@ mod stored;
 pub mod migrations;
 
 pub use change::{AuditRow, Change, Guard, Mark, Put, Removal};
-pub use delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey, MarkKind, NewDelivery};
+pub use delivery::{
+    Delivery, DeliveryPage, DeliveryQuery, MAX_SCANNED, Mailbox, MailboxKey, MarkKind, NewDelivery,
+};
 pub use error::{Cause, StoreError, error_chain};
 pub use key::{Key, Kind, PayloadId};
 pub use metered::MeteredStore;

@@ -98,12 +98,13 @@ impl ExchangeAndMarks<'_> {
             let query = DeliveryQuery {
                 mailbox: mailbox.clone(),
                 after: delivery.number - 1,
+                up_to: Some(delivery.number),
                 limit: 1,
                 unless_marked: Some((self.approver.clone(), MarkKind::Hidden)),
                 only_relevant: false,
             };
             let visible = store.deliveries(tenant, query).await?.deliveries;
-            if visible.iter().any(|visible| visible.number == delivery.number) {
+            if !visible.is_empty() {
                 // Acknowledged too: what is hidden is not pushed again.
                 for kind in [MarkKind::Hidden, MarkKind::Acknowledged] {
                     marks.push(Mark {

@@ -79,21 +79,22 @@ impl Gateway {
         let query = |mailbox, after| DeliveryQuery {
             mailbox,
             after,
+            up_to: None,
             limit: limit + 1,
             unless_marked: Some((approver.clone(), MarkKind::Hidden)),
             only_relevant: list == List::Active,
         };
-        let own = self.store.deliveries(tenant, query(own, from.own)).await?;
-        let shared = self.store.deliveries(tenant, query(shared, from.shared)).await?;
-        let merged = merge(own.deliveries, shared.deliveries);
+        let own = self.walk(tenant, query(own, from.own)).await?;
+        let shared = self.walk(tenant, query(shared, from.shared)).await?;
+        let walked = Walked::new(own, shared);
         let keys: Vec<Key> =
-            merged.iter().take(limit as usize).map(|(_, delivery)| delivery.subject.clone()).collect();
+            walked.merged.iter().take(limit as usize).map(|(_, delivery)| delivery.subject.clone()).collect();
         let loaded = self.store.load(tenant, &keys).await?;
 
         let is_listed = |exchange: &Exchange| {
             belongs(exchange, list, loaded.now) && !exchange.hidden_by.contains(approver)
         };
-        let (listed, next) = cut_page(&merged, &loaded.records, from, is_listed)?;
+        let (listed, next) = walked.cut_page(&loaded.records, from, is_listed)?;
         Ok(Page { items: self.items(tenant, listed).await?, next })
     }
 
@@ -120,6 +121,7 @@ impl Gateway {
             let query = DeliveryQuery {
                 mailbox: mailbox.clone(),
                 after,
+                up_to: None,
                 limit: PAGE,
                 unless_marked: None,
                 only_relevant: false,
@@ -171,31 +173,67 @@ impl Gateway {
 /// A request on a page, before its body is read.
 type Listed<'d> = (&'d Delivery, Exchange);
 
-/// The items of a page, which also ends at [`MAX_PAGE`] bytes, and where the next page starts.
-fn cut_page<'d>(
-    merged: &'d [(bool, Delivery)],
-    records: &[Option<Record>],
-    from: Position,
-    is_listed: impl Fn(&Exchange) -> bool,
-) -> Result<(Vec<Listed<'d>>, Option<Position>), Error> {
-    let (mut position, mut taken, mut bytes, mut listed) = (from, 0, 0, Vec::new());
-    for ((is_shared, delivery), record) in merged.iter().zip(records) {
-        if let Some(exchange) = Exchange::read(record.as_ref())?
-            && is_listed(&exchange.value)
-        {
-            if bytes > 0 && bytes + exchange.value.size > MAX_PAGE {
-                break;
+/// What was read of both mailboxes.
+struct Walked {
+    /// In commit order, each with whether it is from the shared one. Nothing that was not read comes before any of it.
+    merged: Vec<(bool, Delivery)>,
+    /// Up to where the mailboxes were read, as far as that is in `merged`.
+    read_to: Position,
+    has_more: bool,
+}
+
+impl Walked {
+    fn new(own: DeliveryPage, shared: DeliveryPage) -> Self {
+        // Where a mailbox was not read to its end, what comes after its last delivery is not known yet. One without any
+        // says nothing of when.
+        let unfinished = [&own, &shared].into_iter().filter(|page| page.has_more());
+        let known_until = unfinished.map(|page| page.deliveries.last().map(|last| last.at)).min();
+        let has_more = known_until.is_some();
+        let mut read_to = Position { own: own.read_to, shared: shared.read_to };
+        let mut merged = merge(own.deliveries, shared.deliveries);
+        if let Some(known_until) = known_until {
+            let is_known = |(_, delivery): &(bool, Delivery)| Some(delivery.at) <= known_until;
+            let known = merged.iter().take_while(|item| is_known(item)).count();
+            for (is_shared, delivery) in merged.drain(known..).rev() {
+                match is_shared {
+                    true => read_to.shared = delivery.number - 1,
+                    false => read_to.own = delivery.number - 1,
+                }
             }
-            bytes += exchange.value.size;
-            listed.push((delivery, exchange.value));
         }
-        taken += 1;
-        match is_shared {
-            true => position.shared = delivery.number,
-            false => position.own = delivery.number,
-        }
+        Self { merged, read_to, has_more }
     }
-    Ok((listed, (taken < merged.len()).then_some(position)))
+
+    /// The items of a page, which also ends at [`MAX_PAGE`] bytes, and where the next page starts.
+    fn cut_page(
+        &self,
+        records: &[Option<Record>],
+        from: Position,
+        is_listed: impl Fn(&Exchange) -> bool,
+    ) -> Result<(Vec<Listed<'_>>, Option<Position>), Error> {
+        let (mut position, mut taken, mut bytes, mut listed) = (from, 0, 0, Vec::new());
+        for ((is_shared, delivery), record) in self.merged.iter().zip(records) {
+            if let Some(exchange) = Exchange::read(record.as_ref())?
+                && is_listed(&exchange.value)
+            {
+                if bytes > 0 && bytes + exchange.value.size > MAX_PAGE {
+                    break;
+                }
+                bytes += exchange.value.size;
+                listed.push((delivery, exchange.value));
+            }
+            taken += 1;
+            match is_shared {
+                true => position.shared = delivery.number,
+                false => position.own = delivery.number,
+            }
+        }
+        let next = match taken < self.merged.len() {
+            true => Some(position),
+            false => self.has_more.then_some(self.read_to),
+        };
+        Ok((listed, next))
+    }
 }
 
 /// A request may have changed since its delivery was read.

@@ -11,13 +11,13 @@ use countersign_core::{
     delivery::{
         channel_guard::{ChannelGuard, ChannelObserver},
         message::Party,
-        subscription::{self, ReadPermits},
+        subscription,
     },
 };
 use countersign_wire::id::{EnforcerId, TenantId};
 
 use crate::{
-    limits::{FairPermit, FairSemaphore},
+    limits::FairSemaphore,
     state::{AppState, SharedState},
 };
 
@@ -37,14 +37,6 @@ pub(crate) async fn subscribe(
         Party::Approver(_) => None,
     };
     Subscription::open(&app.gateway, app.push_reads.clone(), subscriber, channel, after).await
-}
-
-impl ReadPermits for FairSemaphore {
-    type Permit = FairPermit;
-
-    async fn acquire(&self, tenant: &TenantId) -> FairPermit {
-        Self::acquire(self, tenant).await
-    }
 }
 
 impl ChannelObserver for AppState {

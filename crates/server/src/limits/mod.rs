@@ -6,12 +6,11 @@ mod cpu_pool;
 mod failure_budget;
 mod quota;
 mod rates;
-mod turns;
 
 pub(crate) use client_address::ClientAddress;
 pub use connections::max_connections;
+pub(crate) use countersign_core::fair::{FairPermit, FairSemaphore};
 pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};
 pub(crate) use failure_budget::FailureBudget;
 pub(crate) use quota::{QuotaPermit, TenantQuota};
 pub use rates::RateLimiters;
-pub(crate) use turns::{FairPermit, FairSemaphore};

@@ -108,6 +108,7 @@ impl StoredChanges {
             let query = DeliveryQuery {
                 mailbox: mailbox.clone(),
                 after: self.heads[at],
+                up_to: None,
                 limit: PAGE,
                 unless_marked: None,
                 only_relevant: false,

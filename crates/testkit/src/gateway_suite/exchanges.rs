@@ -290,7 +290,7 @@ async fn the_change_poller_makes_up_for_a_missed_ring(harness: Box<dyn StoreHarn
     world.submit(&request("r")).await.unwrap();
     // Another node, whose doorbell is not connected to ours.
     let elsewhere = LocalDoorbell::default();
-    let node = super::world::gateway(world.harness.second_handle().await, &elsewhere, 2);
+    let node = gateway(world.harness.second_handle().await, &elsewhere, 2);
     let (gateway, tenant) = (node.clone(), world.tenant.clone());
     let waiting = tokio::spawn(async move {
         gateway
@@ -344,7 +344,7 @@ async fn a_wait_on_an_unknown_exchange_is_not_found(harness: Box<dyn StoreHarnes
 async fn whoever_always_comes_second_is_told_to_come_back(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let store = crate::recording_store::RecordingStore::new(world.harness.store());
-    let gateway = super::world::gateway(store.clone(), &world.doorbell, 2);
+    let gateway = gateway(store.clone(), &world.doorbell, 2);
     store.set_commits_conflict(true);
     let submitted = submit(&gateway, &world.tenant, &request("r")).await;
     assert_eq!(status_of(&submitted, 202), 503);
@@ -358,7 +358,7 @@ async fn an_end_by_another_node_is_confirmed_before_it_is_told(harness: Box<dyn 
     world.submit(&request("r")).await.unwrap();
     world.gateway.withdraw(&world.tenant, &enforcer, &id).await.unwrap();
     let recording = crate::recording_store::RecordingStore::new(world.harness.store());
-    let node = |seed| super::world::gateway(recording.clone(), &world.doorbell, seed);
+    let node = |seed| gateway(recording.clone(), &world.doorbell, seed);
     let viewer = Viewer::Enforcer(&enforcer);
     let (reads, waits) = (node(2), node(3));
     for _ in 0..2 {
@@ -375,7 +375,7 @@ async fn an_end_by_another_node_is_confirmed_before_it_is_told(harness: Box<dyn 
 async fn a_decision_of_another_node_is_confirmed_before_it_is_sent(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let recording = crate::recording_store::RecordingStore::new(world.harness.store());
-    let other = super::world::gateway(recording.clone(), &world.doorbell, 2);
+    let other = gateway(recording.clone(), &world.doorbell, 2);
     let (enforcer, id): (_, RequestId) = (robot(), "r".parse().unwrap());
     world.submit(&request("r").to("ada")).await.unwrap();
     world.decide("ada", "r", "n").await.unwrap();
@@ -398,10 +398,10 @@ async fn a_decision_of_another_node_is_confirmed_before_it_is_sent(harness: Box<
     let items = other.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     other.message(&world.tenant, &items[0].delivery).await.unwrap().unwrap();
     assert_eq!(confirms(), 0);
-    let third = super::world::gateway(recording.clone(), &world.doorbell, 3);
+    let third = gateway(recording.clone(), &world.doorbell, 3);
     third.message(&world.tenant, &items[0].delivery).await.unwrap().unwrap();
     assert_eq!(confirms(), 1);
-    let fourth = super::world::gateway(recording.clone(), &world.doorbell, 4);
+    let fourth = gateway(recording.clone(), &world.doorbell, 4);
     fourth.status(&world.tenant, Viewer::Enforcer(&enforcer), &id).await.unwrap();
     assert_eq!(confirms(), 1);
 }

@@ -93,6 +93,7 @@ pub(super) fn by_subject(subject: &Key, msg_types: &[MsgType]) -> Removal {
 /// A query for everything in the mailbox.
 pub(super) fn all_of(mailbox: &Mailbox) -> DeliveryQuery {
     DeliveryQuery {
+        up_to: None,
         mailbox: mailbox.clone(),
         after: 0,
         limit: 10_000,

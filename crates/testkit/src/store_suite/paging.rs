@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_core::store::{DeliveryQuery, MarkKind, NewDelivery};
+use countersign_core::store::{DeliveryPage, DeliveryQuery, MAX_SCANNED, MarkKind, NewDelivery};
 use tokio::task::JoinSet;
 
 use super::{StoreHarness, cases, fixtures::*, start};
@@ -16,6 +16,7 @@ cases![
     a_page_has_the_time,
     a_page_has_the_head_of_its_mailbox_whatever_it_shows,
     a_page_and_its_head_are_of_the_same_moment,
+    a_read_looks_at_so_many_deliveries_and_says_where_it_stopped,
     irrelevant_deliveries_are_left_out_on_request,
     a_delivery_is_irrelevant_from_its_until_time_on,
     a_walk_by_ones_sees_once_what_stays,
@@ -121,6 +122,30 @@ async fn a_page_has_the_head_of_its_mailbox_whatever_it_shows(harness: Box<dyn S
     assert_eq!(head_of(&store, relevant).await, (vec![], 5), "irrelevant");
     commit_ok(&store, change().remove(by_subject(&ours, &[]))).await;
     assert_eq!(head_of(&store, page(0, 10)).await, (vec![], 5), "all are gone");
+}
+
+async fn a_read_looks_at_so_many_deliveries_and_says_where_it_stopped(harness: Box<dyn StoreHarness>) {
+    let (store, ann) = (harness.store(), inbox("ann"));
+    let (bound, visible) = (u64::from(MAX_SCANNED), u64::from(MAX_SCANNED) * 2 + 5);
+    fill(&store, visible).await;
+    let hidden = (1..visible).fold(change(), |all, at| all.mark(&ann, at, "ann", MarkKind::Hidden));
+    commit_ok(&store, hidden).await;
+    let unhidden = async |after, up_to, limit| {
+        let query = unmarked(&ann, "ann", MarkKind::Hidden);
+        store.deliveries(&tenant(), DeliveryQuery { after, up_to, limit, ..query }).await
+    };
+    let seen = |page: DeliveryPage| {
+        let numbers: Vec<u64> = page.deliveries.iter().map(|delivery| delivery.number).collect();
+        (numbers, page.read_to, page.head)
+    };
+    assert_eq!(seen(unhidden(0, None, 10).await.unwrap()), (vec![], bound, visible));
+    assert_eq!(seen(unhidden(bound, None, 10).await.unwrap()), (vec![], bound * 2, visible));
+    assert_eq!(seen(unhidden(bound * 2, None, 10).await.unwrap()), (vec![visible], visible, visible));
+    assert_eq!(seen(unhidden(7, Some(9), 10).await.unwrap()), (vec![], 9, visible), "only up to there");
+    let all = store.deliveries(&tenant(), page(0, u32::MAX)).await.unwrap();
+    assert_eq!((all.deliveries.len() as u64, all.read_to), (bound, bound), "also of those that it returns");
+    let cut = store.deliveries(&tenant(), page(10, 3)).await.unwrap();
+    assert_eq!(seen(cut), (vec![11, 12, 13], 13, visible));
 }
 
 /// Nothing is removed, so a page that is not cut off ends at its head, whoever delivers meanwhile.

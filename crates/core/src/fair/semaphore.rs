@@ -1,15 +1,16 @@
 //! Permits that tenants take in turn: however many a tenant waits for, others wait for one of its turns at most.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use countersign_core::fair::{Bounds, FairQueue};
 use countersign_wire::id::TenantId;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::{Bounds, FairQueue};
+
 /// A semaphore that is fair between tenants. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct FairSemaphore {
+pub struct FairSemaphore {
     state: Arc<Mutex<State>>,
 }
 
@@ -21,23 +22,27 @@ struct State {
 
 /// One permit, released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct FairPermit {
+pub struct FairPermit {
     semaphore: FairSemaphore,
 }
 
+/// Who waits for what is not about one tenant. No key can be for it.
+static GATEWAY: LazyLock<TenantId> =
+    LazyLock::new(|| "(gateway)".parse().unwrap_or_else(|_| unreachable!("a valid id")));
+
 impl FairSemaphore {
-    pub(crate) fn new(permits: usize) -> Self {
+    pub fn new(permits: usize) -> Self {
         let state = State { free: permits, waiting: FairQueue::new(Bounds::NONE) };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
     /// How many wait for a permit now.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.state.lock().waiting.iter().filter(|waiting| !waiting.is_closed()).count()
     }
 
     /// Waits for a permit. Dropping the future gives up the place in the queue.
-    pub(crate) async fn acquire(&self, tenant: &TenantId) -> FairPermit {
+    pub async fn acquire(&self, tenant: &TenantId) -> FairPermit {
         let granted = {
             let mut state = self.state.lock();
             if state.free > 0 {
@@ -54,6 +59,13 @@ impl FairSemaphore {
             // The semaphore lives as long as `self`, and never drops a sender without a permit.
             Err(_) => unreachable!("a waiting sender was dropped"),
         }
+    }
+}
+
+impl FairSemaphore {
+    /// As [`FairSemaphore::acquire`], for what is not about one tenant: the gateway takes its turn as one of them.
+    pub async fn acquire_for_all(&self) -> FairPermit {
+        self.acquire(&GATEWAY).await
     }
 }
 
