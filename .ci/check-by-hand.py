@@ -59,7 +59,13 @@ def main():
                 gateway, exports = start(command, environment)
                 environment.update(exports)
                 continue
+            variable = re.match(r"(\w+)=", command)
+            if variable:
+                command += f"; printf %s \"${variable[1]}\""
             run = subprocess.run(["bash", "-c", command], cwd=root, env=environment, capture_output=True, text=True)
+            if variable and run.returncode == 0:
+                environment[variable[1]] = run.stdout
+                continue
             came = run.stdout.rstrip("\n").split("\n") if run.stdout.strip() else []
             if run.returncode != 0 or came != shown:
                 sys.exit(f"check-by-hand: {command}\n  shows: {shown}\n  gives: {came}\n  {run.stderr}")

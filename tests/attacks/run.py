@@ -212,11 +212,14 @@ class Client:
 # --- messages ----------------------------------------------------------------------------------------------------------
 
 
+LATER = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30 * 86400))
+
+
 def submission(request_id, enforcer="robot", to=None, size=100):
     body = {"artifactType": "command.review", "artifactHash": "a" * 64, "ciphertext": "x" * size}
     message = {
         "msgType": "artifact.submit", "requestId": request_id, "createdAt": "2026-11-15T12:00:00Z",
-        "expiresAt": "2099-01-01T00:00:00Z", "sender": {"enforcerId": enforcer}, "body": body,
+        "expiresAt": LATER, "sender": {"enforcerId": enforcer}, "body": body,
     }
     return {**message, "recipient": {"approverId": to}} if to else message
 
@@ -224,7 +227,7 @@ def submission(request_id, enforcer="robot", to=None, size=100):
 def decision(request_id):
     return {
         "requestId": request_id, "artifactHashAlg": "SHA-256", "artifactHash": "a" * 64, "repoRef": "demo",
-        "decision": "approve", "scope": "once", "expiresAt": "2099-01-01T00:00:00Z", "nonce": "n",
+        "decision": "approve", "scope": "once", "expiresAt": LATER, "nonce": "n",
         "sigAlg": "Ed25519", "signerKeyId": "none", "signature": "none",
     }
 

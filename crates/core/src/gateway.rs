@@ -1,6 +1,6 @@
 //! The gateway: its ports, and the one loop of every write: load, evaluate, commit, ring. Use cases are its methods.
 
-use std::{ops::Deref, sync::Arc};
+use std::{fmt::Display, ops::Deref, str::FromStr, sync::Arc};
 
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use tracing::Instrument as _;
@@ -22,6 +22,7 @@ use crate::{
         Versioned,
     },
     transitions::{self, ExchangeRef},
+    turns::{self, Turn, Turns},
 };
 
 /// Everything that a client can ask for. A pointer, cheap to clone.
@@ -40,6 +41,7 @@ pub struct Ports {
     pub(crate) metrics: Metrics,
     pub(crate) closings: PendingClosings,
     durable: DurabilityCache,
+    turns: Turns,
 }
 
 impl Deref for Gateway {
@@ -78,9 +80,6 @@ pub(crate) enum Evaluation<T> {
 /// back, and does not compete without end.
 const MAX_ATTEMPTS: usize = 100;
 
-/// Records that one read of a list brings.
-const SCAN_CHUNK: u32 = 1_000;
-
 impl<T> Evaluation<T> {
     /// Answer with `answer` once `change` is committed.
     pub(crate) fn commit(change: Change, answer: T) -> Self {
@@ -96,6 +95,14 @@ impl<T> Evaluation<T> {
     pub(crate) fn reject_if_unchanged(guards: Change, error: impl Into<Error>) -> Self {
         Self::Answer { change: guards, ring: None, answer: Err(error.into()) }
     }
+}
+
+/// A page of records with their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<I, T> {
+    pub items: Vec<(I, T)>,
+    /// The next page starts after this id; `None` after the last page.
+    pub next: Option<String>,
 }
 
 impl Gateway {
@@ -130,6 +137,7 @@ impl Gateway {
             metrics,
             closings: PendingClosings::default(),
             durable: DurabilityCache::default(),
+            turns: Turns::default(),
         }))
     }
 
@@ -187,25 +195,26 @@ impl Gateway {
         Reading::new(&*self.store, &self.cache.known, from)
     }
 
-    /// All records of one type, with their ids, in the order of these.
-    pub(crate) async fn all_of<T: Stored>(&self, tenant: &TenantId) -> Result<Vec<(String, T)>, Error> {
-        let mut all = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let records = self.store.scan(tenant, T::KIND, after.as_deref(), SCAN_CHUNK).await?;
-            for record in &records {
-                if let Some(known) = T::read(Some(record))? {
-                    all.push((record.key.id.clone(), known.value));
-                }
-            }
-            match records.last() {
-                Some(last) if records.len() == SCAN_CHUNK as usize => after = Some(last.key.id.clone()),
-                _ => return Ok(all),
-            }
+    /// A page of the records of one type, with their ids and in the order of these, after the id `after`.
+    pub(crate) async fn page_of<T: Stored, I: FromStr<Err: Display>>(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<I, T>, Error> {
+        let records = self.store.scan(tenant, T::KIND, after, limit).await?;
+        let next = records.last().filter(|_| records.len() == limit as usize);
+        let next = next.map(|last| last.key.id.clone());
+        let mut items = Vec::with_capacity(records.len());
+        for record in &records {
+            let id = record.key.id.parse().map_err(|rule: I::Err| StoreError::corrupt(rule.to_string()))?;
+            items.extend(T::read(Some(record))?.map(|known| (id, known.value)));
         }
+        Ok(Page { items, next })
     }
 
     /// Load, evaluate, commit, ring; again from the start while somebody else commits first, up to [`MAX_ATTEMPTS`] times.
+    /// After the first time in turn with the other writers of this node.
     pub(crate) async fn update<L: Load, T>(
         &self,
         tenant: &TenantId,
@@ -224,6 +233,7 @@ impl Gateway {
         load: &L,
         evaluate: impl Fn(L::Loaded, Timestamp) -> Result<Evaluation<T>, Error>,
     ) -> Result<T, Error> {
+        let mut turn: Option<Turn> = None;
         for attempt in 0..MAX_ATTEMPTS {
             let reading = self.reading(if attempt == 0 { from } else { ReadFrom::Store });
             let (loaded, now) = load.load(&reading, tenant).await?;
@@ -235,8 +245,14 @@ impl Gateway {
             match evaluation? {
                 Evaluation::Answer { mut change, ring, answer } => {
                     reading.guard(&mut change);
-                    if self.commit(change, ring).await? == Commit::Done {
+                    let contended = turns::contended(&change).filter(|_| turn.is_none());
+                    // Who would only lose against those that wait does not even try.
+                    let must_wait = contended.as_ref().is_some_and(|key| self.turns.are_taken(tenant, key));
+                    if !must_wait && self.commit(change, ring).await? == Commit::Done {
                         return answer;
+                    }
+                    if let Some(key) = contended {
+                        turn = Some(self.turns.take(tenant, key).await);
                     }
                 }
                 Evaluation::NothingToDo(answer) => return Ok(answer),

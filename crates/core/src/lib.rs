@@ -47,6 +47,7 @@ mod couple;
 mod durability;
 mod load;
 mod transitions;
+mod turns;
 
 mod announce;
 pub mod gateway;

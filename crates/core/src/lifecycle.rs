@@ -18,6 +18,7 @@ use crate::{
     load::RawRecord,
     model::{
         channels::Lease,
+        credential::Credential,
         exchange::{Decided, Exchange, State},
         idempotency::IdempotencyRecord,
         pairing::FailedCodeAttempts,
@@ -162,6 +163,10 @@ impl Gateway {
             Kind::Idempotency => {
                 purge(IdempotencyRecord::read(Some(record))?.map(|known| known.value.until), Vec::new())
             }
+            Kind::Credential => {
+                let known = Credential::read(Some(record))?;
+                purge(known.map(|known| self.retention.of_key(&known.value).unwrap_or(Timestamp::MAX)), Vec::new())
+            }
             Kind::Session => {
                 purge(Session::read(Some(record))?.and_then(|known| known.value.kept_until), Vec::new())
             }
@@ -171,6 +176,9 @@ impl Gateway {
             }
             Kind::Presence => self.presence_due(due, record, now),
             Kind::Prompt => {
+                if let Some(expired) = self.expire_prompt(&due.tenant, record, now)? {
+                    return Ok(expired);
+                }
                 let prompt = Prompt::read(Some(record))?.map(|known| known.value);
                 purge(None, prompt.into_iter().flat_map(|it| it.body.into_iter().chain(it.ack)).collect())
             }
@@ -183,7 +191,6 @@ impl Gateway {
             Kind::Enforcer
             | Kind::Approver
             | Kind::Route
-            | Kind::Credential
             | Kind::Policy
             | Kind::Channels
             | Kind::SecretChecks

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use countersign_wire::timestamp::Timestamp;
+
+use crate::model::credential::Credential;
+
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -15,11 +19,20 @@ pub struct Retention {
     pub orphan: Duration,
     /// The presence of an enforcer that is offline, after it was last seen.
     pub presence: Duration,
+    /// A key, after it was revoked or has expired.
+    pub ended_keys: Duration,
     /// A row of the audit log.
     pub audit: Duration,
 }
 
 const DAY: Duration = Duration::from_hours(24);
+
+impl Retention {
+    /// Until when a key is kept; `None` while it has no end.
+    pub(crate) fn of_key(&self, key: &Credential) -> Option<Timestamp> {
+        key.ends_at().map(|end| end.plus(self.ended_keys))
+    }
+}
 
 impl Default for Retention {
     fn default() -> Self {
@@ -29,6 +42,7 @@ impl Default for Retention {
             idempotency: DAY,
             orphan: DAY / 24,
             presence: 30 * DAY,
+            ended_keys: 90 * DAY,
             audit: 400 * DAY,
         }
     }

@@ -136,7 +136,7 @@ mod tests {
                 expires_at: None,
                 label: None,
                 rotation: None,
-                is_successor: false,
+                rotated_from: None,
             };
             let mut change = Change::new(self.node.tenant.clone());
             change.puts.push(Put {

@@ -7,8 +7,10 @@ use axum::{
 };
 
 const ALLOWED_METHODS: &str = "GET, POST, PUT, DELETE";
-const ALLOWED_HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id, traceparent";
-const EXPOSED_HEADERS: &str = "idempotent-replayed, retry-after, traceparent, x-request-id";
+const ALLOWED_HEADERS: &str =
+    "authorization, content-type, idempotency-key, last-event-id, traceparent, x-api-key";
+const EXPOSED_HEADERS: &str =
+    "idempotent-replayed, proto-exchange-state, proto-prompt-status, retry-after, traceparent, x-request-id";
 
 /// How long a browser remembers the answer to its question, in seconds.
 const MAX_AGE: &str = "600";

@@ -7,37 +7,46 @@ use countersign_core::{
     use_cases::{credentials::NewKey, join::JoinOutcome},
 };
 use countersign_wire::{
-    failure::Failure, hash::Sha256Hex, invitation::Invitation, key_nonce::KeyNonce, mac::MacKey,
+    failure::Failure,
+    hash::Sha256Hex,
+    id::TenantId,
+    invitation::{Invitation, InvitationId},
+    key_nonce::KeyNonce,
+    mac::MacKey,
 };
 use parking_lot::Mutex;
 
-use crate::limits::FailureBudget;
+use crate::limits::FailureBudgets;
 
-/// Attempts that the store may reject at once, on this node.
-const FAILURE_BURST: u32 = 20;
+/// Attempts with one invitation that the store may reject at once, on this node, and in which time one more.
+const INVITATION_BURST: u32 = 10;
+const INVITATION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// In which one more attempt may be rejected.
-const FAILURE_INTERVAL: Duration = Duration::from_millis(200);
+/// The same for all invitations of a tenant.
+const TENANT_BURST: u32 = 40;
+const TENANT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Invitations that are known to be invalid for good.
 const MAX_INVALID: usize = 10_000;
 
 /// Nobody needs a credential to join, so every attempt is a stranger's. One with an invitation that the gateway did not
-/// make costs no read, and one with an invitation that is used up costs one. The rest share a budget: whoever has a valid
-/// invitation waits only while others fail.
+/// make costs no read, and one with an invitation that is used up costs one. The rest have a budget for each invitation
+/// and each tenant: whoever has a valid invitation waits only while others of the same tenant fail.
 #[derive(Debug)]
 pub(crate) struct Joins {
     gateway: Gateway,
     mac_key: MacKey,
-    failures: FailureBudget,
+    of_invitation: FailureBudgets<InvitationId>,
+    of_tenant: FailureBudgets<TenantId>,
     /// Hashes of the secrets of invitations that can never be used again.
     invalid: Mutex<HashSet<Sha256Hex>>,
 }
 
 impl Joins {
     pub(crate) fn new(gateway: Gateway, mac_key: MacKey) -> Self {
-        let failures = FailureBudget::new(FAILURE_BURST, FAILURE_INTERVAL);
-        Self { gateway, mac_key, failures, invalid: Mutex::default() }
+        let of_invitation = FailureBudgets::new(INVITATION_BURST, INVITATION_INTERVAL);
+        let of_tenant = FailureBudgets::new(TENANT_BURST, TENANT_INTERVAL);
+        Self { gateway, mac_key, of_invitation, of_tenant, invalid: Mutex::default() }
     }
 
     /// The key for an invitation. Why there is none is not said: whoever has no valid invitation learns nothing from it.
@@ -47,10 +56,10 @@ impl Joins {
         if !invitation.is_made_with(&self.mac_key) || self.invalid.lock().contains(&hash) {
             return Err(Failure::NotFound.into());
         }
-        self.failures.take().map_err(Error::RateLimited)?;
+        self.take(&invitation).map_err(Error::RateLimited)?;
         match self.gateway.join(&invitation, nonce, &self.mac_key).await {
             Ok(JoinOutcome::Joined(key)) => {
-                self.failures.give_back();
+                self.give_back(&invitation);
                 Ok(key)
             }
             Ok(JoinOutcome::Taken) => Err(Failure::NotFound.into()),
@@ -60,10 +69,23 @@ impl Joins {
             }
             // That the store failed is not the client's fault.
             Err(error) => {
-                self.failures.give_back();
+                self.give_back(&invitation);
                 Err(error)
             }
         }
+    }
+
+    /// The error is the time until another attempt may fail.
+    fn take(&self, invitation: &Invitation) -> Result<(), Duration> {
+        self.of_invitation.take(invitation.id())?;
+        self.of_tenant
+            .take(invitation.tenant())
+            .inspect_err(|_| self.of_invitation.give_back(invitation.id()))
+    }
+
+    fn give_back(&self, invitation: &Invitation) {
+        self.of_invitation.give_back(invitation.id());
+        self.of_tenant.give_back(invitation.tenant());
     }
 
     /// Only invitations that the gateway has made get in, so invented ones can't fill it.
@@ -178,7 +200,25 @@ mod tests {
             }
         }
         let cost = fixture.node.store.calls() - before;
-        assert!((u64::from(FAILURE_BURST)..=50).contains(&cost) && limited > 900, "{cost} calls, {limited}");
+        assert!(
+            (u64::from(INVITATION_BURST)..=50).contains(&cost) && limited > 900,
+            "{cost} calls, {limited}"
+        );
+    }
+
+    #[tokio::test]
+    async fn whoever_guesses_at_one_tenants_invitation_keeps_nobody_of_another_from_joining() {
+        let fixture = Fixture::new();
+        for _ in 0..3 {
+            let invitation = fixture.invite().await.expose();
+            assert_eq!(fixture.join(&invitation, NONCE).await.0, 201);
+            while fixture.join(&invitation, "another-nonce-16").await.0 != 429 {}
+        }
+        let mut other = fixture;
+        other.node.tenant = "other".parse().unwrap();
+        for _ in 0..20 {
+            assert_eq!(other.join(&other.invite().await.expose(), NONCE).await.0, 201);
+        }
     }
 
     #[tokio::test]
@@ -186,7 +226,7 @@ mod tests {
         let fixture = Fixture::new();
         let invitation = fixture.invite().await.expose();
         fixture.node.store.set_loads_fail(true);
-        for _ in 0..FAILURE_BURST * 2 {
+        for _ in 0..INVITATION_BURST * 2 {
             assert_eq!(fixture.join(&invitation, NONCE).await.0, 503);
         }
         fixture.node.store.set_loads_fail(false);

@@ -1,6 +1,8 @@
 //! All routes on one page. A route belongs to a group, which says who may call it, how large its body may be and how its
 //! errors are written. A test fails for a route outside of a group.
 
+use std::time::Duration;
+
 use axum::{
     Router,
     extract::{Request, State},
@@ -14,17 +16,21 @@ use countersign_wire::{
     limits::{MAX_ARTIFACT_MESSAGE, MAX_JOIN_BODY, MAX_OTHER_BODY, MAX_PROMPT_MESSAGE, MAX_SESSION_MESSAGE},
 };
 
+use countersign_wire::id::TenantId;
+use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use crate::{
-    auth::{Access, authenticate},
+    auth::{Access, Caller, authenticate},
     cors,
     error::ApiError,
     ids::HttpRequestId,
+    metrics::Rejection,
     page,
     rest::{
         access_log::log_request,
         body::BodyRules,
+        limited_answer::limited,
         response::{self, ErrorForm},
         unread_body::discard_unread_body,
     },
@@ -161,16 +167,19 @@ struct Group<'a> {
     max_body_bytes: usize,
 }
 
+/// Longer than a body may take to arrive, and than any statement of a store.
+const HANDLER_DEADLINE: Duration = Duration::from_secs(90);
+
 type Route = (&'static str, MethodRouter<SharedState>);
 
 impl Group<'_> {
     fn routes<const N: usize>(self, routes: [Route; N]) -> Router<SharedState> {
-        self.build(routes, |methods, _| methods)
+        self.build(routes, Some(HANDLER_DEADLINE), |methods, _| methods)
     }
 
     /// Routes that hold their connection. `HEAD` makes no sense there.
     fn held_routes<const N: usize>(self, routes: [Route; N]) -> Router<SharedState> {
-        self.build(routes, |methods, form| {
+        self.build(routes, None, |methods, form| {
             methods.head(async move |State(app): State<SharedState>, id: HttpRequestId| {
                 ([(header::ALLOW, "GET")], method_not_allowed(&app, &id, form))
             })
@@ -180,18 +189,20 @@ impl Group<'_> {
     /// The files of the page for approvers.
     fn page(self, paths: Vec<&'static str>) -> Router<SharedState> {
         let serve = async |request: Request| page::file(request.uri().path(), request.headers());
-        self.build(paths.into_iter().map(|path| (path, get(serve))), |methods, _| methods)
+        let paths = paths.into_iter().map(|path| (path, get(serve)));
+        self.build(paths, Some(HANDLER_DEADLINE), |methods, _| methods)
     }
 
     fn build(
         self,
         routes: impl IntoIterator<Item = Route>,
+        deadline: Option<Duration>,
         finish: impl Fn(MethodRouter<SharedState>, ErrorForm) -> MethodRouter<SharedState>,
     ) -> Router<SharedState> {
         let accepts_proto = self.interface != Interface::Platform;
         let body = BodyRules { max_body_bytes: self.max_body_bytes, accepts_proto };
         let form = self.interface.error_form();
-        let rules = Rules { access: self.access, body, form };
+        let rules = Rules { access: self.access, body, form, deadline };
         let admission = from_fn_with_state((self.app.clone(), rules), admit);
         let mut built = Router::new();
         for (path, methods) in routes {
@@ -210,6 +221,8 @@ struct Rules {
     access: Access,
     body: BodyRules,
     form: ErrorForm,
+    /// Within which the handler answers; `None` where it holds its connection.
+    deadline: Option<Duration>,
 }
 
 /// Middleware of the whole service. One layer and not three: each one copies the service behind it and allocates for every
@@ -231,26 +244,45 @@ async fn every_request(State(app): State<SharedState>, mut request: Request, nex
 /// Middleware of a route: admits the request or not, and renders errors in the form of its group.
 async fn admit(State((app, rules)): State<(SharedState, Rules)>, request: Request, next: Next) -> Response {
     let http_id = HttpRequestId::of(&request);
-    let answer = handle(&app, rules, request, next).await.unwrap_or_else(ApiError::into_response);
-    response::finish(&app, &http_id, rules.form, answer)
+    let finish = |answer| response::finish(&app, &http_id, rules.form, answer);
+    let (tenant, answer) = match handle(&app, rules, request, next).await {
+        Ok((tenant, answer)) => (tenant, answer),
+        Err(error) => return finish(error.into_response()),
+    };
+    limited(&app, tenant.as_ref(), finish(answer)).unwrap_or_else(|error| finish(error.into_response()))
 }
 
 /// Checks the declared size, the credential, the rates and the role, and leaves what the extractors need. What may have a
-/// large body is handled in the pool for it.
+/// large body is handled in the pool for it, and what does not hold its connection within a bounded time. Returns whose
+/// quota the answer counts against.
 async fn handle(
     app: &SharedState,
-    Rules { access, body, .. }: Rules,
+    Rules { access, body, deadline, .. }: Rules,
     request: Request,
     next: Next,
-) -> Result<Response, ApiError> {
+) -> Result<(Option<TenantId>, Response), ApiError> {
     body.check_declared_size(request.headers())?;
     let (mut parts, content) = request.into_parts();
     let span = tracing::trace_span!(target: SPANS, "authenticate");
     authenticate(app, access, &mut parts).instrument(span).await?;
     let may_be_large = body.may_be_large(&parts.headers);
+    let tenant = match access {
+        // What everybody gets is in memory once.
+        Access::Public => None,
+        Access::Invited => Some(app.newcomers.clone()),
+        _ => parts.extensions.get::<Caller>().map(|caller| caller.tenant.clone()),
+    };
     parts.extensions.insert(body);
     let handled = next.run(Request::from_parts(parts, content));
-    if may_be_large { app.cpu_pool.run(handled).await } else { Ok(handled.await) }
+    let handled = async { if may_be_large { app.cpu_pool.run(handled).await } else { Ok(handled.await) } };
+    let answer = match deadline {
+        // A commit goes on without its request; that its outcome is not known is what 503 says.
+        Some(deadline) => timeout(deadline, handled)
+            .await
+            .unwrap_or_else(|_| Err(ApiError::unavailable(Rejection::Deadline))),
+        None => handled.await,
+    };
+    Ok((tenant, answer?))
 }
 
 fn method_not_allowed(app: &AppState, http_id: &HttpRequestId, form: ErrorForm) -> Response {

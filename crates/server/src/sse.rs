@@ -75,7 +75,7 @@ impl SseStream {
                     KeyStatus::Active | KeyStatus::Unknown => {}
                     KeyStatus::Revoked | KeyStatus::Unconfirmed => return None,
                 },
-                () = socket.disconnected() => return None,
+                () = socket.disconnected_for_good() => return None,
             }
         }
     }

@@ -37,7 +37,7 @@ pub(crate) const PAYLOADS: &str = "SELECT id, content FROM payload p WHERE tenan
 pub(crate) const DELIVERIES: &str = "SELECT c.now, c.head, c.last_scanned, d.* FROM (SELECT gateway_now() AS now, \
         COALESCE((SELECT counter FROM mailbox WHERE tenant = $1 AND name = $2), 0) AS head, \
         (SELECT number FROM delivery WHERE tenant = $1 AND mailbox = $2 AND number > $3 AND number <= $8 \
-            ORDER BY number OFFSET $9 - 1 LIMIT 1) AS last_scanned) c LEFT JOIN LATERAL ( \
+            ORDER BY number OFFSET $9::bigint - 1 LIMIT 1) AS last_scanned) c LEFT JOIN LATERAL ( \
     SELECT d.* FROM (SELECT * FROM delivery WHERE tenant = $1 AND mailbox = $2 AND number > $3 AND number <= $8 \
         ORDER BY number LIMIT $9) d \
     LEFT JOIN LATERAL (SELECT CASE WHEN $6 THEN m.hidden ELSE m.acknowledged END AS marked FROM mark m \

@@ -71,6 +71,11 @@ impl RecordingStore {
         self.scans_left.store(count, Ordering::SeqCst);
     }
 
+    /// Commits that began, whatever became of them.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
     /// The changes committed since the last call.
     pub fn take_committed(&self) -> Vec<Change> {
         std::mem::take(&mut self.committed.lock())

@@ -44,7 +44,7 @@ pub struct Artifact<'a> {
     /// The session of the agent; absent if the agent reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// The kind of artifact; the tenant's policy can restrict it.
+    /// The kind of artifact.
     pub artifact_type: ArtifactType,
     /// A repository reference that the participants agreed on.
     pub repo_ref: String,
@@ -124,7 +124,7 @@ impl<'a> Verbatim<'a, Artifact<'a>> {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SealedArtifact<'a> {
-    /// The kind of artifact; the tenant's policy can restrict it.
+    /// The kind of artifact.
     pub artifact_type: ArtifactType,
     /// The hash of the encrypted artifact; the gateway can't check it.
     pub artifact_hash: Sha256Hex,

@@ -44,9 +44,9 @@ pub struct Credential {
     /// What took its place; `None` until its owner has rotated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
-    /// Whether it took the place of another.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_successor: bool,
+    /// The id of the key whose place it took; `None` for the first of its chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotated_from: Option<String>,
 }
 
 /// How the owner of a key has replaced it.
@@ -73,6 +73,11 @@ impl Stored for Credential {
 }
 
 impl Credential {
+    /// When it stopped or stops being valid; `None` if it does not.
+    pub(crate) fn ends_at(&self) -> Option<Timestamp> {
+        [self.revoked_at, self.expires_at].into_iter().flatten().min()
+    }
+
     /// Itself, if the key has its secret. Both are hashes of secrets with 256 random bits: the time of their comparison
     /// tells nothing of use.
     pub(crate) fn opened_by(self, key: &ApiKey) -> Option<Self> {

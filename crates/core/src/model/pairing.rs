@@ -13,7 +13,7 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Key, Kind, Stored};
+use crate::store::{Key, Kind, Stored, Versioned};
 
 /// How long a code can be used.
 pub const CODE_LIFE: Duration = Duration::from_mins(10);
@@ -212,6 +212,12 @@ impl Stored for PairedApprover {
 }
 
 impl PairedEnforcer {
+    /// Whether this approver may prompt the enforcer and see its sessions. One that was never paired has no record, and
+    /// admits every approver of its tenant; one that has lost its last pair admits nobody.
+    pub(crate) fn admits(known: Option<&Versioned<Self>>, approver: &ApproverId) -> bool {
+        known.is_none_or(|known| known.value.approvers.contains(approver))
+    }
+
     /// Adds an approver, once. Returns false if the limit is exceeded.
     pub(crate) fn add(&mut self, approver: &ApproverId) -> bool {
         if !self.approvers.contains(approver) {

@@ -17,9 +17,12 @@ pub struct Policy {
     pub require_registered_signer: bool,
     /// Reject submissions without an `Idempotency-Key`.
     pub require_idempotency_key: bool,
-    /// The longest time from submission to expiry; `None` means no limit.
+    /// The longest time from submission to expiry; `None` means [`MAX_LIFE`].
     pub max_life: Option<Duration>,
 }
+
+/// The longest time from submission to expiry where no policy says another: a request without an end is never swept.
+pub const MAX_LIFE: Duration = Duration::from_hours(366 * 24);
 
 /// The id of the one policy record of a tenant.
 pub(crate) const POLICY_ID: &str = "policy";
@@ -29,8 +32,8 @@ impl Stored for Policy {
 }
 
 impl Policy {
-    /// When a request that expires at this time may be submitted at the earliest; `None` if at any time.
-    pub(crate) fn earliest_submission(&self, expires_at: Timestamp) -> Option<Timestamp> {
-        self.max_life.map(|max_life| expires_at.minus(max_life))
+    /// When a request that expires at this time may be submitted at the earliest.
+    pub(crate) fn earliest_submission(&self, expires_at: Timestamp) -> Timestamp {
+        expires_at.minus(self.max_life.unwrap_or(MAX_LIFE))
     }
 }

@@ -15,9 +15,9 @@ use crate::{
     audit::{self, Actor},
     cache::{Known, MAX_KNOWN_AGE},
     error::Error,
-    gateway::{Evaluation, Gateway},
+    gateway::{Evaluation, Gateway, Page},
     load::record_of,
-    model::credential::{ActiveKey, Credential, Role},
+    model::credential::{ActiveKey, Credential, Role, Rotation},
     notify::{Listener, Ring},
     store::{Change, Guard, StoreError, Stored as _},
 };
@@ -49,7 +49,7 @@ impl KeySpec {
             expires_at: self.expires_at,
             label: self.label,
             rotation: None,
-            is_successor: false,
+            rotated_from: None,
         }
     }
 }
@@ -99,7 +99,9 @@ impl Gateway {
             let record = Credential::key(key.key_id());
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::Absent(record.clone()));
-            change.puts.push(spec.clone().credential(&key, now).put(record.clone())?);
+            let credential = spec.clone().credential(&key, now);
+            change.due.extend(self.retention.of_key(&credential).map(|at| (at, record.clone())));
+            change.puts.push(credential.put(record.clone())?);
             change.audit.push(audit::action(record, Actor::Operator, "key.created")?);
             Ok(Evaluation::commit(change, NewKey { key, spec: spec.clone() }))
         })
@@ -138,32 +140,71 @@ impl Gateway {
         self.listen(vec![Ring::Record(tenant.clone(), Credential::key(key_id))])
     }
 
-    /// All keys of the tenant, with their ids.
-    pub async fn keys(&self, tenant: &TenantId) -> Result<Vec<(KeyId, Credential)>, Error> {
-        let mut keys = Vec::new();
-        for (id, credential) in self.all_of::<Credential>(tenant).await? {
-            let key_id = id.parse::<KeyId>().map_err(|rule| StoreError::corrupt(rule.to_string()))?;
-            keys.push((key_id, credential));
-        }
-        Ok(keys)
+    /// A page of the tenant's keys, after the id `after`.
+    pub async fn keys(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<KeyId, Credential>, Error> {
+        self.page_of(tenant, after, limit).await
     }
 
-    /// Revokes a key, and wakes everything that is held open with it. Idempotent.
+    /// Revokes a key with all that took its place and all whose place it took, and wakes everything that is held open with
+    /// them. Idempotent.
     pub async fn revoke_key(&self, tenant: &TenantId, key_id: &KeyId) -> Result<Timestamp, Error> {
+        let revoked = self.revoke_one(tenant, key_id).await?;
+        // In this order: a key that is revoked makes no successor, so the last one is the end of the chain.
+        let mut successor = revoked.rotation.map(|rotation| rotation.successor.key_id);
+        while let Some(next) = successor {
+            successor = match self.revoke_one(tenant, &key_id_of(&next)?).await {
+                Ok(next) => next.rotation.map(|rotation| rotation.successor.key_id),
+                Err(error) if error.failure() == Failure::NotFound => None,
+                Err(error) => return Err(error),
+            };
+        }
+        // What is no longer there has ended long ago.
+        let mut predecessor = revoked.rotated_from;
+        while let Some(previous) = predecessor {
+            predecessor = match self.revoke_one(tenant, &key_id_of(&previous)?).await {
+                Ok(previous) => previous.rotated_from,
+                Err(error) if error.failure() == Failure::NotFound => None,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(revoked.at)
+    }
+
+    async fn revoke_one(&self, tenant: &TenantId, key_id: &KeyId) -> Result<Revoked, Error> {
         let record = record_of::<Credential>(key_id);
         self.update(tenant, &record, |known, now| {
             let known = known.ok_or(Failure::NotFound)?;
-            let revoked_at = known.value.revoked_at.unwrap_or(now);
             let key = record.key();
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::unchanged(key.clone(), Some(&known)));
+            let revoked_at = known.value.revoked_at.unwrap_or(now);
+            let Credential { rotation, rotated_from, .. } = known.value.clone();
             if known.value.revoked_at.is_none() {
                 let revoked = Credential { revoked_at: Some(revoked_at), ..known.value };
+                change.due.extend(self.retention.of_key(&revoked).map(|at| (at, key.clone())));
                 change.puts.push(revoked.put(key.clone())?);
                 change.audit.push(audit::action(key.clone(), Actor::Operator, "key.revoked")?);
             }
-            Ok(Evaluation::commit_and_ring(change, Ring::Record(tenant.clone(), key), revoked_at))
+            let revoked = Revoked { at: revoked_at, rotation, rotated_from };
+            Ok(Evaluation::commit_and_ring(change, Ring::Record(tenant.clone(), key), revoked))
         })
         .await
     }
+}
+
+/// A key that is revoked, and its neighbours in its chain.
+#[derive(Debug, Clone)]
+struct Revoked {
+    at: Timestamp,
+    rotation: Option<Rotation>,
+    rotated_from: Option<String>,
+}
+
+fn key_id_of(text: &str) -> Result<KeyId, StoreError> {
+    text.parse().map_err(|rule: countersign_wire::Rule| StoreError::corrupt(rule.to_string()))
 }

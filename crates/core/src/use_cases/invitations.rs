@@ -14,10 +14,10 @@ use countersign_wire::{
 use crate::{
     audit::{self, Actor},
     error::Error,
-    gateway::{Evaluation, Gateway},
+    gateway::{Evaluation, Gateway, Page},
     load::record_of,
     model::invitation::{Invitation, Invitee, MAX_INVITATION_LIFE},
-    store::{Change, Guard, StoreError, Stored as _},
+    store::{Change, Guard, Stored as _},
 };
 
 /// What a new invitation is to be.
@@ -81,18 +81,18 @@ impl Gateway {
         .await
     }
 
-    /// All invitations of the tenant that have not expired, with their ids.
-    pub async fn invitations(&self, tenant: &TenantId) -> Result<Vec<(InvitationId, Invitation)>, Error> {
+    /// A page of the tenant's invitations that have not expired, after the id `after`.
+    pub async fn invitations(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Page<InvitationId, Invitation>, Error> {
         let now = self.store.now().await?;
-        let mut listed = Vec::new();
-        for (id, invitation) in self.all_of::<Invitation>(tenant).await? {
-            let id = id.parse::<InvitationId>().map_err(|rule| StoreError::corrupt(rule.to_string()))?;
-            // The sweeper deletes the others soon.
-            if now < invitation.expires_at {
-                listed.push((id, invitation));
-            }
-        }
-        Ok(listed)
+        let mut page: Page<InvitationId, Invitation> = self.page_of(tenant, after, limit).await?;
+        // The sweeper deletes the others soon.
+        page.items.retain(|(_, invitation)| now < invitation.expires_at);
+        Ok(page)
     }
 
     /// Revokes an invitation. A key that was made with it stays valid. Idempotent, until the invitation has expired.

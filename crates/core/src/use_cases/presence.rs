@@ -29,7 +29,7 @@ pub struct SelfDescription {
 }
 
 /// Enforcers that one read of the list brings.
-const CHUNK: u32 = 500;
+const CHUNK: u32 = 32;
 
 /// A record that is deleted within this time counts as deleted: far longer than any commit takes.
 const DELETION_MARGIN: Duration = Duration::from_hours(24);

@@ -25,7 +25,7 @@ use crate::{
         prompt::{AckResult, Prompt},
         session::Session,
     },
-    store::{Change, Guard, Key, Mailbox, NewDelivery, Removal, Stored as _, Versioned},
+    store::{Change, Guard, Key, Mailbox, NewDelivery, Record, Removal, Stored as _, Versioned},
 };
 
 /// What an approver sends.
@@ -33,8 +33,6 @@ use crate::{
 pub struct PromptSubmission<'a> {
     pub tenant: TenantId,
     pub approver: ApproverId,
-    /// Whether the approver sees the sessions of every enforcer, and not only of those it is paired with.
-    pub sees_all_sessions: bool,
     pub request_id: RequestId,
     pub body: Verbatim<'a, PromptSubmit<'a>>,
     /// The enforcer that the envelope names; `None` where it names none.
@@ -50,6 +48,8 @@ pub struct PromptReceipt {
     pub ack_at: Timestamp,
     /// Whether it is an idempotent replay of an earlier answer.
     pub replayed: bool,
+    /// What has become of the prompt by now.
+    pub current: AckStatus,
 }
 
 impl Gateway {
@@ -79,7 +79,8 @@ impl Gateway {
                 {
                     // The original answer, whatever has become of the prompt since.
                     let (status, ack_at) = (AckStatus::Queued, known.value.created_at);
-                    let receipt = PromptReceipt { prompt_hash, status, ack_at, replayed: true };
+                    let current = known.value.status;
+                    let receipt = PromptReceipt { prompt_hash, status, ack_at, current, replayed: true };
                     Ok(Evaluation::commit(change, receipt))
                 }
                 Some(_) => Ok(Evaluation::reject_if_unchanged(change, Failure::AlreadyExists)),
@@ -89,14 +90,16 @@ impl Gateway {
                     {
                         return Err(missing_idempotency_key());
                     }
-                    let enforcer = recipient(&submission, paired, of_candidate, of_session.as_ref())?;
+                    let enforcer =
+                        recipient(&submission, paired, of_candidate.as_ref(), of_session.as_ref())?;
                     // Last: a key that was used for something else matters only where the prompt would be taken as new.
                     if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
                         return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
                     }
                     self.add_prompt(&mut change, &submission, prompt_hash, enforcer, now)?;
                     let (status, ack_at) = (AckStatus::Queued, now);
-                    let receipt = PromptReceipt { prompt_hash, status, ack_at, replayed: false };
+                    let current = status;
+                    let receipt = PromptReceipt { prompt_hash, status, ack_at, current, replayed: false };
                     Ok(Evaluation::commit(change, receipt))
                 }
             }
@@ -158,11 +161,40 @@ impl Gateway {
             let mut change = Change::new(tenant.clone());
             change.guards.push(Guard::unchanged(record.key(), Some(&known)));
             if known.value.acknowledge(ack.status) == AckResult::Advance {
-                self.add_prompt_ack(&mut change, record.key(), &known.value, ack, now)?;
+                let text = Bytes::from(ack.raw().as_str().to_owned());
+                let actor = Actor::Enforcer(enforcer.as_str());
+                self.add_prompt_ack(&mut change, record.key(), &known.value, (ack, text), actor, now)?;
             }
             Ok(Evaluation::commit(change, ()))
         })
         .await
+    }
+
+    /// What a prompt that nobody took comes to at its end: its approver is told. `None` if somebody took it.
+    pub(crate) fn expire_prompt(
+        &self,
+        tenant: &TenantId,
+        record: &Record,
+        now: Timestamp,
+    ) -> Result<Option<Change>, Error> {
+        let Some(known) = Prompt::read(Some(record))? else { return Ok(None) };
+        if known.value.acknowledge(AckStatus::Expired) != AckResult::Advance {
+            return Ok(None);
+        }
+        let ack = PromptAck {
+            request_id: record.key.id.parse().map_err(|_| Failure::Internal)?,
+            prompt_hash: known.value.prompt_hash,
+            status: AckStatus::Expired,
+            ack_at: now,
+            details: None,
+        };
+        let text = serde_json::to_vec(&ack).map_err(|_| Failure::Internal)?;
+        let mut change = Change::new(tenant.clone());
+        change.guards.push(Guard::unchanged(record.key.clone(), Some(&known)));
+        change.due.push((now.plus(self.retention.after_end), record.key.clone()));
+        let ack = (&ack, text.into());
+        self.add_prompt_ack(&mut change, record.key.clone(), &known.value, ack, Actor::Clock, now)?;
+        Ok(Some(change))
     }
 
     fn add_prompt_ack(
@@ -170,16 +202,16 @@ impl Gateway {
         change: &mut Change,
         key: Key,
         prompt: &Prompt,
-        ack: &Verbatim<'_, PromptAck<'_>>,
+        (ack, text): (&PromptAck<'_>, Bytes),
+        actor: Actor<'_>,
         now: Timestamp,
     ) -> Result<(), Error> {
         let payload = self.random.payload_id(now);
         let (status, ack_at) = (ack.status, ack.ack_at);
         let next = Prompt { status, ack_at, ack: Some(payload), ..prompt.clone() };
         change.puts.push(next.put(key.clone())?);
-        let actor = Actor::Enforcer(prompt.enforcer.as_str());
         change.audit.push(audit::action(key.clone(), actor, "prompt.acknowledged")?);
-        change.payloads.push((payload, Bytes::from(ack.raw().as_str().to_owned())));
+        change.payloads.push((payload, text));
         let msg_types = vec![MsgType::PromptSend];
         change.removals.push(Removal::BySubject { subject: key.clone(), msg_types });
         change.deliveries.push(NewDelivery {
@@ -218,23 +250,23 @@ fn check_size(body: &Verbatim<'_, PromptSubmit<'_>>) -> Result<(), Error> {
     Error::check_size("body", body.raw().as_str().len() - as_written, limits::MAX_OTHER_BODY)
 }
 
-/// The enforcer that the envelope names, else that of the session, else the only one that is paired. An enforcer that has
-/// paired approvers takes prompts from them only; one without pairs need not be known yet.
+/// The enforcer that the envelope names, else that of the session, else the only one that is paired. Whatever way led to it,
+/// it must admit the approver.
 fn recipient(
     submission: &PromptSubmission<'_>,
     paired: Option<Versioned<PairedApprover>>,
-    of_candidate: Option<Versioned<PairedEnforcer>>,
+    of_candidate: Option<&Versioned<PairedEnforcer>>,
     of_session: Option<&EnforcerId>,
 ) -> Result<EnforcerId, Error> {
-    let paired = paired.map(|paired| paired.value.enforcers).unwrap_or_default();
-    // A session that the approver may not see is treated as one that does not exist.
-    let of_session = of_session.filter(|enforcer| submission.sees_all_sessions || paired.contains(enforcer));
-    if let Some(named) = submission.recipient.as_ref().or(of_session) {
-        let approvers = of_candidate.map(|known| known.value.approvers).unwrap_or_default();
-        let accepts = approvers.is_empty() || approvers.contains(&submission.approver);
-        return if accepts { Ok(named.clone()) } else { Err(Failure::NoRecipient.into()) };
+    let is_admitted = PairedEnforcer::admits(of_candidate, &submission.approver);
+    match (&submission.recipient, of_session) {
+        (Some(named), _) if is_admitted => return Ok(named.clone()),
+        (Some(_), _) => return Err(Failure::NoRecipient.into()),
+        (None, Some(of_session)) if is_admitted => return Ok(of_session.clone()),
+        // A session that the approver may not see is treated as one that does not exist.
+        (None, _) => {}
     }
-    match paired.as_slice() {
+    match paired.map(|paired| paired.value.enforcers).unwrap_or_default().as_slice() {
         [only] => Ok(only.clone()),
         _ => Err(Failure::NoRecipient.into()),
     }

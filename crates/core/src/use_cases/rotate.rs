@@ -21,6 +21,7 @@ use crate::{
         derived_key::{DerivedKey, REPEATABLE},
     },
     notify::Ring,
+    retention::Retention,
     store::{Change, Guard, StoreError, Stored as _, Versioned},
 };
 
@@ -80,7 +81,7 @@ impl Gateway {
                 previous_expires_at: known.value.expires_at.unwrap_or(Timestamp::MAX).min(now.plus(overlap)),
                 expires_at: known.value.expires_at,
             };
-            let mut change = rotation_change(&known, key, &made, &rotation)?;
+            let mut change = rotation_change(&known, key, &made, &rotation, &self.retention)?;
             change.append(guards);
             let ring = Ring::Record(key.tenant().clone(), record.key());
             Ok(Evaluation::commit_and_ring(change, ring, rotated(made, &known.value, &rotation)))
@@ -93,7 +94,7 @@ impl Credential {
     /// A successor has to wait before it is replaced itself, or one client could make any number of keys. The error is
     /// how long.
     fn check_age(&self, now: Timestamp) -> Result<(), Duration> {
-        let young = self.is_successor && now < self.created_at.plus(REPEATABLE);
+        let young = self.rotated_from.is_some() && now < self.created_at.plus(REPEATABLE);
         if young { Err(self.created_at.plus(REPEATABLE).since(now)) } else { Ok(()) }
     }
 }
@@ -113,6 +114,7 @@ fn rotation_change(
     key: &ApiKey,
     made: &ApiKey,
     rotation: &Rotation,
+    retention: &Retention,
 ) -> Result<Change, StoreError> {
     let (old, new) = (Credential::key(key.key_id()), Credential::key(made.key_id()));
     let previous = Credential {
@@ -121,12 +123,14 @@ fn rotation_change(
         ..known.value.clone()
     };
     let successor = Credential {
-        is_successor: true,
+        rotated_from: Some(key.key_id().to_string()),
         ..spec(&known.value, rotation).credential(made, rotation.successor.at)
     };
     let mut change = Change::new(key.tenant().clone());
     change.guards.push(Guard::Absent(new.clone()));
     change.guards.extend(known.value.expires_at.map(Guard::Before));
+    change.due.extend(retention.of_key(&previous).map(|at| (at, old.clone())));
+    change.due.extend(retention.of_key(&successor).map(|at| (at, new.clone())));
     change.puts.push(previous.put(old.clone())?);
     change.puts.push(successor.put(new.clone())?);
     let actor = Actor::Key(key.key_id().as_str());

@@ -93,7 +93,7 @@ impl Gateway {
         .await
     }
 
-    /// A session, for its enforcer and for the approvers that are paired with it.
+    /// A session, for its enforcer and for the approvers that are paired with it, or all if it was never paired.
     pub async fn session(
         &self,
         tenant: &TenantId,
@@ -105,7 +105,8 @@ impl Gateway {
         let sees = match viewer {
             Viewer::Enforcer(enforcer) => session.enforcer == *enforcer,
             Viewer::Approver(approver) => {
-                self.paired_enforcers(tenant, approver).await?.contains(&session.enforcer)
+                let (paired, _) = self.load(tenant, &record_of::<PairedEnforcer>(&session.enforcer)).await?;
+                PairedEnforcer::admits(paired.as_ref(), approver)
             }
             Viewer::AnyEnforcer | Viewer::AnyApprover | Viewer::Operator => true,
         };

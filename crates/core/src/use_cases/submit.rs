@@ -105,7 +105,7 @@ impl Gateway {
                     }
                     let mailboxes = mailboxes(&submission, route, paired)?;
                     self.add_submission(&mut change, &submission, expires_at, mailboxes, now)?;
-                    change.guards.extend(policy.earliest_submission(expires_at).map(Guard::NotBefore));
+                    change.guards.push(Guard::NotBefore(policy.earliest_submission(expires_at)));
                     let answer = Submitted { accepted: accepted.clone(), replayed: false };
                     Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
                 }
@@ -212,7 +212,7 @@ fn check_policy(
     if policy.require_sealed && matches!(*submission.body, ArtifactSubmit::Open(_)) {
         return Err(Error::Policy("requireSealed"));
     }
-    if policy.earliest_submission(expires_at).is_some_and(|earliest| now < earliest) {
+    if now < policy.earliest_submission(expires_at) {
         return Err(Error::Policy("maxLifeSeconds"));
     }
     Ok(())
@@ -235,7 +235,8 @@ fn routing_token(submission: &Submission<'_>) -> Result<Option<RoutingToken>, Er
 }
 
 /// The mailbox of the approver that the envelope names, else of the one behind the token, else of the one that the
-/// metadata names, else of all that are paired, else the shared one.
+/// metadata names, else of all that are paired; for an enforcer that was never paired, the shared one. An enforcer that has
+/// lost its last pair has no recipient: losing a device must not widen who sees its requests.
 fn mailboxes(
     submission: &Submission<'_>,
     route: Option<Versioned<Route>>,
@@ -246,10 +247,10 @@ fn mailboxes(
         ArtifactSubmit::SealedInPlace(_) | ArtifactSubmit::Open(_) => None,
     };
     let by_token = route.map(|route| route.value.approver);
-    let paired = paired.map(|paired| paired.value.approvers).unwrap_or_default();
-    Ok(match submission.recipient.clone().or(by_token).or(in_metadata) {
-        Some(approver) => BTreeSet::from([Mailbox::Approver(approver)]),
-        None if paired.is_empty() => BTreeSet::from([Mailbox::Shared]),
-        None => paired.into_iter().map(Mailbox::Approver).collect(),
-    })
+    match (submission.recipient.clone().or(by_token).or(in_metadata), paired) {
+        (Some(approver), _) => Ok(BTreeSet::from([Mailbox::Approver(approver)])),
+        (None, None) => Ok(BTreeSet::from([Mailbox::Shared])),
+        (None, Some(paired)) if paired.value.approvers.is_empty() => Err(Failure::NoRecipient.into()),
+        (None, Some(paired)) => Ok(paired.value.approvers.into_iter().map(Mailbox::Approver).collect()),
+    }
 }

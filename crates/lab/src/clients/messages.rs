@@ -1,7 +1,11 @@
 //! The requests as bytes. Every published message has a stamp, `"nonce":"<sent>-<number>"`.
 
-use std::time::Duration;
+use std::{
+    sync::LazyLock,
+    time::{Duration, SystemTime},
+};
 
+use countersign_wire::timestamp::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -10,7 +14,13 @@ use crate::Failure;
 /// The approver that the gateway assumes if a key for any approver names none.
 const APPROVER: &str = "dev-approver";
 pub(super) const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-pub(super) const LATER: &str = "2099-01-01T00:00:00Z";
+/// In ten days, by the clock of this machine.
+#[expect(clippy::disallowed_methods, reason = "the gateway that is measured runs on this clock")]
+pub(super) static LATER: LazyLock<String> = LazyLock::new(|| {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since_1970.as_secs()).unwrap_or_default();
+    Timestamp::from_unix_micros(seconds * 1_000_000).plus(Duration::from_hours(240)).to_string()
+});
 pub(super) const CREATED_AT: &str = "2026-11-15T12:00:00Z";
 
 /// Size of a message published over Nchan.
@@ -73,7 +83,7 @@ pub(crate) fn submission(key: &str, message: u64, enforcer: &str) -> Vec<u8> {
         "msgType": "artifact.submit", "requestId": request_id(message), "createdAt": CREATED_AT,
         "sender": { "enforcerId": enforcer }, "recipient": { "approverId": APPROVER },
         "body": {
-            "ciphertext": "sealed", "artifactType": "command.review", "artifactHash": HASH, "expiresAt": LATER,
+            "ciphertext": "sealed", "artifactType": "command.review", "artifactHash": HASH, "expiresAt": *LATER,
         },
     });
     post("/v1/artifacts", Some(key), &body.to_string())
@@ -137,8 +147,9 @@ pub(crate) fn published(channel: u64, message: u64, sent: Duration) -> Vec<u8> {
 
 /// `nonce` is a stamp where [`super::arrivals`] counts it.
 fn decision_body(request: &str, nonce: &str) -> String {
+    let later = &*LATER;
     format!(
-        r#"{{"requestId":"{request}","artifactHashAlg":"SHA-256","artifactHash":"{HASH}","repoRef":"r","decision":"approve","scope":"once","expiresAt":"{LATER}","nonce":"{nonce}","sigAlg":"Ed25519","signerKeyId":"k","signature":"unchecked"}}"#
+        r#"{{"requestId":"{request}","artifactHashAlg":"SHA-256","artifactHash":"{HASH}","repoRef":"r","decision":"approve","scope":"once","expiresAt":"{later}","nonce":"{nonce}","sigAlg":"Ed25519","signerKeyId":"k","signature":"unchecked"}}"#
     )
 }
 

@@ -39,7 +39,7 @@ impl Submission {
             "sender": { "enforcerId": enforcer }, "recipient": { "approverId": approver },
             "body": {
                 "ciphertext": filling(ciphertext_bytes), "artifactType": "command.review",
-                "artifactHash": messages::HASH, "expiresAt": messages::LATER,
+                "artifactHash": messages::HASH, "expiresAt": *messages::LATER,
             },
         });
         let bytes = messages::post("/v1/artifacts", Some(key), &body.to_string());

@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use countersign_core::{model::credential::Role, use_cases::credentials::KeySpec};
+use countersign_core::{
+    model::credential::{Credential, Role},
+    use_cases::credentials::KeySpec,
+};
 use countersign_wire::{Label, api_key::KeyId, failure::Failure, id::TenantId};
 
 use super::{life, output};
@@ -78,17 +81,17 @@ impl Keys {
             Self::Create(create) => create.run().await,
             Self::List(place) => {
                 let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
-                for (key_id, key) in gateway.keys(&place.tenant).await? {
-                    let role = serde_json::to_string(&key.role)?;
-                    let expires = key.expires_at.map_or_else(String::new, |at| format!("  expires {at}"));
-                    let revoked = key.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"));
-                    let label = key.label.map_or_else(String::new, |label| format!("  {}", label.as_str()));
-                    output::out(&format!(
-                        "{key_id}  {role}  made {}{expires}{revoked}{label}",
-                        key.created_at
-                    ))?;
+                let mut after = None;
+                loop {
+                    let page = gateway.keys(&place.tenant, after.as_deref(), PAGE).await?;
+                    for (key_id, key) in page.items {
+                        output::out(&line(&key_id, key)?)?;
+                    }
+                    after = page.next;
+                    if after.is_none() {
+                        return Ok(());
+                    }
                 }
-                Ok(())
             }
             Self::Revoke(Revoke { place, key }) => {
                 let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
@@ -135,6 +138,18 @@ impl Create {
         let made = gateway.create_key(&self.place.tenant, spec, &secrets.mac_key()).await?;
         output::out(&made.key.expose())
     }
+}
+
+/// Keys that are read at once.
+const PAGE: u32 = 200;
+
+fn line(key_id: &KeyId, key: Credential) -> anyhow::Result<String> {
+    let role = serde_json::to_string(&key.role)?;
+    let expires = key.expires_at.map_or_else(String::new, |at| format!("  expires {at}"));
+    let revoked = key.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"));
+    let rotated = key.rotated_from.map_or_else(String::new, |from| format!("  rotated from {from}"));
+    let label = key.label.map_or_else(String::new, |label| format!("  {}", label.as_str()));
+    Ok(format!("{key_id}  {role}  made {}{expires}{revoked}{rotated}{label}", key.created_at))
 }
 
 fn bad_id(rule: countersign_wire::Rule) -> anyhow::Error {

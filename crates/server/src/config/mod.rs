@@ -126,6 +126,12 @@ pub struct RetentionDays {
     pub tombstone_days: NonZeroU32,
     /// A row of the audit log.
     pub audit_days: NonZeroU32,
+    /// The presence of an enforcer, after it was last seen.
+    pub presence_days: NonZeroU32,
+    /// A key, after it was revoked or has expired.
+    pub ended_key_days: NonZeroU32,
+    /// What an `Idempotency-Key` was used for.
+    pub idempotency_hours: NonZeroU32,
 }
 
 /// Metrics for a scraper.
@@ -172,7 +178,14 @@ fn some(number: u32) -> NonZeroU32 {
 
 impl Default for RetentionDays {
     fn default() -> Self {
-        Self { exchange_days: some(30), tombstone_days: some(90), audit_days: some(400) }
+        Self {
+            exchange_days: some(30),
+            tombstone_days: some(90),
+            audit_days: some(400),
+            presence_days: some(30),
+            ended_key_days: some(90),
+            idempotency_hours: some(24),
+        }
     }
 }
 
@@ -274,6 +287,9 @@ impl Config {
             after_end: days(self.retention.exchange_days),
             tombstone: days(self.retention.tombstone_days),
             audit: days(self.retention.audit_days),
+            presence: days(self.retention.presence_days),
+            ended_keys: days(self.retention.ended_key_days),
+            idempotency: Duration::from_hours(1) * self.retention.idempotency_hours.get(),
             ..Retention::default()
         }
     }

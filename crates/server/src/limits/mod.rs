@@ -11,6 +11,6 @@ pub(crate) use client_address::ClientAddress;
 pub use connections::max_connections;
 pub(crate) use countersign_core::fair::{FairPermit, FairSemaphore};
 pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};
-pub(crate) use failure_budget::FailureBudget;
+pub(crate) use failure_budget::{FailureBudget, FailureBudgets};
 pub(crate) use quota::{QuotaPermit, TenantQuota};
 pub use rates::RateLimiters;

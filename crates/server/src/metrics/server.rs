@@ -37,6 +37,7 @@ labels! {
         StoreOverloaded => "store_overloaded",
         StoreUnavailable => "store_unavailable",
         NotReady => "not_ready",
+        Deadline => "deadline",
         Other => "other",
     }
 }

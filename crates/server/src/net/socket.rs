@@ -9,7 +9,7 @@ use axum::{
 use bytes::BytesMut;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 
-use crate::clock;
+use crate::{clock, limits::QuotaPermit};
 
 /// A client that reads nothing of what it is sent for this long is disconnected.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -17,8 +17,8 @@ pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes that the system may buffer for a slow reader.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 
-/// Bytes of pipelined requests that are kept for a client.
-const MAX_PIPELINED_BYTES: usize = 64 << 10;
+/// Bytes that a client may send while it is held, which belong to the next request if there is one.
+const MAX_SENT_BYTES: usize = 64 << 10;
 
 /// A socket, with what was read from it and belongs to the next request.
 #[derive(Debug)]
@@ -28,26 +28,45 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Returns when the client has disconnected. What it sends meanwhile is kept for the next request.
-    pub(crate) async fn disconnected(&mut self) {
-        loop {
-            if self.stream.readable().await.is_err() {
+    /// Returns when the client has disconnected, or has sent too much. What it sends meanwhile is kept for the next request,
+    /// and counts against `memory`.
+    pub(crate) async fn disconnected(&mut self, memory: &mut QuotaPermit) {
+        while let Some(sent) = self.sent().await {
+            if self.read.len() + sent.len() > MAX_SENT_BYTES || !memory.try_reserve(sent.len()) {
                 return;
             }
+            let mut read = BytesMut::from(self.read.as_ref());
+            read.extend_from_slice(&sent);
+            self.read = read.freeze();
+        }
+    }
+
+    /// As [`Socket::disconnected`], where no other request comes: what the client sends is dropped.
+    pub(crate) async fn disconnected_for_good(&mut self) {
+        self.read = Bytes::new();
+        let mut dropped = 0;
+        while let Some(sent) = self.sent().await {
+            dropped += sent.len();
+            if dropped > MAX_SENT_BYTES {
+                return;
+            }
+        }
+    }
+
+    /// What the client sends next; `None` when it has disconnected. Cancel-safe.
+    async fn sent(&self) -> Option<Vec<u8>> {
+        loop {
+            self.stream.readable().await.ok()?;
             // On the heap and only while there is something to read: an idle connection has no buffer.
-            let mut chunk = Box::new([0; 1_024]);
-            match self.stream.try_read(chunk.as_mut_slice()) {
-                Ok(0) => return,
+            let mut chunk = vec![0; 1_024];
+            match self.stream.try_read(&mut chunk) {
+                Ok(0) => return None,
                 Ok(count) => {
-                    let mut read = BytesMut::from(self.read.as_ref());
-                    read.extend_from_slice(&chunk[..count]);
-                    self.read = read.freeze();
-                    if self.read.len() > MAX_PIPELINED_BYTES {
-                        return;
-                    }
+                    chunk.truncate(count);
+                    return Some(chunk);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return,
+                Err(_) => return None,
             }
         }
     }

@@ -23,7 +23,7 @@ use countersign_wire::{
     framed::Framed,
     id::{RequestId, SessionId},
     msg_type::MsgType,
-    prompt::{PromptAck, PromptSubmit},
+    prompt::{AckStatus, PromptAck, PromptSubmit},
     refresh::RefreshBody,
     session::SessionEvent,
 };
@@ -77,7 +77,7 @@ pub(crate) async fn answer(app: &AppState, caller: &Caller, framed: Framed<'_>) 
             app.envelope(MsgType::RefreshRequest, &request_id, body)?
         }
         MsgType::PromptSend => {
-            let (ack, _) = send_prompt(app, &caller.approver()?, framed, None).await?;
+            let ack = send_prompt(app, &caller.approver()?, framed, None).await?.ack;
             app.envelope(MsgType::PromptAck, &request_id, ack)?
         }
         MsgType::SessionStart | MsgType::SessionSnapshot | MsgType::SessionStatus | MsgType::SessionEnd => {
@@ -247,13 +247,21 @@ pub(crate) async fn acknowledge(
     Ok(AckAccepted { request_id, msg_id })
 }
 
+/// The answer to a prompt.
+pub(crate) struct SentPrompt {
+    pub(crate) ack: PromptAck<'static>,
+    /// What has become of it by now; a repeated prompt gets the first answer again.
+    pub(crate) current: AckStatus,
+    pub(crate) replayed: bool,
+}
+
 /// An approver sends text to an agent. The answer is a `prompt.ack`.
 pub(crate) async fn send_prompt(
     app: &AppState,
     caller: &Approver,
     framed: Framed<'_>,
     idempotency_key: Option<IdempotencyKey>,
-) -> Result<(PromptAck<'static>, bool), ApiError> {
+) -> Result<SentPrompt, ApiError> {
     let operation = Operation::new(app, &framed).expecting(&[MsgType::PromptSend])?;
     let body = operation.body::<PromptSubmit<'_>>()?;
     let inside = match &*body {
@@ -267,7 +275,6 @@ pub(crate) async fn send_prompt(
         app.gateway.send_prompt(PromptSubmission {
             tenant: caller.tenant.clone(),
             approver,
-            sees_all_sessions: caller.only.is_none(),
             request_id: request_id.clone(),
             body,
             recipient: framed.recipient.enforcer_id.clone(),
@@ -283,7 +290,7 @@ pub(crate) async fn send_prompt(
         ack_at: receipt.ack_at,
         details: None,
     };
-    Ok((ack, receipt.replayed))
+    Ok(SentPrompt { ack, current: receipt.current, replayed: receipt.replayed })
 }
 
 /// An enforcer acknowledges a prompt.

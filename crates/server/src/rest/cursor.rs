@@ -70,6 +70,29 @@ impl InboxCursor<'_> {
     }
 }
 
+/// Signs and checks the cursors of a list of a tenant's records, which go by their ids.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordsCursor<'a> {
+    pub(crate) tenant: &'a TenantId,
+    /// The name of the list, in the plural.
+    pub(crate) list: &'static str,
+}
+
+impl RecordsCursor<'_> {
+    pub(crate) fn cursor(&self, secret: &Secret, id: &str) -> String {
+        sign(secret, &self.list(), id.as_bytes())
+    }
+
+    pub(crate) fn position(&self, secret: &Secret, cursor: &str) -> Result<String, ApiError> {
+        let id = verify(secret, &self.list(), cursor).and_then(|id| String::from_utf8(id).ok());
+        id.ok_or_else(|| Failure::Cursor.into())
+    }
+
+    fn list(&self) -> [&[u8]; 2] {
+        [self.tenant.as_str().as_bytes(), self.list.as_bytes()]
+    }
+}
+
 /// Signs and checks the cursors of one list of pairs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PairsCursor<'a> {
@@ -127,6 +150,21 @@ mod tests {
         for nonsense in ["", "A", "!!", &cursor[1..], &format!("{cursor}AAAA")] {
             assert!(list.position(&secret, nonsense).is_err());
         }
+    }
+
+    #[test]
+    fn a_cursor_of_records_is_good_for_its_own_list_only() {
+        let secret = Secret::random();
+        let (acme, other): (TenantId, TenantId) = ("acme".parse().unwrap(), "other".parse().unwrap());
+        let list = RecordsCursor { tenant: &acme, list: "keys" };
+        let cursor = list.cursor(&secret, "id");
+        assert_eq!(list.position(&secret, &cursor).unwrap(), "id");
+        for elsewhere in
+            [RecordsCursor { tenant: &other, ..list }, RecordsCursor { list: "invitations", ..list }]
+        {
+            assert!(elsewhere.position(&secret, &cursor).is_err());
+        }
+        assert!(list.position(&secret, &cursor[1..]).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 pub(crate) mod access_log;
 pub(crate) mod body;
 pub(crate) mod cursor;
-pub(crate) mod large_answer;
+pub(crate) mod limited_answer;
 pub(crate) mod pair_id;
 pub(crate) mod params;
 pub(crate) mod response;

@@ -113,11 +113,12 @@ impl HeldWait {
         let meter = PushMeter::open(&self.app.metrics, core, HeldTransport::Wait);
         // Watch the credential beside the wait and never in its place: a wait that is not polled would keep the
         // connection to the store that it was just given.
+        let mut memory = self.app.request_memory.permit(&self.caller.tenant);
         let outcome = tokio::select! {
             outcome = self.outcome(timeout) => outcome.map_err(ApiError::from),
             () = revocation.revoked() => Err(Failure::Unauthenticated.into()),
             () = self.app.drain.begun() => self.outcome(Duration::ZERO).await.map_err(ApiError::from),
-            () = socket.disconnected() => return false,
+            () = socket.disconnected(&mut memory) => return false,
         };
         let started = Instant::now();
         let decided = match &outcome {

@@ -1,6 +1,6 @@
 //! `/v1/approvers/{approverId}/inbox`.
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{body::Body, extract::State, http::StatusCode, response::Response};
 use bytes::Bytes;
 use countersign_core::{
     delivery::message::{Message, Party},
@@ -19,7 +19,7 @@ use crate::{
     protocol::{PROTO_JSON, envelopes::END, status::exchange_status},
     rest::{
         cursor::InboxCursor,
-        large_answer::metered,
+        limited_answer::Segments,
         params::{PathId, PathIds, QueryParams},
         response,
     },
@@ -81,7 +81,7 @@ async fn page(
     }
     segments.push(format!(r#"],"nextCursor":{next_cursor}}}"#).into());
     segments.push(END.into());
-    metered(app, &caller.tenant, PROTO_JSON, segments)
+    Ok(response::with_type(StatusCode::OK, PROTO_JSON, Body::new(Segments::new(segments))))
 }
 
 /// An item of a page is the same message as is pushed.

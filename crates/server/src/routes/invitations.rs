@@ -14,7 +14,8 @@ use crate::{
     error::ApiError,
     rest::{
         body::{RequestBody, seconds},
-        params::PathId,
+        cursor::RecordsCursor,
+        params::{PathId, QueryParams},
         response,
     },
     state::SharedState,
@@ -105,14 +106,23 @@ fn listed((id, invitation): &(InvitationId, Invitation)) -> ListedInvitation<'_>
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ListedInvitations<'a> {
     invitations: Vec<ListedInvitation<'a>>,
+    next_cursor: Option<String>,
 }
 
-pub(crate) async fn list(State(app): State<SharedState>, caller: Operator) -> Result<Response, ApiError> {
-    let known = app.gateway.invitations(&caller.tenant).await?;
-    let invitations = known.iter().map(listed).collect();
-    response::json(StatusCode::OK, ListedInvitations { invitations })
+pub(crate) async fn list(
+    State(app): State<SharedState>,
+    caller: Operator,
+    query: QueryParams,
+) -> Result<Response, ApiError> {
+    let cursors = RecordsCursor { tenant: &caller.tenant, list: "invitations" };
+    let after = query.get("cursor")?.map(|cursor| cursors.position(&app.secret, cursor)).transpose()?;
+    let page = app.gateway.invitations(&caller.tenant, after.as_deref(), query.limit()?).await?;
+    let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, &next));
+    let invitations = page.items.iter().map(listed).collect();
+    response::json(StatusCode::OK, ListedInvitations { invitations, next_cursor })
 }
 
 #[derive(Serialize)]

@@ -22,7 +22,12 @@ use serde::Serialize;
 use crate::{
     auth::{Caller, Operator},
     error::{ApiError, ForRequest as _},
-    rest::{body::RequestBody, params::PathId, response},
+    rest::{
+        body::RequestBody,
+        cursor::RecordsCursor,
+        params::{PathId, QueryParams},
+        response,
+    },
     state::SharedState,
 };
 
@@ -125,6 +130,12 @@ struct ListedKey<'a> {
     expires_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
+    /// The key whose place it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rotated_from: Option<&'a str>,
+    /// The key that took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rotated_to: Option<&'a str>,
 }
 
 fn listed((key_id, key): &(KeyId, Credential)) -> ListedKey<'_> {
@@ -135,18 +146,29 @@ fn listed((key_id, key): &(KeyId, Credential)) -> ListedKey<'_> {
         created_at: key.created_at,
         expires_at: key.expires_at,
         revoked_at: key.revoked_at,
+        rotated_from: key.rotated_from.as_deref(),
+        rotated_to: key.rotation.as_ref().map(|rotation| rotation.successor.key_id.as_str()),
     }
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ListedKeys<'a> {
     keys: Vec<ListedKey<'a>>,
+    next_cursor: Option<String>,
 }
 
-pub(crate) async fn keys(State(app): State<SharedState>, caller: Operator) -> Result<Response, ApiError> {
-    let keys = app.gateway.keys(&caller.tenant).await?;
-    let keys = keys.iter().map(listed).collect();
-    response::json(StatusCode::OK, ListedKeys { keys })
+pub(crate) async fn keys(
+    State(app): State<SharedState>,
+    caller: Operator,
+    query: QueryParams,
+) -> Result<Response, ApiError> {
+    let cursors = RecordsCursor { tenant: &caller.tenant, list: "keys" };
+    let after = query.get("cursor")?.map(|cursor| cursors.position(&app.secret, cursor)).transpose()?;
+    let page = app.gateway.keys(&caller.tenant, after.as_deref(), query.limit()?).await?;
+    let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, &next));
+    let keys = page.items.iter().map(listed).collect();
+    response::json(StatusCode::OK, ListedKeys { keys, next_cursor })
 }
 
 #[derive(Serialize)]

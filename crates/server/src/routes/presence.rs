@@ -31,7 +31,7 @@ pub(crate) async fn list(
     http_id: HttpRequestId,
 ) -> Result<Response, ApiError> {
     let first = app.gateway.presence_page(&caller.tenant, None).await?;
-    let writing = Writing { app, tenant: caller.tenant, http_id, page: Some(first), is_first: true };
+    let writing = Writing { app, tenant: caller.tenant, http_id, rest: Rest::Read(first), is_first: true };
     let mut response = Response::new(Body::from_stream(stream::try_unfold(writing, Writing::next)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
@@ -41,9 +41,18 @@ struct Writing {
     app: SharedState,
     tenant: TenantId,
     http_id: HttpRequestId,
-    /// The page to write next; `None` when the list is complete.
-    page: Option<PresencePage>,
+    rest: Rest,
     is_first: bool,
+}
+
+/// What is to be written next.
+enum Rest {
+    /// A page that was read.
+    Read(PresencePage),
+    /// What comes after this id. Not read before it is its turn: a slow reader keeps one page in memory.
+    After(String),
+    /// Nothing.
+    Complete,
 }
 
 impl Writing {
@@ -58,16 +67,18 @@ impl Writing {
     }
 
     async fn read_next(mut self) -> Result<Option<(Bytes, Self)>, Error> {
-        let Some(page) = self.page.take() else { return Ok(None) };
+        let page = match std::mem::replace(&mut self.rest, Rest::Complete) {
+            Rest::Read(page) => page,
+            Rest::After(id) => self.app.gateway.presence_page(&self.tenant, Some(&id)).await?,
+            Rest::Complete => return Ok(None),
+        };
         let mut text = Vec::new();
         for record in &page.records {
             text.push(if std::mem::take(&mut self.is_first) { b'[' } else { b',' });
             text.extend(serde_json::to_vec(record).map_err(|_| Failure::Internal)?);
         }
         match page.next {
-            Some(after) => {
-                self.page = Some(self.app.gateway.presence_page(&self.tenant, Some(&after)).await?);
-            }
+            Some(after) => self.rest = Rest::After(after),
             None if self.is_first => text.extend(b"[]"),
             None => text.push(b']'),
         }

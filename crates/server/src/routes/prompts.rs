@@ -1,6 +1,10 @@
 //! `POST /v1/prompt`: an approver's prompt, or an enforcer's word on one.
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{
+    extract::State,
+    http::{HeaderName, HeaderValue, StatusCode},
+    response::Response,
+};
 use countersign_core::model::credential::Role;
 use serde::Serialize;
 
@@ -11,6 +15,9 @@ use crate::{
     rest::{body::RequestBody, response},
     state::SharedState,
 };
+
+/// What has become of a prompt by now: a repeated one gets the first answer again, which says `queued`.
+const PROTO_PROMPT_STATUS: HeaderName = HeaderName::from_static("proto-prompt-status");
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +37,8 @@ pub(crate) async fn submit(
         return response::json(StatusCode::OK, Taken { request_id });
     }
     let approver = caller.approver()?;
-    let (ack, replayed) = operations::send_prompt(&app, &approver, body.framed()?, key).await?;
-    Ok(response::replayed(response::json(StatusCode::ACCEPTED, ack)?, replayed))
+    let sent = operations::send_prompt(&app, &approver, body.framed()?, key).await?;
+    let mut answer = response::json(StatusCode::ACCEPTED, sent.ack)?;
+    answer.headers_mut().insert(PROTO_PROMPT_STATUS, HeaderValue::from_static(sent.current.as_str()));
+    Ok(response::replayed(answer, sent.replayed))
 }

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{body::Body, extract::State, http::StatusCode, response::Response};
 use bytes::Bytes;
 use countersign_core::use_cases::session::Reported;
 use countersign_wire::{
@@ -16,7 +16,7 @@ use crate::{
     auth::{Caller, Enforcer},
     error::ApiError,
     protocol::operations,
-    rest::{body::RequestBody, large_answer::metered, params::PathId, response},
+    rest::{body::RequestBody, limited_answer::Segments, params::PathId, response},
     state::SharedState,
 };
 
@@ -103,5 +103,6 @@ pub(crate) async fn one(
         ended_at: session.end.as_ref().map(|end| end.at),
         reason: session.end.map(|end| end.reason),
     };
-    metered(&app, &caller.tenant, response::JSON, known.segments(snapshots)?)
+    let body = Body::new(Segments::new(known.segments(snapshots)?));
+    Ok(response::with_type(StatusCode::OK, response::JSON, body))
 }

@@ -58,10 +58,7 @@ impl WsConnection {
     /// The library's defaults hold 128 KB for reading on every connection, and let writes pile up without end. The
     /// largest message of an enforcer is a snapshot of a session, that of an approver a prompt.
     fn settings(&self) -> WebSocketConfig {
-        let max_message_bytes = match &self.client.subscriber.party {
-            Party::Enforcer(_) => limits::MAX_SESSION_MESSAGE,
-            Party::Approver(_) => limits::MAX_PROMPT_MESSAGE,
-        };
+        let max_message_bytes = self.max_message_bytes();
         WebSocketConfig::default()
             .read_buffer_size(512)
             .write_buffer_size(0)
@@ -70,13 +67,20 @@ impl WsConnection {
             .max_frame_size(Some(max_message_bytes))
     }
 
+    fn max_message_bytes(&self) -> usize {
+        match &self.client.subscriber.party {
+            Party::Enforcer(_) => limits::MAX_SESSION_MESSAGE,
+            Party::Approver(_) => limits::MAX_PROMPT_MESSAGE,
+        }
+    }
+
     /// Answers the upgrade, after which HTTP is over.
     pub(crate) async fn upgrade(&mut self, mut socket: Socket) -> io::Result<WsStream> {
         socket.limit_send_buffer();
         socket.write(&mem::take(&mut self.upgrade)).await?;
         let Socket { stream, read } = socket;
         let memory = self.client.app.request_memory.permit(&self.client.caller.tenant);
-        let stream = MeteredStream::new(stream, memory);
+        let stream = MeteredStream::new(stream, self.max_message_bytes(), memory);
         let settings = Some(self.settings());
         Ok(WebSocketStream::from_partially_read(stream, read.to_vec(), Role::Server, settings).await)
     }
@@ -108,10 +112,15 @@ impl WsConnection {
                     let handling = handle(&mut output, revocation, frame, &mut channel.session, now);
                     let handled = Box::pin(handling).await;
                     match control_payload {
-                        Some(bytes) => stream.get_mut().control_frame_received(bytes),
-                        None => stream.get_mut().message_finished(),
+                        Some(bytes) if !stream.get_mut().control_frame_received(bytes) => {
+                            Err(CloseReason(CloseCode::Policy, "too many control frames"))
+                        }
+                        Some(_) => handled,
+                        None => {
+                            stream.get_mut().message_finished();
+                            handled
+                        }
                     }
-                    handled
                 }
                 item = channel.subscription.next() => match item {
                     Ok(item) => {
@@ -175,6 +184,9 @@ async fn handle(
         }
         Some(Err(tungstenite::Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
             return Err(CloseReason(CloseCode::Again, "too much is on its way; send it again later"));
+        }
+        Some(Err(tungstenite::Error::Io(error))) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(CloseReason(CloseCode::Size, "too large"));
         }
         Some(Err(tungstenite::Error::Utf8(_))) => {
             return Err(CloseReason(CloseCode::Invalid, "not UTF-8"));

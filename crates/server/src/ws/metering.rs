@@ -14,13 +14,22 @@ use tokio::{
     time::Instant,
 };
 
-use crate::limits::QuotaPermit;
+use crate::limits::{FailureBudget, QuotaPermit};
 
 /// A message must be complete within this.
 const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// Control frames that a client may send at once, and in which time one more. It has to answer a ping every half minute.
+const CONTROL_BURST: u32 = 100;
+const CONTROL_INTERVAL: Duration = Duration::from_millis(100);
+
 pub(crate) struct MeteredStream {
     stream: TcpStream,
+    /// A message with the heads of its frames is not larger.
+    max_bytes: usize,
+    control_frames: FailureBudget,
+    /// Whether it has sent more of them than it may. Then nothing of it is read, not even its goodbye.
+    is_flooding: bool,
     /// Bytes that were read of a message that is not complete.
     unfinished: usize,
     since: Instant,
@@ -28,8 +37,18 @@ pub(crate) struct MeteredStream {
 }
 
 impl MeteredStream {
-    pub(super) fn new(stream: TcpStream, memory: QuotaPermit) -> Self {
-        Self { stream, unfinished: 0, since: Instant::now(), memory }
+    pub(super) fn new(stream: TcpStream, max_message_bytes: usize, memory: QuotaPermit) -> Self {
+        let max_bytes = max_message_bytes * 2 + (64 << 10);
+        let control_frames = FailureBudget::new(CONTROL_BURST, CONTROL_INTERVAL);
+        Self {
+            stream,
+            max_bytes,
+            control_frames,
+            is_flooding: false,
+            unfinished: 0,
+            since: Instant::now(),
+            memory,
+        }
     }
 
     /// A message was complete and has been handled.
@@ -39,12 +58,14 @@ impl MeteredStream {
     }
 
     /// A control frame, which may come between the frames of a message: its payload, a head of two bytes and a mask of
-    /// four.
-    pub(super) fn control_frame_received(&mut self, payload: usize) {
+    /// four. Returns whether the client may send one now.
+    pub(super) fn control_frame_received(&mut self, payload: usize) -> bool {
         self.unfinished = self.unfinished.saturating_sub(payload + 6);
         if self.unfinished == 0 {
             self.message_finished();
         }
+        self.is_flooding |= self.control_frames.take().is_err();
+        !self.is_flooding
     }
 
     /// Whether a message takes too long to arrive.
@@ -60,6 +81,9 @@ impl AsyncRead for MeteredStream {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.is_flooding {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let before = into.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(context, into))?;
         let read = into.filled().len() - before;
@@ -67,6 +91,10 @@ impl AsyncRead for MeteredStream {
             this.since = Instant::now();
         }
         this.unfinished += read;
+        // The library counts what a message contains, and not the frames that it comes in.
+        if this.unfinished > this.max_bytes {
+            return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
+        }
         Poll::Ready(if this.memory.try_reserve(read) {
             Ok(())
         } else {

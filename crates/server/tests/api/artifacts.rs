@@ -130,7 +130,7 @@ async fn the_expiry_of_the_body_counts_where_the_envelope_has_one_too(world: Arc
     two_times["expiresAt"] = "2020-01-01T00:00:00Z".into();
     pair.enforcer.post(PATH, two_times.to_string()).await.expect(202);
     let status = pair.enforcer.get(&format!("/v1/exchanges/{id}")).await.expect(200).body();
-    assert_eq!(status["expiresAt"], LATER);
+    assert_eq!(status["expiresAt"], *LATER);
 }
 
 async fn an_artifact_that_is_sealed_in_place_is_relayed_byte_for_byte(world: Arc<World>) {
@@ -351,7 +351,7 @@ async fn a_policy_can_ask_for_sealed_bodies_and_idempotency_keys_and_short_lives
     assert_eq!(refused.body()["details"]["member"], "Idempotency-Key");
     enforcer.post_with(PATH, &clear, &[("idempotency-key", "k")]).await.expect(202);
     set(json!({ "maxLifeSeconds": 60 })).await;
-    assert_eq!(sealed("long")["body"]["expiresAt"], LATER);
+    assert_eq!(sealed("long")["body"]["expiresAt"], *LATER);
     enforcer.post(PATH, sealed("long").to_string()).await.refuse(403, "PROTO_ERR_POLICY_DENY");
     let mut short = sealed("short");
     short["body"]["expiresAt"] = soon(30_000).into();

@@ -44,7 +44,7 @@ async fn status_says_which_state_an_exchange_is_in_and_shows_the_decision(world:
     let body = &answer["body"];
     assert_eq!(body["state"], "pendingApproval");
     assert_eq!(body["artifactHash"], hash(&id));
-    assert_eq!(body["expiresAt"], crate::support::messages::LATER);
+    assert_eq!(body["expiresAt"], *crate::support::messages::LATER);
     assert!(body.get("decision").is_none());
     pair.approve(&id).await.expect(200);
     for who in [&pair.enforcer, &pair.approver, &world.operator] {

@@ -59,15 +59,16 @@ async fn an_inbox_shows_pending_requests_oldest_first(world: Arc<World>) {
     let item = own.iter().find(|item| item["requestId"] == *one).unwrap();
     assert_eq!(item["msgType"], "approval.request");
     assert_eq!(item["sender"], json!({ "gatewayId": "gw", "enforcerId": pair.enforcer_id }));
-    assert_eq!(item["expiresAt"], LATER);
+    assert_eq!(item["expiresAt"], *LATER);
     assert_eq!(own_ids(&pair, &pair.inbox()).await, [one, two]);
 }
 
 async fn a_request_is_relayed_byte_for_byte_without_its_routing_keys(world: Arc<World>) {
     let pair = world.pair().await;
     let id = pair.id("bytes");
+    let later = &*LATER;
     let body = format!(
-        "{{ \"artifactHash\" : \"{}\",\r\n\t\"ciphertext\":{{\"z\":1.0,\"a\":\"\\u00e9\\/\"}}, \"metadata\":{{ \"approverId\":\"x\" ,\"b\":1e2,\"routingToken\":\"SECRET\",\"tenantId\":\"t\"}},\"artifactType\":\"plan.review\",\"more\":[ ],\"expiresAt\":\"{LATER}\" }}",
+        "{{ \"artifactHash\" : \"{}\",\r\n\t\"ciphertext\":{{\"z\":1.0,\"a\":\"\\u00e9\\/\"}}, \"metadata\":{{ \"approverId\":\"x\" ,\"b\":1e2,\"routingToken\":\"SECRET\",\"tenantId\":\"t\"}},\"artifactType\":\"plan.review\",\"more\":[ ],\"expiresAt\":\"{later}\" }}",
         crate::support::messages::hash(&id)
     );
     // The token is a real one: an unknown one would be refused.

@@ -7,13 +7,18 @@ use serde_json::json;
 
 use crate::{
     case::cases,
-    support::{messages::soon, polling::until},
+    support::{
+        messages::{soon, submission},
+        polling::until,
+    },
     world::World,
 };
 
 cases! {
     a_key_is_made_listed_and_revoked,
     a_key_has_a_label_and_an_end,
+    keys_and_invitations_come_in_pages_with_a_cursor,
+    a_request_lives_a_year_at_most_unless_the_policy_says_otherwise,
     a_key_request_of_the_wrong_shape_is_400,
     a_policy_is_set_and_read,
     cancelling_ends_a_pending_exchange_and_nothing_else,
@@ -42,6 +47,45 @@ async fn a_key_is_made_listed_and_revoked(world: Arc<World>) {
     operator.delete(&path).await.expect(200);
     until("a revoked key is refused", 15, || async { enforcer.get("/v1/status").await.status == 401 }).await;
     operator.delete("/platform/v1/keys/nonsense").await.refuse(400, "PROTO_ERR_VALIDATION");
+}
+
+async fn keys_and_invitations_come_in_pages_with_a_cursor(world: Arc<World>) {
+    let (_, operator) = world.tenant();
+    for (list, path) in [("keys", "/platform/v1/keys"), ("invitations", "/platform/v1/invitations")] {
+        for number in 0..5 {
+            let body = json!({ "role": "enforcer", "id": format!("robot-{number}") });
+            operator.post(path, body.to_string()).await.expect(201);
+        }
+        let (mut seen, mut query) = (Vec::new(), "?limit=2".to_owned());
+        loop {
+            let page = operator.get(&format!("{path}{query}")).await.expect(200).json();
+            assert!(page[list].as_array().unwrap().len() <= 2);
+            seen.extend(
+                page[list].as_array().unwrap().iter().filter_map(|it| it["id"].as_str().map(str::to_owned)),
+            );
+            let Some(cursor) = page["nextCursor"].as_str() else { break };
+            world.tenant().1.get(&format!("{path}?cursor={cursor}")).await.refuse(400, "PROTO_ERR_CURSOR");
+            query = format!("?limit=2&cursor={cursor}");
+        }
+        seen.sort();
+        assert_eq!(seen, (0..5).map(|number| format!("robot-{number}")).collect::<Vec<_>>(), "{list}");
+        operator.get(&format!("{path}?limit=0")).await.refuse(400, "PROTO_ERR_VALIDATION");
+    }
+}
+
+async fn a_request_lives_a_year_at_most_unless_the_policy_says_otherwise(world: Arc<World>) {
+    let pair = world.pair().await;
+    let submit = async |name: &str, days: u64| {
+        let id = pair.id(name);
+        let mut request = submission(&id, &pair.enforcer_id, &pair.approver_id);
+        request["body"]["expiresAt"] = soon(days * 24 * 3_600_000).into();
+        pair.enforcer.post("/v1/artifacts", request.to_string()).await
+    };
+    submit("year", 365).await.expect(202);
+    submit("longer", 367).await.refuse(403, "PROTO_ERR_POLICY_DENY");
+    let mut never = submission(&pair.id("never"), &pair.enforcer_id, &pair.approver_id);
+    never["body"]["expiresAt"] = "9999-12-31T23:59:59Z".into();
+    pair.enforcer.post("/v1/artifacts", never.to_string()).await.refuse(403, "PROTO_ERR_POLICY_DENY");
 }
 
 async fn a_key_has_a_label_and_an_end(world: Arc<World>) {

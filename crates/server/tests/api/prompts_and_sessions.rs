@@ -43,8 +43,9 @@ async fn a_prompt_is_queued_and_its_acknowledgement_is_taken(world: Arc<World>) 
     broken_key.refuse(400, "PROTO_ERR_VALIDATION");
     let taken = pair.enforcer.post(PROMPT, ack).await.expect(200);
     assert_eq!(taken.json(), json!({ "requestId": id }));
-    let again = pair.approver.post(PROMPT, sent.to_string()).await.expect(202).json();
-    assert_eq!(again, answer, "the answer that was given");
+    let again = pair.approver.post(PROMPT, sent.to_string()).await.expect(202);
+    assert_eq!(again.header("proto-prompt-status"), "delivered", "what has become of it");
+    assert_eq!(again.json(), answer, "the answer that was given");
     // The same over the row for acknowledgements.
     let ack =
         envelope("ack.submit", &id, json!({ "enforcerId": pair.enforcer_id }), prompt_ack(&text, "error"));
@@ -74,6 +75,7 @@ async fn the_same_prompt_again_is_a_replay_and_another_is_409(world: Arc<World>)
     let first = pair.approver.post(PROMPT, prompt(&id, "one").to_string()).await.expect(202).json();
     let again = pair.approver.post(PROMPT, prompt(&id, "one").to_string()).await.expect(202);
     assert_eq!((again.header("idempotent-replayed"), again.json()), ("true", first));
+    assert_eq!(again.header("proto-prompt-status"), "queued");
     pair.approver.post(PROMPT, prompt(&id, "two").to_string()).await.refuse(409, "AlreadyExistsConflict");
 }
 
@@ -201,11 +203,12 @@ async fn a_session_is_seen_by_its_enforcer_and_its_approvers(world: Arc<World>) 
     let start = json!({ "sessionId": id, "eventType": "session.start", "createdAt": "2026-11-15T12:00:00Z", "agentHost": "codex" });
     pair.enforcer.post(EVENT, start.to_string()).await.expect(202);
     let path = format!("/v1/session/{id}");
-    for stranger in [&other.enforcer, &other.approver, &pair.approver] {
-        stranger.get(&path).await.refuse(404, "PROTO_ERR_NOT_FOUND");
-    }
+    other.enforcer.get(&path).await.refuse(404, "PROTO_ERR_NOT_FOUND");
+    // It was never paired.
+    other.approver.get(&path).await.expect(200);
     crate::pairing::pair_up(&pair, 42).await;
     pair.approver.get(&path).await.expect(200);
+    other.approver.get(&path).await.refuse(404, "PROTO_ERR_NOT_FOUND");
     other
         .enforcer
         .post(EVENT, start.to_string().replace("codex", "x"))

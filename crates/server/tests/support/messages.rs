@@ -2,7 +2,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use countersign_wire::{canonical, hash::Sha256Hex, keys::SigningKey, timestamp::Timestamp};
 use serde_json::{Value, json};
@@ -19,7 +19,13 @@ pub fn soon(millis: u64) -> String {
     now().plus(Duration::from_millis(millis)).to_string()
 }
 
-pub const LATER: &str = "2099-01-01T00:00:00Z";
+/// The same for the whole run, and as late as most tenants allow.
+pub static LATER: LazyLock<String> = LazyLock::new(|| {
+    Timestamp::from_unix_micros(
+        now().plus(Duration::from_hours(300 * 24)).unix_micros() / 1_000_000 * 1_000_000,
+    )
+    .to_string()
+});
 
 /// The hash of whatever a request is about.
 pub fn hash(about: &str) -> String {
@@ -41,7 +47,7 @@ pub fn envelope(msg_type: &str, request_id: &str, sender: Value, body: Value) ->
 
 /// A sealed artifact about its own request id.
 pub fn sealed(id: &str) -> Value {
-    json!({ "ciphertext": format!("sealed {id}"), "artifactType": "command.review", "artifactHash": hash(id), "expiresAt": LATER })
+    json!({ "ciphertext": format!("sealed {id}"), "artifactType": "command.review", "artifactHash": hash(id), "expiresAt": *LATER })
 }
 
 /// A submission to one approver.
@@ -55,7 +61,7 @@ pub fn submission(id: &str, enforcer: &str, to: &str) -> Value {
 pub fn open(id: &str) -> Value {
     let mut artifact = json!({
         "requestId": id, "artifactType": "command.review", "repoRef": "repo:acme/widgets",
-        "createdAt": "2026-11-15T12:00:00Z", "expiresAt": LATER, "artifactHashAlg": "SHA-256",
+        "createdAt": "2026-11-15T12:00:00Z", "expiresAt": *LATER, "artifactHashAlg": "SHA-256",
         "payload": { "command": "cargo test && git push", "n": 1.0 },
     });
     artifact["artifactHash"] = hash_without(&artifact, "artifactHash").into();
@@ -66,7 +72,7 @@ pub fn open(id: &str) -> Value {
 pub fn decision_about(id: &str, artifact_hash: &str, verdict: &str, key: Option<&SigningKey>) -> Value {
     let unsigned = json!({
         "requestId": id, "artifactHashAlg": "SHA-256", "artifactHash": artifact_hash, "repoRef": "repo:acme/widgets",
-        "decision": verdict, "scope": "once", "expiresAt": LATER, "nonce": "bm9uY2U", "sigAlg": "Ed25519",
+        "decision": verdict, "scope": "once", "expiresAt": *LATER, "nonce": "bm9uY2U", "sigAlg": "Ed25519",
         "signerKeyId": "key-1", "signature": "unchecked",
     });
     let Some(key) = key else { return unsigned };

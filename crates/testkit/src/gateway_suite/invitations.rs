@@ -64,15 +64,18 @@ async fn an_invitation_is_listed_and_revoked_in_its_tenant_only(harness: Box<dyn
     let id = made.invitation.id();
     let other = "other".parse().unwrap();
     let [(listed, stored)] =
-        <[_; 1]>::try_from(world.gateway.invitations(&world.tenant).await.unwrap()).unwrap();
+        <[_; 1]>::try_from(world.gateway.invitations(&world.tenant, None, 100).await.unwrap().items).unwrap();
     assert_eq!((&listed, stored.revoked_at), (id, None));
     assert_eq!(stored.invitee, Invitee::Approver(approver("ada")));
-    assert!(world.gateway.invitations(&other).await.unwrap().is_empty());
+    assert!(world.gateway.invitations(&other, None, 100).await.unwrap().items.is_empty());
     assert_eq!(status_of(&world.gateway.revoke_invitation(&other, id).await, 200), 404);
     let at = world.gateway.revoke_invitation(&world.tenant, id).await.unwrap();
     world.at_minute(1).await;
     assert_eq!(world.gateway.revoke_invitation(&world.tenant, id).await.unwrap(), at);
-    assert_eq!(world.gateway.invitations(&world.tenant).await.unwrap()[0].1.revoked_at, Some(at));
+    assert_eq!(
+        world.gateway.invitations(&world.tenant, None, 100).await.unwrap().items[0].1.revoked_at,
+        Some(at)
+    );
 }
 
 async fn an_invitation_is_stored_as_a_hash(harness: Box<dyn StoreHarness>) {
@@ -99,7 +102,11 @@ async fn an_invitation_is_deleted_when_it_has_expired(harness: Box<dyn StoreHarn
     let (short, long) = (invite(&world, 10).await, invite(&world, 60).await);
     world.gateway.revoke_invitation(&world.tenant, short.invitation.id()).await.unwrap();
     world.at_minute(11).await;
-    assert_eq!(world.gateway.invitations(&world.tenant).await.unwrap().len(), 1, "also before it is swept");
+    assert_eq!(
+        world.gateway.invitations(&world.tenant, None, 100).await.unwrap().items.len(),
+        1,
+        "also before it is swept"
+    );
     let revoked = world.gateway.revoke_invitation(&world.tenant, short.invitation.id()).await;
     assert_eq!(status_of(&revoked, 200), 404);
     world.harness.set_now(minutes(12)).await;
@@ -119,8 +126,8 @@ async fn an_invitation_is_good_for_one_key(harness: Box<dyn StoreHarness>) {
     let active = world.gateway.authenticate(&key.key).await.unwrap().unwrap();
     assert_eq!((active.role, active.expires_in), (Role::Approver(Some(approver("ada"))), None));
     assert!(join(&world, &made, "b").await.is_none());
-    assert_eq!(world.gateway.keys(&world.tenant).await.unwrap().len(), 1);
-    let (_, listed) = world.gateway.invitations(&world.tenant).await.unwrap().remove(0);
+    assert_eq!(world.gateway.keys(&world.tenant, None, 100).await.unwrap().items.len(), 1);
+    let (_, listed) = world.gateway.invitations(&world.tenant, None, 100).await.unwrap().items.remove(0);
     assert_eq!(listed.used.unwrap().key_id, key.key.key_id().as_str());
 }
 
@@ -142,7 +149,7 @@ async fn the_same_nonce_gets_the_same_key_for_a_minute(harness: Box<dyn StoreHar
         let late = world.gateway.join(&made.invitation, &nonce(with), &mac_key()).await.unwrap();
         assert!(matches!(late, JoinOutcome::Invalid), "{late:?}");
     }
-    assert_eq!(world.gateway.keys(&world.tenant).await.unwrap().len(), 1);
+    assert_eq!(world.gateway.keys(&world.tenant, None, 100).await.unwrap().items.len(), 1);
 }
 
 async fn who_joins_in_the_last_moment_can_still_ask_again(harness: Box<dyn StoreHarness>) {
@@ -183,7 +190,7 @@ async fn an_invitation_that_is_revoked_expired_unknown_or_of_another_tenant_is_i
         let outcome = world.gateway.join(invitation, &nonce("a"), &mac_key()).await.unwrap();
         assert!(matches!(outcome, JoinOutcome::Invalid), "{invitation:?} {outcome:?}");
     }
-    assert_eq!(world.gateway.keys(&world.tenant).await.unwrap().len(), 1);
+    assert_eq!(world.gateway.keys(&world.tenant, None, 100).await.unwrap().items.len(), 1);
 }
 
 async fn a_key_outlives_the_revocation_of_its_invitation(harness: Box<dyn StoreHarness>) {

@@ -1,11 +1,17 @@
 //! Prompts: routing to an enforcer, acknowledgements, conflicts, and sessions the approver may not see.
 
-use countersign_core::{Error, use_cases::prompt::PromptSubmission};
+use countersign_core::{
+    Error,
+    delivery::feed::Reader,
+    model::viewer::Viewer,
+    store::Kind,
+    use_cases::{pairs::PairFilter, prompt::PromptSubmission},
+};
 use countersign_wire::{RawObject, hash::Sha256Hex, parse, prompt::AckStatus, session::SessionEvent};
 
 use super::{
     pairing_fixtures::pair,
-    world::{World, approver, robot, status_of},
+    world::{World, approver, request, robot, status_of},
 };
 use crate::store_suite::{StoreHarness, cases};
 
@@ -13,6 +19,7 @@ cases! {
     a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back,
     a_prompt_with_another_hash_conflicts,
     a_session_that_an_approver_may_not_see_routes_no_prompt,
+    a_prompt_that_nobody_took_is_acknowledged_as_expired_at_its_end,
 }
 
 fn prompt(id: &str, text: &str) -> String {
@@ -27,7 +34,6 @@ fn prompt(id: &str, text: &str) -> String {
 pub(super) async fn send_prompt(world: &World, id: &str, text: &str) -> Result<AckStatus, Error> {
     let body = prompt(id, text);
     let submission = PromptSubmission {
-        sees_all_sessions: false,
         tenant: world.tenant.clone(),
         approver: approver("ada"),
         request_id: id.parse().unwrap(),
@@ -43,7 +49,7 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(harnes
     assert_eq!(status_of(&send_prompt(&world, "p", "hi").await, 202), 422, "no enforcer to send it to");
     pair(&world, "ada", 2).await;
     assert_eq!(send_prompt(&world, "p", "hi").await.unwrap(), AckStatus::Queued);
-    let reader = countersign_core::delivery::feed::Reader::Enforcer(robot());
+    let reader = Reader::Enforcer(robot());
     let items = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     assert_eq!(items[0].delivery.msg_type.as_str(), "prompt.send");
     let body =
@@ -68,7 +74,7 @@ async fn a_prompt_reaches_its_enforcer_and_its_acknowledgement_comes_back(harnes
         AckStatus::Queued,
         "a replay gets the first response"
     );
-    let reader = countersign_core::delivery::feed::Reader::Approver(approver("ada"));
+    let reader = Reader::Approver(approver("ada"));
     let items = world.gateway.feed(&world.tenant, &reader, &[]).next().await.unwrap();
     assert_eq!(
         (items.len(), items[0].delivery.msg_type.as_str()),
@@ -90,13 +96,12 @@ async fn a_session_that_an_approver_may_not_see_routes_no_prompt(harness: Box<dy
         r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#;
     let event = parse::<SessionEvent<'_>>(start.as_bytes()).unwrap();
     world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
-    let send_as = async |who: &str, id: &str, session: &str, sees_all_sessions: bool| {
+    let send = async |who: &str, id: &str, session: &str| {
         let text = format!(
             r#"{{"requestId":"{id}","sessionId":"{session}","target":"agentChat","promptHash":"{}","ciphertext":"c"}}"#,
             Sha256Hex::digest(id.as_bytes())
         );
         let submission = PromptSubmission {
-            sees_all_sessions,
             tenant: world.tenant.clone(),
             approver: approver(who),
             request_id: id.parse().unwrap(),
@@ -106,14 +111,42 @@ async fn a_session_that_an_approver_may_not_see_routes_no_prompt(harness: Box<dy
         };
         status_of(&world.gateway.send_prompt(submission).await, 202)
     };
-    let send = async |id: &str, session: &str, all: bool| send_as("ada", id, session, all).await;
-    assert_eq!(send("p", "s", false).await, send("q", "nowhere", false).await);
-    assert_eq!(send("r", "s", true).await, 202, "an approver with access to all sessions");
+    assert_eq!(send("ada", "p", "nowhere").await, 422);
+    assert_eq!(send("bob", "q", "s").await, 202, "one that was never paired admits everybody");
     pair(&world, "ada", 2).await;
-    assert_eq!(send("t", "s", false).await, 202);
-    assert_eq!(
-        send_as("bob", "u", "s", true).await,
-        422,
-        "a paired enforcer takes prompts from its approvers only"
-    );
+    assert_eq!(send("ada", "r", "s").await, 202);
+    assert_eq!(send("bob", "t", "s").await, 422, "a paired one takes prompts from its approvers only");
+    unpair(&world).await;
+    assert_eq!(send("ada", "u", "s").await, 422, "one that has lost its last pair admits nobody");
+    assert_eq!(status_of(&world.submit(&request("r")).await, 202), 422, "and shows its requests to nobody");
+    assert_eq!(status_of(&world.submit(&request("s").to("ada")).await, 202), 202, "unless it names them");
+}
+
+/// Ends the only pair of the world.
+async fn unpair(world: &World) {
+    let all = PairFilter::default();
+    for (id, _) in world.gateway.pairs(&world.tenant, &all, None, 10).await.unwrap().pairs {
+        world.gateway.remove_pair(&world.tenant, Viewer::Operator, &id).await.unwrap();
+    }
+}
+
+async fn a_prompt_that_nobody_took_is_acknowledged_as_expired_at_its_end(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    pair(&world, "ada", 2).await;
+    send_prompt(&world, "p", "hi").await.unwrap();
+    let (reader, days) = (Reader::Approver(approver("ada")), 24 * 60);
+    let news = async || world.gateway.feed(&world.tenant, &reader, &[]).unread().await.unwrap();
+    world.at_minute(29 * days).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(news().await.is_empty(), "it may still be taken");
+    world.at_minute(31 * days).await;
+    world.gateway.sweep().await.unwrap();
+    let said = news().await;
+    assert_eq!(said.len(), 1);
+    let message = world.gateway.message(&world.tenant, &said[0].delivery).await.unwrap().unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&message.body).unwrap();
+    assert_eq!((message.msg_type.as_str(), body["status"].as_str()), ("prompt.ack", Some("expired")));
+    world.at_minute(62 * days).await;
+    world.gateway.sweep().await.unwrap();
+    assert_eq!(world.gateway.store().scan(&world.tenant, Kind::Prompt, None, 10).await.unwrap(), []);
 }

@@ -96,7 +96,6 @@ async fn no_body_outlives_what_it_belongs_to(harness: Box<dyn StoreHarness>) {
     let prompt =
         format!(r#"{{"requestId":"p","target":"agentChat","promptHash":"{hash}","ciphertext":"c"}}"#);
     let submission = PromptSubmission {
-        sees_all_sessions: true,
         tenant: tenant.clone(),
         approver: ada.clone(),
         request_id: "p".parse().unwrap(),

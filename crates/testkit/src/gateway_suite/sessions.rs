@@ -3,15 +3,47 @@
 use countersign_core::{model::viewer::Viewer, use_cases::session::Reported};
 use countersign_wire::{hash::Sha256Hex, parse, session::SessionEvent};
 
+use tokio::task::JoinSet;
+
 use super::{
     pairing_fixtures::pair,
-    world::{World, approver, robot, status_of},
+    world::{World, approver, gateway, robot, status_of},
 };
-use crate::store_suite::{StoreHarness, cases};
+use crate::{
+    recording_store::RecordingStore,
+    store_suite::{StoreHarness, cases},
+};
 
 cases! {
     only_the_newest_status_and_snapshot_of_each_type_are_outstanding,
     session_events_are_accepted_once_and_not_after_the_end,
+    fifty_writers_of_one_session_take_turns,
+}
+
+/// Writers at once, and events of each.
+const WRITERS: u64 = 50;
+const EVENTS: u64 = 10;
+
+async fn fifty_writers_of_one_session_take_turns(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let store = RecordingStore::new(world.harness.store());
+    let gateway = gateway(store.clone(), &world.doorbell, 2);
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let (gateway, tenant) = (gateway.clone(), world.tenant.clone());
+        writers.spawn(async move {
+            for number in 0..EVENTS {
+                let event = format!(
+                    r#"{{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"2026-11-15T12:{writer:02}:{number:02}Z"}}"#
+                );
+                let event = parse::<SessionEvent<'_>>(event.as_bytes()).unwrap();
+                gateway.report_session(&tenant, &robot(), &event).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    let (requests, transactions) = (WRITERS * EVENTS, store.commits());
+    assert!(transactions <= requests * 3, "{transactions} transactions for {requests} requests");
 }
 
 async fn session_events_are_accepted_once_and_not_after_the_end(harness: Box<dyn StoreHarness>) {
