@@ -1,15 +1,23 @@
 //! What a commit leaves behind once it is durable: known records, deliveries that are handed over, rings.
 
 use bytes::Bytes;
-use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use countersign_wire::{
+    id::{RequestId, TenantId},
+    msg_type::MsgType,
+    timestamp::Timestamp,
+};
 
 use tokio::time::Instant;
 
 use crate::{
     cache::{NodeCache, is_kept},
     compose,
+    model::exchange::{Exchange, State},
     notify::{HandOver, Ring},
-    store::{Change, Delivery, Guard, Key, Kind, Mailbox, MailboxKey, NewDelivery, PayloadId, Record},
+    store::{
+        Change, Delivery, Guard, Key, Kind, Mailbox, MailboxKey, NewDelivery, PayloadId, Record, Removal,
+        Stored as _,
+    },
 };
 
 /// What of a change is needed after its commit. The bytes are shared with it.
@@ -21,6 +29,8 @@ pub(crate) struct Written {
     guarded: Vec<(Key, Option<u64>)>,
     deliveries: Vec<NewDelivery>,
     payloads: Vec<(PayloadId, Bytes)>,
+    /// Exchanges that leave the inboxes.
+    left_inboxes: Vec<Key>,
 }
 
 /// Whether others hear of a change of such a record: they may know it, or wait for its change.
@@ -37,7 +47,14 @@ impl Written {
         });
         // Payloads are needed for messages only.
         let payloads = if change.deliveries.is_empty() { Vec::new() } else { change.payloads.clone() };
+        let left = change.removals.iter().filter_map(|removal| match removal {
+            Removal::BySubject { subject, msg_types } => {
+                msg_types.contains(&MsgType::ApprovalRequest).then(|| subject.clone())
+            }
+            Removal::ByNumber { .. } | Removal::ByMessage { .. } => None,
+        });
         Self {
+            left_inboxes: left.collect(),
             tenant: change.tenant.clone(),
             guarded: guarded.collect(),
             puts: change.puts.iter().map(|put| (put.key.clone(), put.content.clone())).collect(),
@@ -104,7 +121,29 @@ impl Committed {
         let written = self.records().filter(|(key, ..)| is_announced(key.kind));
         let written = written.map(|(key, _, version)| (record(key), version));
         let deleted = self.written.deletes.iter().filter(|key| is_announced(key.kind));
-        mailboxes.chain(written).chain(deleted.map(|key| (record(key), 0))).collect()
+        let deleted = deleted.map(|key| (record(key), 0));
+        mailboxes.chain(written).chain(deleted).chain(self.endings()).collect()
+    }
+
+    /// The requests that have left mailboxes. That one was withdrawn is a message of its own.
+    fn endings(&self) -> Vec<(Ring, u64)> {
+        let mut endings = Vec::new();
+        for key in &self.written.left_inboxes {
+            let written = self.records().find(|(written, ..)| *written == key);
+            let record = written.map(|(key, content, version)| Record {
+                key: key.clone(),
+                version,
+                content: content.clone(),
+            });
+            if let (Ok(Some(exchange)), Ok(request_id)) =
+                (Exchange::read(record.as_ref()), key.id.parse::<RequestId>())
+                && !matches!(exchange.value.state, State::Withdrawn { .. })
+            {
+                let of = |mailbox: &Mailbox| Ring::Ended(self.mailbox(mailbox), request_id.clone());
+                endings.extend(exchange.value.mailboxes.iter().map(|mailbox| (of(mailbox), 0)));
+            }
+        }
+        endings
     }
 
     /// The new deliveries with their numbers.

@@ -2,7 +2,10 @@
 
 use std::{fmt::Display, ops::Deref, str::FromStr, sync::Arc};
 
-use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use countersign_wire::{
+    id::{ApproverId, TenantId},
+    timestamp::Timestamp,
+};
 use tracing::Instrument as _;
 
 use crate::{
@@ -14,7 +17,7 @@ use crate::{
     load::{Load, ReadFrom, Reading},
     metrics::Metrics,
     model::{channels::NodeId, exchange::Exchange, viewer::Viewer},
-    notify::{Announcer, Doorbell, Listener, Ring},
+    notify::{Announcer, Doorbell, Endings, Listener, Ring},
     random::RandomSource,
     retention::Retention,
     store::{
@@ -159,6 +162,12 @@ impl Gateway {
     /// Listens to these, at most eight, from now on. Listen first, then read: a commit between the two rings.
     pub fn listen(&self, rings: Vec<Ring>) -> Listener {
         self.cache.listeners.add(rings)
+    }
+
+    /// Hears of requests that leave an approver's inbox: answered, expired or cancelled. Nothing of it is stored.
+    pub fn listen_to_endings(&self, tenant: &TenantId, approver: &ApproverId) -> Endings {
+        let of = |mailbox| MailboxKey { tenant: tenant.clone(), mailbox };
+        self.cache.listeners.endings(vec![of(Mailbox::Approver(approver.clone())), of(Mailbox::Shared)])
     }
 
     /// Everything that somebody on this node listens to.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The version of everything in this crate that travels.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Version, class, session, counter, and the length of the node's id.
 const FIXED_HEADER: usize = 1 + 1 + 16 + 8 + 1;

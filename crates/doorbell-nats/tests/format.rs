@@ -35,7 +35,9 @@ fn any_key() -> impl Strategy<Value = Key> {
 fn any_ring() -> impl Strategy<Value = (Ring, u64)> {
     let record =
         ("[a-z]{1,9}", any_key()).prop_map(|(tenant, key)| Ring::Record(tenant.parse().unwrap(), key));
-    (prop_oneof![any_mailbox().prop_map(Ring::Mailbox), record], any::<u64>())
+    let ended =
+        (any_mailbox(), "[a-z]{1,256}").prop_map(|(mailbox, id)| Ring::Ended(mailbox, id.parse().unwrap()));
+    (prop_oneof![any_mailbox().prop_map(Ring::Mailbox), record, ended], any::<u64>())
 }
 
 fn any_time() -> impl Strategy<Value = Timestamp> {

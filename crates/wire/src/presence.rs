@@ -92,7 +92,16 @@ pub struct Capabilities {
     pub extensions: BTreeMap<String, JsonText>,
 }
 
+/// A capability of ours: an approver's client with `true` hears at once of requests that have ended elsewhere
+/// (docs/protocol.md#websocket).
+pub const STATUS_CAPABILITY: &str = "org.countersign.status";
+
 impl Capabilities {
+    /// Whether the client wants to hear of requests that have ended elsewhere.
+    pub fn wants_status(&self) -> bool {
+        self.extensions.get(STATUS_CAPABILITY).is_some_and(|value| &*value.0 == "true")
+    }
+
     /// Bytes that they take as JSON, without what is ignored.
     pub fn size(&self) -> usize {
         serde_json::to_vec(self).map_or(usize::MAX, |text| text.len())

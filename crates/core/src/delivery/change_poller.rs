@@ -89,6 +89,8 @@ impl Gateway {
             let tenant = match &ring {
                 Ring::Mailbox(mailbox) => &mailbox.tenant,
                 Ring::Record(tenant, _) => tenant,
+                // Nobody listens to one.
+                Ring::Ended(..) => continue,
             };
             if poller.shard.is_some_and(|shard| self.store.shard_of(tenant) != shard) {
                 continue;
@@ -96,6 +98,7 @@ impl Gateway {
             match ring {
                 Ring::Mailbox(mailbox) => mailboxes.push(mailbox),
                 Ring::Record(tenant, key) => records.entry(tenant).or_default().push(key),
+                Ring::Ended(..) => {}
             }
         }
         let mut changed = 0;

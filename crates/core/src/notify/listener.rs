@@ -11,7 +11,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::ring::Ring;
+use super::{
+    endings::{EndingListeners, Endings},
+    ring::Ring,
+};
+use crate::store::MailboxKey;
 
 /// One listener's flags, one bit for each ring that it listens to. Not a queue: however often something rings,
 /// and however slow the listener is, the memory is the same.
@@ -50,12 +54,14 @@ impl Listened {
 #[derive(Debug, Clone, Default)]
 pub struct Listeners {
     registrations: Arc<Mutex<Registrations>>,
+    endings: EndingListeners,
 }
 
 impl Listeners {
     /// Wakes the listeners to any of these. The number is that of the newest delivery or the version of the record, zero
     /// where there is none.
     pub fn wake(&self, rings: &[(Ring, u64)]) {
+        self.announce_endings(rings);
         let mut registrations = self.registrations.lock();
         for (ring, number) in rings {
             let Some(listened) = registrations.get_mut(ring) else { continue };
@@ -67,6 +73,7 @@ impl Listeners {
     /// As [`Listeners::wake`], but not where a mailbox already rang with this number or a higher one: what comes from
     /// another node may come twice.
     pub fn wake_once(&self, rings: &[(Ring, u64)]) {
+        self.announce_endings(rings);
         let mut registrations = self.registrations.lock();
         for (ring, number) in rings {
             let Some(listened) = registrations.get_mut(ring) else { continue };
@@ -76,6 +83,19 @@ impl Listeners {
                 listened.wake();
             }
         }
+    }
+
+    fn announce_endings(&self, rings: &[(Ring, u64)]) {
+        for (ring, _) in rings {
+            if let Ring::Ended(mailbox, request_id) = ring {
+                self.endings.ended(mailbox, request_id);
+            }
+        }
+    }
+
+    /// Listens to requests that leave these mailboxes.
+    pub(crate) fn endings(&self, of: Vec<MailboxKey>) -> Endings {
+        self.endings.add(of)
     }
 
     /// Wakes everybody, and starts counting anew: the store's history is another one.

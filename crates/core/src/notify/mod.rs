@@ -3,12 +3,14 @@
 
 mod announcement;
 mod doorbell;
+mod endings;
 mod listener;
 mod local;
 mod ring;
 
 pub use announcement::{Announcement, HandOver};
 pub use doorbell::{Announcer, Doorbell, Receiver};
+pub use endings::Endings;
 pub use listener::{Listener, Listeners, Rung};
 pub use local::LocalDoorbell;
 pub use ring::Ring;

@@ -1,6 +1,6 @@
 //! What a ring names.
 
-use countersign_wire::id::TenantId;
+use countersign_wire::id::{RequestId, TenantId};
 
 use crate::store::{Key, MailboxKey};
 
@@ -11,4 +11,6 @@ pub enum Ring {
     Mailbox(MailboxKey),
     /// This record was written.
     Record(TenantId, Key),
+    /// This request has left this mailbox: it was answered, or has ended otherwise.
+    Ended(MailboxKey, RequestId),
 }

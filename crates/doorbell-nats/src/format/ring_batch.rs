@@ -73,18 +73,20 @@ impl RingBatch {
 
 /// What a ring takes in a message, at most; `None` if a name is too long for one.
 pub(crate) fn ring_size(ring: &Ring) -> Option<usize> {
-    // A tag, two lengths, a kind and a number.
-    const AROUND: usize = 1 + 2 * 3 + 2 + 10;
+    // A tag, three lengths, a kind and a number.
+    const AROUND: usize = 1 + 3 * 3 + 2 + 10;
     let (tenant, name) = match ring {
         // A mailbox is an id and a short prefix.
         Ring::Mailbox(key) => (&key.tenant, MAX_ID + 3),
         Ring::Record(tenant, key) => (tenant, key.id.len()),
+        Ring::Ended(key, request_id) => (&key.tenant, MAX_ID + 3 + request_id.as_str().len()),
     };
     (name <= MAX_TEXT).then(|| AROUND + tenant.as_str().len() + name)
 }
 
 const MAILBOX: u8 = 0;
 const RECORD: u8 = 1;
+const ENDED: u8 = 2;
 
 fn encode_ring(writer: &mut Writer, ring: &Ring) {
     match ring {
@@ -98,6 +100,12 @@ fn encode_ring(writer: &mut Writer, ring: &Ring) {
             writer.text(tenant.as_str());
             encode_key(writer, key);
         }
+        Ring::Ended(MailboxKey { tenant, mailbox }, request_id) => {
+            writer.byte(ENDED);
+            writer.text(tenant.as_str());
+            writer.text(&mailbox.to_string());
+            writer.text(request_id.as_str());
+        }
     }
 }
 
@@ -105,6 +113,10 @@ fn ring(reader: &mut Reader<'_>) -> Result<(Ring, u64), Malformed> {
     let ring = match reader.byte()? {
         MAILBOX => Ring::Mailbox(MailboxKey { tenant: reader.parsed()?, mailbox: reader.parsed()? }),
         RECORD => Ring::Record(reader.parsed()?, key(reader)?),
+        ENDED => {
+            let mailbox = MailboxKey { tenant: reader.parsed()?, mailbox: reader.parsed()? };
+            Ring::Ended(mailbox, reader.parsed()?)
+        }
         _ => return Err(Malformed),
     };
     Ok((ring, reader.number()?))

@@ -42,11 +42,13 @@ pub(crate) struct Answer {
     pub(crate) envelope: Option<Vec<u8>>,
     /// What the message acknowledged, which need not be sent again.
     pub(crate) acknowledged: Option<AckAccepted>,
+    /// Whether the client wants to hear of requests that end; `None` if the message did not say.
+    pub(crate) wants_status: Option<bool>,
 }
 
 impl From<Vec<u8>> for Answer {
     fn from(envelope: Vec<u8>) -> Self {
-        Self { envelope: Some(envelope), acknowledged: None }
+        Self { envelope: Some(envelope), ..Self::default() }
     }
 }
 
@@ -66,7 +68,7 @@ pub(crate) async fn answer(app: &AppState, caller: &Caller, framed: Framed<'_>) 
         MsgType::AckSubmit | MsgType::PromptAck => {
             let accepted = acknowledge(app, caller, &framed).await?;
             let envelope = app.envelope(MsgType::AckAccepted, &request_id, &accepted)?;
-            return Ok(Answer { envelope: Some(envelope), acknowledged: Some(accepted) });
+            return Ok(Answer { acknowledged: Some(accepted), ..envelope.into() });
         }
         MsgType::ExchangeWithdrawn => {
             let accepted = withdraw(app, &caller.enforcer()?, &request_id, &framed).await?;

@@ -105,7 +105,7 @@ pub(crate) async fn websocket(
     let subscription = subscribe(&app, subscriber.clone(), &[]).await?;
     let channel = WsChannel::new(subscription, app.websocket_idle);
     let client = WsClient { app, caller, subscriber, http_id, meter };
-    let mut connection = Box::new(WsConnection { client, revocation, channel, upgrade });
+    let mut connection = Box::new(WsConnection { client, revocation, channel, upgrade, endings: None });
     match takeover
         .take(move |socket| async move {
             // Boxed: nothing of it stays.

@@ -3,12 +3,16 @@
 use std::{io, mem, pin::pin, time::Duration};
 
 use bytes::Bytes;
-use countersign_core::delivery::{
-    message::Party,
-    ws_channel::{WsChannel, WsEnded},
-    ws_session::WsSession,
+use countersign_core::{
+    delivery::{
+        message::Party,
+        ws_channel::{WsChannel, WsEnded},
+        ws_session::WsSession,
+    },
+    model::viewer::Viewer,
+    notify::Endings,
 };
-use countersign_wire::limits;
+use countersign_wire::{id::RequestId, limits};
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::{
@@ -31,7 +35,7 @@ use crate::{
     limits::{FairSemaphore, LARGE_BODY},
     metrics::Rejection,
     net::socket::{Socket, WRITE_TIMEOUT},
-    protocol::operations::Answer,
+    protocol::{operations::Answer, status::exchange_status},
     traces::SPANS,
 };
 
@@ -42,6 +46,8 @@ pub(crate) struct WsConnection {
     pub(crate) channel: WsChannel<FairSemaphore>,
     /// The head of the answer after which HTTP is over; empty once it is written.
     pub(crate) upgrade: Vec<u8>,
+    /// Requests that have left the approver's inbox, if its client wants to hear of them.
+    pub(crate) endings: Option<Endings>,
 }
 
 const REVOKED: CloseReason = CloseReason(CloseCode::Policy, "the credential is revoked");
@@ -95,7 +101,7 @@ impl WsConnection {
     /// What is done now and then is boxed, so that an idle connection does not carry the memory for it.
     async fn run_loop(&mut self, stream: &mut WsStream) -> CloseReason {
         let started = Instant::now();
-        let Self { client, revocation, channel, .. } = self;
+        let Self { client, revocation, channel, endings, .. } = self;
         let drain = client.app.drain.clone();
         let mut drain_begun = pin!(drain.begun());
         loop {
@@ -109,7 +115,7 @@ impl WsConnection {
                         _ => None,
                     };
                     let mut output = Output { client, stream };
-                    let handling = handle(&mut output, revocation, frame, &mut channel.session, now);
+                    let handling = handle(&mut output, revocation, frame, &mut channel.session, endings, now);
                     let handled = Box::pin(handling).await;
                     match control_payload {
                         Some(bytes) if !stream.get_mut().control_frame_received(bytes) => {
@@ -131,6 +137,10 @@ impl WsConnection {
                     }
                     Err(ended) => Err(WsEnded::from(ended).into()),
                 },
+                ended = next_ending(endings) => {
+                    let mut output = Output { client, stream };
+                    Box::pin(send_status(&mut output, &ended)).await
+                }
                 () = sleep_until(wake_at) => {
                     if stream.get_ref().is_overdue() {
                         Err(CloseReason(CloseCode::Policy, "a message did not arrive in time"))
@@ -167,12 +177,38 @@ impl WsClient {
     }
 }
 
+/// The next request that has left the inbox; never, if nobody wants to hear of it. Cancel-safe.
+async fn next_ending(endings: &mut Option<Endings>) -> RequestId {
+    match endings {
+        Some(endings) => endings.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Says once what became of a request. A client that misses it learns it by reading, so nothing is tried again.
+async fn send_status(output: &mut Output<'_>, request_id: &RequestId) -> Result<(), CloseReason> {
+    let WsClient { app, caller, subscriber, .. } = output.client;
+    let Party::Approver(approver) = &subscriber.party else { return Ok(()) };
+    let status = {
+        let _permit = app.push_reads.acquire(&caller.tenant).await;
+        exchange_status(app, &caller.tenant, Viewer::Approver(approver), request_id).await
+    };
+    match status {
+        Ok(envelope) => output.text(envelope).await,
+        Err(error) => {
+            tracing::debug!(failure = ?error.failure(), "a status was not sent");
+            Ok(())
+        }
+    }
+}
+
 /// Handles a frame from the client, and answers.
 async fn handle(
     output: &mut Output<'_>,
     revocation: &RevocationWatch,
     frame: Option<Result<Frame, tungstenite::Error>>,
     session: &mut WsSession,
+    endings: &mut Option<Endings>,
     now: Duration,
 ) -> Result<(), CloseReason> {
     let bytes: Bytes = match frame {
@@ -207,6 +243,12 @@ async fn handle(
         Ok(answer) => {
             if let Some(ack) = &answer.acknowledged {
                 session.acknowledged(&ack.request_id, ack.msg_id.as_ref());
+            }
+            if let (Some(wants), Party::Approver(approver)) =
+                (answer.wants_status, &output.client.subscriber.party)
+            {
+                let WsClient { app, caller, .. } = output.client;
+                *endings = wants.then(|| app.gateway.listen_to_endings(&caller.tenant, approver));
             }
             match answer.envelope {
                 Some(envelope) => output.text(envelope).await,

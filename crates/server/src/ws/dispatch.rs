@@ -9,7 +9,7 @@ use countersign_wire::{
     id::RequestId,
     limits,
     msg_type::MsgType,
-    presence::{Hello, Transport},
+    presence::{Capabilities, Hello, Transport},
     refresh::{RefreshBody, RefreshRequest, RefreshType},
 };
 
@@ -62,8 +62,9 @@ impl Dispatch<'_> {
         }
         if msg_type == Some(MsgType::Hello) {
             let hello = object.view::<Hello>().map_err(|fault| ApiError::invalid(&fault))?.into_view();
+            let wants_status = hello.capabilities.as_ref().is_some_and(Capabilities::wants_status);
             self.hello(hello)?;
-            return Ok(Answer::default());
+            return Ok(Answer { wants_status: Some(wants_status), ..Answer::default() });
         }
         // The specification makes it a bare control object, in both directions; an envelope is accepted too.
         if msg_type == Some(MsgType::RefreshRequest) && !is_envelope(object) {
