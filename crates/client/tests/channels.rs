@@ -11,12 +11,13 @@ use countersign_client::{
     channel::{ApproverEvent, ChannelError, EnforcerEvent, Settings, Transport},
     enforcer::Enforcer,
     journal::FileJournal,
+    names::Names,
     profile::Pins,
     reply::Rejected,
     request::Request,
 };
 use countersign_core::model::credential::Role;
-use countersign_wire::{decision::DecisionOutcome, exchange::ExchangeState};
+use countersign_wire::{Label, decision::DecisionOutcome, exchange::ExchangeState};
 use support::{
     Store, World,
     listen::{A_WHILE, approve, connected, gone, news, only, request, shown},
@@ -200,20 +201,24 @@ async fn what_an_enforcer_says_of_itself_is_in_its_presence() {
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
     let (robots, _) = pair(&robot, &ada, Pins::default()).await;
     let said = serde_json::json!({ "org.example.checked": { "findings": 0 }, "push": false, "nameless": 1 });
-    let settings = Settings { capabilities: said.as_object().unwrap().clone(), ..Settings::default() };
-    let mut at_robot = robot.listen(Vec::new(), settings);
+    let names = Names::new("build machine", &"w".repeat(200));
+    let capabilities = said.as_object().unwrap().clone();
+    let mut at_robot = robot.listen(Vec::new(), Settings { capabilities, names, ..Settings::default() });
     let until = Instant::now() + A_WHILE;
-    let capabilities = loop {
+    let record = loop {
         assert!(Instant::now() < until, "it is recorded");
         // Somebody has to listen for the channel to go on.
         drop(timeout(Duration::from_millis(50), at_robot.next(&robots)).await);
         let record = ada.presence(&robot.id).await.unwrap();
-        if let Some(capabilities) = record.capabilities {
-            break capabilities;
+        if record.capabilities.is_some() {
+            break record;
         }
     };
     let wanted = serde_json::json!({ "org.example.checked": { "findings": 0 }, "push": true, "poll": true, "sse": true });
-    assert_eq!(serde_json::to_value(capabilities).unwrap(), wanted);
+    assert_eq!(serde_json::to_value(record.capabilities).unwrap(), wanted);
+    let label = |label: Option<Label>| label.unwrap().as_str().to_owned();
+    assert_eq!(label(record.enforcer_label), "build machine");
+    assert_eq!(label(record.workspace_name), "w".repeat(128));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::{path::Path, time::Duration};
 use countersign_client::{
     channel::{EnforcerEvent, Settings},
     enforcer::Enforcer,
+    names::Names,
     profile::Pins,
 };
 use countersign_wire::timestamp::Timestamp;
@@ -26,8 +27,8 @@ pub fn result(report: &Report, hosts: &[Value], at: Timestamp) -> Value {
 }
 
 /// Says it to the gateway now. Hooks say it again whenever they are connected.
-pub async fn say(enforcer: &Enforcer, pins: &Pins, folder: &Path) {
-    let settings = Settings { capabilities: last_check::capabilities(folder), ..Settings::default() };
+pub async fn say(enforcer: &Enforcer, pins: &Pins, names: Names, folder: &Path) {
+    let settings = Settings { capabilities: last_check::capabilities(folder), names, ..Settings::default() };
     let mut listener = enforcer.listen(Vec::new(), settings);
     let connected = async {
         while let Ok(event) = listener.next(pins).await {

@@ -147,7 +147,7 @@ fn cut(text: &str) -> String {
 async fn listen(identity: &Identity, desk: &Desk) -> Result<(), Failure> {
     let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
     let capabilities = last_check::capabilities(desk.folder());
-    let settings = ChannelSettings { capabilities, ..ChannelSettings::default() };
+    let settings = ChannelSettings { capabilities, names: identity.names(), ..ChannelSettings::default() };
     let mut listener = enforcer.listen(Vec::new(), settings);
     loop {
         let event = listener.next(&pins).await.map_err(failed)?;

@@ -4,6 +4,7 @@ use countersign_client::{
     approver::DecideError,
     enforcer::{AskError, PairError},
     http::CallError,
+    pairing::PairingError,
     request::RequestError,
 };
 use countersign_wire::failure::Failure as WireFailure;
@@ -77,8 +78,30 @@ pub fn describe_pairing(error: &PairError) -> Failure {
         PairError::Call(error) => describe(error),
         PairError::Expired => Failure::new(Exit::Expired, "nobody answered within ten minutes")
             .next("start again with `countersign pair`"),
+        PairError::Pairing(error @ PairingError::MachineNotNamed) => Failure::new(Exit::Failed, error).next(
+            "run `countersign pair` without --typed on the other side, and paste the link that it shows",
+        ),
+        PairError::Pairing(error @ PairingError::UnknownKeys) => Failure::new(Exit::Failed, error)
+            .next("nothing was pinned; update the program on the other side, and start again"),
         other => Failure::new(Exit::Failed, other).next(
             "nothing was pinned; if it happens again, somebody between the two may be changing messages",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_gateway_leaves_out_is_no_attack() {
+        for error in [PairingError::MachineNotNamed, PairingError::UnknownKeys] {
+            let words = describe_pairing(&PairError::Pairing(error)).to_string();
+            assert!(!words.contains("somebody between"), "{words}");
+        }
+        let words = describe_pairing(&PairError::Pairing(PairingError::MachineNotNamed)).to_string();
+        assert!(words.contains("paste the link"), "{words}");
+        let replaced = describe_pairing(&PairError::Pairing(PairingError::EnforcerReplaced)).to_string();
+        assert!(replaced.contains("somebody between"), "{replaced}");
     }
 }

@@ -13,6 +13,7 @@ use countersign_client::{
     http::Http,
     journal::{FileJournal, Journal, MemoryJournal},
     keys::DeviceKeys,
+    names::Names,
     profile::{
         Facts, FileKeys, HOME_VARIABLE, KeyPlace, Party, Passphrase, PassphraseKeys, Profile, ProfileError,
         ProfileName, Profiles, Role,
@@ -289,6 +290,18 @@ impl Identity {
             }
             other => failed(other),
         })
+    }
+
+    /// What this machine is called at the gateway: its label, and the name of the profile. A repository's name is never said
+    /// there (docs/trust.md), and neither is the path of a profile's file.
+    pub fn names(&self) -> Names {
+        let facts = self.profile.facts();
+        let label = Some(facts.label.as_str()).filter(|label| !label.is_empty());
+        let profile = ProfileName::new(&self.name).ok();
+        Names::new(
+            label.unwrap_or_else(|| facts.party.id()),
+            profile.as_ref().map(ProfileName::as_str).unwrap_or_default(),
+        )
     }
 
     fn http(&self) -> Result<Http, Failure> {

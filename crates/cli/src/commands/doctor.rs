@@ -74,7 +74,7 @@ async fn publish(result: &Value, options: &Options) {
         last_check::keep(&home.hooks_folder(), result).map_err(failed)?;
         let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-        news::say(&enforcer, &pins, &home.hooks_folder()).await;
+        news::say(&enforcer, &pins, identity.names(), &home.hooks_folder()).await;
         Ok::<(), Failure>(())
     };
     drop(said.await);

@@ -48,7 +48,8 @@ impl Listen {
 pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure> {
     let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
     let enforcer = identity.enforcer()?;
-    let mut listener = enforcer.listen(Vec::new(), Settings::default());
+    let settings = Settings { names: identity.names(), ..Settings::default() };
+    let mut listener = enforcer.listen(Vec::new(), settings);
     let mut interruption = Interruption::watch()?;
     loop {
         let pins = identity.profile.pins().map_err(failed)?;

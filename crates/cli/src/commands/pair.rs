@@ -14,7 +14,7 @@ use countersign_client::{
     pairing::link::PairingLink,
     profile::{Party, Role},
 };
-use countersign_wire::{id::EnforcerId, pairing::PairingCode};
+use countersign_wire::{Label, id::EnforcerId, pairing::PairingCode};
 use serde_json::json;
 
 use super::{
@@ -37,7 +37,7 @@ pub(super) struct Pair {
     /// The person types the code on their device instead of using the link.
     #[arg(long, conflicts_with = "answer")]
     typed: bool,
-    /// What the person sees as the name of this machine.
+    /// What the person sees as the name of this machine. Without this it is the label of the profile.
     #[arg(long, default_value = "")]
     label: String,
 }
@@ -55,8 +55,11 @@ impl Pair {
         let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         confirm(&home)?;
         let enforcer = identity.enforcer()?;
-        let label = if self.label.is_empty() { enforcer.id.as_str() } else { self.label.as_str() };
-        let started = enforcer.start_pairing(label).await.map_err(|error| describe_pairing(&error))?;
+        let mut names = identity.names();
+        if !self.label.is_empty() {
+            names.enforcer_label = Label::new(&self.label);
+        }
+        let started = enforcer.start_pairing(names).await.map_err(|error| describe_pairing(&error))?;
         let link = started.link.to_string();
         if self.typed {
             say(

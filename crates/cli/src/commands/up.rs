@@ -182,7 +182,7 @@ async fn pair(agent: &Identity, desk: &Identity, keys: Option<DeviceKeys>) -> Re
         _ => desk.approver()?,
     };
     let described = |error| describe_pairing(&error);
-    let started = enforcer.start_pairing(enforcer.id.as_str()).await.map_err(described)?;
+    let started = enforcer.start_pairing(agent.names()).await.map_err(described)?;
     let there = approver.pair_by_link(&started.link).await.map_err(described)?;
     let here = enforcer.finish_pairing(&started, Answered::Link).await.map_err(described)?;
     agent.profile.update_pins(|pins| pins.insert(here.pin)).map_err(failed)?;

@@ -50,9 +50,7 @@ impl Connection {
     ) -> Result<Self, OpenError> {
         let silence = settings.silence;
         Ok(match transport {
-            Transport::Websocket => {
-                Self::Socket(Box::new(Socket::open(http, party, silence, &settings.capabilities).await?))
-            }
+            Transport::Websocket => Self::Socket(Box::new(Socket::open(http, party, settings).await?)),
             Transport::Sse => Self::Stream(Box::new(Stream::open(http, party, silence, last).await?)),
             Transport::Poll => Self::Poll,
         })

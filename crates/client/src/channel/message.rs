@@ -14,6 +14,7 @@ use countersign_wire::{
 use serde_json::{Map, Value};
 
 use crate::{
+    ends::names::Names,
     gateway::{http::CallError, trouble::Trouble},
     identity::profile::Role,
     json::vocabulary,
@@ -46,6 +47,8 @@ pub struct Settings {
     pub poll_every: Duration,
     /// What this end says of itself besides its transports, under keys with a dot. The gateway and the whole tenant read it.
     pub capabilities: Map<String, Value>,
+    /// What an enforcer is called. Of an approver nothing is said.
+    pub names: Names,
 }
 
 impl Default for Settings {
@@ -57,6 +60,7 @@ impl Default for Settings {
             list_every: Duration::from_mins(1),
             poll_every: Duration::from_secs(3),
             capabilities: Map::new(),
+            names: Names::default(),
         }
     }
 }

@@ -23,13 +23,13 @@ use tokio_tungstenite::{
     },
 };
 
-use super::message::{Interrupted, max_message};
+use super::message::{Interrupted, Settings, max_message};
 use crate::{
     gateway::{
         http::{Http, OpenError, segment},
         trouble::Trouble,
     },
-    identity::profile::Party,
+    identity::profile::{Party, Role},
     random,
 };
 
@@ -46,12 +46,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Opens it, says hello and pings, so that something is heard soon.
-    pub(super) async fn open(
-        http: &Http,
-        party: &Party,
-        silence: Duration,
-        capabilities: &Map<String, Value>,
-    ) -> Result<Self, OpenError> {
+    pub(super) async fn open(http: &Http, party: &Party, settings: &Settings) -> Result<Self, OpenError> {
         let key = random::bytes::<16>().map_err(|_| OpenError::Failed(Trouble::Unusable))?;
         let key = base64(key);
         let mut headers = HeaderMap::new();
@@ -72,21 +67,16 @@ impl Socket {
         let upgraded = upgraded.map_err(|_| OpenError::Failed(Trouble::Late))?;
         let upgraded = upgraded.map_err(|error| OpenError::Failed(Trouble::of_http(&error)))?;
         let max = max_message(party.role());
-        let settings = WebSocketConfig::default()
+        let limits = WebSocketConfig::default()
             .read_buffer_size(16 << 10)
             .write_buffer_size(0)
             .max_write_buffer_size(64 << 10)
             .max_message_size(Some(max))
             .max_frame_size(Some(max));
-        let stream = WebSocketStream::from_raw_socket(upgraded, End::Client, Some(settings)).await;
-        let now = Instant::now();
+        let stream = WebSocketStream::from_raw_socket(upgraded, End::Client, Some(limits)).await;
+        let (now, silence) = (Instant::now(), settings.silence);
         let mut socket = Self { stream, silence, heard_at: now, ping_at: now + silence / 3 };
-        let mut hello =
-            json!({ "msgType": "hello", "capabilities": { "push": true, "sse": true, "poll": true } });
-        for (name, value) in capabilities.iter().filter(|(name, _)| name.contains('.')) {
-            hello["capabilities"][name] = value.clone();
-        }
-        socket.send(Message::text(hello.to_string())).await.map_err(OpenError::Failed)?;
+        socket.send(Message::text(hello(party.role(), settings))).await.map_err(OpenError::Failed)?;
         socket.send(Message::Ping(Vec::new().into())).await.map_err(OpenError::Failed)?;
         Ok(socket)
     }
@@ -136,8 +126,42 @@ impl Socket {
     }
 }
 
+/// What is said first: the transports, what else this end can do, and what an enforcer is called.
+fn hello(role: Role, settings: &Settings) -> String {
+    let mut capabilities = json!({ "push": true, "sse": true, "poll": true });
+    for (name, value) in settings.capabilities.iter().filter(|(name, _)| name.contains('.')) {
+        capabilities[name] = value.clone();
+    }
+    let mut hello = Map::new();
+    hello.insert("msgType".to_owned(), "hello".into());
+    if role == Role::Enforcer {
+        settings.names.add_to(&mut hello);
+    }
+    hello.insert("capabilities".to_owned(), capabilities);
+    Value::from(hello).to_string()
+}
+
 /// Base64 with padding, which the handshake wants; 16 bytes are 22 characters and two signs.
 fn base64(bytes: [u8; 16]) -> String {
     let text = countersign_wire::base64url::encode(&bytes);
     text.replace('-', "+").replace('_', "/") + "=="
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ends::names::Names;
+
+    #[test]
+    fn an_enforcer_says_its_names_and_an_approver_none() {
+        let settings = Settings { names: Names::new("robot", "agent"), ..Settings::default() };
+        let said = |role| serde_json::from_str::<Value>(&hello(role, &settings)).unwrap();
+        let transports = json!({ "push": true, "sse": true, "poll": true });
+        assert_eq!(
+            said(Role::Enforcer),
+            json!({ "msgType": "hello", "enforcerLabel": "robot", "workspaceName": "agent",
+                    "capabilities": &transports })
+        );
+        assert_eq!(said(Role::Approver), json!({ "msgType": "hello", "capabilities": transports }));
+    }
 }

@@ -163,24 +163,28 @@ impl Approver {
 
     /// Answers a link that was scanned or opened. The enforcer is pinned when this returns without digits.
     pub async fn pair_by_link(&self, link: &PairingLink) -> Result<Paired, PairError> {
-        let (nonce, enforcer_id, bundle) = self.resolve(link.code).await?;
+        let (nonce, named, bundle) = self.resolve(link.code).await?;
+        // The link says whose it is where the gateway does not; where both do, they must say the same.
+        let enforcer_id = named.unwrap_or_else(|| link.enforcer_id.clone());
         let answer = pairing::answer_link(self.transcript(&nonce, &enforcer_id, &bundle), link)?;
         self.complete(&nonce, &enforcer_id, &bundle, answer).await
     }
 
     /// Answers a typed code. The pin must not be used before a person has compared the digits.
     pub async fn pair_by_code(&self, code: PairingCode) -> Result<Paired, PairError> {
-        let (nonce, enforcer_id, bundle) = self.resolve(code).await?;
+        let (nonce, named, bundle) = self.resolve(code).await?;
+        let enforcer_id = named.ok_or(PairingError::MachineNotNamed)?;
         let answer = pairing::answer_typed(self.transcript(&nonce, &enforcer_id, &bundle))?;
         self.complete(&nonce, &enforcer_id, &bundle, answer).await
     }
 
-    async fn resolve(&self, code: PairingCode) -> Result<(String, String, KeyBundle), PairError> {
+    /// What the gateway relays of an enforcer: the nonce, its id if it is named, its keys.
+    async fn resolve(&self, code: PairingCode) -> Result<(String, Option<String>, KeyBundle), PairError> {
         let call = Call::get(format!("/v1/pairing/resolve/{}", segment(&code.to_string())));
         let resolved: ResolveResponse = self.http.send(&call).await?.object()?;
-        let enforcer = resolved.enforcer_id.ok_or(PairingError::UnknownKeys)?;
+        let named = resolved.enforcer_id.map(|id| id.as_str().to_owned());
         let nonce = resolved.nonce.as_str().to_owned();
-        Ok((nonce, enforcer.as_str().to_owned(), keys_of(resolved.public_key)?))
+        Ok((nonce, named, keys_of(resolved.public_key)?))
     }
 
     fn transcript<'a>(

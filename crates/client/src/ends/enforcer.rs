@@ -10,11 +10,12 @@ use countersign_wire::{
     pairing::{InitiateResponse, PairingCode, PairingStatus, Progress},
     timestamp::Timestamp,
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     clock::Clock,
+    ends::names::Names,
     exchange::{
         reply::{Rejected, VerifiedDecision},
         request::{Draft, Request, RequestError},
@@ -163,12 +164,15 @@ impl Enforcer {
         Instant::now() + at.since(self.clock.now())
     }
 
-    /// Starts a pairing and returns what to show: the link, and the code for whoever can't scan it.
-    pub async fn start_pairing(&self, label: &str) -> Result<StartedPairing, PairError> {
-        let body = json!({
-            "enforcerId": self.id, "enforcerLabel": label, "publicKey": self.keys.bundle().to_string(),
-        });
-        let answer = self.http.send(&Call::post("/v1/pairing/initiate", body.to_string())).await?;
+    /// Starts a pairing and returns what to show: the link, and the code for whoever can't scan it. The other side is shown
+    /// the names.
+    pub async fn start_pairing(&self, names: impl Into<Names>) -> Result<StartedPairing, PairError> {
+        let mut body = Map::new();
+        body.insert("enforcerId".to_owned(), self.id.as_str().into());
+        body.insert("publicKey".to_owned(), self.keys.bundle().to_string().into());
+        names.into().add_to(&mut body);
+        let call = Call::post("/v1/pairing/initiate", Value::from(body).to_string());
+        let answer = self.http.send(&call).await?;
         let started: InitiateResponse = answer.object()?;
         let link =
             pairing::new_link(self.http.gateway().as_str(), started.code, self.id.as_str(), &self.keys)?;

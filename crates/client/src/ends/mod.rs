@@ -1,5 +1,7 @@
 //! The two ends as programs use them: they ask, decide, pair, vouch and prompt over a gateway.
 
+pub mod names;
+
 pub mod enforcer;
 
 pub mod approver;

@@ -19,6 +19,9 @@ pub enum PairingError {
     /// The relayed key is not a bundle of this format.
     #[error("the other side has no keys of a known format")]
     UnknownKeys,
+    /// The gateway relays keys and does not say whose they are, and a typed code does not either.
+    #[error("this gateway does not say which machine the code is of; use the link, which does")]
+    MachineNotNamed,
     /// Not a pairing link.
     #[error("this is not a pairing link")]
     NotALink,
