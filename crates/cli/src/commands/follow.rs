@@ -20,7 +20,10 @@ use countersign_wire::{exchange::ExchangeState, id::RequestId};
 use serde_json::json;
 
 use super::options::Options;
-use crate::{review, source::Source};
+use crate::{
+    review,
+    source::{Incoming, Source},
+};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
@@ -41,7 +44,15 @@ pub(super) async fn follow(
     let mut is_reachable = true;
     loop {
         let items = match source.next().await {
-            Ok(items) => items,
+            Ok(Incoming::Inbox(items)) => items,
+            Ok(Incoming::Ended(id, state)) => {
+                if let Some(what) = known.remove(&id) {
+                    let now = moment::clock(approver.clock.now());
+                    let word = word(state);
+                    report(word, &id, &format!("{now}  {word}: {what}"), options)?;
+                }
+                continue;
+            }
             Err(failure) => {
                 // Said once; the next reading may succeed.
                 if std::mem::replace(&mut is_reachable, false) {
@@ -65,16 +76,21 @@ pub(super) async fn follow(
             }
         }
         for id in gone {
-            let word = match approver.status(&id).await.map(|status| status.state) {
-                Ok(ExchangeState::Decided | ExchangeState::Delivered) => "answered",
-                Ok(ExchangeState::Expired) => "expired",
-                Ok(ExchangeState::Withdrawn) => "taken back",
-                Ok(ExchangeState::Cancelled) => "cancelled",
-                Ok(ExchangeState::PendingApproval) | Err(_) => "gone",
-            };
+            let word = approver.status(&id).await.map_or("gone", |status| word(status.state));
             let what = known.remove(&id).unwrap_or_default();
             report(word, &id, &format!("{now}  {word}: {what}"), options)?;
         }
+    }
+}
+
+/// How a request has ended.
+fn word(state: ExchangeState) -> &'static str {
+    match state {
+        ExchangeState::Decided | ExchangeState::Delivered => "answered",
+        ExchangeState::Expired => "expired",
+        ExchangeState::Withdrawn => "taken back",
+        ExchangeState::Cancelled => "cancelled",
+        ExchangeState::PendingApproval => "gone",
     }
 }
 

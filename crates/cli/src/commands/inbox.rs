@@ -27,7 +27,7 @@ use super::{
     export::export_one,
     follow::{Manner, follow},
 };
-use crate::{review, source::Polling, tui};
+use crate::{review, source::Live, tui};
 
 /// Read what waits for your answer, and answer it.
 ///
@@ -57,7 +57,7 @@ impl Inbox {
         if self.follow || (is_terminal && !self.list && !options.json) {
             let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
             let approver = Arc::new(identity.approver()?);
-            let source = Polling::new(Arc::clone(&approver), identity.profile);
+            let source = Live::new(Arc::clone(&approver), identity.profile);
             if self.follow {
                 let manner = Manner { bell: self.bell, notify: self.notify };
                 return follow(&approver, source, manner, options).await;

@@ -45,7 +45,7 @@ use super::{
     state::{Action, Event, Key, Now, State},
     view::{self, Palette},
 };
-use crate::source::Source;
+use crate::source::{Incoming, Source};
 
 /// How long the loop waits for a key before it looks for news.
 const KEY_WAIT: Duration = Duration::from_millis(40);
@@ -251,8 +251,9 @@ async fn serve(
                 tokio::spawn(carry_out(Arc::clone(approver), order, report.clone()));
                 continue;
             }
-            items = source.next() => News::Event(match items {
-                Ok(items) => Event::Inbox(items),
+            incoming = source.next() => News::Event(match incoming {
+                Ok(Incoming::Inbox(items)) => Event::Inbox(items),
+                Ok(Incoming::Ended(id, state)) => Event::Status(id, state),
                 Err(failure) => Event::Trouble(visible(&failure.to_string())),
             }),
         };

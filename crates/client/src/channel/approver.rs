@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use countersign_wire::{
+    exchange::ExchangeState,
     hash::Sha256Hex,
     id::RequestId,
     msg_type::MsgType,
@@ -49,8 +50,8 @@ pub enum ApproverEvent {
     Gone {
         /// The id of the exchange.
         request_id: RequestId,
-        /// Whether the enforcer has taken it back.
-        was_withdrawn: bool,
+        /// How it has ended; `None` where the gateway does not say.
+        state: Option<ExchangeState>,
     },
     /// What became of a prompt, by the gateway's word.
     PromptAck {
@@ -130,9 +131,14 @@ impl ApproverListener<'_> {
                 Some(ApproverEvent::Request(Box::new(InboxItem { request_id: pushed.request_id, opened })))
             }
             Event::Withdrawn(pushed) => {
-                Some(ApproverEvent::Gone { request_id: pushed.request_id, was_withdrawn: true })
+                let state = Some(ExchangeState::Withdrawn);
+                Some(ApproverEvent::Gone { request_id: pushed.request_id, state })
             }
-            Event::Gone { request_id, .. } => Some(ApproverEvent::Gone { request_id, was_withdrawn: false }),
+            Event::Status(pushed) => {
+                let state = Some(pushed.ended()?);
+                Some(ApproverEvent::Gone { request_id: pushed.request_id, state })
+            }
+            Event::Gone { request_id, state } => Some(ApproverEvent::Gone { request_id, state }),
             Event::PromptAck(pushed) => {
                 let envelope = pushed.envelope()?;
                 let ack = envelope.body.view::<PromptAck<'_>>().ok()?.into_view();

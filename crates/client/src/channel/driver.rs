@@ -252,6 +252,11 @@ impl Driver {
         match &event {
             Event::Request(_) => self.open_requests.insert(pushed.request_id),
             Event::Withdrawn(_) => self.open_requests.remove(&pushed.request_id),
+            // It can close a request and nothing else: one that says that it waits is not passed on.
+            Event::Status(status) if status.ended().is_some() => {
+                self.open_requests.remove(&pushed.request_id);
+            }
+            Event::Status(_) => return Ok(()),
             _ => {}
         }
         self.report(event).await

@@ -169,7 +169,11 @@ impl EnforcerListener<'_> {
                 Some(EnforcerEvent::Refresh { request_id: pushed.request_id, reason })
             }
             Event::Prompt(pushed) => Some(self.prompted(&pushed, pins)),
-            Event::Request(_) | Event::Withdrawn(_) | Event::PromptAck(_) | Event::Session(_) => None,
+            Event::Request(_)
+            | Event::Withdrawn(_)
+            | Event::Status(_)
+            | Event::PromptAck(_)
+            | Event::Session(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_wire::{
     RawObject,
     envelope::Envelope,
-    exchange::ExchangeState,
+    exchange::{ExchangeState, ExchangeStatus},
     hash::Sha256Hex,
     id::{MsgId, RequestId},
     limits,
@@ -129,6 +129,14 @@ impl Pushed {
         Some(object.view::<Envelope<'_>>().ok()?.into_view())
     }
 
+    /// How a request has ended, by the gateway's word in an `exchange.status`; `None` if it has not, or is another one.
+    pub fn ended(&self) -> Option<ExchangeState> {
+        let envelope = self.envelope().filter(|envelope| envelope.msg_type == MsgType::ExchangeStatus)?;
+        let status = envelope.body.view::<ExchangeStatus<'_>>().ok()?;
+        let is_over = status.state != ExchangeState::PendingApproval;
+        (status.request_id == self.request_id && is_over).then_some(status.state)
+    }
+
     /// The reason of a `refresh.request`, if the approver gave one.
     pub(super) fn reason(&self) -> Option<String> {
         let object = RawObject::reread(self.text.as_bytes()).ok()?;
@@ -166,6 +174,8 @@ pub enum Event {
     Decision(Pushed),
     /// An `exchange.withdrawn`: the enforcer has taken a request back.
     Withdrawn(Pushed),
+    /// An `exchange.status`: the gateway says that a request has ended. It comes once and is not acknowledged.
+    Status(Pushed),
     /// A `refresh.request`: an approver asks the enforcer to submit again.
     Refresh(Pushed),
     /// A `prompt.send` of an approver.
@@ -190,6 +200,7 @@ impl Event {
             MsgType::ApprovalRequest => Self::Request(pushed),
             MsgType::DecisionDeliver => Self::Decision(pushed),
             MsgType::ExchangeWithdrawn => Self::Withdrawn(pushed),
+            MsgType::ExchangeStatus => Self::Status(pushed),
             MsgType::RefreshRequest => Self::Refresh(pushed),
             MsgType::PromptSend => Self::Prompt(pushed),
             MsgType::PromptAck => Self::PromptAck(pushed),

@@ -36,6 +36,9 @@ use crate::{
 /// A frame must be sent within this time.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The capability of an approver that wants to be told when a request has ended elsewhere.
+const STATUS: &str = "org.countersign.status";
+
 /// A WebSocket that was opened and has said hello.
 pub(super) struct Socket {
     stream: WebSocketStream<Upgraded>,
@@ -129,6 +132,9 @@ impl Socket {
 /// What is said first: the transports, what else this end can do, and what an enforcer is called.
 fn hello(role: Role, settings: &Settings) -> String {
     let mut capabilities = json!({ "push": true, "sse": true, "poll": true });
+    if role == Role::Approver {
+        capabilities[STATUS] = true.into();
+    }
     for (name, value) in settings.capabilities.iter().filter(|(name, _)| name.contains('.')) {
         capabilities[name] = value.clone();
     }
@@ -153,15 +159,16 @@ mod tests {
     use crate::ends::names::Names;
 
     #[test]
-    fn an_enforcer_says_its_names_and_an_approver_none() {
+    fn an_enforcer_says_its_names_and_an_approver_that_it_wants_to_hear_of_ends() {
         let settings = Settings { names: Names::new("robot", "agent"), ..Settings::default() };
         let said = |role| serde_json::from_str::<Value>(&hello(role, &settings)).unwrap();
         let transports = json!({ "push": true, "sse": true, "poll": true });
         assert_eq!(
             said(Role::Enforcer),
             json!({ "msgType": "hello", "enforcerLabel": "robot", "workspaceName": "agent",
-                    "capabilities": &transports })
+                    "capabilities": transports })
         );
-        assert_eq!(said(Role::Approver), json!({ "msgType": "hello", "capabilities": transports }));
+        let capabilities = json!({ "push": true, "sse": true, "poll": true, STATUS: true });
+        assert_eq!(said(Role::Approver), json!({ "msgType": "hello", "capabilities": capabilities }));
     }
 }

@@ -15,6 +15,7 @@ use countersign_core::model::credential::Role;
 use countersign_wire::{
     artifact::ArtifactType,
     decision::{DecisionOutcome, Scope},
+    exchange::ExchangeState,
     id::RequestId,
 };
 use tokio::time::timeout;
@@ -76,9 +77,9 @@ pub async fn shown(listener: &mut ApproverListener<'_>, pins: &Pins) -> OpenedRe
     .await
 }
 
-pub async fn gone(listener: &mut ApproverListener<'_>, pins: &Pins) -> (RequestId, bool) {
+pub async fn gone(listener: &mut ApproverListener<'_>, pins: &Pins) -> (RequestId, Option<ExchangeState>) {
     heard(listener, pins, |event| match event {
-        ApproverEvent::Gone { request_id, was_withdrawn } => Some((request_id, was_withdrawn)),
+        ApproverEvent::Gone { request_id, state } => Some((request_id, state)),
         _ => None,
     })
     .await
