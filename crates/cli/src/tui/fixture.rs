@@ -36,6 +36,7 @@ pub(super) fn request(id: &str, payload: &Payload) -> OpenedRequest {
         expires_at: noon().plus(Duration::from_mins(10)),
         payload: payload.to_json().unwrap(),
         actions: Vec::new(),
+        supersedes: None,
         asked_by: Pin::new(party, keys.bundle(), PinSource::Paired, noon()),
     }
 }

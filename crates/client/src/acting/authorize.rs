@@ -3,10 +3,10 @@
 //! Everything is in the journal before anything rests on it: a request before it is submitted, a use before it is acted on.
 
 use countersign_wire::{decision::DecisionOutcome, id::RequestId, timestamp::Timestamp};
-use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::{
+    acting::open::{Manner, OpenRequest, removed},
     ends::enforcer::{AskError, Enforcer},
     exchange::{
         effect_hash::{effect_of_artifact, effect_of_draft},
@@ -29,32 +29,6 @@ pub enum Answer {
     Approved(Taken),
     /// It must not be done.
     Rejected(Taken),
-}
-
-/// A request in the journal.
-#[derive(Serialize, Deserialize)]
-struct OpenRequest {
-    artifact: Zeroizing<String>,
-    envelope: String,
-}
-
-impl OpenRequest {
-    fn record(request: &Request) -> Record {
-        let open = Self { artifact: request.artifact.clone(), envelope: request.envelope.clone() };
-        let Ok(value) = serde_json::to_string(&open) else { unreachable!("texts can be written as JSON") };
-        Record {
-            kind: Kind::Open,
-            key: request.request_id.as_str().to_owned(),
-            value: Zeroizing::new(value),
-            keep_until: request.expires_at.plus(OPEN_TIME),
-        }
-    }
-
-    fn read(record: &Record) -> Result<Request, JournalError> {
-        let unknown = || JournalError::Record(record.key.clone());
-        let open: Self = serde_json::from_str(&record.value).map_err(|_| unknown())?;
-        Request::of_artifact(open.artifact, open.envelope).map_err(|_| unknown())
-    }
 }
 
 impl Enforcer {
@@ -91,32 +65,52 @@ impl Enforcer {
 
     /// Asks, and does not wait. The answer is there for [`Enforcer::pick_up`], also in a later process.
     pub async fn ask_detached(&self, draft: &Draft, pins: &Pins) -> Result<Request, AskError> {
-        self.record_and_submit(draft, pins).await
+        self.record_and_submit(draft, pins, true).await
+    }
+
+    /// As [`Enforcer::ask_detached`], for a process that waits itself: if it ends, nobody asks for the same again.
+    pub async fn ask_attended(&self, draft: &Draft, pins: &Pins) -> Result<Request, AskError> {
+        self.record_and_submit(draft, pins, false).await
     }
 
     /// The requests without an answer, also of earlier processes.
     pub async fn open_requests(&self) -> Result<Vec<Request>, AskError> {
         let records = off_thread(&self.journal, |journal| journal.list(Kind::Open)).await?;
-        Ok(records.iter().map(OpenRequest::read).collect::<Result<_, _>>()?)
+        let request = |record| OpenRequest::read(record).map(|(request, _)| request);
+        Ok(records.iter().map(request).collect::<Result<_, _>>()?)
     }
 
     /// Waits for the answer to a request that was asked before. Whatever ends the request also ends it here; only if the
     /// gateway can't be reached, or the journal not be written, it can be picked up again.
     pub async fn pick_up(&self, request_id: &RequestId, pins: &Pins) -> Result<Answer, AskError> {
-        let key = request_id.as_str().to_owned();
-        let record = off_thread(&self.journal, move |journal| journal.get(Kind::Open, &key)).await?;
-        let request = OpenRequest::read(&record.ok_or(AskError::NotOpen)?)?;
+        let answered = self.pick_up_or_keep(request_id, pins).await;
+        if let Err(AskError::Expired) = answered {
+            self.abandon(request_id).await?;
+        }
+        answered
+    }
+
+    /// As [`Enforcer::pick_up`], and a request that has expired stays: it can be asked for once more, with
+    /// [`Enforcer::ask_again`], for a day. [`Enforcer::abandon`] ends it.
+    pub async fn pick_up_or_keep(&self, request_id: &RequestId, pins: &Pins) -> Result<Answer, AskError> {
+        let (request, _) = self.open_request(request_id).await?;
         if self.clock.now() < request.expires_at {
             // It may have been recorded and not submitted.
             self.submit(&request).await?;
         }
-        match self.wait_and_take(&request, pins).await {
+        match self.wait_or_keep(&request, pins).await {
             Err(AskError::Call(CallError::Refused { status: 404, .. })) => {
-                self.close(&request).await?;
+                self.abandon(request_id).await?;
                 Err(AskError::Expired)
             }
             taken => Ok(answer(taken?)),
         }
+    }
+
+    pub(crate) async fn open_request(&self, request_id: &RequestId) -> Result<(Request, Manner), AskError> {
+        let key = request_id.as_str().to_owned();
+        let record = off_thread(&self.journal, move |journal| journal.get(Kind::Open, &key)).await?;
+        Ok(OpenRequest::read(&record.ok_or(AskError::NotOpen)?)?)
     }
 
     /// The grants that count now.
@@ -167,35 +161,56 @@ impl Enforcer {
     }
 
     pub(crate) async fn ask_and_take(&self, draft: &Draft, pins: &Pins) -> Result<Taken, AskError> {
-        let request = self.record_and_submit(draft, pins).await?;
+        let request = self.record_and_submit(draft, pins, false).await?;
         self.wait_and_take(&request, pins).await
     }
 
-    async fn record_and_submit(&self, draft: &Draft, pins: &Pins) -> Result<Request, AskError> {
+    async fn record_and_submit(
+        &self,
+        draft: &Draft,
+        pins: &Pins,
+        is_detached: bool,
+    ) -> Result<Request, AskError> {
         let now = self.clock.now();
         let request = Request::build(draft, &self.id, &self.keys, pins, now)?;
-        let change = Change::Add(OpenRequest::record(&request));
+        let manner = Manner { people: draft.people.clone(), is_detached, asked_before: 0 };
+        let change = Change::Add(OpenRequest::record(&request, manner));
         let commit = off_thread(&self.journal, move |journal| journal.commit(&[change], now)).await?;
         if commit != Commit::Done {
             return Err(AskError::Rejected(Rejected::Settled));
         }
-        match self.submit(&request).await {
+        self.submit_recorded(&request).await?;
+        Ok(request)
+    }
+
+    /// Submits a request that is in the journal. One that the gateway will never take leaves it.
+    pub(crate) async fn submit_recorded(&self, request: &Request) -> Result<(), AskError> {
+        match self.submit(request).await {
             Err(AskError::Call(error)) if !error.is_retryable() => {
-                self.close(&request).await?;
+                self.abandon(&request.request_id).await?;
                 Err(error.into())
             }
-            submitted => submitted.map(|()| request),
+            submitted => submitted,
         }
     }
 
     /// Waits for an answer, checks it and records that it is used.
     pub(crate) async fn wait_and_take(&self, request: &Request, pins: &Pins) -> Result<Taken, AskError> {
+        let taken = self.wait_or_keep(request, pins).await;
+        if let Err(AskError::Expired) = taken {
+            self.abandon(&request.request_id).await?;
+        }
+        taken
+    }
+
+    /// As [`Enforcer::wait_and_take`], and a request that has expired stays in the journal.
+    async fn wait_or_keep(&self, request: &Request, pins: &Pins) -> Result<Taken, AskError> {
         let taken = match self.wait_for_text(request).await {
             Ok(text) => self.take(&text, request, pins).await,
             Err(error) => Err(error),
         };
-        if let Err(AskError::Expired | AskError::TakenBack | AskError::Rejected(_)) = taken {
-            self.close(request).await?;
+        if let Err(AskError::TakenBack | AskError::Rejected(_)) = taken {
+            self.abandon(&request.request_id).await?;
         }
         taken
     }
@@ -213,7 +228,7 @@ impl Enforcer {
         let taken = first_use(decision, text, request, pins, now)?;
         let changes = taken.changes(now, request);
         committed(off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await?)?;
-        self.acknowledge(request).await;
+        self.acknowledge(&request.request_id).await;
         Ok(taken)
     }
 
@@ -242,7 +257,7 @@ impl Enforcer {
         let Some(taken) = late.and_then(|late| first_use(late, text, request, pins, now).ok()) else {
             return;
         };
-        self.acknowledge(request).await;
+        self.acknowledge(&request.request_id).await;
         if let Err(error) = self.finish(taken, Outcome::TooLate, pins).await {
             tracing::debug!(%error, "there is no receipt for a decision that came too late");
         }
@@ -262,16 +277,16 @@ impl Enforcer {
         let keep_until = request.expires_at.plus(OPEN_TIME).max(self.clock.now());
         vec![
             Change::Add(Settled::Withdrawn.record(&request.request_id, keep_until)),
-            Change::Remove(Kind::Open, request.request_id.as_str().to_owned()),
+            removed(&request.request_id),
         ]
     }
 
-    /// Ends a request that has no answer.
-    async fn close(&self, request: &Request) -> Result<(), AskError> {
-        let (key, now) = (request.request_id.as_str().to_owned(), self.clock.now());
+    /// Ends a request that has no answer, here and not at the gateway: nobody waits for one any more, or asks again.
+    pub async fn abandon(&self, request_id: &RequestId) -> Result<(), AskError> {
+        let (request_id, now) = (request_id.clone(), self.clock.now());
         off_thread(&self.journal, move |journal| {
-            if journal.get(Kind::Open, &key)?.is_some() {
-                let _done = journal.commit(&[Change::Remove(Kind::Open, key)], now)?;
+            if journal.get(Kind::Open, request_id.as_str())?.is_some() {
+                let _done = journal.commit(&[removed(&request_id)], now)?;
             }
             Ok(())
         })

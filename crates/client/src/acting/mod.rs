@@ -1,7 +1,10 @@
 //! Acting on an approval, at most once for each use.
 
+mod open;
+
 pub mod finish;
 
 pub mod authorize;
 
+pub mod again;
 pub mod waiting;

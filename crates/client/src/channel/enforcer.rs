@@ -54,7 +54,8 @@ pub enum EnforcerEvent {
         /// Its state, such as `expired`; `None` if the gateway does not know it, or did not say in time.
         state: Option<ExchangeState>,
     },
-    /// An approver asks to submit this again, under a new id. It is the gateway's word.
+    /// An approver asks to submit this again, under a new id. It is the gateway's word. It is not acknowledged: whoever waits
+    /// for that request, in this process or another one, does so with [`Enforcer::ask_again`].
     Refresh {
         /// The exchange that is meant.
         request_id: RequestId,
@@ -164,7 +165,6 @@ impl EnforcerListener<'_> {
                 Some(EnforcerEvent::Ended { request, state })
             }
             Event::Refresh(pushed) => {
-                self.channel.acknowledge(&pushed, "received");
                 let reason = pushed.reason();
                 Some(EnforcerEvent::Refresh { request_id: pushed.request_id, reason })
             }

@@ -9,6 +9,7 @@
 //! | which of them is next, and when | `ladder.rs` |
 //! | everything together | `driver.rs`, `handle.rs` |
 //! | for the two ends: opened, checked, acknowledged | `approver.rs`, `enforcer.rs` |
+//! | waiting until an expired request is wanted again | `refresh.rs` |
 
 mod message;
 
@@ -26,6 +27,7 @@ mod handle;
 
 mod approver;
 mod enforcer;
+mod refresh;
 
 pub use approver::{ApproverEvent, ApproverListener};
 pub use enforcer::{EnforcerEvent, EnforcerListener};

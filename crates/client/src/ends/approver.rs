@@ -84,7 +84,16 @@ pub enum DecideError {
 impl Approver {
     /// What waits for this person, oldest first: everything, or the first [`MAX_PAGES`] pages if there is more.
     pub async fn inbox(&self, pins: &Pins) -> Result<Vec<InboxItem>, CallError> {
-        let path = format!("/v1/approvers/{}/inbox?limit=200", segment(self.id.as_str()));
+        self.list("inbox", pins).await
+    }
+
+    /// What has expired without an answer of this person, as far as the gateway keeps it; otherwise as [`Approver::inbox`].
+    pub async fn expired(&self, pins: &Pins) -> Result<Vec<InboxItem>, CallError> {
+        self.list("inbox/expired", pins).await
+    }
+
+    async fn list(&self, list: &str, pins: &Pins) -> Result<Vec<InboxItem>, CallError> {
+        let path = format!("/v1/approvers/{}/{list}?limit=200", segment(self.id.as_str()));
         let (mut items, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..MAX_PAGES {
             let more = cursor.map(|cursor| format!("&cursor={}", segment(&cursor))).unwrap_or_default();

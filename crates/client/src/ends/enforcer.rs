@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use countersign_wire::{
     exchange::ExchangeState,
-    id::EnforcerId,
+    id::{EnforcerId, RequestId},
     keys::{KeyBundle, PublicKey},
     msg_type::MsgType,
     pairing::{InitiateResponse, PairingCode, PairingStatus, Progress},
@@ -77,6 +77,12 @@ pub enum AskError {
     /// No request of this id waits for an answer here.
     #[error("no request of this id waits for an answer")]
     NotOpen,
+    /// It is not asked again while it can be answered, and not if it was.
+    #[error("the request can still be answered, or has an answer")]
+    StillOpen,
+    /// It was asked again as often as it may be.
+    #[error("the same was asked too often")]
+    AskedTooOften,
 }
 
 impl Enforcer {
@@ -138,22 +144,23 @@ impl Enforcer {
         request: &Request,
         until: Instant,
     ) -> Result<(), CallError> {
-        let envelope = self.envelope(&MsgType::ExchangeWithdrawn, request, &json!({}));
+        let envelope = self.envelope(&MsgType::ExchangeWithdrawn, &request.request_id, &json!({}));
         let path = format!("/v1/exchanges/{}/withdraw", segment(request.request_id.as_str()));
         self.http.send_until(&Call::post(path, envelope), until).await.map(drop)
     }
 
-    /// Tells the gateway that the decision has arrived. If that fails, the gateway sends it again; it is not used again.
-    pub(crate) async fn acknowledge(&self, request: &Request) {
-        let envelope = self.envelope(&MsgType::AckSubmit, request, &json!({ "status": "processed" }));
+    /// Tells the gateway that what it has sent about a request has arrived: a decision, or that it is asked for again. If
+    /// that fails, the gateway sends it again; it has no effect again.
+    pub(crate) async fn acknowledge(&self, request_id: &RequestId) {
+        let envelope = self.envelope(&MsgType::AckSubmit, request_id, &json!({ "status": "processed" }));
         if let Err(error) = self.http.send(&Call::post("/v1/acks", envelope)).await {
-            tracing::debug!(%error, "a decision was not acknowledged");
+            tracing::debug!(%error, "a message was not acknowledged");
         }
     }
 
-    fn envelope(&self, msg_type: &MsgType, request: &Request, body: &serde_json::Value) -> String {
+    fn envelope(&self, msg_type: &MsgType, request_id: &RequestId, body: &Value) -> String {
         json!({
-            "msgType": msg_type, "requestId": request.request_id, "createdAt": self.clock.now(),
+            "msgType": msg_type, "requestId": request_id, "createdAt": self.clock.now(),
             "sender": { "enforcerId": self.id }, "body": body,
         })
         .to_string()

@@ -23,13 +23,16 @@ use crate::{
     exchange::seal::{Context, Recipient, SealError, Sealed, seal},
     identity::{
         keys::DeviceKeys,
-        profile::{Party, Pin, Pins},
+        profile::{Party, Pin, Pins, Role},
     },
     random::{self, NoRandomness},
 };
 
 /// The extension in which the session of a request was before it was the artifact's own member.
 const FORMER_SESSION_ID: &str = "org.proto.sessionId";
+
+/// The extension that names the request whose place this one takes: a text.
+const SUPERSEDES: &str = "org.countersign.supersedes";
 
 /// What an enforcer asks for.
 #[derive(Debug, Clone)]
@@ -108,42 +111,29 @@ impl Request {
         pins: &Pins,
         now: Timestamp,
     ) -> Result<Self, RequestError> {
-        let is_asked =
-            |pin: &&Pin| draft.people.is_empty() || draft.people.iter().any(|id| id == pin.party().id());
-        let pinned: Vec<&Pin> =
-            pins.active_in_role(crate::identity::profile::Role::Approver, now).filter(is_asked).collect();
-        match (pinned.is_empty(), draft.people.is_empty()) {
-            (true, true) => return Err(RequestError::NobodyPaired),
-            (true, false) => return Err(RequestError::NobodyOf(draft.people.join(", "))),
-            (false, _) => {}
-        }
+        Self::build_after(None, draft, enforcer, keys, pins, now)
+    }
+
+    /// As [`Request::build`], in place of a request that has expired: that is said to the approvers in what is sealed, and to
+    /// the gateway in the trace.
+    pub(crate) fn build_after(
+        supersedes: Option<&RequestId>,
+        draft: &Draft,
+        enforcer: &EnforcerId,
+        keys: &DeviceKeys,
+        pins: &Pins,
+        now: Timestamp,
+    ) -> Result<Self, RequestError> {
+        let pinned = asked(draft, pins, now)?;
         let request_id: RequestId = match RequestId::new(random::id()?) {
             Ok(request_id) => request_id,
             Err(_) => unreachable!("a UUID is an id"),
         };
         let expires_at = now.plus(draft.valid_for);
         let repo_ref = keys.repo_ref(&draft.repo_name);
-        let payload = RawObject::parse(draft.payload.as_bytes())?;
-        let mut artifact = json!({
-            "requestId": request_id,
-            "artifactType": draft.artifact_type,
-            "repoRef": repo_ref,
-            "createdAt": now,
-            "expiresAt": expires_at,
-            "payload": payload,
-            "artifactHashAlg": "SHA-256",
-            "extensions": {
-                SALT.key(): base64url::encode(&random::bytes::<16>()?),
-                REPO_NAME.key(): draft.repo_name,
-            },
-        });
-        if let Some(session) = &draft.session {
-            let session = SessionId::new(session.as_str()).map_err(RequestError::Session)?;
-            artifact["sessionId"] = json!(session);
-        }
-        if !draft.actions.is_empty() {
-            artifact["extensions"][requested_actions::KEY] =
-                json!(RequestedActions::new(draft.actions.clone())?);
+        let mut artifact = artifact_of(draft, &request_id, &repo_ref, now)?;
+        if let Some(supersedes) = supersedes {
+            artifact["extensions"][SUPERSEDES] = json!(supersedes);
         }
         let unhashed = Zeroizing::new(artifact.to_string());
         let artifact_hash =
@@ -165,6 +155,9 @@ impl Request {
         // With one approver it is addressed; several are found by the gateway, which knows the pairs.
         if pinned.iter().all(|pin| pin.party() == pinned[0].party()) {
             envelope["recipient"] = json!({ "approverId": pinned[0].party().id() });
+        }
+        if let Some(supersedes) = supersedes {
+            envelope["trace"] = json!({ "supersedes": supersedes });
         }
         let (session, envelope) = (draft.session.clone(), envelope.to_string());
         Ok(Self { request_id, artifact_hash, repo_ref, expires_at, session, envelope, artifact: text })
@@ -197,6 +190,49 @@ impl Request {
     }
 }
 
+/// The devices that are asked: those of the people whom it is for, or of everybody.
+fn asked<'a>(draft: &Draft, pins: &'a Pins, now: Timestamp) -> Result<Vec<&'a Pin>, RequestError> {
+    let is_asked =
+        |pin: &&Pin| draft.people.is_empty() || draft.people.iter().any(|id| id == pin.party().id());
+    let pinned: Vec<&Pin> = pins.active_in_role(Role::Approver, now).filter(is_asked).collect();
+    match (pinned.is_empty(), draft.people.is_empty()) {
+        (true, true) => Err(RequestError::NobodyPaired),
+        (true, false) => Err(RequestError::NobodyOf(draft.people.join(", "))),
+        (false, _) => Ok(pinned),
+    }
+}
+
+/// The artifact, not hashed yet.
+fn artifact_of(
+    draft: &Draft,
+    request_id: &RequestId,
+    repo_ref: &str,
+    now: Timestamp,
+) -> Result<Value, RequestError> {
+    let payload = RawObject::parse(draft.payload.as_bytes())?;
+    let mut artifact = json!({
+        "requestId": request_id,
+        "artifactType": draft.artifact_type,
+        "repoRef": repo_ref,
+        "createdAt": now,
+        "expiresAt": now.plus(draft.valid_for),
+        "payload": payload,
+        "artifactHashAlg": "SHA-256",
+        "extensions": {
+            SALT.key(): base64url::encode(&random::bytes::<16>()?),
+            REPO_NAME.key(): draft.repo_name,
+        },
+    });
+    if let Some(session) = &draft.session {
+        let session = SessionId::new(session.as_str()).map_err(RequestError::Session)?;
+        artifact["sessionId"] = json!(session);
+    }
+    if !draft.actions.is_empty() {
+        artifact["extensions"][requested_actions::KEY] = json!(RequestedActions::new(draft.actions.clone())?);
+    }
+    Ok(artifact)
+}
+
 /// The time is the text of the body, as it is written there.
 fn context(request_id: &RequestId, hash: Sha256Hex, enforcer: &EnforcerId, expires_at: &str) -> Context {
     Context::artifact(request_id.as_str(), &hash.to_string(), enforcer.as_str(), expires_at)
@@ -227,6 +263,8 @@ pub struct OpenedRequest {
     pub payload: String,
     /// Buttons that the enforcer asks for; empty for approve and reject.
     pub actions: Vec<Action>,
+    /// The request of the same enforcer that expired without an answer, and whose place this one takes.
+    pub supersedes: Option<RequestId>,
     /// The device that asked, to which words of the decision are sealed.
     pub asked_by: Pin,
 }
@@ -357,6 +395,7 @@ impl<'a> Unsealed<'a> {
             expires_at: relayed.expires_at,
             payload: artifact.payload.as_str().to_owned(),
             actions: actions_of(artifact),
+            supersedes: supersedes(artifact),
             asked_by: relayed.asked_by.clone(),
         }
     }
@@ -377,6 +416,11 @@ fn member<T: std::str::FromStr>(body: &Value, name: &str) -> Result<T, OpenError
 fn session(artifact: &Artifact<'_>) -> Option<String> {
     let former = || artifact.extensions?.members().ok()?.optional(FORMER_SESSION_ID).ok()?;
     artifact.session_id.as_ref().map(ToString::to_string).or_else(former)
+}
+
+/// The request whose place an artifact takes; what is no id names none.
+fn supersedes(artifact: &Artifact<'_>) -> Option<RequestId> {
+    artifact.extensions?.members().ok()?.optional(SUPERSEDES).ok()?
 }
 
 /// The name of the repository that an artifact is about.

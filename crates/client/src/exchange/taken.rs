@@ -74,6 +74,11 @@ impl Signer {
 pub(crate) enum Settled {
     /// It was taken back, or answered at the desk.
     Withdrawn,
+    /// It expired, and the same was asked again under another id.
+    Superseded {
+        /// The id of the request that asks for the same.
+        by: String,
+    },
     /// A decision was taken, and what was done with it is in its bundle.
     Finished,
     /// A decision was taken.

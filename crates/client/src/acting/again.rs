@@ -1,0 +1,112 @@
+//! Asking once more for what has expired, because an approver wants to answer after all.
+//!
+//! It is the gateway that says so, and nothing of it is proven. So all that it can bring about is that the same people are
+//! shown the same call again, one request at a time, each for its whole time, and only so often.
+
+use countersign_wire::id::RequestId;
+
+use crate::{
+    acting::open::{Manner, OpenRequest, removed},
+    ends::enforcer::{AskError, Enforcer},
+    exchange::{
+        request::Request,
+        taken::{OPEN_TIME, Settled},
+    },
+    gateway::http::{Call, CallError, segment},
+    identity::profile::Pins,
+    journal::{Change, Commit, JournalError, Kind, off_thread},
+};
+
+/// How often the same is asked again.
+pub const MAX_AGAIN: u32 = 10;
+
+impl Enforcer {
+    /// Asks for the same as a request that has expired, under a new id, and acknowledges that an approver wanted that. Waiting
+    /// for the answer is [`Enforcer::pick_up_or_keep`]. If another process was faster, its request is returned.
+    pub async fn ask_again(&self, request_id: &RequestId, pins: &Pins) -> Result<Request, AskError> {
+        let asked = self.record_again(request_id, pins).await;
+        if let Ok(_) | Err(AskError::AskedTooOften | AskError::NotOpen) = asked {
+            self.acknowledge(request_id).await;
+        }
+        asked
+    }
+
+    /// The request that asks now for what this one asked for: the newest that has taken its place, or itself.
+    pub async fn newest(&self, request_id: &RequestId) -> Result<RequestId, AskError> {
+        let mut newest = request_id.clone();
+        for _ in 0..=MAX_AGAIN {
+            let key = newest.as_str().to_owned();
+            let settled = off_thread(&self.journal, move |journal| journal.get(Kind::Settled, &key)).await?;
+            let Some(Settled::Superseded { by }) = settled.as_ref().map(Settled::read).transpose()? else {
+                break;
+            };
+            newest = RequestId::new(by).map_err(|_| JournalError::Record(newest.as_str().to_owned()))?;
+        }
+        Ok(newest)
+    }
+
+    /// Whether a request waits for an answer here and no process does: it was asked with [`Enforcer::ask_detached`].
+    pub async fn is_detached(&self, request_id: &RequestId) -> Result<bool, AskError> {
+        match self.open_request(&self.newest(request_id).await?).await {
+            Ok((_, manner)) => Ok(manner.is_detached),
+            Err(AskError::NotOpen) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn record_again(&self, request_id: &RequestId, pins: &Pins) -> Result<Request, AskError> {
+        // Each round in which another process was faster finds a newer request.
+        for _ in 0..=MAX_AGAIN {
+            let newest = self.newest(request_id).await?;
+            let (expired, manner) = self.open_request(&newest).await?;
+            if self.clock.now() < expired.expires_at {
+                return if newest == *request_id { Err(AskError::StillOpen) } else { Ok(expired) };
+            }
+            // Whoever comes later still picks it up.
+            if self.has_answer(&newest).await? {
+                return Err(AskError::StillOpen);
+            }
+            if manner.asked_before >= MAX_AGAIN {
+                return Err(AskError::AskedTooOften);
+            }
+            if let Some(request) = self.replace(&expired, manner, pins).await? {
+                self.submit_recorded(&request).await?;
+                return Ok(request);
+            }
+        }
+        Err(AskError::NotOpen)
+    }
+
+    /// Whether the gateway has a decision that nobody here has taken yet.
+    async fn has_answer(&self, request_id: &RequestId) -> Result<bool, AskError> {
+        let path = format!("/v1/exchanges/{}/wait?timeout=0", segment(request_id.as_str()));
+        match self.http.send(&Call::get(path)).await {
+            Ok(answer) => Ok(answer.status == 200),
+            Err(CallError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts a new request into the place of one that has expired; `None` if another process was faster.
+    async fn replace(
+        &self,
+        expired: &Request,
+        manner: Manner,
+        pins: &Pins,
+    ) -> Result<Option<Request>, AskError> {
+        let now = self.clock.now();
+        let (old, draft) = (&expired.request_id, manner.draft(expired)?);
+        let request = Request::build_after(Some(old), &draft, &self.id, &self.keys, pins, now)?;
+        let manner = Manner { asked_before: manner.asked_before + 1, ..manner };
+        let by = request.request_id.as_str().to_owned();
+        let changes = [
+            Change::Add(Settled::Superseded { by }.record(old, request.expires_at.plus(OPEN_TIME))),
+            removed(old),
+            Change::Add(OpenRequest::record(&request, manner)),
+        ];
+        match off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await? {
+            Commit::Done => Ok(Some(request)),
+            Commit::Conflict(_) => Ok(None),
+        }
+    }
+}
