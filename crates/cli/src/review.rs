@@ -51,12 +51,19 @@ pub fn lines(request: &OpenedRequest, now: Timestamp) -> Vec<String> {
         moment::left(request.expires_at.since(now)),
     ));
     lines.push(format!("request {}, hash {}", request.request_id, request.artifact_hash));
+    lines.extend(asked_again(request));
     lines.push(String::new());
     lines.extend(body(&payload));
     lines.extend(rest_of_the_call(&payload));
     lines.extend(about(&payload));
     lines.extend(proof(&payload));
     lines
+}
+
+/// That the same was asked before, if it was.
+pub fn asked_again(request: &OpenedRequest) -> Option<String> {
+    let old = visible(request.supersedes.as_ref()?.as_str());
+    Some(format!("asked again: request {old} expired without an answer"))
 }
 
 /// What the call has beside what is shown of it: each member with its place and its value.

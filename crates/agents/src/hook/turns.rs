@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    asking::{self, Interruption},
+    asking::{self, Attendance, Interruption},
     rules::Turn,
     tool::exit::Failure,
 };
@@ -60,7 +60,9 @@ impl<'a> Turns<'a> {
                 turns.iter().filter(|turn| turn.after == now).map(|turn| turn.person.clone()).collect();
             let draft = Draft { people, ..self.draft.clone() };
             let mut interruption = Interruption::watch()?;
-            let request = asking::submit(self.enforcer, self.pins, &draft, &mut interruption).await?;
+            let request =
+                asking::submit(self.enforcer, self.pins, &draft, Attendance::Attended, &mut interruption)
+                    .await?;
             self.note(&request);
             let answer = asking::wait_unwatched(self.enforcer, self.pins, &request, &mut interruption);
             let Some(next) = turns.iter().map(|turn| turn.after).filter(|after| *after > now).min() else {

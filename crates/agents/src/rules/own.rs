@@ -22,6 +22,7 @@ pub const FOR_AGENTS: &[&str] = &[
 /// Words that are commands of ours and not for agents, to be looked for where a text is not understood.
 pub const NOT_FOR_AGENTS: &[&str] = &[
     "approve",
+    "ask-again",
     "away",
     "config",
     "devices",

@@ -1,15 +1,20 @@
 //! What went wrong between this machine and the gateway, in words for the person who waits.
 
 use countersign_client::{
+    again::MAX_AGAIN,
     approver::DecideError,
     enforcer::{AskError, PairError},
     http::CallError,
     pairing::PairingError,
-    request::RequestError,
+    request::{OpenedRequest, RequestError},
 };
 use countersign_wire::failure::Failure as WireFailure;
 
-use super::exit::{Exit, Failure};
+use super::{
+    exit::{Exit, Failure},
+    moment,
+    output::short,
+};
 
 /// A call that has no usable answer.
 pub fn describe(error: &CallError) -> Failure {
@@ -41,6 +46,10 @@ pub fn describe_ask(error: &AskError) -> Failure {
     match error {
         AskError::Expired => Failure::new(Exit::Expired, "nobody answered in time")
             .next("ask again, or give people longer with --valid-for"),
+        AskError::AskedTooOften => {
+            Failure::new(Exit::Expired, format!("it was asked again {MAX_AGAIN} times, and nobody answered in time"))
+                .next("run the command again when somebody is there")
+        }
         AskError::TakenBack => Failure::new(Exit::TakenBack, "the request was taken back or cancelled"),
         AskError::Call(error) => describe(error),
         AskError::Request(RequestError::NobodyPaired) => Failure::new(Exit::NotSetUp, "nobody is paired who could answer")
@@ -51,21 +60,26 @@ pub fn describe_ask(error: &AskError) -> Failure {
     }
 }
 
-/// An answer that did not arrive.
-pub fn describe_decide(error: &DecideError) -> Failure {
+/// An answer to a request that did not arrive.
+pub fn describe_decide(error: &DecideError, request: &OpenedRequest) -> Failure {
     match error {
         DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
             Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
         }
-        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => {
-            Failure::new(Exit::Expired, "the request has expired").next("the agent's machine may ask again")
-        }
+        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => too_late(request),
         DecideError::Call(error) if error.is(WireFailure::NotFound) => {
             Failure::new(Exit::TakenBack, "the request was taken back")
         }
         DecideError::Call(error) => describe(error),
         other => Failure::new(Exit::Failed, other),
     }
+}
+
+/// An answer that comes after the request has expired.
+pub fn too_late(request: &OpenedRequest) -> Failure {
+    let what = format!("too late: it expired at {}", moment::clock(request.expires_at));
+    Failure::new(Exit::Expired, what)
+        .next(format!("ask for it again with `countersign ask-again {}`", short(&request.request_id)))
 }
 
 /// A pairing that has failed.

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use countersign_client::payload::visible;
+use countersign_wire::id::RequestId;
 use serde::Serialize;
 
 use super::exit::{Exit, Failure};
@@ -60,6 +62,11 @@ impl Drop for StatusLine {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The beginning of a request's id, which is enough for people to name it.
+pub fn short(id: &RequestId) -> String {
+    visible(&id.as_str().chars().take(8).collect::<String>())
 }
 
 /// A table of texts in columns, without a line after it.

@@ -4,7 +4,7 @@ use std::{io::Read as _, path::PathBuf, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
-    asking,
+    asking::{self, Attendance, again::Asker},
     examine::{environment::last::LastEnvironment, repository},
     tool::{
         exit::{Exit, Failure},
@@ -24,7 +24,7 @@ use countersign_client::{
 use countersign_wire::decision::DecisionOutcome;
 use serde_json::{Value, json};
 
-use super::options::Options;
+use super::options::{AskAgain, Options};
 use crate::execution::{Plan, Stdin, Wanted};
 
 /// How long people have for an answer, unless it is said.
@@ -45,8 +45,10 @@ pub(super) struct Ask {
     /// How long people have for an answer.
     #[arg(long, value_name = "TIME", default_value = DEFAULT_VALID_FOR, value_parser = moment::duration)]
     valid_for: Duration,
+    #[command(flatten)]
+    again: AskAgain,
     /// Print the id of the request and don't wait; `countersign wait ID` gets the answer.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ask_again_for")]
     detach: bool,
     /// The session that this belongs to, so that people can approve for all of it.
     #[arg(long, value_name = "ID", env = "COUNTERSIGN_SESSION", hide_env_values = true)]
@@ -68,13 +70,15 @@ impl Ask {
         let mut interruption = asking::Interruption::watch()?;
         let draft = draft(&payload, self.valid_for, self.session.clone())?;
         if self.detach {
-            let request = asking::submit(&enforcer, &pins, &draft, &mut interruption).await?;
+            let request =
+                asking::submit(&enforcer, &pins, &draft, Attendance::Detached, &mut interruption).await?;
             return match options.json {
                 true => object(&json!({ "requestId": request.request_id, "expiresAt": request.expires_at })),
                 false => out(request.request_id.as_str()),
             };
         }
-        let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
+        let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
+        let taken = asker.permission(&draft, &mut interruption).await?;
         let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         report(&enforcer, &pins, taken, options).await
     }

@@ -183,10 +183,9 @@ async fn decide(
     choice: &Choice,
     options: &Options,
 ) -> Result<(), Failure> {
-    desk.approver
-        .decide(request, choice)
-        .await
-        .map_err(|error| describe_decide(&error).detail(format!("request {}", request.request_id)))?;
+    desk.approver.decide(request, choice).await.map_err(|error| {
+        describe_decide(&error, request).detail(format!("request {}", request.request_id))
+    })?;
     let word = match choice.outcome {
         DecisionOutcome::Approve => "approved",
         DecisionOutcome::Reject => "rejected",

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use countersign_agents::{
-    asking,
+    asking::{self, again::Asker},
     calls::call::{Action, Call},
     examine::environment::last::LastEnvironment,
     rules::{Rules, Verdict},
@@ -30,7 +30,10 @@ use countersign_client::{
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{ask, options::Options};
+use super::{
+    ask,
+    options::{AskAgain, Options},
+};
 use crate::execution::{Difference, KIND, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
 
 /// Run a command after a person has approved it.
@@ -53,6 +56,8 @@ pub(super) struct Exec {
     /// How long people have for an answer.
     #[arg(long, value_name = "TIME", default_value = ask::DEFAULT_VALID_FOR, value_parser = moment::duration)]
     valid_for: Duration,
+    #[command(flatten)]
+    again: AskAgain,
     /// Pass this variable too, and show it. Values of those that look like secrets are never shown.
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
@@ -93,7 +98,8 @@ impl Exec {
                 is_said = true;
             }
             let draft = ask::draft(&plan.payload(&stdin), self.valid_for, self.session.clone())?;
-            let taken = asking::permission(&enforcer, &pins, &draft, &mut interruption).await?;
+            let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
+            let taken = asker.permission(&draft, &mut interruption).await?;
             let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
             if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
                 asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;

@@ -69,8 +69,12 @@ pub(super) async fn follow(
             known.keys().filter(|id| !items.iter().any(|item| item.request_id == **id)).cloned().collect();
         for item in items {
             let (who, what) = describe(&item);
+            let asks = match &item.opened {
+                Ok(request) if request.supersedes.is_some() => "asks again",
+                _ => "asks",
+            };
             if let Entry::Vacant(entry) = known.entry(item.request_id) {
-                report("asks", entry.key(), &format!("{now}  {who} asks: {what}"), options)?;
+                report("asks", entry.key(), &format!("{now}  {who} {asks}: {what}"), options)?;
                 ring(manner, &who);
                 entry.insert(what);
             }

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use countersign_agents::tool::{
     exit::{Exit, Failure},
-    gateway_error::describe,
+    gateway_error::{describe, too_late},
     home::{Home, failed},
     moment,
     output::{columns, object, out, say},
@@ -164,16 +164,27 @@ impl Desk {
                 })
             }
             (None, _, None) => Err(Failure::new(Exit::Failed, "nothing waits for you")),
-            (None, _, Some(start)) => {
-                Err(Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))
-                    .next("it may be answered, taken back or expired; `countersign inbox` lists what waits"))
-            }
+            (None, _, Some(start)) => Err(self.not_waiting(start).await),
             (_, more, None) => Err(Failure::new(Exit::Usage, format!("{} requests wait for you", more + 1))
                 .next("say which one you mean: `countersign inbox` lists them with their ids")),
             (_, _, Some(start)) => {
                 Err(Failure::new(Exit::Usage, format!("several requests begin with {start}"))
                     .next("type more of the id"))
             }
+        }
+    }
+}
+
+impl Desk {
+    /// Why a request that somebody names does not wait. Whoever comes too late can ask for it again.
+    async fn not_waiting(&self, start: &str) -> Failure {
+        let expired = self.approver.expired(&self.pins).await.unwrap_or_default();
+        let is_named = |item: &InboxItem| item.request_id.as_str().starts_with(start);
+        let mut named: Vec<InboxItem> = expired.into_iter().filter(is_named).collect();
+        match (named.pop(), named.is_empty()) {
+            (Some(InboxItem { opened: Ok(request), .. }), true) => too_late(&request),
+            _ => Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))
+                .next("it may be answered or taken back; `countersign inbox` lists what waits, `countersign ask-again` what has expired"),
         }
     }
 }
@@ -190,6 +201,6 @@ fn request_json(request: &OpenedRequest) -> Value {
     json!({
         "requestId": request.request_id, "enforcer": request.enforcer, "artifactType": request.artifact_type,
         "artifactHash": request.artifact_hash, "repository": request.repo_name, "createdAt": request.created_at,
-        "expiresAt": request.expires_at, "headline": review::payload(request).headline(), "payload": payload,
+        "expiresAt": request.expires_at, "supersedes": request.supersedes, "headline": review::payload(request).headline(), "payload": payload,
     })
 }

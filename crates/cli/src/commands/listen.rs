@@ -16,10 +16,10 @@ use countersign_client::{
     channel::{EnforcerEvent, Settings},
     enforcer::Enforcer,
     payload::visible,
-    profile::Role,
+    profile::{Pins, Role},
     prompt::{OpenedPrompt, PromptContent},
 };
-use countersign_wire::prompt::AckStatus;
+use countersign_wire::{id::RequestId, prompt::AckStatus};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -28,9 +28,14 @@ use super::options::Options;
 /// How long to wait for more, when only what waits already is wanted.
 const QUIET: Duration = Duration::from_secs(2);
 
+/// How long the gateway may take to accept a request.
+const SUBMIT_TIME: Duration = Duration::from_secs(10);
+
 /// Listen to what approvers say to this machine.
 ///
-/// Words for the agent go to stdout, one object a line; statements about devices are taken. Runs until it is interrupted. With --once it ends when nothing more waits.
+/// Words for the agent go to stdout, one object a line; statements about devices are taken; what `ask --detach` asked and has
+/// expired is asked again if an approver wants that. Runs until it is interrupted. With --once it ends when nothing more
+/// waits.
 #[derive(Debug, Args)]
 pub(super) struct Listen {
     /// Take what waits, and end.
@@ -64,6 +69,9 @@ pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure>
             Ok(Ok(EnforcerEvent::PromptRefused { error, .. })) => {
                 say(&format!("✗ a message was refused: {error}"));
             }
+            Ok(Ok(EnforcerEvent::Refresh { request_id, .. })) => {
+                ask_again(&enforcer, &pins, &request_id).await;
+            }
             Ok(Ok(EnforcerEvent::Disconnected { reason })) if !once => {
                 say(&format!("  not connected: {reason}"));
             }
@@ -75,6 +83,22 @@ pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure>
             }
             Err(_) | Ok(Ok(_)) => {}
         }
+    }
+}
+
+/// Asks again for what nobody waits for. If a process does, it hears this too.
+async fn ask_again(enforcer: &Enforcer, pins: &Pins, request_id: &RequestId) {
+    match enforcer.is_detached(request_id).await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => return say(&format!("✗ {request_id} is not asked again: {error}")),
+    }
+    match timeout(SUBMIT_TIME, enforcer.ask_again(request_id, pins)).await {
+        Ok(Ok(request)) => {
+            say(&format!("✓ {request_id} expired, and is asked again as {}", request.request_id));
+        }
+        Ok(Err(error)) => say(&format!("✗ {request_id} is not asked again: {error}")),
+        Err(_) => say(&format!("✗ {request_id} is not asked again: the gateway does not answer")),
     }
 }
 

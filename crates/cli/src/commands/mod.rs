@@ -1,6 +1,7 @@
 //! The commands of `countersign`.
 
 mod ask;
+mod ask_again;
 mod config;
 mod decide;
 mod devices;
@@ -74,6 +75,7 @@ enum Command {
     Show(inbox::Show),
     Approve(decide::Approve),
     Reject(decide::Reject),
+    AskAgain(ask_again::AskAgain),
     Prompt(prompt::Prompt),
     Sessions(prompt::Sessions),
     Listen(listen::Listen),
@@ -131,6 +133,7 @@ impl Cli {
             Command::Show(show) => show.run(options).await,
             Command::Approve(approve) => approve.run(options).await,
             Command::Reject(reject) => reject.run(options).await,
+            Command::AskAgain(again) => again.run(options).await,
             Command::Keys(keys) => keys.run(options),
             Command::Completions(completions) => completions.run(Self::command()),
             Command::Man(man) => man.run(Self::command()),

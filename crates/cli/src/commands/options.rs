@@ -1,6 +1,12 @@
 //! Options that every command has.
 
+use std::time::Duration;
+
 use clap::Args;
+use countersign_agents::tool::{moment, output};
+
+/// How long a command goes on in a terminal after its request has expired, unless it is said.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Options that every command has.
 #[derive(Debug, Clone, Args)]
@@ -11,6 +17,27 @@ pub struct Options {
     /// Write one object to stdout, for programs.
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+/// What commands do that wait for an answer, when it does not come in time.
+#[derive(Debug, Clone, Args)]
+pub(super) struct AskAgain {
+    /// After it has expired, go on for this long and ask again if an approver wants that; 0 for not at all. Without this, 10m
+    /// in a terminal and 0 elsewhere.
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    ask_again_for: Option<Duration>,
+}
+
+impl AskAgain {
+    /// A person in a terminal can stop it at any time; a program counts on the end of its request.
+    pub(super) fn patience(&self) -> Duration {
+        let usual = if output::is_live() { PATIENCE } else { Duration::ZERO };
+        self.ask_again_for.unwrap_or(usual)
+    }
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { moment::duration(text) }
 }
 
 impl Options {

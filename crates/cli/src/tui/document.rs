@@ -130,7 +130,9 @@ fn facts(request: &OpenedRequest) -> Vec<Line> {
         request.asked_by.fingerprint().short()
     );
     let ids = format!("request {}, hash {}", visible(request.request_id.as_str()), request.artifact_hash);
-    vec![Line::shown(Kind::Note, asked), Line::shown(Kind::Note, ids), empty()]
+    let again = review::asked_again(request);
+    let notes = [asked, ids].into_iter().chain(again).map(|note| Line::shown(Kind::Note, note));
+    notes.chain([empty()]).collect()
 }
 
 fn empty() -> Line {

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use countersign_agents::tool::moment;
+use countersign_agents::tool::{moment, output::short};
 use countersign_client::{approver::InboxItem, payload::visible, request::OpenedRequest};
 use countersign_wire::{
-    decision::DecisionOutcome, exchange::ExchangeState, id::RequestId, timestamp::Timestamp,
+    decision::DecisionOutcome,
+    exchange::ExchangeState,
+    id::{EnforcerId, RequestId},
+    timestamp::Timestamp,
 };
 
 use crate::review;
@@ -53,6 +56,46 @@ impl End {
                 "the gateway shows another content under the same id; don't trust it".to_owned()
             }
             Self::Unchecked(why) => format!("can't be answered: {why}"),
+        }
+    }
+}
+
+/// What became of a request that has expired, beyond that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Again {
+    /// The gateway is being told that it is wanted again.
+    Sending,
+    /// The gateway has taken that, at this time as it was seen here.
+    Wanted(Timestamp),
+    /// That did not arrive, and why.
+    Failed(String),
+    /// The machine has asked for the same under this id: it says so in what it has sealed.
+    Replaced(RequestId),
+}
+
+impl Again {
+    /// What is said behind that it has expired.
+    fn words(&self) -> String {
+        match self {
+            Self::Sending => "asking for it again …".to_owned(),
+            Self::Wanted(at) => format!("asked for again {}", moment::clock(*at)),
+            Self::Failed(_) => "not asked for again".to_owned(),
+            Self::Replaced(by) => format!("replaced by {}", short(by)),
+        }
+    }
+
+    /// The same as a sentence.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Sending => "Asking for it again …".to_owned(),
+            Self::Wanted(at) => {
+                let at = moment::clock(*at);
+                format!("Asked for again {at}: it appears in the list if the machine still waits.")
+            }
+            Self::Failed(why) => format!("It was not asked for again: {why}"),
+            Self::Replaced(by) => {
+                format!("The machine has asked again: request {} is in the list.", short(by))
+            }
         }
     }
 }
@@ -175,6 +218,10 @@ pub struct Item {
     pub headline: String,
     pub chips: String,
     pub who: String,
+    /// The machine that asks, as its keys have proven; `None` if it can't be shown.
+    pub enforcer: Option<EnforcerId>,
+    /// The request whose place it takes, which expired.
+    pub supersedes: Option<RequestId>,
     /// From when it can't be answered; `None` if that is not known.
     pub expires_at: Option<Timestamp>,
     /// Whether it arrived after the list was opened and was never selected.
@@ -183,6 +230,8 @@ pub struct Item {
     pub end: Option<End>,
     /// What this device has answered.
     pub answer: Option<Answer>,
+    /// What became of it after it had expired; `None` if nobody wanted it again.
+    pub again: Option<Again>,
 }
 
 impl Item {
@@ -197,11 +246,14 @@ impl Item {
                     headline: payload.headline(),
                     chips: review::chips(&payload),
                     who: visible(request.enforcer.as_str()),
+                    enforcer: Some(request.enforcer.clone()),
+                    supersedes: request.supersedes.clone(),
                     expires_at: Some(request.expires_at),
                     request: Some(Arc::new(request)),
                     is_new,
                     end: None,
                     answer: None,
+                    again: None,
                 }
             }
             Err(error) => Self {
@@ -209,11 +261,14 @@ impl Item {
                 chips: String::new(),
                 who: format!("request {}", visible(id.as_str())),
                 id,
+                enforcer: None,
+                supersedes: None,
                 expires_at: None,
                 request: None,
                 is_new,
                 end: None,
                 answer: None,
+                again: None,
             },
         }
     }
@@ -238,6 +293,18 @@ impl Item {
         }
     }
 
+    /// Whether it can be asked for again, or why not.
+    pub fn renewable(&self) -> Result<(), String> {
+        match (&self.end, &self.again) {
+            (Some(End::Expired), None | Some(Again::Failed(_) | Again::Wanted(_))) if !self.is_answered() => {
+                Ok(())
+            }
+            (_, Some(Again::Sending)) => Err("that is on its way".to_owned()),
+            (_, Some(Again::Replaced(by))) => Err(format!("the machine has, as request {}", short(by))),
+            _ => Err("only what has expired can be asked for again".to_owned()),
+        }
+    }
+
     /// Whether nothing more will happen to it that a person could change.
     pub fn is_settled(&self) -> bool {
         self.end.is_some() || self.is_answered()
@@ -248,7 +315,10 @@ impl Item {
         match (&self.answer, &self.end, self.expires_at) {
             (Some(answer), None, _) => answer.words(),
             (Some(answer), Some(_), _) if self.is_answered() => answer.words(),
-            (_, Some(end), _) => end.words(),
+            (_, Some(end), _) => match &self.again {
+                Some(again) => format!("{}, {}", end.words(), again.words()),
+                None => end.words(),
+            },
             (None, None, Some(at)) => format!("{} left", moment::left(at.since(now))),
             (None, None, None) => "can't be answered here".to_owned(),
         }

@@ -14,7 +14,8 @@ use std::{
 
 use countersign_agents::tool::{
     exit::{Exit, Failure},
-    gateway_error::describe_decide,
+    gateway_error::{describe, describe_decide},
+    moment,
 };
 use countersign_client::{
     approver::{Approver, DecideError},
@@ -60,6 +61,7 @@ static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 enum Order {
     Decide(Arc<OpenedRequest>, Box<Choice>),
     AskStatus(RequestId),
+    AskAgain(RequestId),
 }
 
 /// How long the report of a machine is looked for. What runs longer is still in its bundle.
@@ -131,6 +133,7 @@ pub fn run(approver: Arc<Approver>, source: impl Source + 'static) -> Result<(),
                     Action::Quit => return Ok(()),
                     Action::Decide(request, choice) => Order::Decide(request, choice),
                     Action::AskStatus(id) => Order::AskStatus(id),
+                    Action::AskAgain(id) => Order::AskAgain(id),
                 };
                 drop(orders.send(order));
             }
@@ -280,13 +283,17 @@ async fn carry_out(approver: Arc<Approver>, order: Order, report: mpsc::Sender<N
                     let Some(found) = found else { return };
                     Event::Reported(id, found)
                 }
-                Err(error) => not_accepted(id, &error),
+                Err(error) => not_accepted(&request, &error),
             }
         }
         Order::AskStatus(id) => match approver.status(&id).await {
             Ok(status) => Event::Status(id, status.state),
             // The next refresh asks again where it matters.
             Err(_) => return,
+        },
+        Order::AskAgain(id) => match approver.refresh(&id, None).await {
+            Ok(()) => Event::Wanted(id),
+            Err(error) => Event::NotWanted(id, visible(&describe(&error).to_string())),
         },
     };
     drop(report.send(News::Event(event)));
@@ -331,7 +338,8 @@ fn report_of(receipt: &Receipt, outcome: DecisionOutcome) -> Report {
     Report::Signed { is_done, words, at: receipt.at.parse().ok() }
 }
 
-fn not_accepted(id: RequestId, error: &DecideError) -> Event {
+fn not_accepted(request: &OpenedRequest, error: &DecideError) -> Event {
+    let id = request.request_id.clone();
     let is = |failure| matches!(error, DecideError::Call(error) if error.is(failure));
     let end = if is(WireFailure::AlreadyDecided) {
         Some(End::Answered)
@@ -342,7 +350,12 @@ fn not_accepted(id: RequestId, error: &DecideError) -> Event {
     } else {
         None
     };
-    Event::NotAccepted { id, why: visible(&describe_decide(error).to_string()), end }
+    let why = match end {
+        // The key that asks for it again is below.
+        Some(End::Expired) => format!("too late, it expired at {}", moment::clock(request.expires_at)),
+        _ => visible(&describe_decide(error, request).to_string()),
+    };
+    Event::NotAccepted { id, why, end }
 }
 
 #[cfg(test)]

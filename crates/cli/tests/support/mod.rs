@@ -17,11 +17,14 @@ use countersign_client::{
     join::join,
     journal::MemoryJournal,
     keys::DeviceKeys,
-    profile::{Facts, FileKeys, GatewayUrl, Party, Pins, Profile},
+    profile::{Credential, Facts, FileKeys, GatewayUrl, Party, Pin, Pins, Profile},
     reply::{Choice, Words},
     request::OpenedRequest,
 };
-use countersign_wire::decision::{DecisionOutcome, Scope};
+use countersign_wire::{
+    decision::{DecisionOutcome, Scope},
+    id::TenantId,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -80,6 +83,15 @@ fn invited(folder: &Path, role: &str, id: &str) -> String {
     serde_json::from_slice::<Value>(&output.stdout).unwrap()["link"].as_str().unwrap().to_owned()
 }
 
+/// A home in which the person approves with the tool. Its keys are not locked, so that nobody has to type.
+fn make_desk(home: &Path, facts: Facts, credential: &Credential, ada: &Approver, adas: &Pins) {
+    fs::create_dir_all(home.join("profiles")).unwrap();
+    let path = home.join("profiles/desk");
+    let profile = Profile::create(&path, facts, credential, &ada.keys, &FileKeys).unwrap();
+    let pins: Vec<Pin> = adas.iter().cloned().collect();
+    profile.update_pins(|kept| pins.into_iter().try_for_each(|pin| kept.insert(pin).map(drop))).unwrap();
+}
+
 impl World {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -93,9 +105,10 @@ impl World {
         let gateway = serve(folder.path(), &url).await;
         let robot = join(&invited(folder.path(), "enforcer", "robot").parse().unwrap()).await.unwrap();
         let person = join(&invited(folder.path(), "approver", "ada").parse().unwrap()).await.unwrap();
+        let tenant: TenantId = "acme".parse().unwrap();
         let facts = Facts {
             party: robot.party,
-            tenant: "acme".parse().unwrap(),
+            tenant: tenant.clone(),
             gateway: robot.gateway,
             label: "robot".parse().unwrap(),
         };
@@ -104,7 +117,7 @@ impl World {
         let path = folder.path().join("home/profiles/agent");
         let profile = Profile::create(&path, facts, &robot.credential, &keys, &FileKeys).unwrap();
         let http = |credential| Http::new(GatewayUrl::new(&url).unwrap(), Some(credential)).unwrap();
-        let Party::Approver(id) = person.party else { unreachable!("an approver has joined") };
+        let Party::Approver(id) = person.party.clone() else { unreachable!("an approver has joined") };
         let ada = Approver {
             http: http(&person.credential),
             id,
@@ -124,6 +137,9 @@ impl World {
         profile.update_pins(|pins| pins.insert(here.pin)).unwrap();
         let mut adas = Pins::default();
         adas.insert(there.pin).unwrap();
+        let facts =
+            Facts { party: person.party, tenant, gateway: person.gateway, label: "desk".parse().unwrap() };
+        make_desk(&folder.path().join("desk"), facts, &person.credential, &ada, &adas);
         Self { folder, gateway, ada, adas }
     }
 

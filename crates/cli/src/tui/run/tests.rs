@@ -1,8 +1,27 @@
-//! A panic gives the terminal back, and what it says can be read.
+//! A panic gives the terminal back, and what it says can be read; an answer that did not arrive says why.
 
 use std::{env, fs, process::Command};
 
+use countersign_client::http::CallError;
+use countersign_wire::failure::Code;
+
 use super::*;
+use crate::tui::fixture::{harmless, request};
+
+#[test]
+fn an_answer_that_came_too_late_says_when_it_expired() {
+    let refused = |failure: WireFailure| {
+        let (status, code) = (failure.status(), Code::of(failure.code()));
+        DecideError::Call(CallError::Refused { status, code, retryable: false, retry_after: None })
+    };
+    let outcome = |failure| match not_accepted(&request("r0", &harmless()), &refused(failure)) {
+        Event::NotAccepted { why, end, .. } => (why, end),
+        other => panic!("{other:?}"),
+    };
+    let late = ("too late, it expired at 12:10:00".to_owned(), Some(End::Expired));
+    assert_eq!(outcome(WireFailure::ExchangeExpired), late);
+    assert_eq!(outcome(WireFailure::AlreadyDecided).1, Some(End::Answered));
+}
 
 /// What the child of the test does.
 const CHILD: &str = "COUNTERSIGN_TEST_PANIC";

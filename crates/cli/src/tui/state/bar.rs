@@ -90,6 +90,9 @@ impl State {
                 }
                 (None, None) => {}
             }
+            if let Some(again) = &item.again {
+                lines.push((Tone::Strong, again.sentence()));
+            }
         }
         if let Some(notice) = &self.notice {
             lines.push((Tone::Warning, format!("! {notice}")));
@@ -99,7 +102,10 @@ impl State {
             let (word, sentence) = (self.offer.word(), self.offer.sentence());
             lines.push((Tone::Plain, format!("An approval will be {word}. {sentence}")));
         }
+        let is_renewable = self.current().is_some_and(|item| item.renewable().is_ok());
         let keys = match (self.open.is_some(), can_answer) {
+            _ if is_renewable && self.open.is_some() => "A asks for it again · Esc back · / search · ? help",
+            _ if is_renewable => "A asks for it again · j/k move · c clear what is settled · q quit · ? help",
             (true, true) => {
                 "a approve · r reject · R reject with words · s scope · Tab unfold · f next file · / search · Esc back · ? help"
             }

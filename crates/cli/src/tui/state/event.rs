@@ -46,6 +46,10 @@ pub enum Event {
         /// What has ended it, if that is known.
         end: Option<End>,
     },
+    /// The gateway has taken it that a request is wanted again.
+    Wanted(RequestId),
+    /// That did not arrive, and why, as a sentence.
+    NotWanted(RequestId, String),
     Tick,
 }
 
@@ -56,6 +60,8 @@ pub enum Action {
     Decide(Arc<OpenedRequest>, Box<Choice>),
     /// Ask the gateway where an exchange stands.
     AskStatus(RequestId),
+    /// Ask for a request again that has expired.
+    AskAgain(RequestId),
     Quit,
 }
 

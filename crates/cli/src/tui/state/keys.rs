@@ -59,6 +59,7 @@ impl State {
             Key::Char('a') => self.ask_to_approve(),
             Key::Char('r') if self.can_answer() => self.decide(DecisionOutcome::Reject, None, actions),
             Key::Char('R') => self.ask(Mode::Words(String::new())),
+            Key::Char('A') => self.ask_again(actions),
             Key::Char('s') => self.ask_for_scope(),
             Key::Char('/') => self.mode = Mode::Search(String::new()),
             Key::Char('n') => self.find(true),

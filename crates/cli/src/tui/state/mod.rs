@@ -21,7 +21,7 @@ pub use self::event::{Action, Event, Key, Mode, Now, Tone};
 use super::{
     document::Document,
     guard::Guard,
-    item::{Answer, End, Item, Report, Step},
+    item::{Again, Answer, End, Item, Report, Step},
     layout::{self, Areas, ITEM_ROWS, Shape},
     pager::{Pager, Shown},
     scope::Offer,
@@ -118,6 +118,8 @@ impl State {
                     self.end(&id, end);
                 }
             }
+            Event::Wanted(id) => self.again(&id, Again::Wanted(now.wall)),
+            Event::NotWanted(id, why) => self.again(&id, Again::Failed(why)),
             Event::Tick => {}
         }
         self.expire();
@@ -218,6 +220,42 @@ impl State {
         }
     }
 
+    /// What became of a request that is wanted again. That the machine has asked again is the last word.
+    fn again(&mut self, id: &RequestId, again: Again) {
+        let is_open = |item: &&mut Item| !matches!(item.again, Some(Again::Replaced(_)));
+        if let Some(item) = self.item_mut(id).filter(is_open) {
+            item.again = Some(again);
+        }
+    }
+
+    fn ask_again(&mut self, actions: &mut Vec<Action>) {
+        let Some(item) = self.current() else { return };
+        let id = item.id.clone();
+        match item.renewable() {
+            Ok(()) => {
+                self.again(&id, Again::Sending);
+                actions.push(Action::AskAgain(id));
+            }
+            Err(why) => self.notice = Some(format!("It is not asked for again: {why}.")),
+        }
+    }
+
+    /// Marks what a new request takes the place of. Only the machine that asked for both can say so.
+    fn mark_replaced(&mut self) {
+        let replaced: Vec<(RequestId, RequestId)> = self
+            .items
+            .iter()
+            .filter_map(|new| {
+                let old = self.item(new.supersedes.as_ref()?)?;
+                let is_own = new.enforcer.is_some() && new.enforcer == old.enforcer && old.id != new.id;
+                is_own.then(|| (old.id.clone(), new.id.clone()))
+            })
+            .collect();
+        for (old, new) in replaced {
+            self.again(&old, Again::Replaced(new));
+        }
+    }
+
     fn merge(&mut self, arrived: Vec<InboxItem>, actions: &mut Vec<Action>) {
         self.trouble = None;
         let was_empty = self.items.is_empty();
@@ -228,6 +266,7 @@ impl State {
                 None => self.items.push(Item::of(item, self.is_loaded)),
             }
         }
+        self.mark_replaced();
         if !self.is_loaded {
             self.is_loaded = true;
             // Soonest to expire first; what arrives later is added at the end, so that nothing moves.

@@ -1,5 +1,6 @@
 //! Each rule of answering, with a clock that the test moves.
 
+mod again;
 mod meanwhile;
 mod scopes;
 

@@ -140,7 +140,8 @@ fn list_item<'a>(
     let new = if item.is_new && !item.is_settled() { "new · " } else { "" };
     let status = item.status(state.now.wall);
     let chips = if item.is_settled() { "" } else { &item.chips };
-    let second = format!("{mark}{new}{} · {status} {chips}", item.who);
+    let again = if item.supersedes.is_some() && !item.is_settled() { "again · " } else { "" };
+    let second = format!("{mark}{new}{again}{} · {status} {chips}", item.who);
     let fill = |text: String| {
         let text = wrap::shortened(&text, width);
         let gap = width.saturating_sub(wrap::columns(&text));
@@ -233,6 +234,7 @@ const HELP: &[(&str, &str)] = &[
     ("a, then y", "approves; what is dangerous needs all unfolded and a word typed"),
     ("r", "rejects at once"),
     ("R", "rejects with words that reach the agent"),
+    ("A", "asks for what has expired again"),
     ("s", "chooses what an approval covers"),
     ("Tab", "folds or unfolds the file of the cursor; f goes to the next file"),
     ("/ n N", "search, next and previous match"),

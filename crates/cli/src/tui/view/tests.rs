@@ -2,13 +2,17 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use countersign_client::payload::{Command, CommandFile, FileRole, Invocation, Payload};
+use countersign_client::{
+    approver::InboxItem,
+    payload::{Command, CommandFile, FileRole, Invocation, Payload},
+    request::OpenedRequest,
+};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
 use tokio::time::Instant;
 
 use super::*;
 use crate::tui::{
-    fixture::{Desk, arrived, command, force_push, harmless, patch, scripts},
+    fixture::{Desk, arrived, command, force_push, harmless, noon, patch, request, scripts},
     item::Report,
     state::{Event, Key},
 };
@@ -87,6 +91,26 @@ fn an_answer_that_was_applied_at_120_columns() {
     let at = Some(desk.state.now.wall);
     desk.handle(Event::Reported("r3".parse().unwrap(), Report::Signed { is_done: true, words, at }));
     insta::assert_snapshot!(screen(&desk, 120, 30));
+}
+
+/// The old card says what became of it, and the new one that it was asked before.
+#[test]
+fn what_was_asked_again_at_80_columns() {
+    let mut desk = Desk::new(80, 24, &[harmless()]);
+    desk.wait(600_000);
+    desk.slowly("A");
+    desk.handle(Event::Wanted("r0".parse().unwrap()));
+    insta::assert_snapshot!("what_is_wanted_again_at_80_columns", screen(&desk, 80, 24));
+    let id = "8633ed33-f77f-46bf-b000-9cf78a1ee52f";
+    let opened = OpenedRequest {
+        supersedes: Some("r0".parse().unwrap()),
+        expires_at: noon().plus(Duration::from_mins(20)),
+        ..request(id, &harmless())
+    };
+    desk.handle(Event::Inbox(vec![InboxItem { request_id: id.parse().unwrap(), opened: Ok(opened) }]));
+    insta::assert_snapshot!("what_was_replaced_at_80_columns", screen(&desk, 80, 24));
+    desk.slowly("j\n");
+    insta::assert_snapshot!("what_was_asked_again_at_80_columns", screen(&desk, 80, 24));
 }
 
 #[test]

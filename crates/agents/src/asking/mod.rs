@@ -1,4 +1,7 @@
 //! Asking, with what the person who waits sees: whom was asked, who has seen it, how long is left, how to take it back.
+//! What happens when it expires is in [`again`].
+
+pub mod again;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -67,20 +70,13 @@ impl Interruption {
     }
 }
 
-/// By a grant that covers it, without asking anybody; else by asking.
-pub async fn permission(
-    enforcer: &Enforcer,
-    pins: &Pins,
-    draft: &Draft,
-    interruption: &mut Interruption,
-) -> Result<Taken, Failure> {
-    let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
-    if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
-        say_covered(&taken);
-        return Ok(taken);
-    }
-    let request = submit(enforcer, pins, draft, interruption).await?;
-    wait(enforcer, pins, &request, interruption).await
+/// Whether somebody waits for the answer to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attendance {
+    /// This process does; when it ends, nobody does.
+    Attended,
+    /// Whoever comes later picks it up.
+    Detached,
 }
 
 /// Records a request and submits it.
@@ -88,13 +84,31 @@ pub async fn submit(
     enforcer: &Enforcer,
     pins: &Pins,
     draft: &Draft,
+    attendance: Attendance,
     interruption: &mut Interruption,
 ) -> Result<Request, Failure> {
+    let asking = async {
+        match attendance {
+            Attendance::Attended => enforcer.ask_attended(draft, pins).await,
+            Attendance::Detached => enforcer.ask_detached(draft, pins).await,
+        }
+    };
+    let request = submitted(enforcer, asking, interruption).await?;
     let now = enforcer.clock.now();
+    say(&row("asked", &asked_people(pins, now), now));
+    Ok(request)
+}
+
+/// Shows that somebody is being asked, until the gateway has the request or does not answer.
+async fn submitted(
+    enforcer: &Enforcer,
+    asking: impl Future<Output = Result<Request, AskError>>,
+    interruption: &mut Interruption,
+) -> Result<Request, Failure> {
     let mut line = StatusLine::default();
     line.show("  asking …");
     let submitted = tokio::select! {
-        submitted = timeout(SUBMIT_TIME, enforcer.ask_detached(draft, pins)) => submitted,
+        submitted = timeout(SUBMIT_TIME, asking) => submitted,
         () = interruption.happens() => return Err(Failure::new(Exit::TakenBack, "taken back; nothing was run")),
     };
     line.clear();
@@ -106,9 +120,10 @@ pub async fn submit(
             failure.next("check `countersign status`, or start your own with `countersign up`"),
         ));
     };
-    let request = submitted.map_err(|error| not_asked(describe_ask(&error)))?;
-    say(&row("asked", &asked_people(pins, now), now));
-    Ok(request)
+    submitted.map_err(|error| match error {
+        AskError::AskedTooOften => describe_ask(&error),
+        error => not_asked(describe_ask(&error)),
+    })
 }
 
 fn not_asked(failure: Failure) -> Failure {
@@ -136,26 +151,41 @@ fn row(step: &str, who: &str, at: Timestamp) -> String {
     format!("  {step:<8}{who:<30}  {}", moment::clock(at))
 }
 
-/// Waits for the answer to a request, or for a grant that covers it: the answer to another request of this machine may be
-/// one. It counts as used when this returns. An interruption takes the request back.
-pub async fn wait(
-    enforcer: &Enforcer,
-    pins: &Pins,
-    request: &Request,
-    interruption: &mut Interruption,
-) -> Result<Taken, Failure> {
-    let seen = first_seen(enforcer, request);
-    wait_and_show(enforcer, pins, request, interruption, seen).await
+/// Why a request has no answer.
+enum Unanswered {
+    /// Nobody answered in time. It is still in the journal.
+    Expired,
+    Failed(Failure),
 }
 
-/// As [`wait`], where nobody watches: the gateway is not asked whether somebody has seen it.
+impl Unanswered {
+    fn of(error: &AskError, request: &Request) -> Self {
+        match error {
+            AskError::Expired => Self::Expired,
+            error => Self::Failed(nothing_ran(describe_ask(error), request)),
+        }
+    }
+}
+
+/// Waits for the answer to a request, or for a grant that covers it: the answer to another request of this machine may be
+/// one. It counts as used when this returns. An interruption takes the request back. Nobody watches: the gateway is not asked
+/// whether somebody has seen it, and when it has expired nobody asks again.
 pub async fn wait_unwatched(
     enforcer: &Enforcer,
     pins: &Pins,
     request: &Request,
     interruption: &mut Interruption,
 ) -> Result<Taken, Failure> {
-    wait_and_show(enforcer, pins, request, interruption, std::future::pending()).await
+    let seen = std::future::pending();
+    match wait_and_show(enforcer, pins, request, interruption, seen).await {
+        Ok(taken) => Ok(taken),
+        Err(Unanswered::Failed(failure)) => Err(failure),
+        Err(Unanswered::Expired) => {
+            // If it stays, it is listed for a day and nothing else.
+            drop(enforcer.abandon(&request.request_id).await);
+            Err(nothing_ran(describe_ask(&AskError::Expired), request))
+        }
+    }
 }
 
 async fn wait_and_show(
@@ -164,11 +194,11 @@ async fn wait_and_show(
     request: &Request,
     interruption: &mut Interruption,
     seen: impl Future<Output = (String, Timestamp)>,
-) -> Result<Taken, Failure> {
+) -> Result<Taken, Unanswered> {
     let mut line = StatusLine::default();
     let mut seconds = interval(Duration::from_secs(1));
-    let mut grants = GrantWatch::new(enforcer, request).map_err(|error| describe_ask(&error))?;
-    let answer = enforcer.pick_up(&request.request_id, pins);
+    let mut grants = GrantWatch::new(enforcer, request).map_err(|error| Unanswered::of(&error, request))?;
+    let answer = enforcer.pick_up_or_keep(&request.request_id, pins);
     tokio::pin!(answer, seen);
     let mut is_seen = false;
     let answer = loop {
@@ -178,7 +208,7 @@ async fn wait_and_show(
                 line.clear();
                 say(&row("seen", &who, at));
             }
-            answer = &mut answer => break answer.map_err(|error| nothing_ran(describe_ask(&error), request))?,
+            answer = &mut answer => break answer.map_err(|error| Unanswered::of(&error, request))?,
             _ = seconds.tick() => {
                 // If the journal can't be read, taking the answer fails too, and says so.
                 if let Ok(Some(taken)) = grants.look(pins, &GrantRules::default()).await {
@@ -189,7 +219,9 @@ async fn wait_and_show(
                 let left = moment::left(request.expires_at.since(enforcer.clock.now()));
                 line.show(&format!("  waiting … {left} left · Ctrl-C takes it back"));
             }
-            () = interruption.happens() => return Err(take_back(enforcer, request, line).await),
+            () = interruption.happens() => {
+                return Err(Unanswered::Failed(take_back(enforcer, request, line).await));
+            }
         }
     };
     line.clear();

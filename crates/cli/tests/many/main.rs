@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod again;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::{
