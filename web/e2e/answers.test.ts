@@ -95,6 +95,33 @@ describe("answers", () => {
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve", words: { action: "green" } });
   });
 
+  test("shows how the machine wants its buttons to look; one that approves something dangerous is held", async () => {
+    const actions = [
+      { id: "keep", caption: "Keep the data", style: "primary", decision: "approve" },
+      { id: "copy", caption: "Copy the data", style: "secondary", decision: "approve" },
+      { id: "wipe", caption: "Wipe the data", style: "danger", decision: "approve" },
+      { id: "later", caption: "Not now", style: "secondary", decision: "reject" },
+    ] as const;
+    const built = await robot.ask({
+      artifactType: "checkpoint.review",
+      payload: payload({ summary: "What about the data?", effects: [] }),
+      actions,
+    });
+    await dana.open("What about the data?");
+    const look = (name: string): Promise<string> =>
+      dana.page
+        .getByRole("button", { name })
+        .evaluate((button) => `${getComputedStyle(button).backgroundColor} ${getComputedStyle(button).color}`);
+    const looks = await Promise.all(actions.map(({ caption }) => look(caption)));
+    expect(new Set(looks).size).toBe(4);
+    await dana.shot("styles");
+    // A tap is not enough.
+    await dana.tap(dana.page.getByRole("button", { name: "Hold to approve: Wipe the data" }));
+    expect(await robot.isUndecided(built)).toBe(true);
+    await dana.holdToApprove();
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve", words: { action: "wipe" } });
+  });
+
   test("approves a pattern for an hour, and a session", async () => {
     const hour = await robot.ask({ payload: robot.command(["cargo", "test", "login"]) });
     await dana.open("cargo test login");

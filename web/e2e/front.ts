@@ -32,6 +32,8 @@ export class Front {
   isUp = true;
   /** Whether WebSockets pass. */
   hasSockets = true;
+  /** Whether the gateway has tickets for WebSockets, which the specification does not know. */
+  hasTickets = true;
   tamper: Tamper | undefined;
   /** Changes the messages of the gateway on WebSockets. */
   tamperMessage: TamperMessage | undefined;
@@ -79,6 +81,10 @@ export class Front {
     const path = new URL(request.url ?? "/", this.url || "http://localhost").pathname;
     this.asked.push(path);
     response.on("finish", () => this.answered.push(path));
+    if (!this.hasTickets && path === "/platform/v1/tickets") {
+      response.writeHead(404, { "Content-Type": "application/json" }).end('{"error":"no such route"}');
+      return;
+    }
     this.#pass(request, response, PAGE.test(path) ? undefined : this.tamper);
   }
 

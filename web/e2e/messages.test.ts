@@ -242,6 +242,41 @@ describe("a gateway that lies on a WebSocket", () => {
     await recovers();
   });
 
+  test.each(["decided", "delivered"])(
+    "an invented end (%s) closes a request, and shows nothing as approved",
+    async (state) => {
+      await connected();
+      const [listed, open] = [unique("listed"), unique("open")];
+      const built = [
+        await robot.ask({ payload: robot.command(["make", listed]) }),
+        await robot.ask({ payload: robot.command(["make", open]) }),
+      ] as const;
+      await dana.card(`make ${listed}`);
+      await dana.open(`make ${open}`);
+      const ends = built.map(({ requestId, artifactHash }) => {
+        const at = new Date().toISOString();
+        const decision = { requestId, artifactHash, decision: "approve", scope: "session", signature: MARKUP };
+        const body = { requestId, state, createdAt: at, expiresAt: at, artifactHash, decision };
+        const head = { msgType: "exchange.status", requestId, createdAt: at, sender: { gatewayId: MARKUP } };
+        return JSON.stringify({ ...head, body });
+      });
+      const lies = lie((message) => [...ends, message]);
+      const trigger = await robot.ask({ payload: robot.command(["make", unique("trigger")]) });
+      await until("a lie", () => lies.count > 0);
+      await dana.page.locator(".answer-bar", { hasText: "Answered on another device" }).waitFor();
+      expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
+      await dana.page.getByRole("link", { name: /^Inbox/ }).click();
+      await dana.page.locator(".card", { hasText: listed }).waitFor({ state: "detached" });
+      await dana.page.getByRole("link", { name: "Answered" }).click();
+      await dana.settle();
+      expect(await dana.page.locator(".pane .card", { hasText: /make (listed|open)/ }).count()).toBe(0);
+      // An honest gateway still has them.
+      await connected();
+      for (const name of [listed, open]) await dana.card(`make ${name}`);
+      for (const one of [...built, trigger]) await isUntouched(one);
+    },
+  );
+
   test("a request that is sent again with another content while it is open: what is signed is what was shown", async () => {
     await connected();
     let other = "";

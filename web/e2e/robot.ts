@@ -114,6 +114,23 @@ export class Robot {
     return built;
   }
 
+  /** The ids of the requests that people ask for again, from now on. */
+  async refreshes(): Promise<string[]> {
+    const answer = await this.#http.sendUntil({ method: "POST", path: "/platform/v1/tickets" });
+    const ticket = answer.read((members) => members.required("ticket", text));
+    const address = `${this.gateway.replace(/^http/, "ws")}/v1/ws?role=enforcer&id=${this.device.id}`;
+    const socket = new WebSocket(address, [`ticket.${ticket}`]);
+    const asked: string[] = [];
+    socket.onmessage = ({ data }) => {
+      const { msgType, requestId } = JSON.parse(`${data}`) as { msgType: string; requestId: string };
+      if (msgType === "refresh.request") asked.push(requestId);
+    };
+    await new Promise((resolve) => {
+      socket.onopen = resolve;
+    });
+    return asked;
+  }
+
   command(argv: readonly string[], more: object = {}): string {
     return JSON.stringify({
       schema: "org.proto.payload",

@@ -1,20 +1,28 @@
 // What arrives and ends while the page is open, and what is said about it.
 
+import { h } from "preact";
+import { renderToString } from "preact-render-to-string";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/page/app.ts";
 import { Inbox } from "../src/page/inbox.ts";
+import { AppContext } from "../src/page/parts.tsx";
+import { RequestScreen } from "../src/page/screens/request.tsx";
 import { changePins } from "../src/page/trust.ts";
 import { Approver, type ExchangeStatus } from "../src/protocol/approver.ts";
 import type { Envelope } from "../src/protocol/envelope.ts";
 import { CallError } from "../src/protocol/http.ts";
+import { texts } from "../src/texts.ts";
 import { Desk, NOW, soon, status } from "./desk.ts";
+import { FakeSocket } from "./network.ts";
 
 let desk: Desk;
 const apps: App[] = [];
 beforeAll(async () => {
   vi.stubGlobal("window", { innerWidth: 360, innerHeight: 740, matchMedia: () => ({ matches: false }) });
   vi.stubGlobal("document", { visibilityState: "visible" });
+  vi.stubGlobal("WebSocket", FakeSocket);
+  vi.stubGlobal("IntersectionObserver", class {});
   desk = await Desk.open();
 });
 afterAll(() => vi.unstubAllGlobals());
@@ -116,5 +124,80 @@ describe("how a card ends", () => {
     [listed, source] = [[], record.source];
     await soon(() => expect(app.state.sent.get(request.requestId)?.acceptedAt).toBeDefined());
     expect(app.state.inbox).toEqual(new Inbox());
+  });
+});
+
+describe("a request that has ended on another device", () => {
+  /** A page over a WebSocket, with a request that is on the screen, and the gateway's word on it. */
+  async function shown(isOpen: boolean, gateway: Partial<Approver> = {}) {
+    const request = await desk.request();
+    const { requestId } = request;
+    FakeSocket.all.length = 0;
+    const pending = { status: async (id: string) => status(id, "pendingApproval"), ticket: async () => "t" };
+    const app = await open(() => [request], { ...pending, ...gateway });
+    await soon(() => expect(app.state.inbox.get(requestId)?.headline).toBe("ls"));
+    if (isOpen) app.set({ route: { name: "request", id: requestId } });
+    const push = (state: string, decision?: object): void => {
+      const body = { requestId, state, createdAt: `${NOW}`, expiresAt: `${NOW}`, decision };
+      const sender = { gatewayId: "g" };
+      const message = { msgId: "s", msgType: "exchange.status", requestId, createdAt: `${NOW}`, sender, body };
+      FakeSocket.all.at(-1)?.push(JSON.stringify(message));
+    };
+    const drawn = (): string =>
+      renderToString(h(AppContext.Provider, { value: app, children: h(RequestScreen, { id: requestId }) }));
+    return { app, requestId, push, drawn, card: () => app.state.inbox.get(requestId) };
+  }
+  /** What a gateway would say to make people believe that they have approved. */
+  const CLAIM = { decision: "approve", scope: "session", signerKeyId: "ada" };
+
+  test.each(["decided", "delivered"])("leaves the list at once: %s", async (state) => {
+    const { app, push, card } = await shown(false);
+    expect(app.state.inbox.pending).toBe(1);
+    push(state, CLAIM);
+    await soon(() => expect(card()).toBeUndefined());
+    // Whatever the gateway says of a decision, this device has made none.
+    expect([app.state.sent.size, app.state.inbox.pending]).toEqual([0, 0]);
+  });
+
+  test.each([
+    ["decided", texts.end.answered],
+    ["withdrawn", texts.end.withdrawn],
+    ["expired", texts.end.expired],
+    ["cancelled", texts.end.cancelled],
+  ])("says what became of it while it is open, and has no buttons any more: %s", async (state, end) => {
+    const { app, push, card, drawn } = await shown(true);
+    expect(drawn()).toMatch(/button (approve|reject)/);
+    push(state, CLAIM);
+    await soon(() => expect(card()?.end).toBeDefined());
+    expect(drawn()).toContain(end);
+    expect(drawn()).not.toMatch(/button (approve|reject)/);
+    for (const word of [texts.approved, texts.stepSigned.approve, texts.stepAccepted])
+      expect(drawn()).not.toContain(`>${word}`);
+    expect(app.state.sent.size).toBe(0);
+  });
+
+  test("says so in the list for a moment, unless somebody has answered it", async () => {
+    for (const state of ["withdrawn", "expired", "cancelled"] as const) {
+      const { push, card } = await shown(false);
+      push(state);
+      await soon(() => expect(card()?.end).toBe(state));
+    }
+  });
+
+  test("and is being answered here stays the answer of this device, which is looked at", async () => {
+    let arrived: (() => void) | undefined;
+    const sendDecision = (): Promise<void> => new Promise((resolve) => (arrived = resolve));
+    const { app, requestId, push, card } = await shown(true, { sendDecision });
+    const own = card();
+    if (own === undefined) throw new Error("there is no card");
+    const record = await desk.record(own);
+    const sending = app.answers.send(record);
+    await soon(() => expect(arrived).toBeDefined());
+    push("decided", CLAIM);
+    await soon(() => expect(card()).toBeUndefined());
+    expect(app.state.sent.get(requestId)).toEqual(record);
+    arrived?.();
+    await sending;
+    expect(app.state.sent.get(requestId)?.acceptedAt).toBeDefined();
   });
 });

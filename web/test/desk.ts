@@ -15,7 +15,7 @@ import { Http } from "../src/protocol/http.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import { newPin, Pins } from "../src/protocol/pins.ts";
 import { decide } from "../src/protocol/reply.ts";
-import { buildRequest } from "../src/protocol/request.ts";
+import { buildRequest, type RequestDraft } from "../src/protocol/request.ts";
 import { Timestamp } from "../src/protocol/timestamp.ts";
 import { type Device, newDevice, Random } from "./random.ts";
 
@@ -61,12 +61,20 @@ export class Desk {
   }
 
   /** A request of the machine, as a card. */
-  async card(store: Store): Promise<Card> {
-    return newCard(await store.approver.open(await this.request(), store.state.pins));
+  async card(store: Store, more: Partial<RequestDraft> = {}, machine = this.robot): Promise<Card> {
+    return newCard(await store.approver.open(await this.request(more, machine), store.state.pins));
   }
 
   /** A request of the machine, as the gateway passes it on. */
-  async request(): Promise<Envelope> {
+  async request(more: Partial<RequestDraft> = {}, machine = this.robot): Promise<Envelope> {
+    return parseEnvelope((await this.requestText(more, machine)).text);
+  }
+
+  /** The same as the text of a message. */
+  async requestText(
+    more: Partial<RequestDraft> = {},
+    machine = this.robot,
+  ): Promise<{ readonly requestId: string; readonly text: string }> {
     const payload = JSON.stringify({ schema: "org.proto.payload", version: 1, argv: ["ls"], cwd: "/", effects: [] });
     const draft = {
       artifactType: "command.review",
@@ -74,11 +82,17 @@ export class Desk {
       repoRef: "r",
       repoName: "n",
       expiresAt: NOW.plus(7_200_000),
+      ...more,
     };
     const approvers = new Pins().add(newPin({ role: "approver", id: "ada" }, this.ada.keys.bundle, NOW));
-    const built = await buildRequest({ ...draft, artifactType: "command.review" }, this.robot, approvers, NOW);
-    const pushed = parseEnvelope(built.envelope.replace('"artifact.submit"', '"approval.request"'));
-    return { ...pushed, msgId: built.requestId };
+    const { envelope, requestId } = await buildRequest(
+      { ...draft, artifactType: "command.review" },
+      machine,
+      approvers,
+      NOW,
+    );
+    const text = envelope.replace('"msgType":"artifact.submit"', `"msgId":"${requestId}","msgType":"approval.request"`);
+    return { requestId, text };
   }
 
   /** The record of a signed answer about a card. */

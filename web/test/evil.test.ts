@@ -44,6 +44,7 @@ async function world() {
     repoName: "acme/widgets",
     expiresAt: NOW.plus(3_600_000),
     session: "s1",
+    supersedes: `before ${text}`,
   });
   const choice: Choice = { outcome: "reject", scope: "once", validUntil: NOW.plus(3_600_000), words: { reason: "no" } };
   const both = pinned("approver", ada, bob);
@@ -103,7 +104,8 @@ const TARGETS: Target[] = [
     honest: (w) => w.pushed[0] ?? "",
     open: async (w, text) => {
       const opened = await openRequest(parseEnvelope(text), w.ada, pinned("enforcer", w.robot, w.other), NOW);
-      const { requestId, enforcerId, artifactHash, payload, repoName, session, expiresAt, artifactType } = opened;
+      const { requestId, enforcerId, artifactHash, payload, repoName, session, expiresAt, artifactType, supersedes } =
+        opened;
       return JSON.stringify([
         requestId,
         enforcerId,
@@ -113,6 +115,7 @@ const TARGETS: Target[] = [
         session,
         expiresAt,
         artifactType,
+        supersedes,
       ]);
     },
   },

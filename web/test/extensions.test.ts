@@ -54,16 +54,32 @@ describe("an artifact", () => {
   test("is written with our own keys and its own session", async () => {
     const draft = { artifactType: "command.review", payload: "{}", repoRef: "x", repoName: "acme/widgets" } as const;
     const actions = [{ id: "a", caption: "A", style: "primary", decision: "approve" }] as const;
-    const whole = { ...draft, expiresAt: LATER, session: "s1", actions };
+    const whole = { ...draft, expiresAt: LATER, session: "s1", supersedes: "r0", actions };
     const built = await buildRequest(whole, robot, pinned("approver", ada), NOW);
     const artifact = JSON.parse(built.artifact) as { requestId: string; sessionId: string; extensions: object };
     expect(artifact.requestId).toMatch(UUID);
     expect(artifact.sessionId).toBe("s1");
-    const keys = ["org.countersign.salt", "org.countersign.repoName", "org.proto.requestedActions"];
-    expect(Object.keys(artifact.extensions)).toEqual(keys);
+    expect(Object.keys(artifact.extensions)).toEqual([
+      "org.countersign.salt",
+      "org.countersign.repoName",
+      "org.countersign.supersedes",
+      "org.proto.requestedActions",
+    ]);
     const pushed = parseEnvelope(built.envelope.replace('"artifact.submit"', '"approval.request"'));
     const read = await openRequest(pushed, ada, pinned("enforcer", robot), NOW);
-    expect([read.session, read.repoName, read.actions]).toEqual(["s1", "acme/widgets", actions]);
+    expect([read.session, read.repoName, read.supersedes, read.actions]).toEqual(["s1", "acme/widgets", "r0", actions]);
+  });
+
+  test.each([
+    ["another request", "r0", "r0"],
+    ["itself", "r", undefined],
+    ["nothing", "", undefined],
+    ["no id", "a\u0000b", undefined],
+    ["no text", 5, undefined],
+  ])("takes the place of %s", async (_, value, supersedes) => {
+    expect((await opened({ extensions: { "org.countersign.supersedes": value } })).supersedes).toBe(supersedes);
+    // It never had another name.
+    expect((await opened({ extensions: { "org.proto.supersedes": value } })).supersedes).toBeUndefined();
   });
 
   test.each<[string, object, string | undefined, string | undefined]>([

@@ -161,6 +161,12 @@ describe("what a change of the state moves on the screen", () => {
     ["the open request is answered", { sent: new Map([["open", record]]) }, ["pane"]],
     ["the open request is being answered", { sent: new Map([["open", sending]]) }, ["pane"]],
     ["another request is answered", { sent: new Map([["other", { ...record, requestId: "other" }]]) }, []],
+    [
+      "the open request was asked for again",
+      { again: [{ requestId: "open", enforcerId: "m", askedAt: "" }] },
+      ["pane"],
+    ],
+    ["another request was asked for again", { again: [{ requestId: "x", enforcerId: "m", askedAt: "" }] }, []],
     ["the connection goes", { isOnline: false }, ["list", "pane"]],
     ["another screen", { route: { name: "inbox" } }, ["list", "pane"]],
     [

@@ -1,13 +1,17 @@
-// What is said to machines and to the gateway about devices, also when not everybody can be reached.
+// Pairing at a gateway that does not name the machine; and what is said to machines and to the gateway about devices, also when
+// not everybody can be reached.
 
 import { beforeAll, describe, expect, test, vi } from "vitest";
 
+import { messageOf } from "../src/page/messages.ts";
 import { makeRecoveryCode, removePairs } from "../src/page/pairing.ts";
 import { Store } from "../src/page/store.ts";
-import { changePins } from "../src/page/trust.ts";
-import type { PairEntry } from "../src/protocol/approver.ts";
+import { changePins, stopForPairing } from "../src/page/trust.ts";
+import { Approver, type PairEntry } from "../src/protocol/approver.ts";
 import * as base64url from "../src/protocol/base64url.ts";
-import { CallError } from "../src/protocol/http.ts";
+import { CallError, Http } from "../src/protocol/http.ts";
+import { formatBundle, parseBundle } from "../src/protocol/keys.ts";
+import { PairingError, verifyLinkAnswer } from "../src/protocol/pairing.ts";
 import { newPin } from "../src/protocol/pins.ts";
 import type { BuiltPrompt } from "../src/protocol/prompt.ts";
 import { Desk, NOW } from "./desk.ts";
@@ -16,6 +20,64 @@ import { newDevice, Random } from "./random.ts";
 let desk: Desk;
 beforeAll(async () => {
   desk = await Desk.open();
+});
+
+describe("a gateway whose answer has the four members of the specification", () => {
+  /** An approver at a gateway that resolves a code to this, and what the pairing was completed with. */
+  function at(more: object = {}) {
+    const completed: { nonce: string; approverId: string; publicKey: string }[] = [];
+    const publicKey = formatBundle(desk.robot.keys.bundle);
+    const resolved = { nonce: "n1", enforcerLabel: "robby", workspaceName: "", publicKey, ...more };
+    const fetch = async (url: unknown, init?: RequestInit): Promise<Response> => {
+      if (`${url}`.includes("/v1/pairing/resolve/")) return new Response(JSON.stringify(resolved));
+      completed.push(JSON.parse(`${init?.body}`) as (typeof completed)[number]);
+      return new Response(JSON.stringify({ routingToken: "t", enforcerLabel: "robby", workspaceName: "" }));
+    };
+    const http = new Http({ gateway: "https://gw.example", fetch });
+    return { approver: new Approver(http, "ada", desk.ada.keys), completed };
+  }
+  const link = () => ({
+    gateway: "https://gw.example",
+    code: "BCDF-GHJK",
+    enforcerId: "robot",
+    fingerprint: desk.robot.keys.fingerprint,
+    secret: new Random(5).bytes(16),
+  });
+
+  test("is paired over by a link, which names the machine", async () => {
+    const { approver, completed } = at();
+    const paired = await approver.pairByLink(link());
+    expect(paired).toMatchObject({ digits: undefined, pin: { party: { role: "enforcer", id: "robot" } } });
+    // The machine finds the proof of its link about its own id.
+    const [answer] = completed;
+    const [enforcer, approverKeys] = [desk.robot.keys.bundle, parseBundle(answer?.publicKey ?? "")];
+    const transcript = { enforcerId: "robot", enforcer, approverId: "ada", approver: approverKeys, nonce: "n1" };
+    verifyLinkAnswer(transcript, link().secret);
+  });
+
+  test("is told from one that lies about the machine or its keys", async () => {
+    const evil = await newDevice(new Random(3), "robot");
+    for (const lie of [{ enforcerId: "other" }, { publicKey: formatBundle(evil.keys.bundle) }]) {
+      const { approver, completed } = at(lie);
+      await expect(approver.pairByLink(link())).rejects.toMatchObject({ reason: "enforcer-replaced" });
+      expect(completed).toEqual([]);
+    }
+  });
+
+  test("can't be paired over by a code: that is said plainly, nothing is sent, and nobody is accused", async () => {
+    const { approver, completed } = at();
+    const error = await approver.pairByCode("BCDF-GHJK").catch((it: unknown) => it);
+    expect(error).toBeInstanceOf(PairingError);
+    expect(messageOf(error)).toBe(
+      "This gateway does not say whose machine a code belongs to. Scan the QR code of the machine, or paste its link.",
+    );
+    expect(completed).toEqual([]);
+    const store = await desk.tab(new Store(), {});
+    expect(stopForPairing(store, "robot", error)).toBe(false);
+    expect(store.state.stops).toEqual([]);
+    // With the name, the code is enough.
+    expect((await at({ enforcerId: "robot" }).approver.pairByCode("BCDF-GHJK")).digits).toMatch(/^(\d{5} ){5}\d{5}$/);
+  });
 });
 
 const unreachable = (): Promise<never> => Promise.reject(new CallError("unreachable", "no network"));

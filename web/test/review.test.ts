@@ -13,7 +13,7 @@ import { hourOffer, ONCE, sessionOffer } from "../src/page/review/offer.ts";
 import { Reading } from "../src/page/review/reading.ts";
 import { ScopeSheet } from "../src/page/review/sheets.tsx";
 import { sign } from "../src/page/review/sign.ts";
-import type { ArtifactType } from "../src/protocol/artifact.ts";
+import type { Action, ArtifactType } from "../src/protocol/artifact.ts";
 import { utf8 } from "../src/protocol/bytes.ts";
 import { sha256Hex } from "../src/protocol/hash.ts";
 import { parseObject } from "../src/protocol/json.ts";
@@ -55,6 +55,72 @@ const STATES: readonly [string, () => Payload][] = [
   ["a plan without effects", () => read("plan.review", { text: "x" })],
 ];
 
+/** The answer bar of a request, perhaps with buttons that the machine asks for. */
+function bar(payload: Payload, actions: readonly Action[] = []): string {
+  const card: Card = {
+    requestId: request.requestId,
+    msgId: undefined,
+    request: { ...request, actions },
+    payload,
+    error: undefined,
+    headline: headline(payload),
+    end: undefined,
+    endedAt: 0,
+  };
+  const content = shown(payload);
+  const props = { card, content, shown: new Reading(content).shown, openNext: () => undefined };
+  return renderToString(h(AppContext.Provider, { value: app, children: h(AnswerBar, props) }));
+}
+
+describe("the buttons of a machine", () => {
+  /** Every button of the bar, with its classes. */
+  const buttons = (payload: Payload, ...actions: readonly Action[]): string[][] =>
+    [...bar(payload, actions).matchAll(/class="button ([^"]*)"[^>]*><span>([^<]*)/g)].map(([, classes, label]) => [
+      label ?? "",
+      classes ?? "",
+    ]);
+  const action = (style: Action["style"], decision: Action["decision"]): Action => ({
+    id: `${style} ${decision}`,
+    caption: `${style} ${decision}`,
+    style,
+    decision,
+  });
+
+  test("look as it wants them to, and Reject is always there", () => {
+    const examined = command({ state: "examined" });
+    expect(buttons(examined, action("primary", "approve"), action("secondary", "approve"))).toEqual([
+      ["primary approve", "approve primary"],
+      ["secondary approve", "approve secondary"],
+      [texts.reject, "reject"],
+    ]);
+    const rejects = (["primary", "secondary", "danger"] as const).map((style) => action(style, "reject"));
+    expect(buttons(examined, ...rejects)).toEqual([
+      ["primary reject", "reject primary"],
+      ["secondary reject", "reject secondary"],
+      ["danger reject", "reject danger"],
+    ]);
+    // Without buttons of a machine nothing has a style.
+    expect(buttons(examined)).toEqual([
+      [texts.reject, "reject"],
+      [texts.approve, "approve"],
+    ]);
+  });
+
+  test("that approve something dangerous are held, also where the request is harmless", () => {
+    const examined = command({ state: "examined" });
+    expect(buttons(examined, action("danger", "approve"))).toEqual([
+      [`${texts.hold}: danger approve`, "approve hold danger idle"],
+      [texts.reject, "reject"],
+    ]);
+    const dangerous = command({ effects: [{ effect: "deletes" }] });
+    expect(buttons(dangerous, action("primary", "approve"), action("danger", "approve"))).toEqual([
+      [`${texts.hold}: primary approve`, "approve hold primary idle"],
+      [`${texts.hold}: danger approve`, "approve hold danger idle"],
+      [texts.reject, "reject"],
+    ]);
+  });
+});
+
 describe("the states of a request", () => {
   test.each([
     ["examined", "none", true, true],
@@ -95,21 +161,6 @@ describe("the states of a request", () => {
   });
 
   test("decide which button there is", () => {
-    const bar = (payload: Payload): string => {
-      const card: Card = {
-        requestId: request.requestId,
-        msgId: undefined,
-        request,
-        payload,
-        error: undefined,
-        headline: headline(payload),
-        end: undefined,
-        endedAt: 0,
-      };
-      const content = shown(payload);
-      const props = { card, content, shown: new Reading(content).shown, openNext: () => undefined };
-      return renderToString(h(AppContext.Provider, { value: app, children: h(AnswerBar, props) }));
-    };
     for (const [name, payload] of STATES) {
       const [drawn, isSerious] = [bar(payload()), isGrave(shown(payload()).caution)];
       // What nobody could examine has no button before all of it was read.

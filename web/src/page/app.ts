@@ -1,5 +1,5 @@
 // The page without its screens: how it starts, joins a gateway, and forgets it. `store.ts` has what all parts share, `live.ts`
-// what arrives, `answers.ts` and `prompts.ts` what was sent, `trust.ts` who is trusted.
+// what arrives, `answers.ts` and `prompts.ts` what was sent, `again.ts` what was asked for again, `trust.ts` who is trusted.
 
 import { Database } from "../keys/database.ts";
 import {
@@ -14,6 +14,7 @@ import {
 } from "../keys/profile.ts";
 import { Approver, type DeviceKeys, Http, type JoinLink, join, Pins } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
+import { AskedAgain } from "./again.ts";
 import { Answers } from "./answers.ts";
 import { Live } from "./live.ts";
 import { messageOf } from "./messages.ts";
@@ -26,7 +27,8 @@ import { Store } from "./store.ts";
 export class App extends Store {
   readonly answers = new Answers(this);
   readonly prompts = new Prompts(this);
-  readonly live = new Live(this, this.answers, this.prompts);
+  readonly again = new AskedAgain(this);
+  readonly live = new Live(this, this.answers, this.prompts, this.again);
 
   /** Starts the page, with the link that it was opened with. */
   async start(link: string | undefined): Promise<void> {
@@ -56,6 +58,7 @@ export class App extends Store {
     const http = new Http({ gateway: profile.gateway, credential: profile.credential });
     this.approver = new Approver(http, profile.id, keys);
     await this.prompts.load();
+    await this.again.load();
     await this.answers.load();
     this.set({ phase: "ready", profile, pins: Pins.parse(profile.pins) });
     this.live.start();
@@ -80,6 +83,7 @@ export class App extends Store {
     }
     await this.answers.reload();
     await this.prompts.load();
+    await this.again.load();
     // Nothing comes between reading and showing, or a change that this tab makes meanwhile would be undone.
     const profile = await readProfile(this.database);
     if (profile !== undefined) this.set({ profile, pins: Pins.parse(profile.pins) });

@@ -31,6 +31,8 @@ export interface Card {
 
 /** An ended card stays for this long, with the reason. */
 export const FADE_MILLIS = 5_000;
+/** One that has expired can be asked for again, which takes a moment to decide. */
+export const EXPIRED_MILLIS = 60_000;
 
 export function newCard({ requestId, msgId, opened }: InboxItem): Card {
   const base = { requestId, msgId, end: undefined, endedAt: 0 } as const;
@@ -75,7 +77,8 @@ export class Inbox {
     const known = this.get(card.requestId);
     if (known !== undefined)
       return known.request === undefined && card.request !== undefined ? this.#replace(card) : this;
-    if (isOnScreen && this.shown.length > 0) return new Inbox(this.shown, [...this.waiting, card]);
+    if (isOnScreen && this.shown.some(({ end }) => end === undefined))
+      return new Inbox(this.shown, [...this.waiting, card]);
     return new Inbox(sorted([...this.shown, card]), this.waiting);
   }
 
@@ -89,6 +92,13 @@ export class Inbox {
     return known === undefined || known.end !== undefined ? this : this.#replace({ ...known, end, endedAt: now });
   }
 
+  /** An expired request of the same machine is replaced by one that has come: it says so for a moment, and leaves. */
+  replaced({ supersedes = "", enforcerId }: OpenedRequest, now: number): Inbox {
+    const known = this.get(supersedes);
+    const isReplaced = known?.end === "expired" && known.request?.enforcerId === enforcerId;
+    return isReplaced ? this.#replace({ ...known, endedAt: now - EXPIRED_MILLIS + FADE_MILLIS }) : this;
+  }
+
   /** What waits although its time is over by this device's clock. */
   overdue(now: number): Card[] {
     const isOver = ({ end, request }: Card): boolean =>
@@ -99,7 +109,9 @@ export class Inbox {
   /** Removes what ended a while ago, unless it is open. */
   tick(now: number, open: string | undefined): Inbox {
     const stays = (card: Card): boolean =>
-      card.end === undefined || card.requestId === open || now - card.endedAt < FADE_MILLIS;
+      card.end === undefined ||
+      card.requestId === open ||
+      now - card.endedAt < (card.end === "expired" ? EXPIRED_MILLIS : FADE_MILLIS);
     const isSame = this.shown.every(stays) && this.waiting.every(stays);
     return isSame ? this : new Inbox(this.shown.filter(stays), this.waiting.filter(stays));
   }

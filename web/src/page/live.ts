@@ -1,6 +1,7 @@
 // What arrives while the page is open: requests, their ends, and news of prompts and sessions.
 
-import { ApproverChannel, type ChannelEvent, type ExchangeStatus } from "../protocol/index.ts";
+import { ApproverChannel, type ChannelEvent, type ExchangeEnd, type ExchangeStatus } from "../protocol/index.ts";
+import type { AskedAgain } from "./again.ts";
 import type { Answers } from "./answers.ts";
 import { type Card, type CardEnd, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
@@ -30,16 +31,18 @@ export class Live {
   readonly #store: Store;
   readonly #answers: Answers;
   readonly #prompts: Prompts;
+  readonly #again: AskedAgain;
   #channel: ApproverChannel | undefined;
   #release: () => void = () => undefined;
   #ticks = 0;
   /** The requests whose end is being asked for. */
   readonly #asked = new Set<string>();
 
-  constructor(store: Store, answers: Answers, prompts: Prompts) {
+  constructor(store: Store, answers: Answers, prompts: Prompts, again: AskedAgain) {
     this.#store = store;
     this.#answers = answers;
     this.#prompts = prompts;
+    this.#again = again;
   }
 
   /** Connects as the approver that this device is. */
@@ -108,7 +111,7 @@ export class Live {
     if (next !== inbox) this.#store.set({ inbox: next });
   }
 
-  /** Asks what became of requests that wait: an answer on another device is not pushed. */
+  /** Asks what became of requests that wait: that one was answered on another device is not pushed by every gateway. */
   #askStates(): void {
     const { route, inbox, isOnline, phase } = this.#store.state;
     this.#ticks += 1;
@@ -135,7 +138,7 @@ export class Live {
       void this.#prompts.sendAgain();
     } else if (event.type === "disconnected") store.set({ isOnline: false, offlineReason: event.reason });
     else if (event.type === "request") this.#arrived(newCard(event.item));
-    else if (event.type === "gone") void this.#gone(event.requestId, event.wasWithdrawn);
+    else if (event.type === "gone") void this.#gone(event.requestId, event.end);
     else if (event.type === "session") this.#sessionHeard(event.sessionId);
     else store.set({ phase: "refused", isOnline: false, problem: event.error.message });
     return undefined;
@@ -148,14 +151,21 @@ export class Live {
     const card = trusted(opened, pins, now);
     if (sent.get(card.requestId)?.acceptedAt !== undefined) return;
     const isListOnScreen = route.name === "inbox" || window.matchMedia("(min-width: 1000px)").matches;
-    this.#store.set({ inbox: inbox.add(card, isListOnScreen && document.visibilityState === "visible") });
+    const added = inbox.add(card, isListOnScreen && document.visibilityState === "visible");
+    this.#store.set({ inbox: card.request === undefined ? added : added.replaced(card.request, Date.now()) });
     if (card.error !== undefined) stopForSender(this.#store, card.error, now);
+    if (card.request !== undefined) void this.#again.heard([card.request]).catch(() => undefined);
   }
 
-  /** A request is not listed any more. */
-  async #gone(requestId: string, wasWithdrawn: boolean): Promise<void> {
-    const end = wasWithdrawn ? "withdrawn" : await this.#endOf(requestId);
-    this.#end(requestId, end ?? "gone");
+  /** A request has ended, or is not listed any more. It is the gateway's word, which closes a card and says nothing else. */
+  async #gone(requestId: string, said: ExchangeEnd | undefined): Promise<void> {
+    const end = said === undefined ? await this.#endOf(requestId) : ENDS[said];
+    const { route, sent, inbox } = this.#store.state;
+    const isOpen = route.name === "request" && route.id === requestId;
+    // Whoever has answered on another device knows why it leaves.
+    if (said !== undefined && end === "answered" && !isOpen && !sent.has(requestId))
+      this.#store.set({ inbox: inbox.remove(requestId) });
+    else this.#end(requestId, end ?? "gone");
   }
 
   /** The time of a request is over by this device's clock. Whether somebody has answered in time, the gateway knows. */

@@ -35,6 +35,16 @@ export interface PromptRecord {
   readonly built?: BuiltPrompt;
 }
 
+/** What became of a request that was asked for again. The machine is the one whose keys have proven the request. */
+export interface Again {
+  readonly requestId: string;
+  readonly enforcerId: string;
+  /** When this device asked for it, as RFC 3339. */
+  readonly askedAt?: string;
+  /** The request that took its place, in the sealed words of the same machine. */
+  readonly replacedBy?: string;
+}
+
 /** Everything that screens show. */
 export interface State {
   readonly phase: Phase;
@@ -50,6 +60,8 @@ export interface State {
   readonly inbox: Inbox;
   readonly sent: ReadonlyMap<string, SentRecord>;
   readonly prompts: readonly PromptRecord[];
+  /** The newest first. */
+  readonly again: readonly Again[];
   readonly sessionNews: number;
   /** Those that nobody has read yet. The first is on the screen, alone. */
   readonly stops: readonly Stop[];
@@ -70,6 +82,7 @@ export const INITIAL: State = {
   inbox: new Inbox(),
   sent: new Map(),
   prompts: [],
+  again: [],
   sessionNews: 0,
   stops: [],
   recovery: undefined,
@@ -92,16 +105,22 @@ function frame({ phase, stops, link, recovery, route, isOnline }: State): string
 }
 
 /** The cards with what makes them higher, and whether the button for arrivals is above them. */
-function list({ inbox }: State): string {
-  const cards = inbox.shown.map(({ requestId, end, request }) => [requestId, end, request === undefined]);
+function list({ inbox, again }: State): string {
+  const cards = inbox.shown.map(({ requestId, end, request }) => [
+    requestId,
+    end,
+    request === undefined,
+    end === undefined ? [] : again.filter((one) => one.requestId === requestId),
+  ]);
   return JSON.stringify([cards, inbox.waiting.length > 0]);
 }
 
 /** What is at the place of the answer bar of the open request. */
-function pane({ route, inbox, sent }: State): string {
+function pane({ route, inbox, sent, again }: State): string {
   if (route.name !== "request") return "";
   const [card, record] = [inbox.get(route.id), sent.get(route.id)];
   const isAccepted = record?.acceptedAt !== undefined;
   const answer = [record !== undefined, isAccepted, record?.failed?.kind];
-  return JSON.stringify([card?.end, card !== undefined && card.request === undefined, ...answer]);
+  const became = again.filter(({ requestId }) => requestId === route.id);
+  return JSON.stringify([card?.end, card !== undefined && card.request === undefined, ...answer, became]);
 }

@@ -45,7 +45,7 @@ export function stopForPin(store: Store, pin: Pin, error: PinError): void {
 
 /** Shows a stop for keys that the gateway has replaced; `false` for other errors. */
 export function stopForPairing(store: Store, machine: string, error: unknown): boolean {
-  if (!(error instanceof PairingError)) return false;
+  if (!(error instanceof PairingError) || error.reason === "unnamed") return false;
   const kind = error.reason === "enforcer-replaced" ? "enforcer-replaced" : "other";
   addStop(store, { id: `pairing ${machine}`, machine, changes: [], kind, text: error.message, next: error.next });
   return true;

@@ -41,6 +41,9 @@ export const EXCHANGE_STATES = [
   "cancelled",
 ] as const;
 
+/** How an exchange has ended. */
+export type ExchangeEnd = Exclude<(typeof EXCHANGE_STATES)[number], "pendingApproval">;
+
 /** The status of an exchange. Show it as the gateway's word, and decide nothing by it. */
 export interface ExchangeStatus {
   readonly requestId: string;
@@ -209,15 +212,19 @@ export class Approver {
 
   /** Answers a link that was scanned or opened. */
   pairByLink(link: PairingLink): Promise<Paired> {
-    return this.#pair(link.code, (transcript) => answerLink(transcript, link));
+    return this.#pair(link.code, (transcript) => answerLink(transcript, link), link.enforcerId);
   }
 
-  /** Answers a typed code. The pin must not be used before a person has compared the digits. */
+  /**
+   * Answers a typed code. The pin must not be used before a person has compared the digits. Throws a {@link PairingError} with
+   * `unnamed` where the gateway does not say whose machine it is.
+   */
   pairByCode(code: string): Promise<Paired> {
     return this.#pair(code, answerTyped);
   }
 
-  async #pair(code: string, answer: (transcript: Transcript) => PairingAnswer): Promise<Paired> {
+  /** `linkedId` is the machine that a link names. */
+  async #pair(code: string, answer: (transcript: Transcript) => PairingAnswer, linkedId?: string): Promise<Paired> {
     const resolved = (await this.http.send({ method: "GET", path: `/v1/pairing/resolve/${segment(code)}` })).read(
       (members) => ({
         nonce: members.required("nonce", id),
@@ -227,8 +234,9 @@ export class Approver {
         publicKey: members.required("publicKey", text),
       }),
     );
-    const { nonce, enforcerId, enforcerLabel, workspaceName } = resolved;
-    if (enforcerId === undefined) throw new PairingError("unknown-keys");
+    const { nonce, enforcerLabel, workspaceName } = resolved;
+    const enforcerId = resolved.enforcerId ?? linkedId;
+    if (enforcerId === undefined) throw new PairingError("unnamed");
     const enforcer = keysOrStop(resolved.publicKey);
     const { id: approverId, keys } = this.identity;
     const { bundle, digits } = answer({ enforcerId, enforcer, approverId, approver: keys.bundle, nonce });

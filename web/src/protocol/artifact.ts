@@ -3,10 +3,10 @@
 import { canonical, canonicalWithout } from "./canonical.ts";
 import type { Outcome } from "./decision.ts";
 import { FormatError } from "./errors.ts";
-import { extensionValue, FORMER_SESSION_ID, REPO_NAME, REQUESTED_ACTIONS } from "./extension.ts";
+import { extensionValue, FORMER_SESSION_ID, REPO_NAME, REQUESTED_ACTIONS, SUPERSEDES } from "./extension.ts";
 import { checkHash, sha256Hex } from "./hash.ts";
 import { JsonNumber, JsonObject, type JsonValue, parseObject } from "./json.ts";
-import { id, list, Members, nonEmpty, number, object, sha256, text, time, word } from "./members.ts";
+import { id, isId, list, Members, nonEmpty, number, object, sha256, text, time, word } from "./members.ts";
 import type { Timestamp } from "./timestamp.ts";
 
 /** The kinds of artifacts. */
@@ -89,6 +89,12 @@ export function repoName({ extensions }: Artifact): string | undefined {
 export function sessionOf({ sessionId, extensions }: Artifact): string | undefined {
   const former = extensions?.members.get(FORMER_SESSION_ID);
   return sessionId ?? (typeof former === "string" ? former : undefined);
+}
+
+/** The request whose place an artifact takes; `undefined` if it is a new one, or if it names itself or nothing that is an id. */
+export function supersededOf({ requestId, extensions }: Artifact): string | undefined {
+  const value = extensions?.members.get(SUPERSEDES);
+  return typeof value === "string" && isId(value) && value !== requestId ? value : undefined;
 }
 
 /** The buttons of an artifact. A list that is broken or not known is none: then there are Approve and Reject. */

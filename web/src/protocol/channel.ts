@@ -1,7 +1,7 @@
 // What waits for an approver, live: one connection over the best transport that works, and each message once. The inbox is
-// also listed on every connection and every minute, so that nothing is missed, whatever a connection loses.
+// also listed on every connection and from time to time, so that nothing is missed that a connection loses or does not carry.
 
-import type { Approver, InboxItem } from "./approver.ts";
+import { type Approver, EXCHANGE_STATES, type ExchangeEnd, type InboxItem } from "./approver.ts";
 import { type Envelope, readEnvelope, writeEnvelope } from "./envelope.ts";
 import { CallError, jittered } from "./http.ts";
 import { type JsonObject, parse } from "./json.ts";
@@ -9,7 +9,14 @@ import { id, Members, sha256, word } from "./members.ts";
 import type { Pins } from "./pins.ts";
 import { PROMPT_STATUSES, type PromptStatus } from "./prompt.ts";
 import { OpenError } from "./request.ts";
-import { type Connection, openSocket, openStream, type Transport, type WebSocketClass } from "./transport.ts";
+import {
+  type Connection,
+  NoTicketsError,
+  openSocket,
+  openStream,
+  type Transport,
+  type WebSocketClass,
+} from "./transport.ts";
 
 /** What an approver is shown. */
 export type ChannelEvent =
@@ -19,8 +26,8 @@ export type ChannelEvent =
   | { readonly type: "disconnected"; readonly reason: string }
   /** A request: opened and checked, and each once; or the reason why it can't be decided here, each time that it comes. */
   | { readonly type: "request"; readonly item: InboxItem }
-  /** A request that was shown needs no decision any more, by the gateway's word. */
-  | { readonly type: "gone"; readonly requestId: string; readonly wasWithdrawn: boolean }
+  /** A request that was shown needs no decision any more, by the gateway's word; why, unless it is only not listed any more. */
+  | { readonly type: "gone"; readonly requestId: string; readonly end: ExchangeEnd | undefined }
   /** What became of a prompt, by the gateway's word. */
   | {
       readonly type: "prompt-ack";
@@ -37,8 +44,10 @@ export type ChannelEvent =
 export interface ChannelSettings {
   /** The transports that are used, the best one first. */
   readonly transports?: readonly Transport[];
-  /** How often the inbox is listed while a connection is open. */
+  /** How often the inbox is listed while a WebSocket is open. */
   readonly listMillis?: number;
+  /** How often it is listed while a stream is open, which does not say how requests end. */
+  readonly streamListMillis?: number;
   /** How often it is listed when there is no connection that pushes. */
   readonly pollMillis?: number;
   /** After a fallback, a better transport is tried again after this time, then after twice as long, up to sixteen times. */
@@ -46,6 +55,8 @@ export interface ChannelSettings {
   readonly webSocket?: WebSocketClass;
 }
 
+/** A gateway without tickets is asked for one again after so many times `upAgainMillis`. */
+const NO_TICKETS_TIMES = 16;
 const BACKOFF_MILLIS = { first: 1_000, longest: 30_000 };
 const PROVEN_MILLIS = 10_000;
 /** What a listing finds must have been pushed within this time, or the connection carries nothing. */
@@ -74,6 +85,8 @@ export class ApproverChannel {
   #position: string | undefined;
   #connection: Connection | undefined;
   #isConnected: boolean | undefined;
+  /** Until then no WebSocket is tried, in milliseconds: the gateway has no tickets. */
+  #noSocketUntil = 0;
 
   constructor(
     approver: Approver,
@@ -87,6 +100,7 @@ export class ApproverChannel {
     this.#settings = {
       transports: ["websocket", "sse", "poll"],
       listMillis: 60_000,
+      streamListMillis: 15_000,
       pollMillis: 3_000,
       upAgainMillis: 60_000,
       ...settings,
@@ -97,9 +111,11 @@ export class ApproverChannel {
   async run(): Promise<void> {
     let [level, delay, upAgain] = [0, BACKOFF_MILLIS.first, this.#settings.upAgainMillis];
     while (!this.#stop.signal.aborted) {
-      const transport = this.#settings.transports[level] ?? "poll";
-      const limit = level === 0 ? undefined : upAgain;
       const begun = this.#approver.http.clock.now().millis;
+      const best = this.#best(begun);
+      level = Math.max(level, best);
+      const transport = this.#settings.transports[level] ?? "poll";
+      const limit = level > best ? upAgain : best > 0 ? this.#noSocketUntil - begun : undefined;
       const outcome = await this.#serve(transport, limit);
       if (outcome.kind === "refused") {
         this.#report({ type: "refused", error: outcome.error });
@@ -107,6 +123,12 @@ export class ApproverChannel {
       }
       if (outcome.kind === "try-better") {
         [level, upAgain] = [0, Math.min(upAgain * 2, this.#settings.upAgainMillis * 16)];
+        continue;
+      }
+      if (outcome.kind === "no-tickets" && level < this.#settings.transports.length - 1) {
+        // Said at once, so nobody is told of a break: the next transport is tried right away.
+        this.#noSocketUntil = begun + NO_TICKETS_TIMES * this.#settings.upAgainMillis;
+        level += 1;
         continue;
       }
       this.#disconnected(outcome.reason);
@@ -147,6 +169,12 @@ export class ApproverChannel {
   reopen(): void {
     this.#seen = [new Set(), new Set()];
     this.wake();
+  }
+
+  /** The best transport that may be tried now. */
+  #best(now: number): number {
+    const { transports } = this.#settings;
+    return transports[0] === "websocket" && transports.length > 1 && now < this.#noSocketUntil ? 1 : 0;
   }
 
   async #pause(millis: number): Promise<void> {
@@ -199,7 +227,8 @@ export class ApproverChannel {
   async #listAgainAndAgain(transport: Transport, signal: AbortSignal): Promise<Outcome> {
     const { clock } = this.#approver.http;
     const connectedAt = clock.now().millis;
-    const every = transport === "poll" ? this.#settings.pollMillis : this.#settings.listMillis;
+    const { pollMillis, streamListMillis, listMillis } = this.#settings;
+    const every = { poll: pollMillis, sse: streamListMillis, websocket: listMillis }[transport];
     while (!signal.aborted) {
       const now = clock.now().millis;
       const isDeaf = [...this.#unpushed.values()].some((found) => now - found > PUSH_MILLIS);
@@ -218,11 +247,13 @@ export class ApproverChannel {
     await this.#enqueue(async () => {
       for (const envelope of envelopes) {
         const msgId = idOf(envelope);
-        if (isPushExpected && !this.#wasSeen(msgId)) this.#unpushed.set(msgId, this.#approver.http.clock.now().millis);
+        // Not every gateway gives a message the same id in a listing.
+        const isHeardOf = this.#wasSeen(msgId) || this.#open.has(envelope.requestId);
+        if (isPushExpected && !isHeardOf) this.#unpushed.set(msgId, this.#approver.http.clock.now().millis);
         before.delete(envelope.requestId);
         await this.#pass(envelope, false);
       }
-      if (isComplete) for (const requestId of before) this.#gone(requestId, false);
+      if (isComplete) for (const requestId of before) this.#gone(requestId, undefined);
     });
   }
 
@@ -237,6 +268,10 @@ export class ApproverChannel {
     const isBare = value.members.get("msgType") === "refresh.request" && !value.members.has("body");
     if (isBare) return;
     const envelope = readEnvelope(value, "");
+    if (envelope.msgType === "exchange.status") {
+      this.#ended(envelope);
+      return;
+    }
     this.#unpushed.delete(idOf(envelope));
     await this.#pass(envelope, true);
     if (position !== undefined) this.#position = position;
@@ -272,7 +307,7 @@ export class ApproverChannel {
       return !(item.opened instanceof OpenError);
     }
     if (msgType === "exchange.withdrawn") {
-      this.#gone(requestId, true);
+      this.#gone(requestId, "withdrawn");
     } else if (msgType === "prompt.ack") {
       const members = new Members(envelope.body);
       const promptHash = members.required("promptHash", sha256);
@@ -284,8 +319,15 @@ export class ApproverChannel {
     return true;
   }
 
-  #gone(requestId: string, wasWithdrawn: boolean): void {
-    if (this.#open.delete(requestId)) this.#report({ type: "gone", requestId, wasWithdrawn });
+  /** A request has ended elsewhere. It is sent once, and not acknowledged; whoever misses it, or can't read it, lists. */
+  #ended({ requestId, body }: Envelope): void {
+    const state = EXCHANGE_STATES.find((known) => known === body.members.get("state"));
+    if (state === undefined || state === "pendingApproval" || body.members.get("requestId") !== requestId) return;
+    this.#gone(requestId, state);
+  }
+
+  #gone(requestId: string, end: ExchangeEnd | undefined): void {
+    if (this.#open.delete(requestId)) this.#report({ type: "gone", requestId, end });
   }
 
   /** Says that this device has a message. If it does not arrive, the message comes again. */
@@ -318,7 +360,11 @@ function idOf({ msgId, msgType, requestId, createdAt }: Envelope): string {
 }
 
 type Outcome =
-  | { readonly kind: "worked" | "useless" | "no-gateway"; readonly reason: string; readonly retryAfter: number }
+  | {
+      readonly kind: "worked" | "useless" | "no-tickets" | "no-gateway";
+      readonly reason: string;
+      readonly retryAfter: number;
+    }
   | { readonly kind: "try-better" }
   | { readonly kind: "refused"; readonly error: CallError };
 
@@ -327,7 +373,8 @@ const TRY_BETTER: Outcome = { kind: "try-better" };
 /** A refusal is final if it is the gateway's own; something between may refuse one transport and let another one pass. */
 function failed(error: unknown): Outcome {
   if (!(error instanceof CallError)) {
-    return { kind: "useless", reason: error instanceof Error ? error.message : "it failed", retryAfter: 0 };
+    const kind = error instanceof NoTicketsError ? "no-tickets" : "useless";
+    return { kind, reason: error instanceof Error ? error.message : "it failed", retryAfter: 0 };
   }
   const isFinal = error.gatewayCode === "PROTO_ERR_UNAUTHENTICATED" || error.gatewayCode === "PROTO_ERR_FORBIDDEN";
   if (isFinal) return { kind: "refused", error };

@@ -23,6 +23,9 @@ export const EXPIRES_AT: Extension = { key: "org.countersign.expiresAt", formerl
 /** The statement about a device that a prompt carries. */
 export const STATEMENT: Extension = { key: "org.countersign.statement", formerly: "org.proto.statement" };
 
+/** The request that has expired, or is out of date, and whose place this one takes. Sealed, so it is the machine's own word. */
+export const SUPERSEDES = "org.countersign.supersedes";
+
 /** The extension in which the session of a request was before it was the artifact's own member. */
 export const FORMER_SESSION_ID = "org.proto.sessionId";
 

@@ -10,7 +10,7 @@ import { sha256 } from "./hash.ts";
 import { digits, fingerprint, formatBundle, type KeyBundle, withoutProof } from "./keys.ts";
 import type { PairingLink } from "./link.ts";
 
-type PairingReason = "enforcer-replaced" | "approver-unproven" | "unknown-keys";
+type PairingReason = "enforcer-replaced" | "approver-unproven" | "unknown-keys" | "unnamed";
 const PAIRING_REASONS: Explained<PairingReason> = {
   "enforcer-replaced": [
     "the keys that the gateway relays are not those of the machine that shows the link",
@@ -24,9 +24,14 @@ const PAIRING_REASONS: Explained<PairingReason> = {
     "the other side has no keys of a known format",
     "Update the program of the other side, and pair again.",
   ],
+  // The specification does not have the id in the answer, so nobody is to blame.
+  unnamed: [
+    "this gateway does not say whose machine a code belongs to",
+    "Scan the QR code of the machine, or paste its link.",
+  ],
 };
 
-/** Why two ends are not paired. Each is a reason to stop. */
+/** Why two ends are not paired. Each but `unnamed` is a reason to stop. */
 export class PairingError extends ReasonError<PairingReason> {
   readonly code = "pairing";
 

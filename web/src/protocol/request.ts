@@ -8,13 +8,14 @@ import {
   repoName,
   requestedActions,
   sessionOf,
+  supersededOf,
 } from "./artifact.ts";
 import * as base64url from "./base64url.ts";
 import { newRequestId, random, utf8 } from "./bytes.ts";
 import type { DeviceKeys } from "./device.ts";
 import { type Envelope, writeEnvelope } from "./envelope.ts";
 import { type Explained, HashError, ReasonError, UnsafeNumberError } from "./errors.ts";
-import { REPO_NAME, REQUESTED_ACTIONS, SALT } from "./extension.ts";
+import { REPO_NAME, REQUESTED_ACTIONS, SALT, SUPERSEDES } from "./extension.ts";
 import { hashWithout } from "./hash.ts";
 import { type JsonObject, parseObject } from "./json.ts";
 import { Members, sha256, text } from "./members.ts";
@@ -36,6 +37,8 @@ export interface OpenedRequest {
   readonly repoName: string | undefined;
   /** The session that it belongs to; only then an approval can be for a session. */
   readonly session: string | undefined;
+  /** The request whose place it takes, in the words of the same enforcer; `undefined` if it is a new one. */
+  readonly supersedes: string | undefined;
   /** When the enforcer made it, by its clock. */
   readonly createdAt: Timestamp;
   /** The time from which it can't be decided. */
@@ -129,6 +132,7 @@ export async function openRequest(
     repoRef: artifact.repoRef,
     repoName: repoName(artifact),
     session: sessionOf(artifact),
+    supersedes: supersededOf(artifact),
     createdAt: artifact.createdAt,
     expiresAt: artifact.expiresAt,
     payload: artifact.payload,
@@ -182,6 +186,8 @@ export interface RequestDraft {
   readonly repoName: string;
   readonly expiresAt: Timestamp;
   readonly session?: string;
+  /** The request that this one takes the place of, after a refresh. */
+  readonly supersedes?: string;
   readonly actions?: readonly Action[];
 }
 
@@ -209,6 +215,7 @@ export async function buildRequest(
   const extensions = {
     [SALT.key]: base64url.encode(random(16)),
     [REPO_NAME.key]: draft.repoName,
+    ...(draft.supersedes === undefined ? {} : { [SUPERSEDES]: draft.supersedes }),
     ...(draft.actions === undefined ? {} : { [REQUESTED_ACTIONS]: { version: 1, actions: draft.actions } }),
   };
   const { artifactType, repoRef, expiresAt } = draft;

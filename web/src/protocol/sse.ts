@@ -15,7 +15,7 @@ export class StreamError extends CountersignError {
   readonly next = "Connect again, perhaps over another transport.";
 }
 
-/** Puts events together from pieces of any size. Events without data, such as pings, are left out. */
+/** Puts events together from pieces of any size. Pings and other events without data are left out. */
 export class EventReader {
   readonly #max: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -24,6 +24,9 @@ export class EventReader {
   #data: string[] = [];
   #size = 0;
   #id: string | undefined;
+  #isPing = false;
+  /** How often the stream has said that it is alive, by an event or by a comment. */
+  pings = 0;
 
   /** `max` is the size of an event, in characters, that is still read. */
   constructor(max: number) {
@@ -58,8 +61,9 @@ export class EventReader {
   #end(line: string): SseEvent | undefined {
     if (line === "") {
       const event = { id: this.#id, data: this.#data.join("\n") };
-      [this.#data, this.#size, this.#id] = [[], 0, undefined];
-      return event.data === "" ? undefined : event;
+      const isLeftOut = this.#isPing || event.data === "";
+      [this.#data, this.#size, this.#id, this.#isPing] = [[], 0, undefined, false];
+      return isLeftOut ? undefined : event;
     }
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
@@ -70,8 +74,11 @@ export class EventReader {
       if (this.#size > this.#max) throw new StreamError("an event is too large");
     } else if (field === "id") {
       this.#id = value;
+    } else if (field === "event") {
+      this.#isPing = value === "ping";
     }
-    // The name is in the envelope too, comments have none, and when to come back is our own matter.
+    // Other names are in the envelope too, a comment has none, and when to come back is our own matter.
+    if (field === "" || (field === "event" && this.#isPing)) this.pings += 1;
     return undefined;
   }
 }

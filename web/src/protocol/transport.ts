@@ -2,7 +2,7 @@
 
 import type { Approver } from "./approver.ts";
 import { fromUtf8 } from "./bytes.ts";
-import { CallError, segment } from "./http.ts";
+import { CallError, type Clock, segment } from "./http.ts";
 import { EventReader, StreamError } from "./sse.ts";
 
 /** The largest message that is read: a session's snapshot, with room for what the gateway adds. */
@@ -11,7 +11,7 @@ export const MAX_MESSAGE = 7_187_116 + 65_536;
 /** A connection must be opened within this time. */
 const OPEN_MILLIS = 15_000;
 
-/** An event stream on which nothing was heard for this long is dead: the gateway pings it every 15 seconds. */
+/** A stream that pings is dead after three pauses between pings without a word, and at least this long. Ours pings every 15 s. */
 const SILENCE_MILLIS = 45_000;
 
 /** How messages come from the gateway. `poll` asks again and again. */
@@ -33,6 +33,18 @@ export interface Connection {
   readonly ended: Promise<string>;
 }
 
+/** The gateway gives no tickets, so a browser can't open a WebSocket: tickets are ours, and not of the specification. */
+export class NoTicketsError extends StreamError {}
+
+/** How a gateway answers a call that it does not know. If it means the credential, the next transport is refused too. */
+const NO_TICKETS: readonly number[] = [403, 404, 405, 501];
+
+/** What a client says of itself. The gateway then sends an `exchange.status` when a request has ended elsewhere. */
+const HELLO = JSON.stringify({
+  msgType: "hello",
+  capabilities: { push: true, sse: true, poll: true, "org.countersign.status": true },
+});
+
 /** The class of WebSockets; tests and old versions of Node have another one. */
 export type WebSocketClass = new (url: string, protocols: string[]) => WebSocket;
 
@@ -44,7 +56,10 @@ export async function openSocket(
   socketClass: WebSocketClass | undefined = typeof WebSocket === "undefined" ? undefined : WebSocket,
 ): Promise<Connection> {
   if (socketClass === undefined) throw new StreamError("there are no WebSockets here");
-  const ticket = await approver.ticket(signal);
+  const ticket = await approver.ticket(signal).catch((error: unknown) => {
+    const isAbsent = error instanceof CallError && NO_TICKETS.includes(error.status);
+    throw isAbsent ? new NoTicketsError("this gateway has no tickets for WebSockets") : error;
+  });
   const { gateway, clock } = approver.http;
   const url = `${gateway.replace(/^http/, "ws")}/v1/ws?role=approver&id=${segment(approver.identity.id)}`;
   const socket = new socketClass(url, [`ticket.${ticket}`]);
@@ -74,7 +89,7 @@ export async function openSocket(
     socket.close();
     throw new StreamError("no WebSocket could be opened");
   }
-  socket.send(JSON.stringify({ msgType: "hello", capabilities: { push: true, sse: true, poll: true } }));
+  socket.send(HELLO);
   const send = (text: string): boolean => {
     const isOpen = socket.readyState === 1;
     if (isOpen) socket.send(text);
@@ -97,14 +112,23 @@ export async function openStream(
   const headers = { Accept: "text/event-stream", ...(last === undefined ? {} : { "Last-Event-ID": last }) };
   const opened = new AbortController();
   void approver.http.clock.sleep(OPEN_MILLIS, opened.signal).then(() => opened.signal.aborted || own.abort());
-  const response = await approver.http.open({ method: "GET", path, headers }, own.signal);
-  opened.abort();
-  if (!(response.headers.get("Content-Type") ?? "").startsWith("text/event-stream")) {
+  try {
+    const response = await approver.http.open({ method: "GET", path, headers }, own.signal);
+    if (!(response.headers.get("Content-Type") ?? "").startsWith("text/event-stream"))
+      throw new CallError("not-understood", "it is no stream of events");
+    const ended = readStream(response, listener, own, approver).finally(() =>
+      signal.removeEventListener("abort", stop),
+    );
+    return { send: () => false, close: stop, ended };
+  } catch (error) {
+    // Something between holds streams back; other calls may pass.
+    const isHeldBack = own.signal.aborted && !signal.aborted;
+    signal.removeEventListener("abort", stop);
     own.abort();
-    throw new CallError("not-understood", "it is no stream of events");
+    throw isHeldBack ? new StreamError("no stream of events could be opened") : error;
+  } finally {
+    opened.abort();
   }
-  const ended = readStream(response, listener, own, approver).finally(() => signal.removeEventListener("abort", stop));
-  return { send: () => false, close: stop, ended };
 }
 
 async function readStream(
@@ -115,11 +139,14 @@ async function readStream(
 ): Promise<string> {
   const reader = response.body?.getReader();
   const events = new EventReader(MAX_MESSAGE);
+  const pauses = new PingPauses(approver.http.clock);
   if (reader === undefined) return "the stream is empty";
   try {
     for (;;) {
       const heard = new AbortController();
-      void approver.http.clock.sleep(SILENCE_MILLIS, heard.signal).then(() => heard.signal.aborted || own.abort());
+      const silence = pauses.silence(events.pings);
+      if (silence !== undefined)
+        void approver.http.clock.sleep(silence, heard.signal).then(() => heard.signal.aborted || own.abort());
       const { done, value } = await reader.read().finally(() => heard.abort());
       if (done) return "the gateway has ended the stream";
       for (const { data, id } of events.feed(value)) listener.onMessage(data, id);
@@ -127,5 +154,26 @@ async function readStream(
   } catch (error) {
     own.abort();
     return error instanceof StreamError ? error.message : "the stream was interrupted";
+  }
+}
+
+/** How long a stream pauses between pings, which are optional: one that does not ping is heard of by what it carries. */
+class PingPauses {
+  readonly #clock: Clock;
+  #last: { readonly count: number; readonly at: number } | undefined;
+  #longest: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** For how long the stream may be silent, after so many pings; `undefined` if it may be for ever. */
+  silence(count: number): number | undefined {
+    const at = this.#clock.now().millis;
+    if (count > (this.#last?.count ?? 0)) {
+      if (this.#last !== undefined) this.#longest = Math.max(this.#longest ?? 0, at - this.#last.at);
+      this.#last = { count, at };
+    }
+    return this.#longest === undefined ? undefined : Math.max(SILENCE_MILLIS, 3 * this.#longest);
   }
 }

@@ -16,7 +16,7 @@ import { typedDigits, verifyLinkAnswer } from "../../src/protocol/pairing.ts";
 import { newPin, Pins } from "../../src/protocol/pins.ts";
 import { openPrompt } from "../../src/protocol/prompt.ts";
 import { receiptSession, signReceipt } from "../../src/protocol/receipt.ts";
-import { verifyDecision } from "../../src/protocol/reply.ts";
+import { decide, verifyDecision } from "../../src/protocol/reply.ts";
 import { type BuiltRequest, buildRequest, OpenError } from "../../src/protocol/request.ts";
 import { sealSnapshot } from "../../src/protocol/session.ts";
 import { Timestamp } from "../../src/protocol/timestamp.ts";
@@ -29,16 +29,20 @@ const random = new Random(Date.now());
 const now = (): Timestamp => Timestamp.ofMillis(Date.now());
 let robot: Device;
 let machine: Http;
+const sockets: WebSocket[] = [];
 
 beforeAll(async () => {
   await gateway.start();
   robot = await newDevice(random, "robot");
   machine = new Http({ gateway: gateway.url, credential: gateway.keys.enforcer });
 });
-afterAll(() => gateway.remove());
+afterAll(async () => {
+  for (const socket of sockets) socket.close();
+  await gateway.remove();
+});
 
-/** An approver with a credential of its own, by invitation. */
-async function newApprover(name: string): Promise<Approver> {
+/** An approver with a credential of its own, by invitation, who calls the gateway in this way. */
+async function newApprover(name: string, via: typeof fetch = fetch): Promise<Approver> {
   const operator = new Http({ gateway: gateway.url, credential: gateway.keys.operator });
   const body = JSON.stringify({ role: "approver", id: name });
   const answer = await operator.send({ method: "POST", path: "/platform/v1/invitations", body });
@@ -48,7 +52,7 @@ async function newApprover(name: string): Promise<Approver> {
   expect(joined).toMatchObject({ role: "approver", id: name, gateway: gateway.url });
   await expect(join(link)).rejects.toBeInstanceOf(InvitationError);
   const { keys } = await newDevice(random);
-  return new Approver(new Http({ gateway: gateway.url, credential: joined.credential }), name, keys);
+  return new Approver(new Http({ gateway: gateway.url, credential: joined.credential, fetch: via }), name, keys);
 }
 
 async function startPairing(): Promise<{ code: string; nonce: string }> {
@@ -89,7 +93,7 @@ async function pair(approver: Approver): Promise<{ adas: Pins; robots: Pins }> {
   return { adas: new Pins().add(paired.pin), robots };
 }
 
-async function submit(robots: Pins, seconds = 600): Promise<BuiltRequest> {
+async function submit(robots: Pins, seconds = 600, supersedes?: string): Promise<BuiltRequest> {
   const payload = JSON.stringify({ schema: "org.proto.payload", version: 1, argv: ["ls"], cwd: "/", effects: [] });
   const draft = {
     artifactType: "command.review",
@@ -97,6 +101,7 @@ async function submit(robots: Pins, seconds = 600): Promise<BuiltRequest> {
     repoRef: "repo:x",
     repoName: "acme/widgets",
     expiresAt: now().plus(seconds * 1_000),
+    ...(supersedes === undefined ? {} : { supersedes }),
   } as const;
   const built = await buildRequest(draft, robot, robots, now());
   await machine.send({ method: "POST", path: "/v1/artifacts", body: built.envelope, idempotencyKey: built.requestId });
@@ -121,6 +126,34 @@ function listen(approver: Approver, pins: () => Pins, settings: ChannelSettings)
     await running;
   };
   return { channel, events, until, stop };
+}
+
+const isRefresh = (text: string, requestId: string): boolean => {
+  const message = JSON.parse(text) as { msgType: string; requestId?: string };
+  return message.msgType === "refresh.request" && message.requestId === requestId;
+};
+
+/** What the gateway sends to the machine over a WebSocket from now on. */
+async function listenAsMachine(): Promise<string[]> {
+  const answer = await machine.send({ method: "POST", path: "/platform/v1/tickets" });
+  const ticket = answer.read((members) => members.required("ticket", text));
+  const address = `${gateway.url.replace(/^http/, "ws")}/v1/ws?role=enforcer&id=robot`;
+  const socket = new WebSocket(address, [`ticket.${ticket}`]);
+  const messages: string[] = [];
+  socket.onmessage = ({ data }) => void messages.push(`${data}`);
+  await new Promise((resolve) => {
+    socket.onopen = resolve;
+  });
+  sockets.push(socket);
+  return messages;
+}
+
+async function until(what: string, is: () => boolean): Promise<void> {
+  for (let round = 0; round < 300; round += 1) {
+    if (is()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`no ${what} within 15 s`);
 }
 
 const isRequest = (requestId: string) => (event: ChannelEvent) =>
@@ -225,7 +258,7 @@ describe("at a real gateway", () => {
         (it) => it.type === "gone" && it.requestId === waiting.requestId,
       );
       if (transport === "websocket") {
-        expect(gone).toMatchObject({ wasWithdrawn: true });
+        expect(gone).toMatchObject({ end: "withdrawn" });
         await heard.until("snapshot", (it) => it.type === "session" && it.msgType === "session.snapshot");
       }
       await heard.stop();
@@ -233,6 +266,51 @@ describe("at a real gateway", () => {
       expect(requests).toHaveLength(new Set(requests).size);
     });
   }
+
+  test("a late answer is refused, the request is asked for again, and the machine's next one says so", async () => {
+    const approver = await newApprover("rita");
+    const { adas, robots } = await pair(approver);
+    const messages = await listenAsMachine();
+    const late = await submit(robots, 2);
+    const [item] = await approver.inbox(adas);
+    if (item === undefined || item.opened instanceof OpenError) throw new Error("the request did not open");
+    expect(item.opened.supersedes).toBeUndefined();
+    const choice = { outcome: "approve", scope: "once", validUntil: now().plus(60_000), words: {} } as const;
+    const signed = await decide(item.opened, choice, approver.identity, now());
+    await new Promise((resolve) => setTimeout(resolve, late.expiresAt.millis - Date.now() + 500));
+    const refusal = { status: 409, gatewayCode: "PROTO_ERR_EXPIRED" };
+    await expect(approver.sendDecision(signed)).rejects.toMatchObject(refusal);
+    await approver.refresh(late.requestId);
+    await until("the refresh", () => messages.some((text) => isRefresh(text, late.requestId)));
+    const next = await submit(robots, 600, late.requestId);
+    const opened = (await approver.inbox(adas)).map((one) => one.opened);
+    expect(opened).toMatchObject([{ requestId: next.requestId, supersedes: late.requestId }]);
+    await expect(approver.refresh("another")).rejects.toMatchObject({ status: 404 });
+  });
+
+  test("without tickets, and without the id of the machine, a link pairs and a stream carries requests", async () => {
+    let asked = 0;
+    const other: typeof fetch = async (url, init) => {
+      if (`${url}`.endsWith("/platform/v1/tickets")) {
+        asked += 1;
+        return new Response('{"error":"no such route"}', { status: 404 });
+      }
+      const answer = await fetch(url, init);
+      if (!`${url}`.includes("/v1/pairing/resolve/")) return answer;
+      const { enforcerId, ...four } = (await answer.json()) as Record<string, unknown>;
+      expect(enforcerId).toBe("robot");
+      return new Response(JSON.stringify(four), { status: answer.status });
+    };
+    const approver = await newApprover("olga", other);
+    const { adas, robots } = await pair(approver);
+    const heard = listen(approver, () => adas, {});
+    expect(await heard.until("connection", (event) => event.type === "connected")).toMatchObject({ transport: "sse" });
+    const built = await submit(robots);
+    await heard.until("request", isRequest(built.requestId));
+    expect(asked).toBe(1);
+    expect(heard.events.map((event) => event.type)).not.toContain("disconnected");
+    await heard.stop();
+  });
 
   test("prompts arrive, and what became of them is heard", async () => {
     const approver = await newApprover("paula");

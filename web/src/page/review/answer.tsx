@@ -195,6 +195,11 @@ function Options({
   );
 }
 
+/** The classes of a button: what it answers, and how the machine wants it to look. Without a machine's wish there is no style. */
+function styled(decision: "approve" | "reject", action: Action | undefined): string {
+  return action === undefined ? `button ${decision}` : `button ${decision} ${action.style}`;
+}
+
 function Buttons({
   request,
   shown,
@@ -221,18 +226,19 @@ function Buttons({
   const approve = (label: string, action?: Action) => {
     const key = action?.id ?? "approve";
     const act = (): void => answer("approve", "", action);
-    if (isSerious)
+    if (isSerious || action?.style === "danger")
       return (
         <HoldButton
           key={key}
           label={action === undefined ? texts.hold : `${texts.hold}: ${label}`}
           note={note}
+          kind={action?.style ?? ""}
           isDisabled={isDisabled}
           done={act}
         />
       );
     return (
-      <button key={key} type="button" class="button approve" disabled={isDisabled} onClick={meant(act)}>
+      <button key={key} type="button" class={styled("approve", action)} disabled={isDisabled} onClick={meant(act)}>
         <span>{isBusy ? texts.signing : label}</span>
         {note === "" ? null : <small>{note}</small>}
       </button>
@@ -242,7 +248,7 @@ function Buttons({
     <button
       key={action?.id ?? "reject"}
       type="button"
-      class="button reject"
+      class={styled("reject", action)}
       disabled={isDisabled}
       onClick={meant(() => answer("reject", "", action))}
     >

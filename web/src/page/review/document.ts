@@ -113,6 +113,7 @@ function stateLines(payload: Payload): Line[] {
 function aboutSection(request: OpenedRequest): Section {
   const facts = [`${texts.factRequest} ${visible(request.requestId)}`, `${texts.factHash} ${request.artifactHash}`];
   if (request.session !== undefined) facts.push(`${texts.factSession} ${visible(request.session)}`);
+  if (request.supersedes !== undefined) facts.push(`${texts.factReplaces} ${visible(request.supersedes)}`);
   return open(facts.map((fact) => line(fact, "note")));
 }
 

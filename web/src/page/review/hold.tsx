@@ -11,10 +11,13 @@ export const HOLD_MILLIS = 1_000;
 export function HoldButton({
   label,
   note,
+  kind = "",
   isDisabled,
   done,
 }: {
   label: string;
+  /** Further classes. */
+  kind?: string;
   note: string;
   isDisabled: boolean;
   done: () => void;
@@ -45,7 +48,7 @@ export function HoldButton({
   return (
     <button
       type="button"
-      class={`button approve hold ${phase}`}
+      class={["button approve hold", kind, phase].filter((name) => name !== "").join(" ")}
       disabled={isDisabled}
       onPointerDown={(event) => {
         if (event.button === 0 && isMeant(event)) begin();

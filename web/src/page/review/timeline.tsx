@@ -6,6 +6,7 @@ import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { Act, clock, Marked, useApp } from "../parts.tsx";
 import type { SentRecord } from "../sent.ts";
+import { AskAgain } from "./again.tsx";
 
 interface Step {
   readonly mark: "✓" | "✗" | "·";
@@ -70,6 +71,7 @@ export function Timeline({ record }: { record: SentRecord }) {
       {canRepeat ? (
         <Act label={texts.sendAgain} kind="primary" act={() => app.answers.sendAgain(record.requestId)} />
       ) : null}
+      {record.failed?.kind === "expired" ? <AskAgain of={record} /> : null}
       {record.receipt === undefined ? null : <Export record={record} />}
     </section>
   );

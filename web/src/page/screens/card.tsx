@@ -29,6 +29,11 @@ export function CardHeadline({ text }: { text: string }) {
   );
 }
 
+/** That a request takes the place of one that has expired. */
+export function Replaces({ card }: { card: Card }) {
+  return card.request?.supersedes === undefined ? null : <span class="replaces">{texts.replaces}</span>;
+}
+
 /** The effects of a request. */
 export function Chips({ card }: { card: Card }) {
   const all = chips(card.payload);

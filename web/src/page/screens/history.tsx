@@ -7,6 +7,7 @@ import { texts } from "../../texts.ts";
 import { type Card, newCard } from "../inbox.ts";
 import { messageOf } from "../messages.ts";
 import { clock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { AgainLine, AskAgain } from "../review/again.tsx";
 import { stepsOf } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import type { SentRecord } from "../sent.ts";
@@ -45,6 +46,7 @@ function AnsweredCard({ record }: { record: SentRecord }) {
       <span class="reason">
         {last?.mark} <Marked text={last?.text ?? ""} />
       </span>
+      <AgainLine of={record} />
     </a>
   );
 }
@@ -57,7 +59,9 @@ export function ExpiredScreen() {
     const read = async (): Promise<void> => {
       const { envelopes } = await app.approver.list("expired");
       const items = await Promise.all(envelopes.map((envelope) => app.approver.open(envelope, app.state.pins)));
-      setCards(items.map(newCard).reverse());
+      const opened = items.map(newCard);
+      setCards(opened.reverse());
+      await app.again.heard(opened.flatMap(({ request }) => request ?? []));
     };
     read().catch((error: unknown) => setProblem(messageOf(error)));
   }, []);
@@ -76,6 +80,7 @@ export function ExpiredScreen() {
                 </span>
                 <time>{card.request === undefined ? "" : clock(`${card.request.expiresAt}`)}</time>
               </span>
+              {card.request === undefined ? null : <AskAgain of={card.request} />}
             </div>
           </li>
         ))}

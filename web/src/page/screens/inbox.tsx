@@ -7,8 +7,9 @@ import { texts } from "../../texts.ts";
 import { isMeant, isTyping, meant } from "../guard.ts";
 import type { Card } from "../inbox.ts";
 import { Act, Lock, Marked, Screen, TimeLeft, useApp, usePage } from "../parts.tsx";
+import { AskAgain } from "../review/again.tsx";
 import { go, writeRoute } from "../route.ts";
-import { CardHeadline, Chips } from "./card.tsx";
+import { CardHeadline, Chips, Replaces } from "./card.tsx";
 
 export function InboxScreen() {
   const app = useApp();
@@ -53,6 +54,7 @@ export function InboxScreen() {
             ) : (
               <WholeCard card={card} isOpen={card.requestId === open} />
             )}
+            {card.request !== undefined && card.end === "expired" ? <AskAgain of={card.request} /> : null}
           </li>
         ))}
       </ul>
@@ -83,6 +85,7 @@ function WholeCard({ card, isOpen }: { card: Card; isOpen: boolean }) {
     >
       <CardHeadline text={card.headline} />
       <Chips card={card} />
+      <Replaces card={card} />
       <span class="about">
         <Lock isClosed />
         <span class="who">

@@ -7,6 +7,7 @@ import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
 import { type Card, trusted } from "../inbox.ts";
 import { Lock, Marked, Problem, TimeLeft, useApp, usePage } from "../parts.tsx";
+import { AskAgain } from "../review/again.tsx";
 import { AnswerBar } from "../review/answer.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
 import { Lines, lineElement } from "../review/lines.tsx";
@@ -14,7 +15,7 @@ import { Reading } from "../review/reading.ts";
 import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import type { SentRecord } from "../sent.ts";
-import { Chips } from "./card.tsx";
+import { Chips, Replaces } from "./card.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
   const app = useApp();
@@ -53,6 +54,7 @@ function EffectBar({ text, card }: { text: string; card?: Card }) {
         </h1>
       </div>
       {card === undefined ? null : <Chips card={card} />}
+      {card === undefined ? null : <Replaces card={card} />}
       {request === undefined ? null : (
         <p class="about">
           <Lock isClosed />
@@ -143,6 +145,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
           <p class="ended-now" role="alert">
             {texts.end[end]}
           </p>
+          {end === "expired" && request !== undefined ? <AskAgain of={request} /> : null}
         </div>
       ) : (
         <AnswerBar card={card} content={content} shown={shown} openNext={openNext} />
