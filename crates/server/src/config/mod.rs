@@ -297,7 +297,9 @@ impl Config {
 
 fn check_traces_endpoint(endpoint: &str) -> anyhow::Result<()> {
     if cfg!(not(feature = "otel")) {
-        bail!("traces.endpoint is set, and this program was built without the feature otel");
+        bail!(
+            "traces.endpoint is set, and this program was built without traces; build it with --features otel, or remove the setting"
+        );
     }
     let parsed: Option<Uri> = endpoint.parse().ok();
     let is_url = parsed.is_some_and(|url| matches!(url.scheme_str(), Some("http" | "https")));

@@ -86,7 +86,6 @@ impl<K: Hash + Eq + Clone> FailureBudgets<K> {
         Self { allowance: Allowance { burst, interval }, spent: Mutex::default() }
     }
 
-    /// As [`FailureBudget::take`].
     pub(crate) fn take(&self, of: &K) -> Result<(), Duration> {
         let mut all = self.spent.lock();
         if all.len() >= MAX_REMEMBERED && !all.contains_key(of) {
@@ -97,7 +96,6 @@ impl<K: Hash + Eq + Clone> FailureBudgets<K> {
         all.entry(of.clone()).or_insert_with(Spent::nothing).take(self.allowance)
     }
 
-    /// As [`FailureBudget::give_back`].
     pub(crate) fn give_back(&self, of: &K) {
         let mut all = self.spent.lock();
         if let Some(spent) = all.get_mut(of) {

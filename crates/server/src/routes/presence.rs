@@ -51,7 +51,6 @@ enum Rest {
     Read(PresencePage),
     /// What comes after this id. Not read before it is its turn: a slow reader keeps one page in memory.
     After(String),
-    /// Nothing.
     Complete,
 }
 

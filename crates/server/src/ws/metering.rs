@@ -20,7 +20,7 @@ use crate::limits::{FailureBudget, QuotaPermit};
 const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Control frames that a client may send at once, and in which time one more. It has to answer a ping every half minute.
-const CONTROL_BURST: u32 = 100;
+const CONTROL_BURST: u32 = 30;
 const CONTROL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct MeteredStream {
