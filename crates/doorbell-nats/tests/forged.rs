@@ -16,7 +16,7 @@ use countersign_core::{Gateway, delivery::feed::Reader, retention::Retention, st
 use countersign_doorbell_nats::{NatsDoorbell, Options, counters::Dropped};
 use countersign_store_sqlite::SqliteStore;
 use countersign_testkit::{
-    gateway_suite::world::{approver, decide, decision, request, robot, submit},
+    gateway_suite::world::{Request, approver, decide, decision, request, robot, submit},
     nats::Nats,
     random::TestRandom,
     recording_store::RecordingStore,
@@ -71,7 +71,8 @@ impl Node {
 
     /// An exchange from its submission to its decision, on this node.
     async fn exchange(&self, id: &str) {
-        let request = request(id).to("ada").for_minutes(60 * 24 * 365 * 100);
+        let expires_at = self.store.now().await.unwrap().plus(Duration::from_hours(24));
+        let request = Request { expires_at, ..request(id).to("ada") };
         submit(&self.gateway, &tenant(), &request).await.unwrap();
         let decision = decision(&request.id, id, "n", None);
         decide(&self.gateway, &tenant(), &approver("ada"), &request.id, &decision).await.unwrap();
@@ -129,7 +130,7 @@ fn attack(recorded: &[Message], index: usize) -> (String, Vec<u8>) {
             bytes.iter_mut().enumerate().for_each(|(at, byte)| {
                 *byte = u8::try_from(at * index % 251).unwrap();
             });
-            bytes[0] = 1;
+            bytes[0] = 2;
         }
     }
     (subject, bytes)

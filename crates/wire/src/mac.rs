@@ -1,5 +1,7 @@
 //! The MAC in API keys, tickets and invitations, by which a gateway rejects a forged one without a read from its store.
 
+use std::sync::Arc;
+
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
@@ -8,9 +10,12 @@ use crate::hash::Sha256Hex;
 /// Hex digits of a MAC. It has 64 bits: whoever forges one gains no more than a read from the store.
 pub const MAC_LENGTH: usize = 16;
 
-/// The key of these MACs. It is a secret: `Debug` does not show it.
+/// The key of these MACs, and those before it, whose MACs are still accepted. It is a secret: `Debug` does not show it.
 #[derive(Clone)]
-pub struct MacKey([u8; 32]);
+pub struct MacKey {
+    newest: [u8; 32],
+    older: Arc<[[u8; 32]]>,
+}
 
 impl std::fmt::Debug for MacKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -21,40 +26,48 @@ impl std::fmt::Debug for MacKey {
 impl MacKey {
     /// `key` must come from a cryptographic random source.
     pub fn new(key: [u8; 32]) -> Self {
-        Self(key)
+        Self { newest: key, older: Arc::default() }
+    }
+
+    /// Also accepts what was made with these.
+    #[must_use]
+    pub fn accepting(self, older: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        Self { older: older.into_iter().collect(), ..self }
     }
 
     /// HMAC-SHA-256 over `purpose` and `parts`, cut to [`MAC_LENGTH`] lowercase hex digits.
     pub fn mac(&self, purpose: &str, parts: &[&[u8]]) -> String {
-        let full: [u8; 32] = self.over(purpose, parts).finalize().into_bytes().into();
+        let full: [u8; 32] = over(&self.newest, purpose, parts).finalize().into_bytes().into();
         Sha256Hex::from_bytes(full).to_string()[..MAC_LENGTH].to_owned()
     }
 
     /// All 32 bytes of HMAC-SHA-256 over `purpose` and `parts`, as a secret. Nobody can compute it without this key and
     /// all the parts. A purpose is for this or for [`MacKey::mac`], never for both.
     pub fn derive(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
-        self.over(purpose, parts).finalize().into_bytes().into()
+        over(&self.newest, purpose, parts).finalize().into_bytes().into()
     }
 
-    /// Whether `mac` is what [`MacKey::mac`] returns. The time that it takes does not depend on how much of it is right.
+    /// Whether `mac` is what [`MacKey::mac`] returns, or returned before the key was replaced. The time that it takes does not
+    /// depend on how much of it is right.
     pub fn verifies(&self, purpose: &str, parts: &[&[u8]], mac: &str) -> bool {
         let spelled_as_ours = mac.len() == MAC_LENGTH
             && mac.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         let Ok(bits) = u64::from_str_radix(mac, 16) else { return false };
-        spelled_as_ours && self.over(purpose, parts).verify_truncated_left(&bits.to_be_bytes()).is_ok()
+        let is_of = |key| over(key, purpose, parts).verify_truncated_left(&bits.to_be_bytes()).is_ok();
+        spelled_as_ours && std::iter::once(&self.newest).chain(&*self.older).any(is_of)
     }
+}
 
-    /// Each part with its length, so that no two lists of parts are the same bytes.
-    fn over(&self, purpose: &str, parts: &[&[u8]]) -> Hmac<Sha256> {
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
-            unreachable!("HMAC takes a key of any length")
-        };
-        for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
-        }
-        mac
+/// Each part with its length, so that no two lists of parts are the same bytes.
+fn over(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> Hmac<Sha256> {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        unreachable!("HMAC takes a key of any length")
+    };
+    for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {
+        mac.update(&(part.len() as u64).to_be_bytes());
+        mac.update(part);
     }
+    mac
 }
 
 #[cfg(test)]
@@ -80,6 +93,15 @@ mod tests {
         }
         assert!(!key.verifies("test", parts, "") && !key.verifies("test", parts, &mac[1..]));
         assert_eq!(format!("{key:?}"), "MacKey(…)");
+    }
+
+    #[test]
+    fn a_key_that_replaced_another_accepts_what_that_one_made_and_makes_its_own() {
+        let (old, new) = (MacKey::new([7; 32]), MacKey::new([8; 32]).accepting([[6; 32], [7; 32]]));
+        assert!(new.verifies("test", &[], &old.mac("test", &[])));
+        assert_eq!(new.mac("test", &[]), MacKey::new([8; 32]).mac("test", &[]));
+        assert!(!old.verifies("test", &[], &new.mac("test", &[])));
+        assert!(!new.verifies("test", &[], &MacKey::new([9; 32]).mac("test", &[])));
     }
 
     /// The value of Python's `hmac` module over the same bytes.

@@ -314,9 +314,13 @@ impl Stored for CodePointer {
     const KIND: Kind = Kind::PairingCode;
 }
 
-/// The key of the hash under which codes are stored: codes are short, and a reader of the store could try all of them.
+/// The key of the hash under which codes are stored, and those before it, newest first: codes are short, and a reader of the
+/// store could try all of them.
 #[derive(Clone)]
-pub struct CodeKey(pub [u8; 32]);
+pub struct CodeKey {
+    pub newest: [u8; 32],
+    pub older: Vec<[u8; 32]>,
+}
 
 impl std::fmt::Debug for CodeKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -324,11 +328,28 @@ impl std::fmt::Debug for CodeKey {
     }
 }
 
-impl CodeKey {
-    /// SHA-256 over key and code. Both have a fixed length, so nothing can be appended.
-    pub(crate) fn hash(&self, code: PairingCode) -> String {
-        Sha256Hex::digest(&[self.0.as_slice(), code.letters()].concat()).to_string()
+impl From<[u8; 32]> for CodeKey {
+    /// Without any before it.
+    fn from(newest: [u8; 32]) -> Self {
+        Self { newest, older: Vec::new() }
     }
+}
+
+impl CodeKey {
+    /// The hash of a new code.
+    pub(crate) fn hash(&self, code: PairingCode) -> String {
+        hash_with(&self.newest, code)
+    }
+
+    /// The hashes under which a code may be stored.
+    pub(crate) fn hashes(&self, code: PairingCode) -> impl Iterator<Item = String> {
+        std::iter::once(&self.newest).chain(&self.older).map(move |key| hash_with(key, code))
+    }
+}
+
+/// SHA-256 over key and code. Both have a fixed length, so nothing can be appended.
+fn hash_with(key: &[u8; 32], code: PairingCode) -> String {
+    Sha256Hex::digest(&[key.as_slice(), code.letters()].concat()).to_string()
 }
 
 /// The record that a code's keyed hash names.

@@ -14,7 +14,7 @@ use crate::{
     couple::Couple,
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::{record_at, record_of},
+    load::record_of,
     model::{
         pairing::{
             CODE_LIFE, CodeKey, CodePointer, FAILED_ATTEMPTS_WINDOW, FailedCodeAttempts, MAX_FAILED_ATTEMPTS,
@@ -23,7 +23,7 @@ use crate::{
         pairs::{Pair, device},
         viewer::Viewer,
     },
-    store::{Change, Guard, Stored as _},
+    store::{Change, Guard, Key, Stored as _},
 };
 
 /// What to count of an attempt at a code.
@@ -126,10 +126,9 @@ impl Gateway {
         code: PairingCode,
         codes: &CodeKey,
     ) -> Result<ResolveResponse, Error> {
-        let pointer = record_at::<CodePointer>(code_record(&codes.hash(code)));
-        let (Some(pointer), _) = self.load(tenant, &pointer).await? else {
-            return Err(PairingError::NotFound.into());
-        };
+        let pointers: Vec<Key> = codes.hashes(code).map(|hash| code_record(&hash)).collect();
+        let found = self.store.load(tenant, &pointers).await?.records.into_iter().flatten().next();
+        let pointer = CodePointer::read(found.as_ref())?.ok_or(PairingError::NotFound)?;
         let nonce = pointer.value.nonce;
         let record = record_of::<Pairing>(&nonce);
         self.update(tenant, &record, |known, now| {

@@ -3,11 +3,11 @@
 
 use std::{future::Future, io, thread};
 
+use countersign_core::fair::{FairPermit, FairSemaphore};
 use countersign_wire::id::TenantId;
 use tokio::{runtime, sync::oneshot};
 use tracing::Instrument as _;
 
-use super::{FairPermit, FairSemaphore};
 use crate::error::ApiError;
 
 /// Above this size, in bytes, a body is parsed, hashed or rendered in the pool.

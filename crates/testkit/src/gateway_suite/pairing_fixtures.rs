@@ -9,7 +9,7 @@ use countersign_wire::{
 use super::world::{World, approver, robot};
 
 pub(super) fn codes() -> CodeKey {
-    CodeKey([7; 32])
+    CodeKey::from([7; 32])
 }
 
 pub(super) fn bundle(seed: u8) -> PublicKey {

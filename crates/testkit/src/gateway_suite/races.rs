@@ -161,7 +161,7 @@ async fn two_different_submissions_race(harness: Box<dyn StoreHarness>) {
 async fn two_completions_race(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let second = world.second_gateway().await;
-    let codes = countersign_core::model::pairing::CodeKey([7; 32]);
+    let codes = countersign_core::model::pairing::CodeKey::from([7; 32]);
     for round in 0..rounds() {
         let key = |name: &str| PublicKey::Opaque(name.into());
         let begin = InitiateRequest {

@@ -149,7 +149,8 @@ async fn register_carol(world: &World) {
         workspace_name: None,
         public_key: PublicKey::Opaque("k".into()),
     };
-    let pairing = world.gateway.initiate_pairing(&world.tenant, begin, &CodeKey([7; 32])).await.unwrap();
+    let pairing =
+        world.gateway.initiate_pairing(&world.tenant, begin, &CodeKey::from([7; 32])).await.unwrap();
     let mut agreement = [0; 32];
     agreement[0] = 9;
     let bundle = KeyBundle {
