@@ -16,7 +16,7 @@
 //! | | what an approval covers beyond its request, and for how long | [`grant`] |
 //! | `gateway` | calls to a gateway; trading an invitation for an API key | [`http`], [`join`] |
 //! | `ends` | the two ends; what an enforcer is called | [`enforcer`], [`approver`], [`names`] |
-//! | | vouching for others; how far a request has come | [`vouching`], [`progress`] |
+//! | | vouching for others; how far a request has come; who can be reached | [`vouching`], [`progress`], [`presence`] |
 //! | | what an approver says to an enforcer without being asked | [`prompt`] |
 //! | `reports` | what a session is doing, what became of a decision | [`session`], [`receipt`] |
 //! | | a finished exchange that others can verify | [`bundle`] |
@@ -49,7 +49,7 @@ pub mod channel;
 
 pub use acting::{again, authorize, finish, waiting};
 pub use content::{pattern, payload, shell};
-pub use ends::{approver, enforcer, names, progress, prompt, vouching};
+pub use ends::{approver, enforcer, names, presence, progress, prompt, vouching};
 pub use exchange::{effect_hash, grant, reply, request, seal, taken};
 pub use gateway::{http, join, trouble};
 pub use identity::{keys, pairing, profile};

@@ -136,13 +136,13 @@ async fn a_typed_code_shows_the_same_digits_on_both_sides() {
     let world = World::start().await;
     let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
     let started = robot.start_pairing("robot").await.unwrap();
-    let there = ada.pair_by_code(started.code).await.unwrap();
+    let there = ada.pair_by_code(&started.code, None).await.unwrap();
     let here = robot.finish_pairing(&started, Answered::TypedCode).await.unwrap();
     assert!(here.digits.is_some());
     assert_eq!(here.digits, there.digits);
     // Whoever shows a link does not accept an answer without its secret.
     let started = robot.start_pairing("robot").await.unwrap();
-    ada.pair_by_code(started.code).await.unwrap();
+    ada.pair_by_code(&started.code, None).await.unwrap();
     let unproven = robot.finish_pairing(&started, Answered::Link).await;
     assert!(matches!(unproven, Err(PairError::Pairing(PairingError::ApproverUnproven))), "{unproven:?}");
 }

@@ -122,6 +122,29 @@ async fn a_message_without_an_id_arrives_once() {
     assert_eq!(requests, ["r-1", "r-2"]);
 }
 
+/// All that the specification has of a refresh is its type. Each one counts: the first may have come too early.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bare_refresh_without_an_id_arrives_each_time() {
+    let (http, _) = gateway(|stream| async move {
+        let Ok(mut socket) = accept_async(stream).await else { return };
+        for request in ["r-1", "r-1", "r-2"] {
+            let text = format!(r#"{{"msgType":"refresh.request","requestId":"{request}"}}"#);
+            drop(socket.send(Message::text(text)).await);
+        }
+        sleep(Duration::from_mins(1)).await;
+    })
+    .await;
+    let mut channel = channel_with_silence(http, Transport::Websocket, Duration::from_mins(1));
+    let mut refreshes = Vec::new();
+    while refreshes.len() < 3 {
+        match timeout(Duration::from_secs(30), channel.next()).await.unwrap().unwrap() {
+            Event::Refresh(pushed) => refreshes.push(pushed.request_id.as_str().to_owned()),
+            other => assert!(matches!(other, Event::Connected { .. }), "{other:?}"),
+        }
+    }
+    assert_eq!(refreshes, ["r-1", "r-1", "r-2"]);
+}
+
 const SSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// Garbage as frames, as bytes that are no frames, and as events.
@@ -135,7 +158,7 @@ fn garbage() -> Vec<(Transport, Vec<u8>)> {
         (Transport::Websocket, frame(0x81, b"{")),
         (Transport::Websocket, frame(0x81, b"[]")),
         (Transport::Websocket, frame(0x81, br#"{"msgType":"approval.request"}"#)),
-        (Transport::Websocket, frame(0x81, br#"{"msgType":"refresh.request","requestId":"r"}"#)),
+        (Transport::Websocket, frame(0x81, br#"{"msgType":"refresh.request","reason":"r"}"#)),
         (Transport::Websocket, frame(0x81, &[b'['; 125])),
         (Transport::Websocket, frame(0x81, b"\xff\xff")),
         (Transport::Websocket, frame(0x82, b"\xff\xff")),

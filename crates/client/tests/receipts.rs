@@ -27,7 +27,7 @@ use countersign_client::{
 use countersign_wire::{
     artifact::ArtifactType,
     decision::{DecisionOutcome, Scope},
-    id::SessionId,
+    id::{EnforcerId, SessionId},
     session::{EndReason, SessionState, SnapshotType},
     timestamp::Timestamp,
 };
@@ -216,7 +216,8 @@ async fn a_session_is_reported_and_its_contents_are_sealed() {
     };
     robot.session_snapshot(snapshot("1", r#"{"text":"canary-91"}"#), &robots).await.unwrap();
     let session = ada.session(&session_id).await.unwrap();
-    assert_eq!((session.enforcer_id.as_str(), session.state), ("robot", Some(SessionState::Executing)));
+    let machine = session.enforcer_id.as_ref().map(EnforcerId::as_str);
+    assert_eq!((machine, session.state), (Some("robot"), Some(SessionState::Executing)));
     assert_eq!((session.agent_host.as_deref(), session.ended_at), (Some("editor"), None));
     let event = &session.snapshots["plan"];
     assert!(!event.contains("canary-91"));

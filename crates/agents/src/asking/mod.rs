@@ -248,11 +248,16 @@ pub async fn still_trusted(enforcer: &Enforcer, profile: &Profile, taken: Taken)
     Err(describe_ask(&AskError::Rejected(Rejected::UnknownSigner)))
 }
 
-/// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it.
+/// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it; other gateways
+/// than ours never say it.
 async fn first_seen(enforcer: &Enforcer, request: &Request) -> (String, Timestamp) {
     loop {
         sleep(PROGRESS_TIME).await;
-        let Ok(progress) = enforcer.progress(&request.request_id).await else { continue };
+        let progress = match enforcer.progress(&request.request_id).await {
+            Ok(progress) => progress,
+            Err(error) if error.is_no_endpoint() => std::future::pending().await,
+            Err(_) => continue,
+        };
         let seen = progress.approvers.iter().find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
         if let Some(seen) = seen {
             return seen;

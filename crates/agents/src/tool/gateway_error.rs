@@ -8,7 +8,6 @@ use countersign_client::{
     pairing::PairingError,
     request::{OpenedRequest, RequestError},
 };
-use countersign_wire::failure::Failure as WireFailure;
 
 use super::{
     exit::{Exit, Failure},
@@ -63,13 +62,9 @@ pub fn describe_ask(error: &AskError) -> Failure {
 /// An answer to a request that did not arrive.
 pub fn describe_decide(error: &DecideError, request: &OpenedRequest) -> Failure {
     match error {
-        DecideError::Call(error) if error.is(WireFailure::AlreadyDecided) => {
-            Failure::new(Exit::Failed, "somebody else has answered first").next("your answer changes nothing")
-        }
-        DecideError::Call(error) if error.is(WireFailure::ExchangeExpired) => too_late(request),
-        DecideError::Call(error) if error.is(WireFailure::NotFound) => {
-            Failure::new(Exit::TakenBack, "the request was taken back")
-        }
+        DecideError::AnsweredBefore => Failure::new(Exit::Failed, error).next("your answer changes nothing"),
+        DecideError::TooLate => too_late(request),
+        DecideError::TakenBack => Failure::new(Exit::TakenBack, error),
         DecideError::Call(error) => describe(error),
         other => Failure::new(Exit::Failed, other),
     }

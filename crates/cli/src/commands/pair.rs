@@ -10,11 +10,11 @@ use countersign_agents::tool::{
 };
 use countersign_client::{
     approver::Approver,
-    enforcer::{Answered, Paired},
-    pairing::link::PairingLink,
+    enforcer::{Answered, PairError, Paired},
+    pairing::{PairingError, code::GivenCode, link::PairingLink},
     profile::{Party, Role},
 };
-use countersign_wire::{Label, id::EnforcerId, pairing::PairingCode};
+use countersign_wire::{Label, id::EnforcerId};
 use serde_json::json;
 
 use super::{
@@ -62,6 +62,7 @@ impl Pair {
         let started = enforcer.start_pairing(names).await.map_err(|error| describe_pairing(&error))?;
         let link = started.link.to_string();
         if self.typed {
+            say(&format!("This machine is {}.", enforcer.id));
             say(
                 "On the person's device run `countersign pair --answer`, and type this code within ten minutes:",
             );
@@ -105,18 +106,15 @@ async fn answer(options: &Options) -> Result<(), Failure> {
     let text =
         Terminal::open("the pairing link or code is asked for in a terminal")?.ask("Link or code: ")?;
     let approver = identity.approver()?;
-    let paired = match (text.parse::<PairingLink>(), text.parse::<PairingCode>()) {
-        (Ok(link), _) => approver.pair_by_link(&link).await,
-        (_, Ok(code)) => approver.pair_by_code(code).await,
+    let paired = match (text.parse::<PairingLink>(), text.parse::<GivenCode>()) {
+        (Ok(link), _) => approver.pair_by_link(&link).await.map_err(|error| describe_pairing(&error))?,
+        // What looks like a link is one that was not copied as a whole.
+        (_, Ok(code)) if !text.contains("://") => answer_code(&approver, &code).await?,
         _ => {
-            return Err(Failure::new(
-                Exit::Usage,
-                "this is neither a pairing link nor a code of eight letters",
-            )
-            .next("copy the whole link that `countersign pair` shows, with everything after the #"));
+            return Err(Failure::new(Exit::Usage, "this is neither a pairing link nor a code")
+                .next("copy the whole link that `countersign pair` shows, with everything after the #"));
         }
     };
-    let paired = paired.map_err(|error| describe_pairing(&error))?;
     let party = paired.pin.party().clone();
     keep(&identity, paired, options)?;
     if let Party::Enforcer(machine) = party
@@ -126,6 +124,20 @@ async fn answer(options: &Options) -> Result<(), Failure> {
         say(&format!("  {machine} does not know your recovery code: {failure}"));
     }
     Ok(())
+}
+
+/// Answers a typed code. Where the gateway does not say whose it is, the person does: a wrong name shows other digits.
+async fn answer_code(approver: &Approver, code: &GivenCode) -> Result<Paired, Failure> {
+    match approver.pair_by_code(code, None).await {
+        Err(PairError::Pairing(PairingError::MachineNotNamed)) => {}
+        paired => return paired.map_err(|error| describe_pairing(&error)),
+    }
+    say("This gateway does not say which machine the code is of; the screen that shows the code does.");
+    let machine = Terminal::open("the name of the machine is asked for in a terminal")?.ask("Machine: ")?;
+    let machine: EnforcerId = machine
+        .parse()
+        .map_err(|rule| Failure::new(Exit::Usage, format!("the name of the machine {rule}")))?;
+    approver.pair_by_code(code, Some(&machine)).await.map_err(|error| describe_pairing(&error))
 }
 
 /// Lets the machine know of the recovery code, if there is one.

@@ -120,7 +120,8 @@ impl Sessions {
         }
         let state = session.state.map_or("nothing reported", |state| state.as_str());
         let agent = session.agent_host.as_deref().map(visible).unwrap_or_default();
-        out(&format!("{} on {}: {agent} {state}", session.session_id, session.enforcer_id))?;
+        let machine = session.enforcer_id.map(|id| format!(" on {id}")).unwrap_or_default();
+        out(&format!("{}{machine}: {agent} {state}", session.session_id))?;
         for snapshot in snapshots {
             out(&format!("{}:", snapshot.kind))?;
             visible_lines(&snapshot.content).try_for_each(|line| out(&format!("  {line}")))?;

@@ -116,7 +116,7 @@ async fn register_everywhere(desk: &Desk, code: &KeyBundle, options: &Options) -
 pub(super) async fn register(desk: &Desk, machine: &EnforcerId, code: &KeyBundle) -> Result<(), Failure> {
     let until = desk.approver.clock.now().plus(YEAR);
     let statement = desk.approver.vouch_for_recovery(machine, code, until).map_err(broken)?;
-    desk.approver.present(&statement).await.map_err(|error| {
+    vouch::present(&desk.approver, &statement).await.map_err(|error| {
         match error.is(WireFailure::SignatureInvalid) {
             true => broken(format!("{machine} takes no recovery code of this device"))
                 .next("only a device that was paired with the machine itself makes one, and eight at most"),
@@ -151,7 +151,7 @@ async fn use_code(options: &Options) -> Result<(), Failure> {
     let label = identity.profile.facts().label.as_str();
     let until = approver.clock.now().plus(YEAR);
     let statement = approver.recover(&card.machine, &code, label, until).map_err(broken)?;
-    approver.present(&statement).await.map_err(|error| not_presented(&error))?;
+    vouch::present(&approver, &statement).await.map_err(|error| not_presented(&error))?;
     let pin =
         Pin::new(Party::Enforcer(card.machine.clone()), &card.keys, PinSource::Paired, approver.clock.now());
     identity.profile.update_pins(|pins| pins.insert(pin)).map_err(failed)?;

@@ -25,7 +25,7 @@ use countersign_client::{
     reply::{Choice, SentDecision},
     request::OpenedRequest,
 };
-use countersign_wire::{decision::DecisionOutcome, failure::Failure as WireFailure, id::RequestId};
+use countersign_wire::{decision::DecisionOutcome, id::RequestId};
 use crossterm::{
     event::{
         self, DisableBracketedPaste, EnableBracketedPaste, Event as TerminalEvent, KeyCode, KeyEvent,
@@ -340,15 +340,11 @@ fn report_of(receipt: &Receipt, outcome: DecisionOutcome) -> Report {
 
 fn not_accepted(request: &OpenedRequest, error: &DecideError) -> Event {
     let id = request.request_id.clone();
-    let is = |failure| matches!(error, DecideError::Call(error) if error.is(failure));
-    let end = if is(WireFailure::AlreadyDecided) {
-        Some(End::Answered)
-    } else if is(WireFailure::ExchangeExpired) {
-        Some(End::Expired)
-    } else if is(WireFailure::NotFound) {
-        Some(End::Withdrawn)
-    } else {
-        None
+    let end = match error {
+        DecideError::AnsweredBefore => Some(End::Answered),
+        DecideError::TooLate => Some(End::Expired),
+        DecideError::TakenBack => Some(End::Withdrawn),
+        _ => None,
     };
     let why = match end {
         // The key that asks for it again is below.

@@ -12,7 +12,7 @@ use crate::{
         request::Request,
         taken::{OPEN_TIME, Settled},
     },
-    gateway::http::{Call, CallError, segment},
+    gateway::http::CallError,
     identity::profile::Pins,
     journal::{Change, Commit, JournalError, Kind, off_thread},
 };
@@ -79,9 +79,8 @@ impl Enforcer {
 
     /// Whether the gateway has a decision that nobody here has taken yet.
     async fn has_answer(&self, request_id: &RequestId) -> Result<bool, AskError> {
-        let path = format!("/v1/exchanges/{}/wait?timeout=0", segment(request_id.as_str()));
-        match self.http.send(&Call::get(path)).await {
-            Ok(answer) => Ok(answer.status == 200),
+        match self.http.exchange_once(request_id).await {
+            Ok(word) => Ok(word.is_decided()),
             Err(CallError::Refused { status: 404, .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -2,7 +2,7 @@
 
 use std::{future::pending, pin::Pin, sync::Arc, time::Duration};
 
-use countersign_wire::failure::Failure;
+use countersign_wire::msg_type::MsgType;
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, sleep, sleep_until},
@@ -240,8 +240,11 @@ impl Driver {
     /// acknowledged again; what is listed stays in the list.
     async fn pass_on(&mut self, pushed: Pushed, is_pushed: bool) -> Result<(), Stop> {
         let Some(event) = Event::of(pushed.clone()) else { return Ok(()) };
+        // A refresh without an id looks like every other one of its request; heard twice, it has no effect again.
+        let is_known = pushed.given_id().is_some() || pushed.msg_type != MsgType::RefreshRequest;
         match self.memory.see(&pushed.msg_id) {
             Seen::Never => {}
+            Seen::Before(_) if !is_known => {}
             Seen::Before(acknowledged) => {
                 if let Some(status) = acknowledged.filter(|_| is_pushed) {
                     self.acks.acknowledge(&pushed, status);
@@ -302,14 +305,15 @@ fn outcome(error: &CallError) -> Outcome {
     if error.is_retryable() { Outcome::NoGateway } else { Outcome::Useless }
 }
 
-/// A connection was not opened. A refusal is final if it is the gateway's own; something between may refuse one
-/// transport and let another one pass.
+/// A connection was not opened. That the credential is not known is final, and so is a denial of the gateway's own, whatever
+/// its code; something between may deny one transport and let another one pass.
 fn not_opened(error: OpenError) -> Result<Ended, Stop> {
     let (outcome, reason, retry_after) = match error {
         OpenError::Unreachable(reason) => (Outcome::NoGateway, reason, None),
         OpenError::Failed(reason) => (Outcome::Useless, reason, None),
-        OpenError::Refused(error) => {
-            if error.is(Failure::Unauthenticated) || error.is(Failure::Forbidden) {
+        OpenError::Refused { error, is_of_protocol } => {
+            let is_denied = matches!(error, CallError::Refused { status: 403, .. });
+            if matches!(error, CallError::Refused { status: 401, .. }) || (is_denied && is_of_protocol) {
                 return Err(Stop::Refused(error));
             }
             let retry_after = match &error {
@@ -330,13 +334,21 @@ mod tests {
 
     fn refused(status: u16, code: &str, retryable: bool) -> OpenError {
         let retry_after = Some(Duration::from_secs(7));
-        OpenError::Refused(CallError::Refused { status, code: Code::of(code), retryable, retry_after })
+        let error = CallError::Refused { status, code: Code::of(code), retryable, retry_after };
+        OpenError::Refused { error, is_of_protocol: !code.is_empty() }
     }
 
     #[test]
     fn only_the_gateway_itself_can_end_a_channel() {
-        for (status, code) in [(401, "PROTO_ERR_UNAUTHENTICATED"), (403, "PROTO_ERR_FORBIDDEN")] {
-            assert!(matches!(not_opened(refused(status, code, false)), Err(Stop::Refused(_))));
+        for (status, code) in [
+            (401, "PROTO_ERR_UNAUTHENTICATED"),
+            (403, "PROTO_ERR_FORBIDDEN"),
+            // The codes of other gateways.
+            (401, "PROTO_ERR_NO_CREDENTIAL"),
+            (401, ""),
+            (403, "PROTO_ERR_ACCESS_DENIED"),
+        ] {
+            assert!(matches!(not_opened(refused(status, code, false)), Err(Stop::Refused(_))), "{code}");
         }
         let outcome =
             |error| not_opened(error).map_or(None, |ended| Some((ended.outcome, ended.retry_after)));

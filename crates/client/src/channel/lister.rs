@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use countersign_wire::{envelope::Envelope, exchange::ExchangeState, id::RequestId, inbox::InboxPage};
+use countersign_wire::{envelope::Envelope, exchange::ExchangeState, id::RequestId};
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, watch},
@@ -20,7 +20,10 @@ use tokio::{
 use super::message::Pushed;
 use crate::{
     ends::approver::MAX_PAGES,
-    gateway::http::{Call, CallError, Http, SaidState, segment},
+    gateway::{
+        answers::Page,
+        http::{Call, CallError, Http, segment},
+    },
     identity::profile::Party,
 };
 
@@ -29,6 +32,9 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// A listing that failed is tried again after this time, if it is not due earlier.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a gateway may hold a wait for a decision that it has.
+const HELD: Duration = Duration::from_secs(1);
 
 /// When the next listing is due.
 #[derive(Debug, Clone, Copy, Default)]
@@ -133,34 +139,42 @@ impl Lister {
     async fn list_watched(&self) -> Result<Result<bool, CallError>, Unheard> {
         let watched = self.watched.lock().clone();
         for request_id in watched {
-            let path = format!("/v1/exchanges/{}/wait?timeout=0", segment(request_id.as_str()));
-            let listed = match self.http.send(&Call::get(path)).await {
-                Ok(answer) if answer.status == 200 => {
-                    let pushed = String::from_utf8(answer.body).ok().and_then(Pushed::read);
-                    match pushed {
-                        Some(pushed) => Listed::Item(pushed),
-                        None => return Ok(Err(CallError::NotUnderstood)),
-                    }
-                }
-                Ok(answer) => match answer.exchange_state {
-                    // Only our own gateway says more than "no result yet".
-                    SaidState::Nothing | SaidState::Known(ExchangeState::PendingApproval) => continue,
-                    SaidState::Known(state) => Listed::Ended(request_id, Some(state)),
-                    SaidState::Nonsense => Listed::Ended(request_id, None),
-                },
-                Err(CallError::Refused { status: 404, .. }) => Listed::Ended(request_id, None),
+            match self.became_of(request_id).await {
+                Ok(Some(listed)) => self.report(listed).await?,
+                Ok(None) => {}
                 Err(error) => return Ok(Err(error)),
-            };
-            self.report(listed).await?;
+            }
         }
         Ok(Ok(true))
+    }
+
+    /// What became of a request: its answer, that it has ended, or `None` while it waits. A wait could be held, so the state is
+    /// asked for first.
+    async fn became_of(&self, request_id: RequestId) -> Result<Option<Listed>, CallError> {
+        let word = match self.http.exchange_once(&request_id).await {
+            Err(CallError::Refused { status: 404, .. }) => return Ok(Some(Listed::Ended(request_id, None))),
+            word => word?,
+        };
+        if word.state == ExchangeState::PendingApproval {
+            return Ok(None);
+        }
+        if !word.is_decided() {
+            return Ok(Some(Listed::Ended(request_id, Some(word.state))));
+        }
+        let path = format!("/v1/exchanges/{}/wait?timeout=1", segment(request_id.as_str()));
+        let answer = self.http.send(&Call::get(path).held_for(HELD)).await?;
+        if answer.status != 200 {
+            // It is decided, so the decision comes.
+            return Ok(None);
+        }
+        let pushed = String::from_utf8(answer.body).ok().and_then(Pushed::read);
+        pushed.map(|pushed| Some(Listed::Item(pushed))).ok_or(CallError::NotUnderstood)
     }
 }
 
 /// The items of a page, and the cursor of the next one.
 fn items(envelope: &Envelope<'_>) -> Result<(Vec<Pushed>, Option<String>), CallError> {
-    let page = envelope.body.view::<InboxPage<Envelope<'_>>>().map_err(|_| CallError::NotUnderstood)?;
-    let page = page.into_view();
+    let page = envelope.body.view::<Page<'_>>().map_err(|_| CallError::NotUnderstood)?.into_view();
     let pushed = |item: &Envelope<'_>| serde_json::to_string(item).ok().and_then(Pushed::read);
     let items: Option<Vec<Pushed>> = page.items.iter().map(pushed).collect();
     Ok((items.ok_or(CallError::NotUnderstood)?, page.next_cursor))

@@ -106,8 +106,6 @@ impl Pushed {
         let has_msg_id = given.is_some();
         let msg_id = match given {
             Some(msg_id) => msg_id,
-            // A bare object has all of its members.
-            None if is_bare => return None,
             None => stand_in(&msg_type, &request_id, &text)?,
         };
         Some(Self { msg_id, has_msg_id, msg_type, request_id, text })

@@ -3,14 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_wire::{
-    envelope::Envelope,
-    exchange::{ExchangeState, ExchangeStatus},
+    exchange::ExchangeState,
+    failure::Failure,
     id::{ApproverId, EnforcerId, RequestId},
-    inbox::InboxPage,
     keys::KeyBundle,
     msg_type::MsgType,
-    pairing::{CompleteResponse, PairingCode, ResolveResponse},
-    presence::PresenceRecord,
+    pairing::ResolveResponse,
     timestamp::Timestamp,
 };
 use serde_json::json;
@@ -23,10 +21,14 @@ use crate::{
         reply::{Choice, ChoiceError, SentDecision, decide},
         request::{OpenError, OpenedRequest},
     },
-    gateway::http::{Call, CallError, Http, segment},
+    gateway::{
+        answers::Page,
+        exchange::ExchangeWord,
+        http::{Call, CallError, Http, segment},
+    },
     identity::{
         keys::DeviceKeys,
-        pairing::{self, PairingError, Transcript, link::PairingLink},
+        pairing::{self, PairingError, Transcript, code::GivenCode, link::PairingLink},
         profile::{Party, Pin, PinSource, Pins},
     },
 };
@@ -76,6 +78,15 @@ pub enum DecideError {
     /// It could not be made.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
+    /// Somebody else has answered first, by the gateway's word.
+    #[error("somebody else has answered first")]
+    AnsweredBefore,
+    /// The request has expired.
+    #[error("the request has expired")]
+    TooLate,
+    /// The request was taken back or cancelled, by the gateway's word.
+    #[error("the request was taken back")]
+    TakenBack,
     /// The gateway refused, or could not be reached.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -99,9 +110,7 @@ impl Approver {
             let more = cursor.map(|cursor| format!("&cursor={}", segment(&cursor))).unwrap_or_default();
             let answer = self.http.send_until(&Call::get(format!("{path}{more}")), soon()).await?;
             let envelope = answer.envelope()?;
-            let page =
-                envelope.body.view::<InboxPage<Envelope<'_>>>().map_err(|_| CallError::NotUnderstood)?;
-            let page = page.into_view();
+            let page = envelope.body.view::<Page<'_>>().map_err(|_| CallError::NotUnderstood)?.into_view();
             let now = self.clock.now();
             items.extend(page.items.iter().map(|item| InboxItem {
                 request_id: item.request_id.clone(),
@@ -115,43 +124,21 @@ impl Approver {
         Ok(items)
     }
 
-    /// What an enforcer says of itself, and whether it can be reached. It is the gateway's word.
-    pub async fn presence(&self, enforcer: &EnforcerId) -> Result<PresenceRecord, CallError> {
-        let call = Call::get(format!("/v1/presence/enforcers/{}", segment(enforcer.as_str())));
-        self.http.send(&call).await?.object()
-    }
-
     /// Where an exchange stands. The gateway could say anything here: show it as its word, and decide nothing by it.
     pub async fn status(&self, request_id: &RequestId) -> Result<RequestStatus, CallError> {
-        self.exchange(request_id, |status| {
-            let (state, created_at, expires_at) = (status.state, status.created_at, status.expires_at);
-            RequestStatus { state, created_at, expires_at }
-        })
-        .await
+        let ExchangeWord { state, created_at, expires_at, .. } =
+            self.http.exchange(request_id, soon()).await?;
+        Ok(RequestStatus { state, created_at, expires_at })
     }
 
     /// The decision about a request as the gateway has it, which nobody has checked; `None` before there is one.
     pub(crate) async fn decision(&self, request_id: &RequestId) -> Result<Option<String>, CallError> {
-        self.exchange(request_id, |status| status.decision.map(|decision| decision.as_str().to_owned())).await
-    }
-
-    async fn exchange<T>(
-        &self,
-        request_id: &RequestId,
-        part: impl FnOnce(&ExchangeStatus<'_>) -> T,
-    ) -> Result<T, CallError> {
-        let path = format!("/v1/exchanges/{}", segment(request_id.as_str()));
-        let answer = self.http.send_until(&Call::get(path), soon()).await?;
-        let envelope = answer.envelope()?;
-        let status = envelope.body.view::<ExchangeStatus<'_>>().map_err(|_| CallError::NotUnderstood)?;
-        match status.request_id == *request_id {
-            true => Ok(part(&status)),
-            false => Err(CallError::NotUnderstood),
-        }
+        Ok(self.http.exchange(request_id, soon()).await?.decision)
     }
 
     /// Signs and sends a decision. Sending the same again is harmless; a second one is refused.
-    /// What is returned names the decision, so that its receipt can be recognised.
+    /// What is returned names the decision, so that its receipt can be recognised. If the gateway's answer was lost and the
+    /// decision is there already, it was accepted.
     pub async fn decide(
         &self,
         request: &OpenedRequest,
@@ -166,30 +153,72 @@ impl Approver {
             "msgType": MsgType::DecisionSubmit, "requestId": request.request_id, "createdAt": now,
             "sender": { "approverId": self.id }, "body": decision,
         });
-        self.http.send_until(&Call::post("/v1/decisions", envelope.to_string()), soon()).await?;
-        Ok(sent)
+        let call = Call::post("/v1/decisions", envelope.to_string());
+        match self.http.send_until(&call, soon()).await {
+            Ok(_) => Ok(sent),
+            Err(error) => {
+                let signature = envelope["body"]["signature"].as_str().unwrap_or_default();
+                self.not_taken(request, signature, error).await.map(|()| sent)
+            }
+        }
+    }
+
+    /// Why a decision was refused. The specification has the statuses, and not all codes: after a conflict the gateway is asked
+    /// what it has. If that is this decision, it was accepted, and only the answer was lost.
+    async fn not_taken(
+        &self,
+        request: &OpenedRequest,
+        signature: &str,
+        error: CallError,
+    ) -> Result<(), DecideError> {
+        match error {
+            CallError::Refused { status: 404, .. } => return Err(DecideError::TakenBack),
+            CallError::Refused { status: 409, .. } => {}
+            error => return Err(error.into()),
+        }
+        let Ok(word) = self.http.exchange(&request.request_id, soon()).await else {
+            return Err(match self.clock.now() >= request.expires_at || error.is(Failure::ExchangeExpired) {
+                true => DecideError::TooLate,
+                false if error.is(Failure::AlreadyDecided) => DecideError::AnsweredBefore,
+                false => error.into(),
+            });
+        };
+        match word.state {
+            _ if word.has_signature(signature) => Ok(()),
+            ExchangeState::Decided | ExchangeState::Delivered => Err(DecideError::AnsweredBefore),
+            ExchangeState::Expired => Err(DecideError::TooLate),
+            ExchangeState::Withdrawn | ExchangeState::Cancelled => Err(DecideError::TakenBack),
+            ExchangeState::PendingApproval => Err(error.into()),
+        }
     }
 
     /// Answers a link that was scanned or opened. The enforcer is pinned when this returns without digits.
     pub async fn pair_by_link(&self, link: &PairingLink) -> Result<Paired, PairError> {
-        let (nonce, named, bundle) = self.resolve(link.code).await?;
+        let (nonce, named, bundle) = self.resolve(&link.code).await?;
         // The link says whose it is where the gateway does not; where both do, they must say the same.
         let enforcer_id = named.unwrap_or_else(|| link.enforcer_id.clone());
         let answer = pairing::answer_link(self.transcript(&nonce, &enforcer_id, &bundle), link)?;
         self.complete(&nonce, &enforcer_id, &bundle, answer).await
     }
 
-    /// Answers a typed code. The pin must not be used before a person has compared the digits.
-    pub async fn pair_by_code(&self, code: PairingCode) -> Result<Paired, PairError> {
+    /// Answers a typed code. The pin must not be used before a person has compared the digits. `machine` is whose screen shows
+    /// the code, by the person's word: without it, a gateway that does not say it is [`PairingError::MachineNotNamed`].
+    pub async fn pair_by_code(
+        &self,
+        code: &GivenCode,
+        machine: Option<&EnforcerId>,
+    ) -> Result<Paired, PairError> {
         let (nonce, named, bundle) = self.resolve(code).await?;
-        let enforcer_id = named.ok_or(PairingError::MachineNotNamed)?;
+        // The id is part of what the digits are made of: a wrong one shows other digits.
+        let enforcer_id = machine.map(|machine| machine.as_str().to_owned()).or(named);
+        let enforcer_id = enforcer_id.ok_or(PairingError::MachineNotNamed)?;
         let answer = pairing::answer_typed(self.transcript(&nonce, &enforcer_id, &bundle))?;
         self.complete(&nonce, &enforcer_id, &bundle, answer).await
     }
 
     /// What the gateway relays of an enforcer: the nonce, its id if it is named, its keys.
-    async fn resolve(&self, code: PairingCode) -> Result<(String, Option<String>, KeyBundle), PairError> {
-        let call = Call::get(format!("/v1/pairing/resolve/{}", segment(&code.to_string())));
+    async fn resolve(&self, code: &GivenCode) -> Result<(String, Option<String>, KeyBundle), PairError> {
+        let call = Call::get(format!("/v1/pairing/resolve/{}", segment(code.as_str())));
         let resolved: ResolveResponse = self.http.send(&call).await?.object()?;
         let named = resolved.enforcer_id.map(|id| id.as_str().to_owned());
         let nonce = resolved.nonce.as_str().to_owned();
@@ -214,8 +243,8 @@ impl Approver {
         answer: pairing::Answer,
     ) -> Result<Paired, PairError> {
         let body = json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
-        let answered = self.http.send(&Call::post("/v1/pairing/complete", body.to_string())).await?;
-        let _: CompleteResponse = answered.object()?;
+        // Nothing of the answer is needed: requests are addressed by id, or to everybody who is paired.
+        self.http.send(&Call::post("/v1/pairing/complete", body.to_string())).await?;
         let enforcer = enforcer_id.parse().map_err(|_| PairingError::UnknownKeys)?;
         let pin = Pin::new(Party::Enforcer(enforcer), bundle, PinSource::Paired, self.clock.now());
         Ok(Paired { pin, digits: answer.digits })

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use countersign_wire::{
     exchange::ExchangeState,
+    failure::Code,
     id::{EnforcerId, RequestId},
     keys::{KeyBundle, PublicKey},
     msg_type::MsgType,
-    pairing::{InitiateResponse, PairingCode, PairingStatus, Progress},
     timestamp::Timestamp,
 };
 use serde_json::{Map, Value, json};
@@ -20,10 +20,13 @@ use crate::{
         reply::{Rejected, VerifiedDecision},
         request::{Draft, Request, RequestError},
     },
-    gateway::http::{Call, CallError, Http, SaidState, segment},
+    gateway::{
+        answers::{PairingProgress, Started},
+        http::{Call, CallError, Http, SaidState, segment},
+    },
     identity::{
         keys::DeviceKeys,
-        pairing::{self, PairingError, Transcript, link::PairingLink},
+        pairing::{self, PairingError, Transcript, code::GivenCode, link::PairingLink},
         profile::{Party, Pin, PinSource, Pins},
     },
     journal::{Journal, JournalError},
@@ -34,6 +37,9 @@ const WAIT_SECONDS: u64 = 50;
 
 /// Waits are this far apart: a gateway that does not hold them must not keep this end busy.
 const MIN_WAIT: Duration = Duration::from_secs(1);
+
+/// How long after its end a gateway is asked what became of something.
+const AFTER_EXPIRY: Duration = Duration::from_secs(10);
 
 /// How often the status of a pairing is asked for.
 const PAIRING_POLL: Duration = Duration::from_millis(500);
@@ -92,12 +98,30 @@ impl Enforcer {
         Ok(self.ask_and_take(draft, pins).await?.decision)
     }
 
-    /// Submits a request. Submitting it again is harmless.
+    /// Submits a request. Submitting it again is harmless. A gateway that does not know sealed bodies gets it as an Artifact
+    /// whose payload is the sealed content.
     pub async fn submit(&self, request: &Request) -> Result<(), AskError> {
-        let call = Call::post("/v1/artifacts", request.envelope.clone());
-        let call = call.idempotent(request.request_id.as_str());
-        self.http.send_until(&call, self.deadline(request.expires_at)).await?;
-        Ok(())
+        match self.submit_as(request, request.envelope.clone()).await {
+            Err(error) if is_other_form(&error) => {
+                Ok(self.submit_as(request, request.sealed_in_place()?).await?)
+            }
+            submitted => Ok(submitted?),
+        }
+    }
+
+    /// That the gateway has the request already is no refusal: an answer was lost, or an earlier process has submitted it.
+    async fn submit_as(&self, request: &Request, envelope: String) -> Result<(), CallError> {
+        let call = Call::post("/v1/artifacts", envelope).idempotent(request.request_id.as_str());
+        let until = self.deadline(request.expires_at);
+        match self.http.send_until(&call, until).await {
+            Err(error @ CallError::Refused { status: 409, .. }) => {
+                let word = self.http.exchange(&request.request_id, until).await;
+                let is_own = |hash| hash == request.artifact_hash;
+                let is_there = word.is_ok_and(|word| word.artifact_hash.is_none_or(is_own));
+                if is_there { Ok(()) } else { Err(error) }
+            }
+            answer => answer.map(drop),
+        }
     }
 
     /// Waits for the answer to a request that was submitted, also by an earlier process. An approval is recorded as used
@@ -113,7 +137,7 @@ impl Enforcer {
         let call = Call::get(path).held_for(Duration::from_secs(WAIT_SECONDS));
         // A little longer than the request: the gateway says that it expired.
         let expires = self.deadline(request.expires_at);
-        let deadline = expires + Duration::from_secs(10);
+        let deadline = expires + AFTER_EXPIRY;
         loop {
             let asked = Instant::now();
             let answer = self.http.send_until(&call, deadline).await?;
@@ -146,7 +170,15 @@ impl Enforcer {
     ) -> Result<(), CallError> {
         let envelope = self.envelope(&MsgType::ExchangeWithdrawn, &request.request_id, &json!({}));
         let path = format!("/v1/exchanges/{}/withdraw", segment(request.request_id.as_str()));
-        self.http.send_until(&Call::post(path, envelope), until).await.map(drop)
+        match self.http.send_until(&Call::post(path, envelope), until).await {
+            // Only this end withdraws it: if it is withdrawn, an answer was lost.
+            Err(error @ CallError::Refused { status: 409, .. }) => {
+                let word = self.http.exchange(&request.request_id, until).await;
+                let is_done = word.is_ok_and(|word| word.state == ExchangeState::Withdrawn);
+                if is_done { Ok(()) } else { Err(error) }
+            }
+            answer => answer.map(drop),
+        }
     }
 
     /// Tells the gateway that what it has sent about a request has arrived: a decision, or that it is asked for again. If
@@ -180,9 +212,9 @@ impl Enforcer {
         names.into().add_to(&mut body);
         let call = Call::post("/v1/pairing/initiate", Value::from(body).to_string());
         let answer = self.http.send(&call).await?;
-        let started: InitiateResponse = answer.object()?;
-        let link =
-            pairing::new_link(self.http.gateway().as_str(), started.code, self.id.as_str(), &self.keys)?;
+        let started: Started = answer.object()?;
+        let (gateway, code) = (self.http.gateway().as_str(), started.code.clone());
+        let link = pairing::new_link(gateway, code, self.id.as_str(), &self.keys)?;
         Ok(StartedPairing {
             link,
             code: started.code,
@@ -194,15 +226,16 @@ impl Enforcer {
     /// Waits until somebody has answered, and checks the answer.
     pub async fn finish_pairing(&self, started: &StartedPairing, by: Answered) -> Result<Paired, PairError> {
         let call = Call::get(format!("/v1/pairing/status/{}", segment(&started.nonce)));
-        let deadline = self.deadline(started.expires_at);
+        let expires = self.deadline(started.expires_at);
         let (approver_id, bundle) = loop {
-            let status: PairingStatus = self.http.send_until(&call, deadline).await?.object()?;
-            match status.progress {
-                Progress::Completed { approver_id, public_key, .. } => {
-                    break (approver_id, keys_of(public_key)?);
+            let asked = Instant::now();
+            match self.http.send_until(&call, expires + AFTER_EXPIRY).await?.object()? {
+                PairingProgress::Completed { approver_id, public_key } => {
+                    break (approver_id, keys_of(*public_key)?);
                 }
-                Progress::Expired => return Err(PairError::Expired),
-                Progress::Pending | Progress::Resolved => sleep(PAIRING_POLL).await,
+                PairingProgress::Expired => return Err(PairError::Expired),
+                PairingProgress::Waiting if asked >= expires => return Err(PairError::Expired),
+                PairingProgress::Waiting => sleep(PAIRING_POLL).await,
             }
         };
         let transcript = Transcript {
@@ -224,6 +257,18 @@ impl Enforcer {
     }
 }
 
+/// Whether a gateway may want the same in another form. Our own gateway has other codes for what is wrong with a request.
+fn is_other_form(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Refused {
+            status: 400 | 422,
+            code: Code::Unknown | Code::Structure | Code::Validation,
+            ..
+        }
+    )
+}
+
 pub(crate) fn keys_of(key: PublicKey) -> Result<KeyBundle, PairingError> {
     match key {
         PublicKey::Bundle(bundle) => Ok(*bundle),
@@ -237,7 +282,7 @@ pub struct StartedPairing {
     /// To be scanned or opened on the approver's device. It is a secret until then.
     pub link: PairingLink,
     /// To be typed where the link can't be used.
-    pub code: PairingCode,
+    pub code: GivenCode,
     /// Identifies the pairing at the gateway.
     pub nonce: String,
     /// The time from which it can't be answered.

@@ -6,6 +6,7 @@ pub mod enforcer;
 
 pub mod approver;
 
+pub mod presence;
 pub mod progress;
 pub mod prompt;
 pub mod vouching;

@@ -8,7 +8,7 @@ use countersign_wire::{
     base64url,
     envelope::Envelope,
     extension::{REPO_NAME, SALT},
-    hash::Sha256Hex,
+    hash::{HashAlg, Sha256Hex},
     id::{EnforcerId, RequestId, SessionId},
     msg_type::MsgType,
     parse,
@@ -175,6 +175,25 @@ impl Request {
         Ok(Self { request_id, artifact_hash, repo_ref, expires_at, session, envelope, artifact })
     }
 
+    /// The envelope with the sealed content in the place of the payload, so that its body is exactly an Artifact, for a gateway
+    /// that takes nothing else. What it says besides is the opaque reference and the time; extensions and session stay sealed.
+    pub(crate) fn sealed_in_place(&self) -> Result<String, RequestError> {
+        let artifact: Verbatim<'_, Artifact<'_>> = parse(self.artifact.as_bytes())?;
+        let Ok(mut envelope) = serde_json::from_str::<Value>(&self.envelope) else {
+            unreachable!("an envelope of our own is JSON")
+        };
+        let body = &mut envelope["body"];
+        body["payload"] = json!({ "ciphertext": body["ciphertext"].take() });
+        body["requestId"] = json!(self.request_id);
+        body["repoRef"] = json!(self.repo_ref);
+        body["createdAt"] = json!(artifact.created_at);
+        body["artifactHashAlg"] = json!(HashAlg::Sha256);
+        if let Some(members) = body.as_object_mut() {
+            members.remove("ciphertext");
+        }
+        Ok(envelope.to_string())
+    }
+
     /// What was asked for, from the artifact.
     pub(crate) fn draft(&self) -> Result<Draft, RequestError> {
         let read: Verbatim<'_, Artifact<'_>> = parse(self.artifact.as_bytes())?;
@@ -332,14 +351,13 @@ impl<'a> Relayed<'a> {
             return Err(OpenError::Malformed);
         }
         let body: Value = serde_json::from_str(envelope.body.as_str()).map_err(|_| OpenError::Malformed)?;
-        let ciphertext = body.get("ciphertext").ok_or(OpenError::NotSealed)?;
+        // Sealed as a whole, or in the place of the payload: the content and all checks are the same.
+        let in_place = || body.get("payload")?.get("ciphertext");
+        let ciphertext = body.get("ciphertext").or_else(in_place).ok_or(OpenError::NotSealed)?;
         let sealed: Sealed = serde_json::from_value(ciphertext.clone()).map_err(|_| OpenError::Malformed)?;
         let (hash, expires_at) = (member(&body, "artifactHash")?, member(&body, "expiresAt")?);
-        let enforcer = envelope.sender.enforcer_id.clone().ok_or(OpenError::Malformed)?;
-        let party = Party::Enforcer(enforcer.clone());
         let pin = sealed.sender().and_then(|fingerprint| pins.get(fingerprint));
-        let asked_by = pin.filter(|pin| *pin.party() == party);
-        let asked_by = asked_by.ok_or_else(|| OpenError::UnknownSender(enforcer.to_string()))?;
+        let (enforcer, asked_by) = sender(envelope, pin)?;
         let is_active = pins.is_active(asked_by.fingerprint(), now);
         Ok(Self { envelope, body, sealed, hash, expires_at, enforcer, asked_by, is_active })
     }
@@ -398,6 +416,18 @@ impl<'a> Unsealed<'a> {
             supersedes: supersedes(artifact),
             asked_by: relayed.asked_by.clone(),
         }
+    }
+}
+
+/// Who asks: the machine whose pinned keys have sealed the request. A gateway may leave out who it is, and must not say that
+/// it is another one.
+fn sender<'a>(envelope: &Envelope<'_>, pin: Option<&'a Pin>) -> Result<(EnforcerId, &'a Pin), OpenError> {
+    let named = envelope.sender.enforcer_id.as_ref();
+    match pin.map(|pin| (pin, pin.party())) {
+        Some((pin, Party::Enforcer(id))) if named.is_none_or(|named| named == id) => Ok((id.clone(), pin)),
+        _ => Err(OpenError::UnknownSender(
+            named.map_or_else(|| "a machine without a name".to_owned(), ToString::to_string),
+        )),
     }
 }
 

@@ -77,6 +77,12 @@ impl CallError {
         }
     }
 
+    /// Whether there is nothing behind the path: what is outside of the protocol only our own gateway has, and its errors have
+    /// a code.
+    pub fn is_no_endpoint(&self) -> bool {
+        matches!(self, Self::Refused { status: 404 | 405 | 501, code: Code::Unknown, .. })
+    }
+
     /// Whether it is this failure.
     pub fn is(&self, failure: Failure) -> bool {
         matches!(self, Self::Refused { status, code, .. } if *status == failure.status() && code.as_str() == failure.code())
@@ -135,7 +141,11 @@ pub(crate) enum OpenError {
     /// There was one, and it did not become what was asked for.
     Failed(Trouble),
     /// The gateway, or something before it, said no.
-    Refused(CallError),
+    Refused {
+        error: CallError,
+        /// Whether it is an error of the protocol, so the gateway's own.
+        is_of_protocol: bool,
+    },
 }
 
 /// What the header `Proto-Exchange-State` says, which other gateways don't have.
@@ -330,7 +340,8 @@ impl Http {
             }
             body.extend_from_slice(&chunk);
         }
-        Err(OpenError::Refused(refused(response.status(), response.headers(), &body)))
+        let error = refused(response.status(), response.headers(), &body);
+        Err(OpenError::Refused { error, is_of_protocol: said(&body).is_some() })
     }
 
     /// Calls until there is an answer that is final, or the deadline has passed. The last error is returned then.
@@ -367,22 +378,26 @@ pub(crate) fn jittered(delay: Duration) -> Duration {
     delay / 2 + delay / 2 * u32::from(byte) / 256
 }
 
-/// An error in either form: an envelope, or the bare object.
-fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallError {
-    #[derive(Deserialize)]
-    struct Bare {
-        code: String,
-        retryable: bool,
-    }
+/// What a gateway says of an error.
+#[derive(Deserialize)]
+struct Said {
+    code: String,
+    retryable: bool,
+}
+
+/// An error in either form: an envelope, or the bare object; `None` if it is none of the protocol.
+fn said(body: &[u8]) -> Option<Said> {
     #[derive(Deserialize)]
     struct Wrapped {
-        body: Bare,
+        body: Said,
     }
-    let error: Option<Bare> = RawObject::parse(body).ok().and_then(|object| {
-        let text = object.as_str();
-        let wrapped: Option<Wrapped> = serde_json::from_str(text).ok();
-        wrapped.map(|wrapped| wrapped.body).or_else(|| serde_json::from_str(text).ok())
-    });
+    let text = RawObject::parse(body).ok()?.as_str();
+    let wrapped: Option<Wrapped> = serde_json::from_str(text).ok();
+    wrapped.map(|wrapped| wrapped.body).or_else(|| serde_json::from_str(text).ok())
+}
+
+fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallError {
+    let error = said(body);
     let seconds = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
     // A proxy's own error has no code of ours.
     let retryable = error.as_ref().map_or(status.is_server_error(), |error| error.retryable);

@@ -4,4 +4,7 @@ pub mod trouble;
 
 pub mod http;
 
+pub(crate) mod answers;
+pub(crate) mod exchange;
+
 pub mod join;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use countersign_wire::{
-    FromMembers, Members, RawObject, Verbatim, base64url,
+    FromJson as _, FromMembers, Members, RawObject, Verbatim, base64url,
     extension::SALT,
     hash::Sha256Hex,
     id::{EnforcerId, SessionId, SnapshotId},
@@ -13,14 +13,17 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use zeroize::Zeroizing;
 
 use crate::{
     checks::{self, Check, ensure},
     ends::{approver::Approver, enforcer::Enforcer},
     exchange::seal::{Context, Recipient, SealError, Sealed, seal},
-    gateway::http::{Call, CallError, segment},
+    gateway::{
+        answers::loose,
+        http::{Call, CallError, segment},
+    },
     identity::{
         keys::DeviceKeys,
         profile::{Party, Pin, Pins, Role},
@@ -320,8 +323,8 @@ impl Enforcer {
 pub struct Session {
     /// The id of the session.
     pub session_id: SessionId,
-    /// Whose session it is.
-    pub enforcer_id: EnforcerId,
+    /// Whose session it is; `None` if the gateway does not say it.
+    pub enforcer_id: Option<EnforcerId>,
     /// The program that the agent runs in.
     pub agent_host: Option<String>,
     /// What it does now.
@@ -336,29 +339,47 @@ pub struct Session {
 
 impl FromMembers<'_> for Session {
     fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
-        let snapshots: Option<RawObject<'_>> = members.optional("snapshots")?;
-        let mut texts = BTreeMap::new();
-        if let Some(snapshots) = snapshots {
-            let list = snapshots.members()?;
-            texts.extend(list.rest().map(|(name, event)| (name.to_owned(), event.get().to_owned())));
-        }
+        let snapshots: Option<&RawValue> = members.optional("snapshots")?;
         Ok(Self {
             session_id: members.required("sessionId")?,
-            enforcer_id: members.required("enforcerId")?,
-            agent_host: members.optional("agentHost")?,
-            state: members.optional("state")?,
-            updated_at: members.optional("updatedAt")?,
-            ended_at: members.optional("endedAt")?,
-            snapshots: texts,
+            enforcer_id: loose(members, "enforcerId"),
+            agent_host: loose(members, "agentHost"),
+            state: loose(members, "state"),
+            updated_at: loose(members, "updatedAt"),
+            ended_at: loose(members, "endedAt"),
+            snapshots: snapshots
+                .filter(|snapshots| snapshots.get() != "null")
+                .map(by_type)
+                .transpose()?
+                .unwrap_or_default(),
         })
     }
+}
+
+/// The newest snapshot of each type: an object with the types as names, or a list of events, oldest first.
+fn by_type(snapshots: &RawValue) -> Result<BTreeMap<String, String>, countersign_wire::Error> {
+    let Ok(object) = RawObject::from_json(snapshots) else {
+        let events = Vec::<RawObject<'_>>::from_json(snapshots)?;
+        let typed = |event: RawObject<'_>| {
+            let snapshot_type: SnapshotType = event.members().ok()?.required("snapshotType").ok()?;
+            Some((snapshot_type.as_str().to_owned(), event.as_str().to_owned()))
+        };
+        return Ok(events.into_iter().filter_map(typed).collect());
+    };
+    let members = object.members()?;
+    Ok(members.rest().map(|(name, event)| (name.to_owned(), event.get().to_owned())).collect())
 }
 
 impl Approver {
     /// A session of an enforcer that this approver is paired with.
     pub async fn session(&self, session_id: &SessionId) -> Result<Session, CallError> {
         let call = Call::get(format!("/v1/session/{}", segment(session_id.as_str())));
-        self.http.send_until(&call, tokio::time::Instant::now() + CALL_TIME).await?.object()
+        let answer = self.http.send_until(&call, tokio::time::Instant::now() + CALL_TIME).await?;
+        let session = answer.content()?.view::<Session>().map_err(|_| CallError::NotUnderstood)?;
+        match session.session_id == *session_id {
+            true => Ok(session.into_view()),
+            false => Err(CallError::NotUnderstood),
+        }
     }
 }
 

@@ -150,7 +150,7 @@ async fn keys_that_are_swapped_after_a_typed_code_show_other_digits() {
         }
         begin(&scene, lie);
         let started = scene.robot.start_pairing("robot").await.unwrap();
-        let there = scene.ada.pair_by_code(started.code).await.unwrap();
+        let there = scene.ada.pair_by_code(&started.code, None).await.unwrap();
         match scene.robot.finish_pairing(&started, Answered::TypedCode).await {
             Ok(here) => {
                 assert!(here.digits.is_some() && there.digits.is_some(), "{lie:?}");
@@ -164,7 +164,7 @@ async fn keys_that_are_swapped_after_a_typed_code_show_other_digits() {
     assert_eq!(attempts, rounds() / 2);
     scene.evil.honest();
     let started = scene.robot.start_pairing("robot").await.unwrap();
-    let there = scene.ada.pair_by_code(started.code).await.unwrap();
+    let there = scene.ada.pair_by_code(&started.code, None).await.unwrap();
     let here = scene.robot.finish_pairing(&started, Answered::TypedCode).await.unwrap();
     assert!(here.digits.is_some());
     assert_eq!(here.digits, there.digits);

@@ -2,25 +2,19 @@
 
 use std::{env, fs, process::Command};
 
-use countersign_client::http::CallError;
-use countersign_wire::failure::Code;
-
 use super::*;
 use crate::tui::fixture::{harmless, request};
 
 #[test]
 fn an_answer_that_came_too_late_says_when_it_expired() {
-    let refused = |failure: WireFailure| {
-        let (status, code) = (failure.status(), Code::of(failure.code()));
-        DecideError::Call(CallError::Refused { status, code, retryable: false, retry_after: None })
-    };
-    let outcome = |failure| match not_accepted(&request("r0", &harmless()), &refused(failure)) {
+    let outcome = |error| match not_accepted(&request("r0", &harmless()), &error) {
         Event::NotAccepted { why, end, .. } => (why, end),
         other => panic!("{other:?}"),
     };
     let late = ("too late, it expired at 12:10:00".to_owned(), Some(End::Expired));
-    assert_eq!(outcome(WireFailure::ExchangeExpired), late);
-    assert_eq!(outcome(WireFailure::AlreadyDecided).1, Some(End::Answered));
+    assert_eq!(outcome(DecideError::TooLate), late);
+    assert_eq!(outcome(DecideError::AnsweredBefore).1, Some(End::Answered));
+    assert_eq!(outcome(DecideError::TakenBack).1, Some(End::Withdrawn));
 }
 
 /// What the child of the test does.

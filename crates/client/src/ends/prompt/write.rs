@@ -8,7 +8,7 @@ use countersign_wire::{
     hash::{HashAlg, Sha256Hex},
     id::{ApproverId, EnforcerId, RequestId, SessionId},
     msg_type::MsgType,
-    prompt::{AckStatus, PromptAck, PromptType, Target},
+    prompt::{AckStatus, PromptType, Target},
     timestamp::Timestamp,
 };
 use serde_json::json;
@@ -18,7 +18,10 @@ use zeroize::Zeroizing;
 use crate::{
     ends::approver::Approver,
     exchange::seal::{Context, Recipient, SealError, seal},
-    gateway::http::{Call, CallError},
+    gateway::{
+        answers::prompt_status,
+        http::{Call, CallError},
+    },
     identity::{
         keys::DeviceKeys,
         pairing::statement::Statement,
@@ -183,14 +186,13 @@ impl Approver {
         Ok(prompt)
     }
 
-    /// Sends a prompt that was built. Sending it again is harmless.
+    /// Sends a prompt that was built. Sending it again is harmless. It was accepted when this returns, and is `queued` where the
+    /// gateway does not say more.
     pub async fn send_prompt(&self, prompt: &Prompt) -> Result<AckStatus, PromptError> {
         let call = Call::post("/v1/prompt", prompt.envelope.clone()).idempotent(prompt.request_id.as_str());
         let answer = self.http.send_until(&call, Instant::now() + CALL_TIME).await?;
-        let ack: PromptAck<'_> = answer.object()?;
-        match ack.request_id == prompt.request_id && ack.prompt_hash == prompt.prompt_hash {
-            true => Ok(ack.status),
-            false => Err(CallError::NotUnderstood.into()),
-        }
+        Ok(prompt_status(&answer, |ack| {
+            ack.request_id == prompt.request_id && ack.prompt_hash == prompt.prompt_hash
+        }))
     }
 }

@@ -218,3 +218,60 @@ fn a_request_has_a_uuid_its_session_as_a_member_and_nothing_of_ours_in_the_names
         assert!(matches!(fixture(Some(session)), Err(RequestError::Session(_))), "{session:?}");
     }
 }
+
+/// A gateway may leave out who asks, and must not say that it is somebody else.
+#[test]
+fn the_seal_says_who_asks_where_the_gateway_does_not() {
+    let world = World::new();
+    let honest = world.pushed(&artifact(|_| ()), None, |_| ());
+    let from = |sender: Value| {
+        let mut pushed: Value = serde_json::from_str(&honest).unwrap();
+        pushed["sender"] = sender;
+        pushed.to_string()
+    };
+    let unnamed = from(json!({ "gatewayId": "gw" }));
+    assert_eq!(world.open(&unnamed, &world.adas).unwrap().enforcer.as_str(), "robot");
+    let renamed = from(json!({ "enforcerId": "other", "gatewayId": "gw" }));
+    assert_eq!(
+        world.open(&renamed, &world.adas).err(),
+        Some(OpenError::UnknownSender("other".to_owned())),
+        "what it says must be so"
+    );
+    let stranger = world.open(&unnamed, &Pins::default()).err();
+    assert!(matches!(stranger, Some(OpenError::UnknownSender(_))), "{stranger:?}");
+    let mut revoked = world.adas.clone();
+    revoked.revoke(world.robot.fingerprint(), now()).unwrap();
+    assert!(world.open(&unnamed, &revoked).is_err());
+    // The same keys, pinned as a person's.
+    let mut person = Pins::default();
+    let party = Party::Approver("robot".parse().unwrap());
+    person.insert(Pin::new(party, world.robot.bundle(), PinSource::Paired, now())).unwrap();
+    assert!(matches!(world.open(&unnamed, &person), Err(OpenError::UnknownSender(_))));
+}
+
+#[test]
+fn a_request_that_is_sealed_in_place_is_an_artifact_that_says_nothing_more_and_opens_after_the_same_checks() {
+    let ends = crate::exchange::fixture::Ends::new();
+    let draft =
+        crate::exchange::fixture::draft_of(crate::exchange::fixture::command(&["canary"]), Some("s1"));
+    let robot = "robot".parse().unwrap();
+    let request = Request::build(&draft, &robot, &ends.robot, &ends.robots, now()).unwrap();
+    let mut envelope: Value = serde_json::from_str(&request.sealed_in_place().unwrap()).unwrap();
+    let text = envelope["body"].to_string();
+    let outer: Verbatim<'_, Artifact<'_>> = parse(text.as_bytes()).unwrap();
+    assert_eq!((outer.session_id.as_ref(), outer.extensions.is_none()), (None, true));
+    assert!(!text.contains("canary") && !text.contains(&draft.repo_name), "{text}");
+    envelope["msgType"] = "approval.request".into();
+    let opened = |envelope: &Value| {
+        let text = envelope.to_string();
+        OpenedRequest::open(&parse(text.as_bytes()).unwrap(), "ada", &ends.ada, &ends.adas, now())
+    };
+    let shown = opened(&envelope).unwrap();
+    assert!(shown.payload.contains("canary") && shown.session.as_deref() == Some("s1"));
+    assert_eq!(shown.artifact_hash, request.artifact_hash);
+    let mut open = envelope.clone();
+    open["body"]["payload"] = json!({ "argv": ["rm"] });
+    assert_eq!(opened(&open).err(), Some(OpenError::NotSealed));
+    envelope["body"]["artifactType"] = "plan.review".into();
+    assert_eq!(opened(&envelope).err(), Some(OpenError::Differs("artifactType")));
+}

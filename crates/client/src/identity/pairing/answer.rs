@@ -3,6 +3,7 @@
 use countersign_wire::keys::KeyBundle;
 
 use super::{
+    code::GivenCode,
     error::PairingError,
     link::{PairingLink, SECRET_BYTES},
     transcript::Transcript,
@@ -87,7 +88,7 @@ pub fn typed_digits(transcript: Transcript<'_>) -> Result<String, PairingError> 
 /// The link that an enforcer shows, with a new secret.
 pub fn new_link(
     gateway: &str,
-    code: countersign_wire::pairing::PairingCode,
+    code: GivenCode,
     enforcer_id: &str,
     keys: &DeviceKeys,
 ) -> Result<PairingLink, PairingError> {

@@ -20,8 +20,11 @@ pub enum PairingError {
     #[error("the other side has no keys of a known format")]
     UnknownKeys,
     /// The gateway relays keys and does not say whose they are, and a typed code does not either.
-    #[error("this gateway does not say which machine the code is of; use the link, which does")]
+    #[error("this gateway does not say which machine the code is of; name the machine, or use the link")]
     MachineNotNamed,
+    /// Not a pairing code.
+    #[error("this is not a pairing code")]
+    NotACode,
     /// Not a pairing link.
     #[error("this is not a pairing link")]
     NotALink,

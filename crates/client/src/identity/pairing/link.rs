@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use countersign_wire::{base64url, id::EnforcerId, pairing::PairingCode};
+use countersign_wire::{base64url, id::EnforcerId};
 use zeroize::Zeroizing;
 
-use super::error::PairingError;
+use super::{code::GivenCode, error::PairingError};
 use crate::identity::keys::Fingerprint;
 
 /// Bytes of the secret in a link.
@@ -17,7 +17,7 @@ pub struct PairingLink {
     /// The gateway's URL, without a slash at its end.
     pub gateway: String,
     /// Identifies the pairing at the gateway.
-    pub code: PairingCode,
+    pub code: GivenCode,
     /// The enforcer that shows the link.
     pub enforcer_id: String,
     /// The fingerprint of its keys.
@@ -30,10 +30,16 @@ const PATH: &str = "/pair#v1.";
 
 impl fmt::Display for PairingLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code: String = self.code.letters().iter().copied().map(char::from).collect();
         let enforcer_id = base64url::encode(self.enforcer_id.as_bytes());
         let secret = Zeroizing::new(base64url::encode(self.secret.as_slice()));
-        write!(f, "{}{PATH}{code}.{enforcer_id}.{}.{}", self.gateway, self.fingerprint, *secret)
+        write!(
+            f,
+            "{}{PATH}{}.{enforcer_id}.{}.{}",
+            self.gateway,
+            self.code.in_link(),
+            self.fingerprint,
+            *secret
+        )
     }
 }
 
@@ -48,7 +54,7 @@ impl FromStr for PairingLink {
             let enforcer_id = String::from_utf8(base64url::decode_all(enforcer_id)?).ok()?;
             Some(Self {
                 gateway: read_gateway(gateway)?,
-                code: code.parse().ok()?,
+                code: GivenCode::from_link(code)?,
                 enforcer_id: EnforcerId::new(enforcer_id).ok()?.to_string(),
                 fingerprint: Fingerprint::parse(fingerprint)?,
                 secret: Zeroizing::new(base64url::decode(secret)?),

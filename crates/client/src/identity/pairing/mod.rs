@@ -7,6 +7,7 @@
 
 mod error;
 
+pub mod code;
 pub mod link;
 pub mod recovery;
 pub mod statement;
