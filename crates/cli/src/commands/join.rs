@@ -1,5 +1,7 @@
 //! `join`.
 
+use std::{fs, path::PathBuf};
+
 use clap::Args;
 use countersign_agents::tool::{
     exit::{Exit, Failure},
@@ -9,28 +11,38 @@ use countersign_agents::tool::{
     terminal::Terminal,
 };
 use countersign_client::{
-    join::{JoinError, JoinLink, join},
+    http::{CallError, Http},
+    join::{JoinError, JoinLink, Joined, join},
     keys::DeviceKeys,
-    profile::{Facts, Role},
+    profile::{Credential, Facts, GatewayUrl, Party, Role},
 };
+use countersign_wire::api_key::ApiKey;
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::options::Options;
 use crate::recovery;
 
-/// Join a gateway with an invitation link.
+/// The tenant of a profile at a gateway that names none.
+const TENANT: &str = "default";
+
+/// Join a gateway with an invitation link, or with a key.
 ///
 /// The link comes from the operator of a gateway (`countersign-gateway invite`) and is good once. It is a secret, so it is
 /// asked for in the terminal, or read from the standard input with `-`: what is typed as an argument ends up in the history
 /// of the shell.
 ///
+/// A gateway without invitations has an operator who gives out keys. With `--gateway`, `--role` and `--id` such a key is asked
+/// for instead, or read from the standard input with `-`, or from a file; it is never an argument.
+///
 /// Who joins as an approver chooses a passphrase, and is shown a recovery code once.
 #[derive(Debug, Args)]
 pub(super) struct Join {
-    /// `-` to read the link from the standard input. Without this it is asked for.
+    /// `-` to read the link, or the key, from the standard input. Without this it is asked for.
     #[arg(value_name = "LINK")]
     link: Option<String>,
+    #[command(flatten)]
+    key: KeyHolder,
     /// What to call this identity on this machine. Without this it is called like the enforcer or approver.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -39,23 +51,58 @@ pub(super) struct Join {
     label: String,
 }
 
+/// Who has a key, and where.
+#[derive(Debug, Args)]
+struct KeyHolder {
+    /// The address of a gateway whose operator gave you a key.
+    #[arg(long, value_name = "URL", requires_all = ["role", "id"])]
+    gateway: Option<String>,
+    /// Who the key is for: `enforcer`, an agent's machine, or `approver`, a person.
+    #[arg(long, requires = "gateway", value_parser = role)]
+    role: Option<Role>,
+    /// The id of the enforcer or approver at that gateway.
+    #[arg(long, requires = "gateway")]
+    id: Option<String>,
+    /// A file that has the key, and nothing else.
+    #[arg(long, value_name = "FILE", requires = "gateway", conflicts_with = "link")]
+    key_file: Option<PathBuf>,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    let found = [Role::Enforcer, Role::Approver].into_iter().find(|role| word(*role) == text);
+    found.ok_or_else(|| "is enforcer or approver".to_owned())
+}
+
 impl Join {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let home = Home::of_user()?;
-        let link: JoinLink = self.link()?.parse().map_err(|error| describe_join(&error))?;
         let label =
             self.label.parse().map_err(|rule| Failure::new(Exit::Usage, format!("--label {rule}")))?;
+        let holder = self.key.holder()?;
+        let is_invited = holder.is_none();
+        let secret = if is_invited { self.link()? } else { self.key()? };
         if let Some(name) = &self.name
             && home.named(name)?.is_some()
         {
-            return Err(Failure::new(Exit::Failed, format!("there is a profile {name} already"))
-                .next("the invitation was not used; choose another name with --name"));
+            let failure = Failure::new(Exit::Failed, format!("there is a profile {name} already"));
+            return Err(failure.next(match is_invited {
+                true => "the invitation was not used; choose another name with --name",
+                false => "choose another name with --name",
+            }));
         }
-        let joined = join(&link).await.map_err(|error| describe_join(&error))?;
+        let joined = if let Some((gateway, party)) = holder {
+            with_key(gateway, party, secret).await?
+        } else {
+            let link: JoinLink = secret.parse().map_err(|error| describe_join(&error))?;
+            join(&link).await.map_err(|error| describe_join(&error))?
+        };
         let role = joined.party.role();
         let name = self.name.unwrap_or_else(|| default_name(joined.party.id()));
         let lock = match role {
-            Role::Approver => Some(new_passphrase(&name).map_err(used_up)?),
+            Role::Approver => Some(new_passphrase(&name).map_err(|failure| match is_invited {
+                true => used_up(failure),
+                false => failure,
+            })?),
             Role::Enforcer => None,
         };
         let (party, gateway) = (joined.party, joined.gateway);
@@ -86,11 +133,7 @@ impl Join {
 
     fn link(&self) -> Result<Zeroizing<String>, Failure> {
         match self.link.as_deref() {
-            Some("-") => {
-                let mut line = Zeroizing::new(String::new());
-                std::io::stdin().read_line(&mut line).map_err(|error| Failure::new(Exit::Failed, error))?;
-                Ok(line)
-            }
+            Some("-") => first_line(),
             Some(link) => {
                 say(
                     "  Note: the link is in the history of your shell now. It is good once, so nobody can use it after you.",
@@ -102,6 +145,61 @@ impl Join {
             }
         }
     }
+
+    fn key(&self) -> Result<Zeroizing<String>, Failure> {
+        match (self.link.as_deref(), &self.key.key_file) {
+            (Some("-"), _) => first_line(),
+            (Some(_), _) => Err(Failure::new(Exit::Usage, "a key is no argument: it would be in the history of your shell")
+                .next("leave it out, and it is asked for; then ask for a new key, since this one was on the command line")),
+            (None, Some(file)) => fs::read_to_string(file).map(Zeroizing::new).map_err(|error| {
+                Failure::new(Exit::Failed, format!("the key in {} can't be read: {error}", file.display()))
+            }),
+            (None, None) => Terminal::open("the key is asked for in a terminal")?.ask_secret("API key: "),
+        }
+    }
+}
+
+impl KeyHolder {
+    /// The gateway, and who one is there; `None` without them.
+    fn holder(&self) -> Result<Option<(GatewayUrl, Party)>, Failure> {
+        let (Some(gateway), Some(role), Some(id)) = (&self.gateway, self.role, &self.id) else {
+            return Ok(None);
+        };
+        let gateway = GatewayUrl::new(gateway).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let party = match role {
+            Role::Enforcer => id.parse().map(Party::Enforcer),
+            Role::Approver => id.parse().map(Party::Approver),
+        };
+        let party = party.map_err(|rule| Failure::new(Exit::Usage, format!("--id {rule}")))?;
+        Ok(Some((gateway, party)))
+    }
+}
+
+fn first_line() -> Result<Zeroizing<String>, Failure> {
+    let mut line = Zeroizing::new(String::new());
+    std::io::stdin().read_line(&mut line).map_err(|error| Failure::new(Exit::Failed, error))?;
+    Ok(line)
+}
+
+/// Everything that a profile needs besides keys, once the gateway has accepted the key.
+async fn with_key(gateway: GatewayUrl, party: Party, key: Zeroizing<String>) -> Result<Joined, Failure> {
+    let key = Zeroizing::new(key.trim().to_owned());
+    // Only keys of our own gateway name a tenant, and only there are there several.
+    let tenant = key.parse::<ApiKey>().map_or_else(|_| TENANT.to_owned(), |key| key.tenant().to_string());
+    let credential =
+        Credential::new(key).map_err(|error| Failure::new(Exit::Usage, error).next("nothing was kept"))?;
+    let http = Http::new(gateway.clone(), Some(&credential)).map_err(|error| describe(&error))?;
+    match http.check().await {
+        Err(CallError::Refused { status: 401, code, .. }) => {
+            return Err(Failure::new(Exit::Failed, "the gateway does not know this key")
+                .next("nothing was kept; check that it is all of the key, and its gateway")
+                .detail(code));
+        }
+        // A gateway need not have the endpoint.
+        Err(error) if error.is_no_endpoint() => {}
+        checked => checked.map_err(|error| describe(&error))?,
+    }
+    Ok(Joined { gateway, credential, tenant, party })
 }
 
 /// Shows the recovery code and keeps its public keys. Who has joined can make another one at any time.
