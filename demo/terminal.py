@@ -105,7 +105,7 @@ def alone(root):
     check("not on a Friday" in asked.shown() and not (ada.work / "rejected").exists(), "a rejected command ran")
     step("exec: rejected, it does not run (81), and the reason is shown", asked, answered)
 
-    asked = ada.run("exec", "--valid-for", "8s", "--", "touch", "expired", code=82)
+    asked = ada.run("exec", "--valid-for", "8s", "--ask-again-for", "0", "--", "touch", "expired", code=82)
     check(not (ada.work / "expired").exists(), "an expired command ran")
     step("exec: nobody answers, it does not run (82)", asked)
 
