@@ -23,7 +23,7 @@ class Home:
     def __init__(self, root, name, passphrase=PASSPHRASE):
         self.name, self.passphrase = name, passphrase
         self.folder = root / name
-        self.work = self.folder / "work"
+        self.work = self.folder / "project"
         self.work.mkdir(parents=True)
         self.environment = {
             "PATH": os.environ["PATH"],

@@ -13,7 +13,11 @@ use countersign_wire::{
     id::{ApproverId, EnforcerId, TenantId},
 };
 
-use crate::{error::ApiError, rest::pair_id, secrets::Secret};
+use crate::{
+    error::ApiError,
+    rest::{pair_id, params::QueryParams},
+    secrets::Secret,
+};
 
 const MAC: usize = 16;
 
@@ -85,7 +89,12 @@ impl RecordsCursor<'_> {
         sign(secret, &self.list(), id.as_bytes())
     }
 
-    pub(crate) fn position(&self, secret: &Secret, cursor: &str) -> Result<String, ApiError> {
+    /// The id after which the page that a query asks for begins; `None` for the first page.
+    pub(crate) fn after(&self, secret: &Secret, query: &QueryParams) -> Result<Option<String>, ApiError> {
+        query.get("cursor")?.map(|cursor| self.position(secret, cursor)).transpose()
+    }
+
+    fn position(&self, secret: &Secret, cursor: &str) -> Result<String, ApiError> {
         let id = verify(secret, &self.list(), cursor).and_then(|id| String::from_utf8(id).ok());
         id.ok_or_else(|| Failure::Cursor.into())
     }

@@ -118,7 +118,7 @@ pub(crate) async fn list(
     query: QueryParams,
 ) -> Result<Response, ApiError> {
     let cursors = RecordsCursor { tenant: &caller.tenant, list: "invitations" };
-    let after = query.get("cursor")?.map(|cursor| cursors.position(&app.secret, cursor)).transpose()?;
+    let after = cursors.after(&app.secret, &query)?;
     let page = app.gateway.invitations(&caller.tenant, after.as_deref(), query.limit()?).await?;
     let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, &next));
     let invitations = page.items.iter().map(listed).collect();

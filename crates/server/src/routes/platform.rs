@@ -164,7 +164,7 @@ pub(crate) async fn keys(
     query: QueryParams,
 ) -> Result<Response, ApiError> {
     let cursors = RecordsCursor { tenant: &caller.tenant, list: "keys" };
-    let after = query.get("cursor")?.map(|cursor| cursors.position(&app.secret, cursor)).transpose()?;
+    let after = cursors.after(&app.secret, &query)?;
     let page = app.gateway.keys(&caller.tenant, after.as_deref(), query.limit()?).await?;
     let next_cursor = page.next.map(|next| cursors.cursor(&app.secret, &next));
     let keys = page.items.iter().map(listed).collect();

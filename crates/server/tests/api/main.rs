@@ -21,6 +21,7 @@ mod artifacts;
 mod case;
 mod coverage;
 mod decisions;
+mod endings;
 mod exchanges;
 mod generic;
 mod http_semantics;
@@ -50,6 +51,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("acks", acks::CASES),
     ("artifacts", artifacts::CASES),
     ("decisions", decisions::CASES),
+    ("endings", endings::CASES),
     ("exchanges", exchanges::CASES),
     ("generic", generic::CASES),
     ("inboxes", inboxes::CASES),

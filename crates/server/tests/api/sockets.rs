@@ -16,7 +16,7 @@ use crate::{
     case::cases,
     pairing::pair_up,
     support::{
-        messages::{approval, envelope, hash, prompt, prompt_ack, snapshot, submission, withdrawal},
+        messages::{approval, envelope, hash, prompt, prompt_ack, snapshot, withdrawal},
         ws::Socket,
     },
     world::{Pair, World},
@@ -29,7 +29,6 @@ cases! {
     an_upgrade_of_the_wrong_shape_is_400,
     a_ticket_opens_one_socket_once,
     an_approver_is_sent_requests_and_withdrawals,
-    a_request_that_is_answered_on_one_device_leaves_the_others_that_ask_for_it,
     an_enforcer_is_sent_decisions_and_refreshes,
     what_is_unacknowledged_is_sent_on_every_connection_in_order_and_then_never_again,
     an_ack_over_the_socket_delivers_the_decision,
@@ -51,12 +50,12 @@ async fn enforcer(pair: &Pair) -> Socket {
     Socket::open(&pair.enforcer, "enforcer", &pair.enforcer_id).await
 }
 
-async fn approver(pair: &Pair) -> Socket {
+pub async fn approver(pair: &Pair) -> Socket {
     Socket::open(&pair.approver, "approver", &pair.approver_id).await
 }
 
 /// The next message about one of this pair's own requests.
-async fn own(socket: &mut Socket, pair: &Pair) -> Value {
+pub async fn own(socket: &mut Socket, pair: &Pair) -> Value {
     loop {
         let message = socket.message().await;
         if message["requestId"].as_str().unwrap().ends_with(&pair.id("")) {
@@ -65,7 +64,7 @@ async fn own(socket: &mut Socket, pair: &Pair) -> Value {
     }
 }
 
-fn ack(message: &Value, sender: Value) -> Value {
+pub fn ack(message: &Value, sender: Value) -> Value {
     envelope(
         "ack.submit",
         message["requestId"].as_str().unwrap(),
@@ -85,45 +84,6 @@ async fn a_socket_is_for_whom_the_credential_names(world: Arc<World>) {
     assert_eq!(refused(&world.operator, "enforcer", &pair.enforcer_id).await, Some(403));
     assert_eq!(refused(&pair.enforcer.without_key(), "enforcer", &pair.enforcer_id).await, Some(401));
     assert_eq!(refused(&pair.enforcer, "enforcer", &pair.enforcer_id).await, None);
-}
-
-async fn a_request_that_is_answered_on_one_device_leaves_the_others_that_ask_for_it(world: Arc<World>) {
-    let (pair, stranger) = (world.pair().await, world.pair().await);
-    let id = pair.id("answered");
-    pair.enforcer
-        .post("/v1/artifacts", submission(&id, &pair.enforcer_id, &pair.approver_id).to_string())
-        .await
-        .expect(202);
-    let hello = |wants: Value| json!({ "msgType": "hello", "capabilities": { "push": true, "org.countersign.status": wants } });
-    let mut sockets = Vec::new();
-    for _ in 0..4 {
-        let mut socket = approver(&pair).await;
-        let request = own(&mut socket, &pair).await;
-        sockets.push((socket, request));
-    }
-    for ((socket, request), wants) in
-        sockets.iter_mut().zip([json!(true), json!(true), json!(false), json!("true")])
-    {
-        socket.send(&hello(wants)).await;
-        // Whatever is answered after it shows that it was read.
-        socket.send(&ack(request, json!({ "approverId": pair.approver_id }))).await;
-        while own(socket, &pair).await["msgType"] != "ack.accepted" {}
-    }
-    let mut sockets: Vec<Socket> = sockets.into_iter().map(|(socket, _)| socket).collect();
-    let mut elsewhere = approver(&stranger).await;
-    elsewhere.send(&hello(json!(true))).await;
-    pair.approver.post("/v1/decisions", approval(&id, &pair.approver_id).to_string()).await.expect(200);
-    for socket in &mut sockets[..2] {
-        let status = own(socket, &pair).await;
-        assert_eq!(
-            (&status["msgType"], &status["body"]["state"]),
-            (&json!("exchange.status"), &json!("decided"))
-        );
-        assert_eq!(status["requestId"], id.as_str());
-    }
-    for socket in sockets[2..].iter_mut().chain([&mut elsewhere]) {
-        socket.expect_nothing_of(&pair.id("")).await;
-    }
 }
 
 async fn an_upgrade_of_the_wrong_shape_is_400(world: Arc<World>) {
