@@ -85,7 +85,8 @@ pub(crate) fn parts(delivery: &Delivery, record: &Record) -> Result<Option<Messa
         | Kind::Ticket
         | Kind::Pairs
         | Kind::SecretChecks
-        | Kind::Invitation => Ok(None),
+        | Kind::Invitation
+        | Kind::Tenant => Ok(None),
     }
 }
 

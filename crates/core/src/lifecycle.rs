@@ -115,6 +115,9 @@ impl Gateway {
             // What ends with a pair is in other records too.
             return self.end_pairs(due).await;
         }
+        if due.key.kind == Kind::Tenant {
+            return self.erase_due(due, record, now).await;
+        }
         let (change, ring) = self.due_step(due, record, false, now)?;
         match self.commit(change, ring).await? {
             Commit::Done => Ok(()),
@@ -195,7 +198,9 @@ impl Gateway {
             | Kind::Channels
             | Kind::SecretChecks
             // In `end_pairs`.
-            | Kind::Pairs => Ok(Change::new(due.tenant.clone())),
+            | Kind::Pairs
+            // In `erase_due`.
+            | Kind::Tenant => Ok(Change::new(due.tenant.clone())),
         }
     }
 

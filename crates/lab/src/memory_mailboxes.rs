@@ -116,6 +116,10 @@ impl Mailboxes {
         places.iter().filter_map(delivery).collect()
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.by_name.len()
+    }
+
     pub(crate) fn head(&self, mailbox: &Mailbox) -> u64 {
         self.by_name.get(mailbox).map_or(0, |numbered| numbered.counter)
     }

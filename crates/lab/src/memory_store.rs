@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    Outcome, PayloadId, Put, Record, Shard, Store, StoreError,
+    NOTED_CHUNK, Noted, NotedPage, Outcome, PAYLOAD_OVERHEAD, PayloadId, Put, Record, Shard, Store,
+    StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
@@ -37,6 +38,17 @@ impl fmt::Debug for MemoryStore {
 pub(crate) struct Data {
     tenants: HashMap<TenantId, Tenant>,
     due: BTreeMap<(TenantId, Key), Timestamp>,
+    noted: BTreeMap<u64, (Noted, u64)>,
+    last_noted: u64,
+}
+
+impl Data {
+    fn note(&mut self, changes: Vec<(Noted, u64)>) {
+        for change in changes {
+            self.last_noted += 1;
+            self.noted.insert(self.last_noted, change);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +96,16 @@ impl Tenant {
         (!all_pass).then(current)
     }
 
+    /// Deletes everything but the record of the tenant itself; says how much that was.
+    fn erase(&mut self) -> usize {
+        let before = self.records.len();
+        self.records.retain(|key, _| key.kind == Kind::Tenant);
+        let erased = before - self.records.len() + self.payloads.len() + self.mailboxes.count();
+        self.payloads.clear();
+        self.mailboxes = Mailboxes::default();
+        erased
+    }
+
     /// Returns the numbers of the deliveries and the versions of the puts.
     fn write(&mut self, change: Change, now: Timestamp) -> (Vec<u64>, Vec<u64>) {
         for key in &change.deletes {
@@ -117,7 +139,7 @@ impl Store for MemoryStore {
 
     async fn commit(&self, mut change: Change) -> Result<Outcome, StoreError> {
         let mut data = self.data.lock();
-        let Data { tenants, due } = &mut *data;
+        let Data { tenants, due, .. } = &mut *data;
         let now = (self.clock)();
         let tenant = tenants.entry(change.tenant.clone()).or_default();
         if let Some(current) = tenant.failed_guards(&change.guards, now) {
@@ -129,7 +151,20 @@ impl Store for MemoryStore {
         for (at, key) in std::mem::take(&mut change.due) {
             due.insert((change.tenant.clone(), key), at);
         }
+        let (of, removed) = (change.tenant.clone(), change.deletes.clone());
+        let puts: Vec<Key> = change.puts.iter().map(|put| put.key.clone()).collect();
+        let mailboxes: Vec<Mailbox> =
+            change.deliveries.iter().map(|delivery| delivery.mailbox.clone()).collect();
         let (numbers, versions) = tenant.write(change, now);
+        let record = |key: Key, version: u64| (Noted::Record(of.clone(), key), version);
+        let mailbox = |mailbox| Noted::Mailbox(MailboxKey { tenant: of.clone(), mailbox });
+        let deleted = removed.into_iter().map(|key| record(key, 0));
+        let written =
+            deleted.chain(puts.into_iter().zip(&versions).map(|(key, version)| record(key, *version)));
+        let written = written.filter(|(of, _)| matches!(of, Noted::Record(_, key) if key.kind.is_noted()));
+        let delivered = mailboxes.into_iter().zip(&numbers).map(|(of, number)| (mailbox(of), *number));
+        let changes = written.chain(delivered).collect();
+        data.note(changes);
         Ok(Outcome::Committed { now, numbers, versions })
     }
 
@@ -156,6 +191,58 @@ impl Store for MemoryStore {
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         let head = |of: &MailboxKey| self.in_tenant(&of.tenant, |tenant| tenant.mailboxes.head(&of.mailbox));
         Ok(mailboxes.iter().map(head).map(Some).collect())
+    }
+
+    async fn noted(&self, _shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        let data = self.data.lock();
+        let settled = data.last_noted + 1;
+        let mut rest = data.noted.range(since.unwrap_or(settled)..);
+        let changes = rest.by_ref().take(NOTED_CHUNK as usize).map(|(_, change)| change.clone()).collect();
+        Ok(NotedPage { changes, more_from: rest.next().map(|(at, _)| *at), settled, now: (self.clock)() })
+    }
+
+    async fn forget_noted(&self, _shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        let mut data = self.data.lock();
+        let mut deleted = 0;
+        while deleted < u64::from(limit)
+            && data.noted.first_entry().is_some_and(|first| *first.key() < before)
+        {
+            data.noted.pop_first();
+            deleted += 1;
+        }
+        Ok(deleted)
+    }
+
+    async fn tenants(
+        &self,
+        _shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        let data = self.data.lock();
+        let wanted = |(of, tenant): &(&TenantId, &Tenant)| {
+            !tenant.records.is_empty() && after.is_none_or(|after| *of > after)
+        };
+        let mut tenants: Vec<TenantId> =
+            data.tenants.iter().filter(wanted).map(|(tenant, _)| tenant.clone()).collect();
+        tenants.sort_unstable();
+        tenants.truncate(limit as usize);
+        Ok(tenants)
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let size = |payload: &Bytes| payload.len() as u64 + PAYLOAD_OVERHEAD;
+        Ok(self.in_tenant(tenant, |tenant| tenant.payloads.values().map(size).sum()))
+    }
+
+    async fn erase(&self, tenant: &TenantId, _limit: u32) -> Result<u64, StoreError> {
+        let mut data = self.data.lock();
+        let due = data.due.len();
+        data.due.retain(|(of, key), _| of != tenant || key.kind == Kind::Tenant);
+        let ended = due - data.due.len();
+        let Some(of) = data.tenants.get_mut(tenant) else { return Ok(ended as u64) };
+        let erased = of.erase();
+        Ok((ended + erased) as u64)
     }
 
     async fn scan(

@@ -9,6 +9,7 @@ use countersign_core::{
 };
 use countersign_wire::{
     api_key::{ApiKey, MacCheck},
+    failure::Failure,
     mac::MacKey,
 };
 use tokio::time::Instant;
@@ -62,6 +63,7 @@ impl ApiKeys {
         let asked = Instant::now();
         let active = match (self.gateway.recognize(key), mac) {
             (Recognized::Lately(active), _) => active,
+            (Recognized::Suspended, _) => return Err(Failure::Forbidden.into()),
             // Who presents a key that was good before has not invented it.
             (Recognized::Before, _) | (Recognized::Unknown, MacCheck::Valid) => {
                 self.gateway.authenticate(key).await?

@@ -263,6 +263,7 @@ fn start(
 ) -> anyhow::Result<Arc<AppState>> {
     let settings = Settings {
         rates: RateLimiters::new(config.rates),
+        max_stored_bytes: config.rates.max_stored_bytes(),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         trusted_proxies: config.trusted_proxies.clone(),
         allowed_origins: AllowedOrigins::new(&config.allowed_origins),

@@ -4,7 +4,10 @@ use std::{collections::HashSet, time::Duration};
 
 use countersign_core::{
     Error, Gateway,
-    use_cases::{credentials::NewKey, join::JoinOutcome},
+    use_cases::{
+        credentials::NewKey,
+        join::{Described, JoinOutcome},
+    },
 };
 use countersign_wire::{
     failure::Failure,
@@ -51,11 +54,7 @@ impl Joins {
 
     /// The key for an invitation. Why there is none is not said: whoever has no valid invitation learns nothing from it.
     pub(crate) async fn join(&self, invitation: &str, nonce: &KeyNonce) -> Result<NewKey, Error> {
-        let invitation: Invitation = invitation.parse().map_err(|_| Failure::NotFound)?;
-        let hash = invitation.secret_hash();
-        if !invitation.is_made_with(&self.mac_key) || self.invalid.lock().contains(&hash) {
-            return Err(Failure::NotFound.into());
-        }
+        let (invitation, hash) = self.possible(invitation)?;
         self.take(&invitation).map_err(Error::RateLimited)?;
         match self.gateway.join(&invitation, nonce, &self.mac_key).await {
             Ok(JoinOutcome::Joined(key)) => {
@@ -72,6 +71,33 @@ impl Joins {
                 self.give_back(&invitation);
                 Err(error)
             }
+        }
+    }
+
+    /// What an invitation is for, for whoever has it. Costs as much as joining.
+    pub(crate) async fn describe(&self, invitation: &str) -> Result<(TenantId, Described), Error> {
+        let (invitation, _) = self.possible(invitation)?;
+        self.take(&invitation).map_err(Error::RateLimited)?;
+        match self.gateway.describe_invitation(&invitation).await {
+            Ok(Some(described)) => {
+                self.give_back(&invitation);
+                Ok((invitation.tenant().clone(), described))
+            }
+            Ok(None) => Err(Failure::NotFound.into()),
+            Err(error) => {
+                self.give_back(&invitation);
+                Err(error)
+            }
+        }
+    }
+
+    /// An invitation that this gateway has made and that may be good, with the hash of its secret.
+    fn possible(&self, invitation: &str) -> Result<(Invitation, Sha256Hex), Error> {
+        let invitation: Invitation = invitation.parse().map_err(|_| Failure::NotFound)?;
+        let hash = invitation.secret_hash();
+        match !invitation.is_made_with(&self.mac_key) || self.invalid.lock().contains(&hash) {
+            true => Err(Failure::NotFound.into()),
+            false => Ok((invitation, hash)),
         }
     }
 

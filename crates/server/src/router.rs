@@ -36,7 +36,7 @@ use crate::{
     },
     routes::{
         acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, pairs,
-        platform, presence, progress, prompts, rotate, sessions, streams,
+        platform, presence, progress, prompts, rotate, sessions, streams, tenants,
     },
     state::{AppState, SharedState},
     traces::SPANS,
@@ -46,7 +46,7 @@ use crate::{
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[rustfmt::skip]
 pub fn router(app: SharedState) -> Router {
-    use Access::{Approver, Authenticated, Enforcer, Invited, Operator, Participant, Public};
+    use Access::{Approver, Authenticated, Enforcer, GatewayOperator, Invited, Operator, Participant, Public};
     use Interface::{Generic, Platform, Protocol};
     let group = |interface, access, max_body_bytes| Group { app: &app, interface, access, max_body_bytes };
     // CONTRIBUTING: add an endpoint, step 1
@@ -114,6 +114,12 @@ pub fn router(app: SharedState) -> Router {
             ("/platform/v1/policy", get(platform::policy).put(platform::set_policy)),
             ("/platform/v1/exchanges/{requestId}/cancel", post(platform::cancel)),
         ]))
+        .merge(group(Platform, GatewayOperator, MAX_OTHER_BODY).routes([
+            ("/platform/v1/tenants", get(tenants::list)),
+            ("/platform/v1/tenants/{tenant}", delete(tenants::erase)),
+            ("/platform/v1/tenants/{tenant}/suspend", post(tenants::suspend)),
+            ("/platform/v1/tenants/{tenant}/resume", post(tenants::resume)),
+        ]))
         .merge(group(Platform, Enforcer, MAX_OTHER_BODY).routes([
             ("/platform/v1/exchanges/{requestId}/progress", get(progress::progress)),
         ]))
@@ -127,6 +133,7 @@ pub fn router(app: SharedState) -> Router {
         ]))
         .merge(group(Platform, Invited, MAX_JOIN_BODY).routes([
             ("/platform/v1/join", post(join::join)),
+            ("/platform/v1/join/preview", post(join::describe)),
         ]))
         .merge(group(Platform, Public, MAX_OTHER_BODY).routes([
             ("/healthz", get(meta::alive)),

@@ -19,7 +19,7 @@ use crate::{
     cors::AllowedOrigins,
     error::ApiError,
     joins::Joins,
-    limits::{CpuPool, FairSemaphore, RateLimiters, TenantQuota, max_connections},
+    limits::{CpuPool, FairSemaphore, RateLimiters, StoredQuota, TenantQuota, max_connections},
     metrics::ServerMetrics,
     presence::PresenceRecorder,
     secrets::{Secret, Secrets},
@@ -59,6 +59,8 @@ pub struct AppState {
     /// Whose quota the requests of those count against who have no credential yet. No key can be for this tenant.
     pub(crate) newcomers: TenantId,
     pub(crate) rates: RateLimiters,
+    /// What each tenant may have stored.
+    pub(crate) stored: StoredQuota,
     pub(crate) websocket_idle: Duration,
     pub(crate) trusted_proxies: Vec<IpAddr>,
     pub(crate) allowed_origins: AllowedOrigins,
@@ -164,6 +166,8 @@ pub(crate) type SharedState = Arc<AppState>;
 #[derive(Debug)]
 pub struct Settings {
     pub rates: RateLimiters,
+    /// Bytes that one tenant may have stored; `None` for no limit.
+    pub max_stored_bytes: Option<u64>,
     /// A WebSocket from which nothing is received for this long is closed.
     pub websocket_idle: Duration,
     /// Proxies whose `X-Forwarded-For` is believed. Without one, the address of a client is not known.
@@ -179,6 +183,7 @@ impl Default for Settings {
         let websocket_idle = Duration::from_mins(2);
         Self {
             rates: RateLimiters::default(),
+            max_stored_bytes: None,
             websocket_idle,
             trusted_proxies: Vec::new(),
             allowed_origins: AllowedOrigins::default(),
@@ -218,6 +223,7 @@ impl AppState {
             gateway_id,
             secret: secrets.shared,
             rates: settings.rates,
+            stored: StoredQuota::new(settings.max_stored_bytes),
             websocket_idle: settings.websocket_idle,
             trusted_proxies: settings.trusted_proxies,
             allowed_origins: settings.allowed_origins,

@@ -13,6 +13,7 @@
 //! | conversion between the port's types and rows | `rows` |
 //! | reads | `reads` |
 //! | what is due, claimed by one node at a time | `claims` |
+//! | what commits have changed; tenants as a whole | `noted`, `tenants` |
 //! | the months of the audit log | `audit` |
 //! | payloads over 64 KB, written before their commit | `large_payloads` |
 //! | changes that wait for a writer, by tenant | `queue` |
@@ -45,6 +46,8 @@ mod reads;
 mod audit;
 mod claims;
 mod large_payloads;
+mod noted;
+mod tenants;
 
 mod queue;
 

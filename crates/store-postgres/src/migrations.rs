@@ -10,6 +10,11 @@ use crate::error::OpenError;
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("../migrations/0001_initial.sql"), oldest_program: 1 },
     Migration { number: 2, sql: include_str!("../migrations/0002_payloads_in_line.sql"), oldest_program: 1 },
+    Migration {
+        number: 3,
+        sql: include_str!("../migrations/0003_noted_changes_and_stored_bytes.sql"),
+        oldest_program: 1,
+    },
 ];
 
 /// The key of the advisory lock. Every version of this program must use the same.

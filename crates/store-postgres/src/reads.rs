@@ -74,12 +74,12 @@ async fn query(
 }
 
 /// The first row of a statement that returns the clock with each row, and in a row of its own if there are none.
-fn clock_row(rows: &[Row]) -> Result<&Row, StoreError> {
+pub(crate) fn clock_row(rows: &[Row]) -> Result<&Row, StoreError> {
     rows.first().ok_or_else(|| StoreError::corrupt("the clock returned no row"))
 }
 
 /// The clock's own row has NULL in the bigint column `not_null`.
-fn drop_clock_row(rows: &mut Vec<Row>, not_null: &str) {
+pub(crate) fn drop_clock_row(rows: &mut Vec<Row>, not_null: &str) {
     let is_null = |row: &Row| get::<Option<i64>>(row, not_null).is_ok_and(|value| value.is_none());
     if rows.first().is_some_and(is_null) {
         rows.clear();
@@ -103,7 +103,7 @@ impl Reads {
         Self { connections }
     }
 
-    async fn query(
+    pub(crate) async fn query(
         &self,
         of: &TenantId,
         sql: &str,
@@ -112,8 +112,23 @@ impl Reads {
         query(&self.connections.get(of).await?, sql, params).await
     }
 
-    async fn query_for_all(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn query_for_all(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
         query(&self.connections.get_for_all().await?, sql, params).await
+    }
+
+    /// Runs a statement that returns nothing; says how many rows it has changed.
+    pub(crate) async fn execute_for_all(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, StoreError> {
+        let connection = self.connections.get_for_all().await?;
+        let statement = connection.prepare_cached(sql).await.map_err(StoreError::unavailable)?;
+        connection.execute(&statement, params).await.map_err(StoreError::unavailable)
     }
 
     /// Runs a statement that returns the clock with each row, and in a row of its own if there are none; that row has
@@ -134,9 +149,9 @@ impl Reads {
     pub(crate) async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
         let kinds: Vec<i16> = keys.iter().map(|key| key.kind.number()).collect();
         let ids: Vec<&str> = keys.iter().map(|key| key.id.as_str()).collect();
-        let connection = match keys {
-            [key] if key.kind.authenticates() => self.connections.get_reserved().await?,
-            _ => self.connections.get(tenant).await?,
+        let connection = match keys.iter().all(|key| key.kind.authenticates()) {
+            true => self.connections.get_reserved().await?,
+            false => self.connections.get(tenant).await?,
         };
         let rows = query(&connection, LOAD, &[&tenant.as_str(), &kinds, &ids]).await?;
         drop(connection);

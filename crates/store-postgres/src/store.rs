@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
     Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    Outcome, PayloadId, Record, Shard, Store, StoreError,
+    NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -21,11 +21,11 @@ use crate::{
     connections::Connections,
     error::OpenError,
     large_payloads::LargePayloadWriter,
-    migrations,
+    migrations, noted,
     options::Options,
     queue::Queue,
     reads::{self, Reads},
-    writer,
+    tenants, writer,
 };
 
 /// A handle on the store. When it is dropped, its writers commit what is queued and end.
@@ -150,6 +150,31 @@ impl Store for PostgresStore {
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         Ok(self.reads.heads(mailboxes).await?.into_iter().map(Some).collect())
+    }
+
+    async fn noted(&self, _shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        noted::read(&self.reads, since).await
+    }
+
+    async fn forget_noted(&self, _shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        noted::forget(&self.reads, before, limit).await
+    }
+
+    async fn tenants(
+        &self,
+        _shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        tenants::list(&self.reads, after, limit).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        tenants::stored_bytes(&self.reads, tenant).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        tenants::erase(&self.reads, tenant, limit).await
     }
 
     async fn scan(

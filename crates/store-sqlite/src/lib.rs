@@ -11,6 +11,7 @@
 //! | conversion between the port's types and rows | `rows` |
 //! | reads, and their connections | `reads` with `queries/`, `pool` |
 //! | what is due, claimed by one node at a time | `claims` |
+//! | what commits have changed; tenants as a whole | `noted`, `tenants` |
 //! | old rows of the audit log | `audit` |
 //! | one change: guards, records, payloads, deliveries | `mailboxes`, `commit` |
 //! | several changes in one transaction | `batch` |
@@ -39,6 +40,8 @@ mod audit;
 mod claims;
 mod commit;
 mod mailboxes;
+mod noted;
+mod tenants;
 
 mod batch;
 

@@ -7,8 +7,14 @@ use crate::error::OpenError;
 
 // CONTRIBUTING: add a migration, step 2
 /// How to write one: docs/migrations.md.
-const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, sql: include_str!("../migrations/0001_initial.sql"), oldest_program: 1 }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, sql: include_str!("../migrations/0001_initial.sql"), oldest_program: 1 },
+    Migration {
+        number: 2,
+        sql: include_str!("../migrations/0002_noted_changes_and_stored_bytes.sql"),
+        oldest_program: 1,
+    },
+];
 
 /// Brings the schema up to date, or rejects one that this program does not know.
 pub(crate) fn migrate(conn: &mut Connection) -> Result<(), OpenError> {

@@ -40,6 +40,10 @@ pub(crate) enum SweeperJob {
     Claim { limit: u32, reply: oneshot::Sender<ClaimResult> },
     /// The deletion of rows of the audit log from before a time.
     Audit { before: Timestamp, limit: u32, reply: oneshot::Sender<Result<u64, StoreError>> },
+    /// The deletion of what was noted before a position.
+    Noted { before: u64, limit: u32, reply: oneshot::Sender<Result<u64, StoreError>> },
+    /// The deletion of rows of a tenant.
+    Erase { tenant: TenantId, limit: u32, reply: oneshot::Sender<Result<u64, StoreError>> },
 }
 
 /// What the writer does next.

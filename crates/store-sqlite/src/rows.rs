@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use countersign_core::store::{Delivery, Due, Key, Kind, Mailbox, PayloadId, Record};
-use countersign_wire::timestamp::Timestamp;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::{Error, Row, types::Type};
 
 /// SQLite's integers are signed; numbers and versions never reach the sign bit.
@@ -45,12 +45,12 @@ pub(crate) fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
 
 /// Expects the columns of [`delivery`], then `mailbox`.
 pub(crate) fn delivery_and_mailbox(row: &Row<'_>) -> rusqlite::Result<(Mailbox, Delivery)> {
-    Ok((parsed(row, 8, "is not a mailbox")?, delivery(row)?))
+    Ok((mailbox(row, 8)?, delivery(row)?))
 }
 
 /// Expects the columns `at, tenant, kind, id`.
 pub(crate) fn due(row: &Row<'_>) -> rusqlite::Result<Due> {
-    Ok(Due { at: timestamp(row, 0)?, tenant: parsed(row, 1, "is not a tenant id")?, key: key(row, 2)? })
+    Ok(Due { at: timestamp(row, 0)?, tenant: tenant(row, 1)?, key: key(row, 2)? })
 }
 
 /// Expects the column `version`.
@@ -64,13 +64,21 @@ pub(crate) fn counter(row: &Row<'_>) -> rusqlite::Result<u64> {
 }
 
 /// A kind, and the id in the column after it.
-fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<Key> {
+pub(crate) fn key(row: &Row<'_>, column: usize) -> rusqlite::Result<Key> {
     let kind = Kind::from_number(row.get(column)?)
         .ok_or_else(|| undecodable(column, Type::Integer, "is not a kind"))?;
     Ok(Key { kind, id: row.get(column + 1)? })
 }
 
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(crate) fn tenant(row: &Row<'_>, column: usize) -> rusqlite::Result<TenantId> {
+    parsed(row, column, "is not a tenant id")
+}
+
+pub(crate) fn mailbox(row: &Row<'_>, column: usize) -> rusqlite::Result<Mailbox> {
+    parsed(row, column, "is not a mailbox")
+}
+
+pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| undecodable(column, Type::Integer, "is negative"))
 }

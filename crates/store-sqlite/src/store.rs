@@ -5,13 +5,14 @@ use std::path::Path;
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
-    PayloadId, Record, Shard, Store, StoreError,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
+    Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::{
-    clock::Clock, connect, error::OpenError, migrations, options::Options, pool::Pool, reads, writer::Writer,
+    clock::Clock, connect, error::OpenError, migrations, noted, options::Options, pool::Pool, reads, tenants,
+    writer::Writer,
 };
 
 /// A store in one file. Several stores, of several processes too, may have the same file open.
@@ -66,7 +67,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
-        let is_authentication = matches!(keys, [key] if key.kind.authenticates());
+        let is_authentication = keys.iter().all(|key| key.kind.authenticates());
         let (of, keys, clock) = (tenant.clone(), keys.to_vec(), self.clock.clone());
         let load = move |conn: &_| {
             let records = keys.iter().map(|key| reads::record(conn, &of, key)).collect::<Result<_, _>>()?;
@@ -108,6 +109,34 @@ impl Store for SqliteStore {
         let read =
             move |conn: &_| mailboxes.iter().map(|mailbox| reads::head(conn, mailbox).map(Some)).collect();
         self.readers.read_for_all(read).await
+    }
+
+    async fn noted(&self, _shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        let clock = self.clock.clone();
+        self.readers.read_for_all(move |conn| noted::read(conn, since, clock.now())).await
+    }
+
+    async fn forget_noted(&self, _shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        self.writer.forget_noted(before, limit).await
+    }
+
+    async fn tenants(
+        &self,
+        _shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        let after = after.map(ToString::to_string);
+        self.readers.read_for_all(move |conn| tenants::list(conn, after.as_deref(), limit)).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let of = tenant.clone();
+        self.readers.read(tenant, move |conn| tenants::stored_bytes(conn, &of)).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        self.writer.erase(tenant.clone(), limit).await
     }
 
     async fn scan(

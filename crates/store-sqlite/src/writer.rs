@@ -6,7 +6,7 @@ use countersign_core::{
     metrics::WriterMetrics,
     store::{Change, Outcome, StoreError},
 };
-use countersign_wire::timestamp::Timestamp;
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use rusqlite::Connection;
 use tokio::{
     sync::oneshot::{self, error::RecvError},
@@ -19,8 +19,10 @@ use crate::{
     claims::{self, ClaimResult},
     clock::Clock,
     error::OpenError,
+    noted,
     options::Options,
     queue::{Batch, Job, Queue, SweeperJob},
+    tenants,
 };
 
 #[derive(Debug)]
@@ -57,6 +59,18 @@ impl Writer {
     /// Deletes up to `limit` rows of the audit log that are from before this time; says how many.
     pub(crate) async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = |reply| SweeperJob::Audit { before, limit, reply };
+        self.queue.push_for_sweeper(job)?.await.map_err(ended)?
+    }
+
+    /// Deletes up to `limit` of what was noted before this position; says how many.
+    pub(crate) async fn forget_noted(&self, before: u64, limit: u32) -> Result<u64, StoreError> {
+        let job = |reply| SweeperJob::Noted { before, limit, reply };
+        self.queue.push_for_sweeper(job)?.await.map_err(ended)?
+    }
+
+    /// Deletes up to `limit` rows of a tenant from each table; says how many.
+    pub(crate) async fn erase(&self, tenant: TenantId, limit: u32) -> Result<u64, StoreError> {
+        let job = |reply| SweeperJob::Erase { tenant, limit, reply };
         self.queue.push_for_sweeper(job)?.await.map_err(ended)?
     }
 
@@ -100,6 +114,12 @@ fn run(mut conn: Connection, clock: &Clock, queue: &Queue, metrics: &WriterMetri
                 }
                 SweeperJob::Audit { before, limit, reply } => {
                     drop(reply.send(audit::delete(&conn, before, limit)));
+                }
+                SweeperJob::Noted { before, limit, reply } => {
+                    drop(reply.send(noted::forget(&conn, before, limit)));
+                }
+                SweeperJob::Erase { tenant, limit, reply } => {
+                    drop(reply.send(tenants::erase(&mut conn, &tenant, limit)));
                 }
             }
         }

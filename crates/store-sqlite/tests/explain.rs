@@ -54,9 +54,13 @@ fn every_query_searches_and_none_scans_or_sorts() {
             "due_of_turn",
             "head",
             "load",
+            "noted",
+            "noted_forget",
             "payload",
             "scan",
-            "scan_after"
+            "scan_after",
+            "stored_bytes",
+            "tenants"
         ]
     );
 }

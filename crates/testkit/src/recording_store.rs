@@ -8,8 +8,8 @@ use std::sync::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
-    PayloadId, Record, Shard, Store, StoreError,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
+    Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
@@ -152,6 +152,34 @@ impl Store for RecordingStore {
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         self.counted().heads(mailboxes).await
+    }
+
+    async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        if self.loads_fail.load(Ordering::SeqCst) {
+            return Err(StoreError::unavailable("the test says so"));
+        }
+        self.counted().noted(shard, since).await
+    }
+
+    async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        self.counted().forget_noted(shard, before, limit).await
+    }
+
+    async fn tenants(
+        &self,
+        shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        self.counted().tenants(shard, after, limit).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.counted().stored_bytes(tenant).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        self.counted().erase(tenant, limit).await
     }
 
     async fn scan(

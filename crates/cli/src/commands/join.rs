@@ -12,9 +12,10 @@ use countersign_agents::tool::{
 };
 use countersign_client::{
     http::{CallError, Http},
-    join::{JoinError, JoinLink, Joined, join},
+    join::{Invited, JoinError, JoinLink, Joined, join, preview},
     keys::DeviceKeys,
-    profile::{Credential, Facts, GatewayUrl, Party, Role},
+    payload::visible,
+    profile::{Credential, Facts, GatewayUrl, Party, Passphrase, Role},
 };
 use countersign_wire::api_key::ApiKey;
 use serde_json::json;
@@ -90,21 +91,15 @@ impl Join {
                 false => "choose another name with --name",
             }));
         }
-        let joined = if let Some((gateway, party)) = holder {
-            with_key(gateway, party, secret).await?
+        let (joined, name, lock) = if let Some((gateway, party)) = holder {
+            let joined = with_key(gateway, party, secret).await?;
+            let (name, lock) = prepare(self.name, &joined.party)?;
+            (joined, name, lock)
         } else {
             let link: JoinLink = secret.parse().map_err(|error| describe_join(&error))?;
-            join(&link).await.map_err(|error| describe_join(&error))?
+            with_invitation(&home, &link, self.name).await?
         };
         let role = joined.party.role();
-        let name = self.name.unwrap_or_else(|| default_name(joined.party.id()));
-        let lock = match role {
-            Role::Approver => Some(new_passphrase(&name).map_err(|failure| match is_invited {
-                true => used_up(failure),
-                false => failure,
-            })?),
-            Role::Enforcer => None,
-        };
         let (party, gateway) = (joined.party, joined.gateway);
         let tenant = joined
             .tenant
@@ -215,7 +210,52 @@ fn show_recovery_code(home: &Home, name: &str, id: &str, keys: &DeviceKeys) {
     }
 }
 
-/// Who an invitation is for is known only when it is used.
+/// What to call the profile, and for an approver its new passphrase.
+fn prepare(name: Option<String>, party: &Party) -> Result<(String, Option<Passphrase>), Failure> {
+    let name = name.unwrap_or_else(|| default_name(party.id()));
+    let lock = match party.role() {
+        Role::Approver => Some(new_passphrase(&name)?),
+        Role::Enforcer => None,
+    };
+    Ok((name, lock))
+}
+
+/// Everything that can fail on this machine comes before the invitation is used, if the gateway says what it is for.
+async fn with_invitation(
+    home: &Home,
+    link: &JoinLink,
+    name: Option<String>,
+) -> Result<(Joined, String, Option<Passphrase>), Failure> {
+    let used = async || join(link).await.map_err(|error| describe_join(&error));
+    let Some(Invited { tenant, party }) = preview(link).await else {
+        let joined = used().await?;
+        let (name, lock) = prepare(name, &joined.party).map_err(used_up)?;
+        return Ok((joined, name, lock));
+    };
+    say(&format!(
+        "  The gateway says that this invitation is for the {} {} of the tenant {}.",
+        word(party.role()),
+        visible(party.id()),
+        visible(&tenant)
+    ));
+    if name.is_none() && home.named(&default_name(party.id()))?.is_some() {
+        let taken = default_name(party.id());
+        return Err(Failure::new(Exit::Failed, format!("there is a profile {taken} already"))
+            .next("the invitation was not used; choose another name with --name"));
+    }
+    let (name, lock) = prepare(name, &party).map_err(|failure| {
+        let next = format!("the invitation was not used; {}", failure.next);
+        failure.next(next)
+    })?;
+    let joined = used().await?;
+    if joined.party != party {
+        return Err(Failure::new(Exit::Failed, "the gateway has made another key than it said")
+            .next("nothing was kept; ask its operator, who can revoke the key"));
+    }
+    Ok((joined, name, lock))
+}
+
+/// The gateway did not say who the invitation is for.
 fn used_up(failure: Failure) -> Failure {
     let next = format!("the invitation is used up: ask for a new one; {}", failure.next);
     failure.next(next)

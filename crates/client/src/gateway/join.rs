@@ -16,6 +16,9 @@ use crate::{
 /// For how long a join is retried. The gateway gives the same answer to the same nonce for a minute.
 const JOIN_TIME: Duration = Duration::from_secs(45);
 
+/// For how long the gateway is asked what an invitation is for.
+const PREVIEW_TIME: Duration = Duration::from_secs(5);
+
 /// `<gateway>/join#<invitation>`. What is secret is in the fragment, which is never sent to a server as part of a link.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JoinLink {
@@ -87,13 +90,41 @@ struct NewKey {
 
 impl FromMembers<'_> for NewKey {
     fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
-        let party = match members.required("role")? {
-            Role::Enforcer => Party::Enforcer(members.required("id")?),
-            Role::Approver => Party::Approver(members.required("id")?),
-        };
+        let party = party(members)?;
         let key = Zeroizing::new(members.required("key")?);
         Ok(Self { key, tenant: members.required("tenant")?, party })
     }
+}
+
+/// What an invitation is for, in the gateway's word, which nobody has signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invited {
+    /// The tenant that the operator's invitation is for.
+    pub tenant: String,
+    /// Who one would be there.
+    pub party: Party,
+}
+
+impl FromMembers<'_> for Invited {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
+        Ok(Self { party: party(members)?, tenant: members.required("tenant")? })
+    }
+}
+
+fn party(members: &mut Members<'_>) -> Result<Party, countersign_wire::Error> {
+    Ok(match members.required("role")? {
+        Role::Enforcer => Party::Enforcer(members.required("id")?),
+        Role::Approver => Party::Approver(members.required("id")?),
+    })
+}
+
+/// Asks what an invitation is for, and does not use it. `None` if the gateway does not say: it may be another one, or can't be
+/// reached, or the invitation is not valid; [`join`] says which.
+pub async fn preview(link: &JoinLink) -> Option<Invited> {
+    let body = Zeroizing::new(json!({ "invitation": *link.invitation }).to_string());
+    let http = Http::new(link.gateway.clone(), None).ok()?;
+    let call = Call::post("/platform/v1/join/preview", (*body).clone());
+    http.send_until(&call, Instant::now() + PREVIEW_TIME).await.ok()?.object().ok()
 }
 
 /// Joins with an invitation, which is used up then. A lost answer is asked for again under the same nonce.

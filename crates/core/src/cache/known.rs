@@ -30,6 +30,7 @@ pub(crate) fn is_slow(kind: Kind) -> bool {
             | Kind::Channels
             | Kind::Lease
             | Kind::Credential
+            | Kind::Tenant
     )
 }
 

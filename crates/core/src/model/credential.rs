@@ -24,6 +24,8 @@ pub enum Role {
     Approver(Option<ApproverId>),
     /// Runs the tenant: keys, policy, cancelling. Can neither submit nor decide.
     Operator,
+    /// Runs the gateway: its tenants as a whole, and nothing within one, not even its own. Only made on the gateway's machine.
+    GatewayOperator,
 }
 
 /// A credential as it is stored.

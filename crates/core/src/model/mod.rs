@@ -15,5 +15,6 @@ pub mod presence;
 pub mod prompt;
 pub mod secret_checks;
 pub mod session;
+pub mod tenant;
 pub mod ticket;
 pub mod viewer;

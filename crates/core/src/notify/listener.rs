@@ -15,7 +15,7 @@ use super::{
     endings::{EndingListeners, Endings},
     ring::Ring,
 };
-use crate::store::MailboxKey;
+use crate::store::{Key, Kind, MailboxKey};
 
 /// One listener's flags, one bit for each ring that it listens to. Not a queue: however often something rings,
 /// and however slow the listener is, the memory is the same.
@@ -50,6 +50,14 @@ impl Listened {
     }
 }
 
+/// Whether a tenant is suspended concerns all of its keys. Nobody listens to that, which happens hardly ever, so all who
+/// listen to anything of the tenant are looked for.
+fn wake_tenant(registrations: &Registrations, ring: &Ring) {
+    let Ring::Record(tenant, Key { kind: Kind::Tenant, .. }) = ring else { return };
+    let of_tenant = |of: &Ring| matches!(of, Ring::Record(of, _) if of == tenant);
+    registrations.iter().filter(|(of, _)| of_tenant(of)).for_each(|(_, listened)| listened.wake());
+}
+
 /// All listeners of one node. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Listeners {
@@ -64,6 +72,7 @@ impl Listeners {
         self.announce_endings(rings);
         let mut registrations = self.registrations.lock();
         for (ring, number) in rings {
+            wake_tenant(&registrations, ring);
             let Some(listened) = registrations.get_mut(ring) else { continue };
             listened.highest = listened.highest.max(*number);
             listened.wake();
@@ -76,6 +85,7 @@ impl Listeners {
         self.announce_endings(rings);
         let mut registrations = self.registrations.lock();
         for (ring, number) in rings {
+            wake_tenant(&registrations, ring);
             let Some(listened) = registrations.get_mut(ring) else { continue };
             let known = matches!(ring, Ring::Mailbox(_)) && *number != 0 && *number <= listened.highest;
             if !known {
@@ -83,6 +93,23 @@ impl Listeners {
                 listened.wake();
             }
         }
+    }
+
+    /// As [`Listeners::wake`], but not where it already rang with this number or a higher one; zero is no number. Returns
+    /// which were woken.
+    pub(crate) fn wake_late<'r>(&self, rings: &'r [(Ring, u64)]) -> Vec<&'r Ring> {
+        let mut registrations = self.registrations.lock();
+        let mut woken = Vec::new();
+        for (ring, number) in rings {
+            wake_tenant(&registrations, ring);
+            let Some(listened) = registrations.get_mut(ring) else { continue };
+            if *number == 0 || *number > listened.highest {
+                listened.highest = listened.highest.max(*number);
+                listened.wake();
+                woken.push(ring);
+            }
+        }
+        woken
     }
 
     fn announce_endings(&self, rings: &[(Ring, u64)]) {

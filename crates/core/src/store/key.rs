@@ -49,6 +49,8 @@ pub enum Kind {
     SecretChecks = 19,
     /// An invitation, by its id.
     Invitation = 20,
+    /// Whether the tenant is suspended or being erased. A tenant has one such record, or none.
+    Tenant = 21,
 }
 
 impl Kind {
@@ -73,12 +75,13 @@ impl Kind {
         Self::Pairs,
         Self::SecretChecks,
         Self::Invitation,
+        Self::Tenant,
     ];
 
     /// Whether a record of this kind is read to find out who a client is. A store answers such a read however many others
     /// it has to answer.
     pub fn authenticates(self) -> bool {
-        matches!(self, Self::Credential | Self::Ticket)
+        matches!(self, Self::Credential | Self::Ticket | Self::Tenant)
     }
 
     /// The number as it is stored.

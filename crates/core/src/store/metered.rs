@@ -13,6 +13,7 @@ use super::{
     delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey},
     error::StoreError,
     key::{Key, Kind, PayloadId},
+    noted::NotedPage,
     port::{Due, Loaded, Outcome, Record, Store},
     shard::Shard,
 };
@@ -92,6 +93,33 @@ impl Store for MeteredStore {
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
         self.measure(StoreOperation::Heads, self.inner.heads(mailboxes)).await
+    }
+
+    async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        let page = self.measure(StoreOperation::Noted, self.inner.noted(shard, since)).await?;
+        self.metrics.time.answered(page.now);
+        Ok(page)
+    }
+
+    async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        self.measure(StoreOperation::ForgetNoted, self.inner.forget_noted(shard, before, limit)).await
+    }
+
+    async fn tenants(
+        &self,
+        shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        self.measure(StoreOperation::Tenants, self.inner.tenants(shard, after, limit)).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.measure(StoreOperation::StoredBytes, self.inner.stored_bytes(tenant)).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        self.measure(StoreOperation::Erase, self.inner.erase(tenant, limit)).await
     }
 
     async fn scan(

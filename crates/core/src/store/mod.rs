@@ -9,6 +9,7 @@ mod delivery;
 mod error;
 mod key;
 mod metered;
+mod noted;
 mod port;
 mod shard;
 mod stored;
@@ -22,6 +23,7 @@ pub use delivery::{
 pub use error::{Cause, StoreError, error_chain};
 pub use key::{Key, Kind, PayloadId};
 pub use metered::MeteredStore;
-pub use port::{CLAIM, Due, Loaded, Outcome, Record, Store};
+pub use noted::{NOTED_CHUNK, Noted, NotedPage};
+pub use port::{CLAIM, Due, Loaded, Outcome, PAYLOAD_OVERHEAD, Record, Store};
 pub use shard::Shard;
 pub(crate) use stored::{Stored, Versioned};

@@ -11,12 +11,16 @@ use super::{
     delivery::{Delivery, DeliveryPage, DeliveryQuery, Mailbox, MailboxKey},
     error::StoreError,
     key::{Key, Kind, PayloadId},
+    noted::NotedPage,
     shard::Shard,
 };
 
 /// How long something that is due belongs to whoever has claimed it. A claim only saves work: the guards of a change
 /// decide, also where a claim has lapsed.
 pub const CLAIM: Duration = Duration::from_secs(30);
+
+/// What a payload counts for beside its own size, in bytes: the rows about it.
+pub const PAYLOAD_OVERHEAD: u64 = 1_024;
 
 // CONTRIBUTING: add a store, step 1
 /// Keeps records, payloads and deliveries, durably and in order. See [`Change`] for what a commit is.
@@ -45,6 +49,29 @@ pub trait Store: Send + Sync + 'static {
     /// The newest number of each mailbox, in their order; zero where there has been no delivery, and `None` where the
     /// database of a mailbox did not answer. Fails only if nothing was read.
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError>;
+
+    /// What commits on this shard have changed from the position `since` on, of all tenants: every delivery, and every record
+    /// whose [`Kind::is_noted`]. `None` for the position alone.
+    async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError>;
+
+    /// Deletes up to `limit` of what was noted before this position; says how many.
+    async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError>;
+
+    /// Tenants of this shard that have any record, in the order of their ids, after the id `after`.
+    async fn tenants(
+        &self,
+        shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError>;
+
+    /// What the payloads of a tenant take, in bytes, each with [`PAYLOAD_OVERHEAD`]. It is counted in the transactions that
+    /// write and delete them.
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError>;
+
+    /// Deletes up to `limit` rows of a tenant from each table, except the record of [`Kind::Tenant`]; says how many. Zero
+    /// means that nothing else of it is left.
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError>;
 
     /// Records of one kind in the order of their ids, after the id `after`.
     async fn scan(

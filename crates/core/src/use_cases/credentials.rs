@@ -16,8 +16,11 @@ use crate::{
     cache::{Known, MAX_KNOWN_AGE},
     error::Error,
     gateway::{Evaluation, Gateway, Page},
-    load::record_of,
-    model::credential::{ActiveKey, Credential, Role, Rotation},
+    load::{RecordOf, record_at, record_of},
+    model::{
+        credential::{ActiveKey, Credential, Role, Rotation},
+        tenant::Suspension,
+    },
     notify::{Listener, Ring},
     store::{Change, Guard, StoreError, Stored as _},
 };
@@ -71,10 +74,16 @@ impl fmt::Debug for NewKey {
 pub enum Recognized {
     /// The store said this a few seconds ago at most: what the key is for, or that it is not valid.
     Lately(Option<ActiveKey>),
+    /// The key was valid a few seconds ago, and its tenant suspended.
+    Suspended,
     /// The secret is right; the store has to be asked whether it is still valid.
     Before,
     /// Nothing is known of it.
     Unknown,
+}
+
+fn key_and_suspension(key_id: impl fmt::Display) -> (RecordOf<Credential>, RecordOf<Suspension>) {
+    (record_of(key_id), record_at(Suspension::record()))
 }
 
 impl Gateway {
@@ -108,10 +117,16 @@ impl Gateway {
         .await
     }
 
-    /// What a key is for; `None` if it is unknown, wrong or revoked, or has expired.
+    /// What a key is for; `None` if it is unknown, wrong or revoked, or has expired. That its tenant is suspended is only
+    /// said to who has such a key.
     pub async fn authenticate(&self, key: &ApiKey) -> Result<Option<ActiveKey>, Error> {
-        let (known, now) = self.load(key.tenant(), &record_of::<Credential>(key.key_id())).await?;
-        Ok(known.and_then(|known| known.value.opened_by(key)).and_then(|known| known.active(now)))
+        let ((known, suspension), now) = self.load(key.tenant(), &key_and_suspension(key.key_id())).await?;
+        let credential = known.and_then(|known| known.value.opened_by(key));
+        let active = credential.and_then(|known| known.active(now));
+        match active.is_some() && suspension.is_some() {
+            true => Err(Failure::Forbidden.into()),
+            false => Ok(active),
+        }
     }
 
     /// What this node knows of a key without asking the store.
@@ -120,19 +135,24 @@ impl Gateway {
         let Some(Known { record, at }) = record else { return Recognized::Unknown };
         let Ok(credential) = Credential::read(record.as_ref()) else { return Recognized::Unknown };
         let credential = credential.and_then(|known| known.value.opened_by(key));
-        match self.store.estimated_now(key.tenant()) {
-            Some(now) if at.elapsed() < MAX_KNOWN_AGE => {
-                Recognized::Lately(credential.and_then(|known| known.active(now)))
+        let tenant = self.cache.known.get(key.tenant(), &Suspension::record(), Some(MAX_KNOWN_AGE));
+        match (self.store.estimated_now(key.tenant()), tenant) {
+            (Some(now), Some(tenant)) if at.elapsed() < MAX_KNOWN_AGE => {
+                let active = credential.and_then(|known| known.active(now));
+                match active.is_some() && tenant.record.is_some() {
+                    true => Recognized::Suspended,
+                    false => Recognized::Lately(active),
+                }
             }
             _ if credential.is_some() => Recognized::Before,
             _ => Recognized::Unknown,
         }
     }
 
-    /// What the key of this id is for; `None` if it does not exist, is revoked or has expired.
+    /// What the key of this id is for; `None` if it does not exist, is revoked or has expired, or its tenant is suspended.
     pub async fn active_key(&self, tenant: &TenantId, key_id: &str) -> Result<Option<ActiveKey>, Error> {
-        let (known, now) = self.load(tenant, &record_of::<Credential>(key_id)).await?;
-        Ok(known.and_then(|known| known.value.active(now)))
+        let ((known, suspension), now) = self.load(tenant, &key_and_suspension(key_id)).await?;
+        Ok(known.filter(|_| suspension.is_none()).and_then(|known| known.value.active(now)))
     }
 
     /// Listens to changes of the key of this id. Listen before you check whether it is active.

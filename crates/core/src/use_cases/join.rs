@@ -14,11 +14,12 @@ use crate::{
     audit,
     error::Error,
     gateway::{Evaluation, Gateway},
-    load::record_of,
+    load::{record_at, record_of},
     model::{
         credential::Credential,
         derived_key::DerivedKey,
         invitation::{Invitation, Usability},
+        tenant::Suspension,
     },
     store::{Change, Guard, StoreError, Stored as _, Versioned},
 };
@@ -33,7 +34,29 @@ pub enum JoinOutcome {
     Invalid,
 }
 
+/// What an invitation is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    pub spec: KeySpec,
+    pub expires_at: Timestamp,
+}
+
 impl Gateway {
+    /// What an invitation is for, without using it. `None` if it can't be used.
+    pub async fn describe_invitation(
+        &self,
+        invitation: &invitation::Invitation,
+    ) -> Result<Option<Described>, Error> {
+        let load = (record_of::<Invitation>(invitation.id()), record_at::<Suspension>(Suspension::record()));
+        let ((known, suspension), now) = self.load(invitation.tenant(), &load).await?;
+        let known = known.filter(|known| known.value.secret_hash == invitation.secret_hash());
+        if known.is_some() && suspension.is_some() {
+            return Err(Failure::Forbidden.into());
+        }
+        let open = known.filter(|known| matches!(known.value.usability(now), Usability::Open));
+        Ok(open.map(|known| Described { spec: spec(&known.value), expires_at: known.value.expires_at }))
+    }
+
     /// Makes the key that an invitation is for. The same nonce gets the same key, for a minute: its secret is derived from
     /// both, so that it need not be stored.
     pub async fn join(
@@ -43,11 +66,15 @@ impl Gateway {
         mac_key: &MacKey,
     ) -> Result<JoinOutcome, Error> {
         let record = record_of::<Invitation>(invitation.id());
+        let load = (record_of::<Invitation>(invitation.id()), record_at::<Suspension>(Suspension::record()));
         let secret = invitation.key_secret(nonce, mac_key);
-        self.update(invitation.tenant(), &record, |known, now| {
+        self.update(invitation.tenant(), &load, |(known, suspension), now| {
             // Both are hashes of secrets with 256 random bits: the time of their comparison tells nothing of use.
             let known = known.filter(|known| known.value.secret_hash == invitation.secret_hash());
             let Some(known) = known else { return Ok(Evaluation::NothingToDo(JoinOutcome::Invalid)) };
+            if suspension.is_some() {
+                return Err(Failure::Forbidden.into());
+            }
             let key = |ulid: &str| {
                 let key = ApiKey::with_mac(invitation.tenant().clone(), ulid, secret, mac_key);
                 key.map_err(|_| Error::from(Failure::Internal))

@@ -22,6 +22,7 @@ pub mod secret_checks;
 pub mod session;
 pub mod status;
 pub mod submit;
+pub mod tenants;
 pub mod tickets;
 pub mod vouchers;
 pub mod wait;

@@ -12,7 +12,7 @@ use countersign_core::{
     model::channels::{Channels, Lease},
     store::{
         Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-        Outcome, PayloadId, Record, Shard, Store, StoreError,
+        NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
     },
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
@@ -263,10 +263,36 @@ impl Store for BuggyStore {
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
-        match self.bug {
-            Bug::RingOnly => Ok(vec![Some(0); mailboxes.len()]),
-            _ => self.inner.heads(mailboxes).await,
+        self.inner.heads(mailboxes).await
+    }
+
+    async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        let mut page = self.inner.noted(shard, since).await?;
+        if self.bug == Bug::RingOnly {
+            page.changes.clear();
         }
+        Ok(page)
+    }
+
+    async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        self.inner.forget_noted(shard, before, limit).await
+    }
+
+    async fn tenants(
+        &self,
+        shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        self.inner.tenants(shard, after, limit).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        self.inner.stored_bytes(tenant).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        self.inner.erase(tenant, limit).await
     }
 
     async fn scan(

@@ -13,8 +13,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
-    PayloadId, Record, Shard, Store, StoreError,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
+    Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
@@ -316,6 +316,37 @@ impl Store for SimStore {
         let mut sorted: Vec<&MailboxKey> = mailboxes.iter().collect();
         sorted.sort_unstable();
         self.read("heads", sorted, |_| None, move |store| ready(store.heads(&wanted))).await
+    }
+
+    async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        let now = |page: &NotedPage| Some(page.now);
+        self.read("noted", since, now, move |store| ready(store.noted(shard, since))).await
+    }
+
+    async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        let read = move |store: &MemoryStore| ready(store.forget_noted(shard, before, limit));
+        self.read("forget noted", before, |_| None, read).await
+    }
+
+    async fn tenants(
+        &self,
+        shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        let from = after.cloned();
+        let read = move |store: &MemoryStore| ready(store.tenants(shard, from.as_ref(), limit));
+        self.read("tenants", after, |_| None, read).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let of = tenant.clone();
+        self.read("stored bytes", tenant, |_| None, move |store| ready(store.stored_bytes(&of))).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        let of = tenant.clone();
+        self.read("erase", tenant, |_| None, move |store| ready(store.erase(&of, limit))).await
     }
 
     async fn scan(

@@ -14,23 +14,27 @@ pub(crate) enum Access {
     Public,
     /// Whoever has an invitation. It is in the body, and the handler checks it.
     Invited,
-    /// Any active credential, whatever its role.
+    /// Any active credential of a tenant, whatever its role.
     Authenticated,
     Enforcer,
     Approver,
     /// Either side of exchanges, and not the operator.
     Participant,
     Operator,
+    /// Who runs the gateway itself, and nobody of a tenant.
+    GatewayOperator,
 }
 
 impl Access {
     fn admits(self, role: &Role) -> bool {
         match self {
-            Self::Public | Self::Invited | Self::Authenticated => true,
+            Self::Public | Self::Invited => true,
+            Self::Authenticated => *role != Role::GatewayOperator,
             Self::Enforcer => matches!(role, Role::Enforcer(_)),
             Self::Approver => matches!(role, Role::Approver(_)),
             Self::Participant => matches!(role, Role::Enforcer(_) | Role::Approver(_)),
-            Self::Operator => matches!(role, Role::Operator),
+            Self::Operator => *role == Role::Operator,
+            Self::GatewayOperator => *role == Role::GatewayOperator,
         }
     }
 }

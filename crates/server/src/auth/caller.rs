@@ -52,6 +52,12 @@ pub(crate) struct Approver {
     pub(crate) only: Option<ApproverId>,
 }
 
+/// A caller that runs the gateway.
+#[derive(Debug, Clone)]
+pub(crate) struct GatewayOperator {
+    pub(crate) tenant: TenantId,
+}
+
 /// A caller that runs the tenant.
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
@@ -97,7 +103,7 @@ impl Caller {
             Role::Enforcer(None) => Viewer::AnyEnforcer,
             Role::Approver(Some(approver)) => Viewer::Approver(approver),
             Role::Approver(None) => Viewer::AnyApprover,
-            Role::Operator => Viewer::Operator,
+            Role::Operator | Role::GatewayOperator => Viewer::Operator,
         }
     }
 
@@ -248,8 +254,19 @@ impl FromRequestParts<SharedState> for Participant {
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
         match authenticated(parts)? {
-            Caller { role: Role::Operator, .. } => Err(Failure::Forbidden.into()),
+            Caller { role: Role::Operator | Role::GatewayOperator, .. } => Err(Failure::Forbidden.into()),
             caller => Ok(Self(caller.clone())),
+        }
+    }
+}
+
+impl FromRequestParts<SharedState> for GatewayOperator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
+        match authenticated(parts)? {
+            Caller { tenant, role: Role::GatewayOperator, .. } => Ok(Self { tenant: tenant.clone() }),
+            _ => Err(Failure::Forbidden.into()),
         }
     }
 }

@@ -6,6 +6,6 @@ mod revocation;
 
 pub(crate) use access::{Access, authenticate};
 pub(crate) use caller::{
-    Approver, Caller, Enforcer, Newcomer, Operator, OwnKey, Participant, offered_ticket,
+    Approver, Caller, Enforcer, GatewayOperator, Newcomer, Operator, OwnKey, Participant, offered_ticket,
 };
 pub(crate) use revocation::{KeyStatus, RevocationWatch};

@@ -73,6 +73,8 @@ enum RoleName {
     Approver,
     /// Runs the tenant: keys, policy, cancelling.
     Operator,
+    /// Runs the gateway: lists, suspends and erases tenants. The key belongs to a tenant and has no rights in it.
+    GatewayOperator,
 }
 
 impl Keys {
@@ -116,7 +118,10 @@ impl Create {
             .map_err(|rule| anyhow::anyhow!("--tenant {rule}"))?;
         let role = match (self.role, self.id, self.any) {
             (RoleName::Operator, None, false) => Role::Operator,
-            (RoleName::Operator, ..) => anyhow::bail!("an operator has no id; leave out --id and --any"),
+            (RoleName::GatewayOperator, None, false) => Role::GatewayOperator,
+            (RoleName::Operator | RoleName::GatewayOperator, ..) => {
+                anyhow::bail!("an operator has no id; leave out --id and --any")
+            }
             (_, None, false) => {
                 anyhow::bail!("say which one the key is for with --id, or --any for all of the tenant")
             }

@@ -9,6 +9,7 @@ mod life;
 mod output;
 mod secret;
 mod serve;
+mod tenants;
 
 use clap::Parser;
 
@@ -34,6 +35,9 @@ pub enum Command {
     /// Make, list and revoke API keys, directly in the store.
     #[command(subcommand)]
     Keys(keys::Keys),
+    /// List, suspend and erase tenants, directly in the store.
+    #[command(subcommand)]
+    Tenants(tenants::Tenants),
     /// Manage the secrets that all nodes share.
     #[command(subcommand)]
     Secret(secret::Secret),
@@ -48,6 +52,7 @@ impl Command {
             Self::Check(check) => check.run().await,
             Self::Invite(invite) => invite.run().await,
             Self::Keys(keys) => keys.run().await,
+            Self::Tenants(tenants) => tenants.run().await,
             Self::Secret(secret) => secret.run().await,
         }
     }

@@ -6,6 +6,7 @@ mod cpu_pool;
 mod failure_budget;
 mod quota;
 mod rates;
+mod stored;
 
 pub(crate) use client_address::ClientAddress;
 pub use connections::max_connections;
@@ -14,3 +15,4 @@ pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};
 pub(crate) use failure_budget::{FailureBudget, FailureBudgets};
 pub(crate) use quota::{QuotaPermit, TenantQuota};
 pub use rates::RateLimiters;
+pub(crate) use stored::StoredQuota;

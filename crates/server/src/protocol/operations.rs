@@ -116,6 +116,7 @@ pub(crate) async fn submit(
     let body = framed.body.view::<ArtifactSubmit<'_>>();
     let body = body.map_err(|fault| ApiError::from(Error::in_hashed_body(fault)));
     let request_id = operation.request_id(&body, |body| request_id_in_body(framed.body, body))?;
+    operation.fits(&caller.tenant, &request_id).await?;
     let submit = |enforcer, body| {
         app.gateway.submit(Submission {
             tenant: caller.tenant.clone(),
@@ -242,7 +243,9 @@ pub(crate) async fn acknowledge(
             };
             perform(about, Ok(ack), operation.approver(&caller.approver()?, about), acknowledge).await?;
         }
-        Role::Operator => return Err(ApiError::from(Failure::Forbidden).for_request(about)),
+        Role::Operator | Role::GatewayOperator => {
+            return Err(ApiError::from(Failure::Forbidden).for_request(about));
+        }
     }
     operation.took(Step::Acknowledge);
     let msg_id = ack.msg_id.clone();
@@ -271,6 +274,7 @@ pub(crate) async fn send_prompt(
         PromptSubmit::Sealed(sealed) => sealed.request_id.as_ref(),
     };
     let request_id = framed.request_id.as_ref().or(inside).ok_or_else(|| missing("requestId"))?.clone();
+    operation.fits(&caller.tenant, &request_id).await?;
     let is_named_by_both = same(inside, &request_id);
     let body = is_named_by_both.and_then(|()| operation.measured(body));
     let send = |approver, body| {
@@ -339,6 +343,7 @@ pub(crate) async fn report(
         Some(named) => caller.acting_as(app, named)?,
         None => caller.itself(app)?,
     };
+    app.stored.admit(&app.gateway, &caller.tenant, framed.body.as_str().len()).await?;
     let reported = app.gateway.report_session(&caller.tenant, &enforcer, &event).await?;
     Ok((event.session_id().clone(), reported))
 }

@@ -5,7 +5,7 @@ use countersign_wire::{
     FromJson, RawObject, Verbatim,
     failure::Failure,
     framed::Framed,
-    id::{ApproverId, EnforcerId, RequestId},
+    id::{ApproverId, EnforcerId, RequestId, TenantId},
     limits,
     msg_type::MsgType,
 };
@@ -76,6 +76,12 @@ impl<'a> Operation<'a> {
             true => Ok(body),
             false => Err(ApiError::too_large("metadata and trace", limits::MAX_METADATA_AND_TRACE)),
         }
+    }
+
+    /// Whether the tenant has room for this message.
+    pub(super) async fn fits(&self, tenant: &TenantId, about: &RequestId) -> Result<(), ApiError> {
+        let size = self.framed.body.as_str().len();
+        self.app.stored.admit(&self.app.gateway, tenant, size).await.for_request(about)
     }
 
     /// As which enforcer the caller acts. The specification requires a sender on submissions, decisions and withdrawals;

@@ -1,9 +1,12 @@
-//! `/platform/v1/join`, the one endpoint that makes a credential without one.
+//! `/platform/v1/join`, the one endpoint that makes a credential without one, and what an invitation is for.
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use countersign_wire::{FromMembers, Members, key_nonce::KeyNonce};
+use countersign_wire::{
+    FromMembers, Label, Members, id::TenantId, key_nonce::KeyNonce, timestamp::Timestamp,
+};
+use serde::Serialize;
 
-use super::platform::NewKey;
+use super::platform::{NewKey, RoleAndId};
 use crate::{
     auth::Newcomer,
     error::ApiError,
@@ -33,6 +36,50 @@ pub(crate) async fn join(
     let JoinRequest { invitation, nonce } = body.bare::<JoinRequest>()?.into_view();
     match app.joins.join(&invitation, &nonce).await.map_err(ApiError::from) {
         Ok(made) => response::json(StatusCode::CREATED, NewKey::from(&made)),
+        Err(error) => {
+            app.rates.count_failed_join(newcomer.address, &error)?;
+            Err(error)
+        }
+    }
+}
+
+struct DescribeRequest {
+    invitation: String,
+}
+
+impl FromMembers<'_> for DescribeRequest {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
+        let request = Self { invitation: members.required("invitation")? };
+        members.close()?;
+        Ok(request)
+    }
+}
+
+/// The gateway's word: nobody has signed it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedInvitation<'a> {
+    tenant: &'a TenantId,
+    #[serde(flatten)]
+    role: RoleAndId<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a Label>,
+    expires_at: Timestamp,
+}
+
+/// A `POST`, so that the invitation is in no path, which is logged.
+pub(crate) async fn describe(
+    State(app): State<SharedState>,
+    newcomer: Newcomer,
+    body: RequestBody,
+) -> Result<Response, ApiError> {
+    let DescribeRequest { invitation } = body.bare::<DescribeRequest>()?.into_view();
+    match app.joins.describe(&invitation).await.map_err(ApiError::from) {
+        Ok((tenant, described)) => {
+            let (role, label) = ((&described.spec.role).into(), described.spec.label.as_ref());
+            let expires_at = described.expires_at;
+            response::json(StatusCode::OK, DescribedInvitation { tenant: &tenant, role, label, expires_at })
+        }
         Err(error) => {
             app.rates.count_failed_join(newcomer.address, &error)?;
             Err(error)

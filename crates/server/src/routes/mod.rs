@@ -18,3 +18,4 @@ pub(crate) mod prompts;
 pub(crate) mod rotate;
 pub(crate) mod sessions;
 pub(crate) mod streams;
+pub(crate) mod tenants;

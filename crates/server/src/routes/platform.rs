@@ -76,6 +76,7 @@ impl<'a> From<&'a Role> for RoleAndId<'a> {
             Role::Enforcer(id) => Self { role: "enforcer", id: id.as_ref().map(EnforcerId::as_str) },
             Role::Approver(id) => Self { role: "approver", id: id.as_ref().map(ApproverId::as_str) },
             Role::Operator => Self { role: "operator", id: None },
+            Role::GatewayOperator => Self { role: "gatewayOperator", id: None },
         }
     }
 }
@@ -263,7 +264,7 @@ pub(crate) async fn create_ticket(
     State(app): State<SharedState>,
     caller: Caller,
 ) -> Result<Response, ApiError> {
-    if caller.role == Role::Operator {
+    if matches!(caller.role, Role::Operator | Role::GatewayOperator) {
         return Err(Failure::Forbidden.into());
     }
     let Caller { tenant, role, principal, .. } = caller;

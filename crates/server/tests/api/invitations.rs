@@ -14,6 +14,7 @@ cases! {
     a_newcomer_joins_once_with_a_key_of_their_own,
     an_invitation_that_is_no_longer_good_is_404_with_the_same_bytes,
     a_join_of_the_wrong_shape_is_refused,
+    an_invitation_says_what_it_is_for_before_it_is_used,
 }
 
 const PATH: &str = "/platform/v1/invitations";
@@ -148,4 +149,32 @@ async fn a_join_of_the_wrong_shape_is_refused(world: Arc<World>) {
     let wrong = [("content-type", "application/proto+json")];
     newcomer.post_with(JOIN, "{}", &wrong).await.refuse(415, "PROTO_ERR_MEDIA_TYPE");
     newcomer.get(JOIN).await.refuse(405, "PROTO_ERR_UNSUPPORTED");
+}
+
+const PREVIEW: &str = "/platform/v1/join/preview";
+
+async fn an_invitation_says_what_it_is_for_before_it_is_used(world: Arc<World>) {
+    let (tenant, operator) = world.tenant();
+    let newcomer = operator.without_key();
+    let body = json!({ "role": "approver", "id": "ada", "label": "phone" }).to_string();
+    let made = operator.post(PATH, body).await.expect(201).json();
+    let preview = json!({ "invitation": made["invitation"] }).to_string();
+    for _ in 0..3 {
+        let described = newcomer.post(PREVIEW, preview.clone()).await.expect(200).json();
+        let expected = json!({
+            "tenant": tenant, "role": "approver", "id": "ada", "label": "phone", "expiresAt": made["expiresAt"],
+        });
+        assert_eq!(described, expected);
+    }
+    let invitation = made["invitation"].as_str().unwrap();
+    newcomer.post(JOIN, join(invitation, "0123456789abcdef")).await.expect(201);
+    let used = newcomer.post(PREVIEW, preview).await.refuse(404, "PROTO_ERR_NOT_FOUND");
+    let nonsense = newcomer.post(PREVIEW, r#"{"invitation":"nonsense"}"#).await;
+    assert_eq!(nonsense.refuse(404, "PROTO_ERR_NOT_FOUND").bytes, used.bytes);
+    for body in [r"{}", r#"{"invitation":1}"#, r#"{"invitation":"x","nonce":"0123456789abcdef"}"#] {
+        newcomer.post(PREVIEW, body).await.refuse(400, "PROTO_ERR_VALIDATION");
+    }
+    newcomer.post(PREVIEW, "x".repeat(5_000)).await.refuse(413, "PROTO_ERR_TOO_LARGE");
+    let wrong = [("content-type", "application/proto+json")];
+    newcomer.post_with(PREVIEW, "{}", &wrong).await.refuse(415, "PROTO_ERR_MEDIA_TYPE");
 }

@@ -35,6 +35,7 @@ mod prompts_and_sessions;
 mod rotation;
 mod sockets;
 mod streams;
+mod tenants;
 mod vouchers;
 mod world;
 
@@ -65,6 +66,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("rotation", rotation::CASES),
     ("sockets", sockets::CASES),
     ("streams", streams::CASES),
+    ("tenants", tenants::CASES),
     ("vouchers", vouchers::CASES),
 ];
 

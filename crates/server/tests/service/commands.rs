@@ -275,3 +275,30 @@ async fn a_second_gateway_on_the_same_port_says_so() {
     let (ok, _, said) = run(&["dev", "--listen", &gateway.address.to_string()]);
     assert!(!ok && said.contains("--listen"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenants_are_listed_suspended_and_erased_with_the_command() {
+    let gateway = Gateway::start(On::Sqlite);
+    let config = ["--config", gateway.config.to_str().unwrap()];
+    let client = Client::new(gateway.address, &gateway.key("acme", "operator", None));
+    client.get("/v1/status").await.expect(200);
+    let tenants = |command: &str, more: &[&str]| run(&[&["tenants", command][..], &config, more].concat());
+    let (ok, listed, said) = tenants("list", &[]);
+    assert!(ok && listed == "acme  active  0 bytes stored\n", "{listed}{said}");
+    let (ok, _, said) = tenants("suspend", &["--tenant", "acne"]);
+    assert!(!ok && said.contains("there is no tenant acne") && said.contains("tenants list"), "{said}");
+    let (ok, _, said) = tenants("suspend", &["--tenant", "acme"]);
+    assert!(ok && said.contains("acme is suspended since 20"), "{said}");
+    until("the running gateway notices", 10, || async { client.get("/v1/status").await.status == 403 }).await;
+    let (ok, _, said) = tenants("resume", &["--tenant", "acme"]);
+    assert!(ok && said.contains("may be used again"), "{said}");
+    until("the running gateway notices", 10, || async { client.get("/v1/status").await.status == 200 }).await;
+    let (ok, _, said) = tenants("erase", &["--tenant", "acme", "--confirm", "acne"]);
+    assert!(!ok && said.contains("--confirm names acne"), "{said}");
+    let (ok, _, said) = tenants("erase", &["--tenant", "acme", "--confirm", "acme"]);
+    assert!(ok && said.contains("deletes everything"), "{said}");
+    let (_, listed, _) = tenants("list", &[]);
+    assert!(listed.starts_with("acme  being erased, from 20"), "{listed}");
+    let (ok, _, said) = tenants("resume", &["--tenant", "acme"]);
+    assert!(!ok && said.contains("can't be undone"), "{said}");
+}

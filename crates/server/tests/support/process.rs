@@ -145,7 +145,7 @@ pub fn make_key(config: &Path, tenant: &str, role: &str, id: Option<&str>) -> St
     command.args(["keys", "create", "--config"]).arg(config).args(["--tenant", tenant, "--role", role]);
     match id {
         Some(id) => command.args(["--id", id]),
-        None if role != "operator" => command.arg("--any"),
+        None if !role.ends_with("operator") => command.arg("--any"),
         None => &mut command,
     };
     let made = command.output().unwrap();

@@ -33,6 +33,7 @@ cases! {
     what_is_used_up_is_no_longer_due,
     sweeping_twice_does_nothing_more,
     everything_survives_a_restart,
+    nothing_is_left_of_a_tenant_two_minutes_after_it_was_erased,
 }
 
 async fn at_day(world: &World, days: u64) {
@@ -331,4 +332,31 @@ async fn everything_survives_a_restart(harness: Box<dyn StoreHarness>) {
     assert_eq!(world.inbox("ada").await, before);
     assert_eq!(world.status("delivered").await.unwrap(), snapshot);
     world.decide("ada", "pending", "n").await.unwrap();
+}
+
+async fn nothing_is_left_of_a_tenant_two_minutes_after_it_was_erased(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let other: TenantId = "other".parse().unwrap();
+    let erased = std::mem::replace(&mut world.tenant, other.clone());
+    ended(&world).await;
+    world.tenant = erased.clone();
+    ended(&world).await;
+    let tenants = async |world: &World| {
+        let page = world.gateway.tenants(None, 10).await.unwrap();
+        let mut tenants: Vec<(TenantId, bool)> =
+            page.items.into_iter().map(|(tenant, of)| (tenant, of.stored_bytes > 0)).collect();
+        tenants.sort_unstable();
+        tenants
+    };
+    assert_eq!(tenants(&world).await, [(erased.clone(), true), (other.clone(), true)]);
+    let suspension = world.gateway.erase_tenant(&erased).await.unwrap();
+    world.gateway.sweep().await.unwrap();
+    assert_eq!(tenants(&world).await.len(), 2, "what has begun may still end");
+    world.harness.set_now(suspension.erased_at.unwrap()).await;
+    world.gateway.sweep().await.unwrap();
+    assert_eq!(tenants(&world).await, [(other, true)]);
+    assert_eq!(world.gateway.store().stored_bytes(&erased).await.unwrap(), 0);
+    at_day(&world, 400).await;
+    let (due, _) = world.gateway.store().claim_due(100).await.unwrap();
+    assert!(due.iter().all(|due| due.tenant != erased), "{due:?}");
 }

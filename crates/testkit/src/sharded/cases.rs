@@ -258,7 +258,7 @@ async fn a_poller_of_a_shard_does_not_notice_that_another_one_hangs(harness: Sha
     store.set_fault(FAILING, Some(Fault::Hangs));
     assert_eq!(gateway.poll_changes(&mut poller).await.unwrap(), 1, "the tenant of its own shard");
     let mut hung = ChangePoller::of(FAILING);
-    assert!(timeout(Duration::from_secs(1), gateway.poll_changes(&mut hung)).await.is_err(), "a load hangs");
+    assert!(timeout(SOON, gateway.poll_changes(&mut hung)).await.unwrap().is_err(), "the other one hangs");
     let [here, there] = waits;
     timeout(SOON, here).await.unwrap().unwrap().unwrap();
     there.abort();

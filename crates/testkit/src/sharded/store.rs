@@ -12,8 +12,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, Outcome,
-    PayloadId, Record, Shard, Store, StoreError,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
+    Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
@@ -203,6 +203,38 @@ impl Store for ShardedStore {
             }
         }
         Ok(heads)
+    }
+
+    async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
+        let at = usize::from(shard.0);
+        let store = Arc::clone(&self.shards[at].store);
+        let mut pages = self.on_shards([(at, async move { store.noted(Shard(0), since).await })]).await?;
+        pages.pop().map(|(_, page)| page).ok_or_else(|| StoreError::unavailable("no shard answered"))
+    }
+
+    async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
+        let shard = &self.shards[usize::from(shard.0)];
+        shard.call(shard.store.forget_noted(Shard(0), before, limit)).await
+    }
+
+    async fn tenants(
+        &self,
+        shard: Shard,
+        after: Option<&TenantId>,
+        limit: u32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        let shard = &self.shards[usize::from(shard.0)];
+        shard.call(shard.store.tenants(Shard(0), after, limit)).await
+    }
+
+    async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let shard = self.of(tenant);
+        shard.call(shard.store.stored_bytes(tenant)).await
+    }
+
+    async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        let shard = self.of(tenant);
+        shard.call(shard.store.erase(tenant, limit)).await
     }
 
     async fn scan(

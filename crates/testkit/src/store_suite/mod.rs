@@ -16,6 +16,7 @@ mod guards;
 mod handles;
 mod harness;
 mod marks;
+mod noted;
 mod numbering;
 mod paging;
 mod payloads;
@@ -26,6 +27,7 @@ mod run;
 mod scan;
 mod seen;
 mod tenants;
+mod whole_tenants;
 
 pub(crate) use case::cases;
 pub use case::{Case, Run};

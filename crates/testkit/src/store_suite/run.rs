@@ -6,8 +6,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime, time::timeout};
 
 use super::{
-    Case, MakeHarness, MakeHarnesses, batching, clock, due, exactness, guards, handles, marks, numbering,
-    paging, payloads, records, removals, reopening, scan, seen, tenants,
+    Case, MakeHarness, MakeHarnesses, batching, clock, due, exactness, guards, handles, marks, noted,
+    numbering, paging, payloads, records, removals, reopening, scan, seen, tenants, whole_tenants,
 };
 use crate::{
     gateway_suite,
@@ -31,6 +31,8 @@ const SUBJECTS: &[(&str, &[Case])] = &[
     ("batching", batching::CASES),
     ("reopening", reopening::CASES),
     ("tenants", tenants::CASES),
+    ("whole_tenants", whole_tenants::CASES),
+    ("noted", noted::CASES),
     ("exactness", exactness::CASES),
 ];
 

@@ -1,0 +1,3 @@
+SELECT bytes
+FROM stored
+WHERE tenant = ?1

@@ -1,0 +1,5 @@
+SELECT tenant
+FROM record
+WHERE tenant > ?1
+ORDER BY tenant
+LIMIT 1
