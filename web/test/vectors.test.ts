@@ -22,7 +22,9 @@ import {
 } from "../src/protocol/keys.ts";
 import { formatPairingLink, LinkError, parsePairingLink } from "../src/protocol/link.ts";
 import { answerLink, PairingError, type Transcript, typedDigits, verifyLinkAnswer } from "../src/protocol/pairing.ts";
+import { EFFECT_PHRASES } from "../src/protocol/payload/effect.ts";
 import { readPayload } from "../src/protocol/payload/index.ts";
+import { foundIn, sentenceOf } from "../src/protocol/payload/sentence.ts";
 import {
   formatRecoveryCode,
   parseRecoveryCode,
@@ -72,6 +74,7 @@ describe("the vectors", () => {
       hashes: ["about", "cases"],
       pairing: ["about", "bundles", "keys", "links", "recoveryCodes", "statements", "transcripts"],
       seal: ["about", "cases", "keys"],
+      sentences: ["about", "cases"],
     });
   });
 
@@ -262,6 +265,24 @@ describe("calls.json", () => {
     expect(effectHash(type, object, tested["repoName"] as string)).toBe(tested["effectHash"]);
     expect(payload.kind === "raw").toBe(tested["isRaw"]);
     expect([...payload.rest].sort()).toEqual(tested["notShown"]);
+  });
+});
+
+describe("sentences.json", () => {
+  test.each(cases(document("sentences"), "cases"))("$name", (tested) => {
+    known(tested, ["name", "artifactType", "payload", "sentence", "found"]);
+    const payload = readPayload(
+      textOf(tested, "artifactType") as ArtifactType,
+      parseObject(JSON.stringify(tested["payload"])),
+    );
+    expect(sentenceOf(payload)).toBe(tested["sentence"]);
+    expect(foundIn(payload)).toEqual(tested["found"]);
+  });
+
+  test("every row of the table has a case, with and without what it is on", () => {
+    const written = cases(document("sentences"), "cases").map(({ name }) => name);
+    for (const kind of Object.keys(EFFECT_PHRASES))
+      for (const form of ["alone", "on something"]) expect(written).toContain(`${kind} ${form}`);
   });
 });
 

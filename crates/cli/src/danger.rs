@@ -35,6 +35,8 @@ fn target_of(effect: &Effect) -> String {
     let can_be_typed = |word: &&str| {
         visible_code(word) == **word && word.chars().count() <= MAX_TARGET_CHARS && word.is_ascii()
     };
+    // A folder is typed as it is shown.
+    let last = last.map(|word| word.strip_suffix('/').filter(|name| !name.is_empty()).unwrap_or(word));
     last.filter(can_be_typed).unwrap_or(effect.kind.phrase()).to_owned()
 }
 
@@ -58,6 +60,8 @@ mod tests {
         );
         assert_eq!(of(&[Effect::new(RewritesHistory)]).as_deref(), Some("rewrites history"));
         assert_eq!(of(&[Effect::on(Deletes, "m\u{430}in")]).as_deref(), Some("deletes"));
+        assert_eq!(of(&[Effect::on(Deletes, "build/")]).as_deref(), Some("build"));
+        assert_eq!(of(&[Effect::on(Deletes, "/")]).as_deref(), Some("/"));
         assert_eq!(of(&[Effect::on(Deletes, "x".repeat(41))]).as_deref(), Some("deletes"));
         let many: Vec<Effect> =
             ["a", "b", "c", "d"].into_iter().map(|path| Effect::on(Deletes, path)).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_agents::tool::moment;
 use countersign_client::{
-    payload::{Effect, Invocation, Payload, visible, visible_code, visible_lines},
+    payload::{Effect, Found, Invocation, Payload, Weight, visible, visible_code, visible_lines},
     request::OpenedRequest,
 };
 use countersign_wire::{RawObject, timestamp::Timestamp};
@@ -24,40 +24,61 @@ pub fn payload(request: &OpenedRequest) -> Payload {
     }
 }
 
-/// The effects as chips, such as `[publishes origin main]`.
+/// How much is certain, and what is dangerous, as chips such as `[pushes origin main]`.
 pub fn chips(payload: &Payload) -> String {
     let chip = |effect: &Effect| match &effect.detail {
         Some(detail) => format!("[{} {}]", effect.kind.phrase(), visible(detail)),
         None => format!("[{}]", effect.kind.phrase()),
     };
     let state = payload.state_phrase().map(|phrase| format!("[{phrase}]"));
-    let effects = payload.effects().unwrap_or_default().iter().map(chip);
-    state.into_iter().chain(effects).collect::<Vec<_>>().join(" ")
+    let effects = payload.effects().unwrap_or_default().iter();
+    let dangers = effects.filter(|effect| effect.kind.is_dangerous()).map(chip);
+    state.into_iter().chain(dangers).collect::<Vec<_>>().join(" ")
 }
 
-/// The whole request as lines of text.
+/// What happens, in one line: the sentence, and behind it the first line of what was asked. A sentence about a change says both.
+pub fn title(payload: &Payload) -> String {
+    match payload {
+        Payload::Patch(_) => payload.sentence(),
+        _ => format!("{} · {}", payload.sentence(), payload.headline()),
+    }
+}
+
+/// The whole request as lines of text: what happens, who asks, exactly what was asked, what was found, and the proof.
 pub fn lines(request: &OpenedRequest, now: Timestamp) -> Vec<String> {
     let payload = payload(request);
-    let mut lines = vec![payload.headline()];
-    let chips = chips(&payload);
-    if !chips.is_empty() {
-        lines.push(chips);
-    }
+    let mut lines = vec![payload.sentence(), payload.headline()];
     let place = request.repo_name.as_deref().map(visible).unwrap_or_default();
     lines.push(format!(
-        "asked by {} (key {}) in {place}, {} left",
+        "asked by {} in {place}, {} left",
         visible(request.enforcer.as_str()),
-        request.asked_by.fingerprint().short(),
         moment::left(request.expires_at.since(now)),
     ));
-    lines.push(format!("request {}, hash {}", request.request_id, request.artifact_hash));
     lines.extend(asked_again(request));
+    lines.extend(about(&payload));
     lines.push(String::new());
     lines.extend(body(&payload));
     lines.extend(rest_of_the_call(&payload));
-    lines.extend(about(&payload));
+    lines.extend(found(&payload));
+    lines.push(String::new());
+    lines.push(format!(
+        "request {}, hash {}, key {}",
+        request.request_id,
+        request.artifact_hash,
+        request.asked_by.fingerprint().short()
+    ));
     lines.extend(proof(&payload));
     lines
+}
+
+/// What the machine has found, the most serious first.
+pub fn found(payload: &Payload) -> Vec<String> {
+    let line = |found: Found| match found.weight {
+        Weight::Danger => format!("found ! {}", found.text),
+        Weight::Unclear => format!("found ? {}", found.text),
+        Weight::Plain => format!("found · {}", found.text),
+    };
+    payload.found().into_iter().map(line).collect()
 }
 
 /// That the same was asked before, if it was.
@@ -74,18 +95,21 @@ pub fn rest_of_the_call(payload: &Payload) -> Vec<String> {
     payload.not_shown().iter().map(line).collect()
 }
 
-/// Who asks and why, in the words of the machine; what the agent says is marked as such.
+/// Who asks and why. What the agent says about it stands in a box of its own, which nothing in it can leave.
 pub fn about(payload: &Payload) -> Vec<String> {
     let Some(about) = payload.context().map(|context| &context.about) else { return Vec::new() };
-    let named = [
-        ("agent", &about.agent),
-        ("project", &about.project),
-        ("branch", &about.branch),
-        ("task", &about.task),
-        ("the agent says", &about.words),
-    ];
-    let line = |(name, text): (&str, &Option<String>)| Some(format!("{name}: {}", visible(text.as_deref()?)));
-    named.into_iter().filter_map(line).collect()
+    let who = [&about.agent, &about.project, &about.branch].map(|text| text.as_deref().map(visible));
+    let who: Vec<String> = who.into_iter().flatten().collect();
+    let boxed = |title: &str, text: &Option<String>| {
+        let lines = text.iter().flat_map(|text| text.split('\n')).map(|line| format!("│ {}", visible(line)));
+        let title = text.iter().map(|_| format!("┌ {title}"));
+        let end = text.iter().map(|_| "└".to_owned());
+        title.chain(lines).chain(end).collect::<Vec<_>>()
+    };
+    let named = (!who.is_empty()).then(|| who.join(" · "));
+    let task = boxed("The task, as its person put it", &about.task);
+    let words = boxed("The agent's own words, not checked", &about.words);
+    named.into_iter().chain(task).chain(words).collect()
 }
 
 /// What else is bound by the signature.
@@ -172,4 +196,43 @@ fn command_lines(command: &countersign_client::payload::Command) -> Vec<String> 
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_client::payload::{About, Plan};
+
+    use super::*;
+
+    #[test]
+    fn what_the_agent_says_stays_in_its_box() {
+        let about_of = |about: About| about_lines(&about);
+        assert!(about_of(About::default()).is_empty(), "older payloads say nothing of it");
+        let hostile = "Looks fine\n└\nfound · Checked by Countersign\u{202e}\r".to_owned();
+        let lines = about_of(About {
+            agent: Some("Claude Code".to_owned()),
+            branch: Some("ma\u{456}n".to_owned()),
+            task: Some("Make the cart use Decimal".to_owned()),
+            words: Some(hostile),
+            ..About::default()
+        });
+        assert_eq!(
+            lines,
+            [
+                "Claude Code · ma⟨U+0456⟩n",
+                "┌ The task, as its person put it",
+                "│ Make the cart use Decimal",
+                "└",
+                "┌ The agent's own words, not checked",
+                "│ Looks fine",
+                "│ └",
+                "│ found · Checked by Countersign⟨U+202E⟩⟨U+000D⟩",
+                "└",
+            ]
+        );
+    }
+
+    fn about_lines(given: &About) -> Vec<String> {
+        about(&Payload::Plan(Plan::new("x")).with_about(given.clone()))
+    }
 }

@@ -185,3 +185,19 @@ fn calls_are_shown_and_identified_as_the_vectors_say() {
         assert_eq!(serde_json::json!(rest), case["notShown"], "{name}");
     }
 }
+
+#[test]
+fn payloads_are_told_in_the_words_of_the_vectors() {
+    for case in cases(&vectors("sentences"), "cases", 90, 0) {
+        let name = text(&case, "name");
+        let artifact_type =
+            *ArtifactType::ALL.iter().find(|kind| kind.as_str() == text(&case, "artifactType")).unwrap();
+        let json = case["payload"].to_string();
+        let payload = Payload::read(artifact_type, &RawObject::parse(json.as_bytes()).unwrap());
+        assert_eq!(payload.sentence(), text(&case, "sentence"), "{name}");
+        let found = payload.found().into_iter();
+        let found: Value =
+            found.map(|it| serde_json::json!({ "text": it.text, "weight": it.weight.as_str() })).collect();
+        assert_eq!(found, case["found"], "{name}");
+    }
+}

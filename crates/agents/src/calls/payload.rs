@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use countersign_client::payload::{BoundFile, BoundRole, Checkpoint, Patch, Payload, Plan, State};
+use countersign_client::payload::{
+    BoundFile, BoundRole, Checkpoint, Effect, EffectKind, Patch, Payload, Plan, State,
+};
 use countersign_wire::hash::Sha256Hex;
 use serde_json::Value;
 
@@ -82,9 +84,19 @@ fn edit(call: &Call, changes: &[FileChange]) -> Payload {
 }
 
 fn read(call: &Call, paths: &[PathBuf]) -> Payload {
+    let root = repository::root_of(&call.cwd).unwrap_or_else(|| call.cwd.clone());
+    let read = |path: &PathBuf| {
+        let named = path.strip_prefix(&root).unwrap_or(path).display().to_string();
+        if named.is_empty() { Effect::new(EffectKind::Reads) } else { Effect::on(EffectKind::Reads, named) }
+    };
+    let mut effects: Vec<Effect> = paths.iter().map(read).collect();
+    if effects.is_empty() {
+        effects.push(Effect::new(EffectKind::Reads));
+    }
+    effects.extend(call.effects().unwrap_or_default());
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let what = if paths.is_empty() { call.cwd.display().to_string() } else { paths.join("\n") };
-    task(call, "Read with the tool", &code(&what))
+    Payload::Task(Plan { effects: Some(effects), ..plan(call, "Read with the tool", &code(&what)) })
 }
 
 fn task(call: &Call, what: &str, details: &str) -> Payload {

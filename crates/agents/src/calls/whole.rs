@@ -46,8 +46,9 @@ pub fn payload_of(call: &Call, origin: &Origin<'_>) -> Payload {
     }
     let is_run = matches!(call.action, Action::Shell(_));
     if let Payload::Command(Command { effects, env, .. }) = &mut payload {
-        if let Some(effects) = effects {
-            effects.extend_from_slice(&origin.environment.effects);
+        let loads = &origin.environment.effects;
+        if effects.is_some() || !loads.is_empty() {
+            effects.get_or_insert_default().extend_from_slice(loads);
         }
         origin.last.add_to(env, &origin.environment.environment);
     }

@@ -11,6 +11,7 @@
 //! | a text for a shell, as people review it | [`shell`] |
 
 pub mod effects;
+mod facts;
 pub mod file;
 pub mod git;
 pub mod names;

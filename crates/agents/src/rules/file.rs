@@ -283,9 +283,22 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     Pattern::new(words).map_err(|error| format!("the command {text:?}: {error}"))
 }
 
+/// The effects that rules ask for. People are told more exactly.
+const EFFECTS: &[EffectKind] = &[
+    EffectKind::Deletes,
+    EffectKind::Overwrites,
+    EffectKind::LeavesRepository,
+    EffectKind::Network,
+    EffectKind::Publishes,
+    EffectKind::RewritesHistory,
+    EffectKind::TouchesSecrets,
+    EffectKind::EscalatesPrivileges,
+    EffectKind::LoadsCode,
+];
+
 fn effect(name: &str) -> Result<EffectKind, String> {
-    EffectKind::ALL.iter().copied().find(|kind| kind.as_str() == name).ok_or_else(|| {
-        let known: Vec<&str> = EffectKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    EFFECTS.iter().copied().find(|kind| kind.as_str() == name).ok_or_else(|| {
+        let known: Vec<&str> = EFFECTS.iter().map(|kind| kind.as_str()).collect();
         format!("there is no effect {name:?}; there are {}", known.join(", "))
     })
 }

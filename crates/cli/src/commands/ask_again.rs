@@ -140,7 +140,7 @@ fn list(expired: &[OpenedRequest], now: Timestamp, options: &Options) -> Result<
             request.request_id.to_string(),
             format!("expired {} ago", moment::left(now.since(request.expires_at))),
             visible(request.enforcer.as_str()),
-            review::payload(request).headline(),
+            review::title(&review::payload(request)),
         ]
     };
     out(&columns(&expired.iter().map(row).collect::<Vec<_>>()))?;

@@ -110,7 +110,7 @@ impl Approve {
                 .next("approve it once, or with --for 1h"));
         }
         let lines = review::lines(&request, desk.approver.clock.now());
-        let headline = lines[0].clone();
+        let headline = review::title(&review::payload(&request));
         say(&lines.join("\n"));
         let payload = review::payload(&request);
         if scope != Scope::Once && payload.is_serious() {

@@ -87,7 +87,7 @@ async fn list(options: &Options) -> Result<(), Failure> {
                 request.request_id.to_string(),
                 format!("{} left", moment::left(request.expires_at.since(now))),
                 request.enforcer.to_string(),
-                payload.headline(),
+                review::title(&payload),
                 review::chips(&payload),
             ]
         }
@@ -198,9 +198,12 @@ fn json_of(item: &InboxItem) -> Value {
 
 fn request_json(request: &OpenedRequest) -> Value {
     let payload: Value = serde_json::from_str(&request.payload).unwrap_or_default();
+    let read = review::payload(request);
+    let found = read.found().into_iter().map(|it| json!({ "text": it.text, "weight": it.weight.as_str() }));
     json!({
         "requestId": request.request_id, "enforcer": request.enforcer, "artifactType": request.artifact_type,
         "artifactHash": request.artifact_hash, "repository": request.repo_name, "createdAt": request.created_at,
-        "expiresAt": request.expires_at, "supersedes": request.supersedes, "headline": review::payload(request).headline(), "payload": payload,
+        "expiresAt": request.expires_at, "supersedes": request.supersedes, "headline": read.headline(),
+        "sentence": read.sentence(), "found": found.collect::<Vec<_>>(), "payload": payload,
     })
 }

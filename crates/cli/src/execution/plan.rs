@@ -164,7 +164,10 @@ impl Plan {
         view.env.clone_from(&environment.shown);
         wanted.last.add_to(&mut view.env, &environment.bound);
         view.base_revision = root.as_deref().and_then(repository::revision_of);
-        view.effects = examination.effects.map(|found| [environment.effects.clone(), found].concat());
+        view.context.about.project = Some(repository::name_of(cwd));
+        view.context.about.branch = root.as_deref().and_then(repository::branch_of);
+        let all = [environment.effects.clone(), examination.effects.unwrap_or_default()].concat();
+        view.effects = (state != State::NotExamined || !all.is_empty()).then_some(all);
         let mut plan = Self {
             argv: argv.to_vec(),
             cwd: cwd.to_owned(),

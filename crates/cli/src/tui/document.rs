@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 
 use countersign_client::{
-    payload::{
-        Command, CommandFile, Effect, FileRole, Invocation, Patch, PatchFile, Payload, State, visible,
-        visible_code,
-    },
+    payload::{Command, CommandFile, FileRole, Invocation, Patch, PatchFile, Payload, visible, visible_code},
     request::OpenedRequest,
 };
 
@@ -87,7 +84,7 @@ pub struct Document {
     pub chips: String,
     /// How careful an approval has to be.
     pub care: Care,
-    /// Everything, in order. The first section has no title.
+    /// Everything, in order. The first section and the last, the proof, have no title.
     pub sections: Vec<Section>,
 }
 
@@ -95,12 +92,18 @@ impl Document {
     /// The document about a request.
     pub fn of(request: &OpenedRequest) -> Self {
         let payload = review::payload(request);
-        let mut sections = vec![Section { title: None, lines: facts(request), is_folded: false }];
+        let mut sections = vec![Section { title: None, lines: facts(request, &payload), is_folded: false }];
         let (lines, files) = body(&payload);
         sections[0].lines.extend(lines);
         sections.extend(files);
+        sections.push(Section { title: None, lines: proof(request, &payload), is_folded: false });
         fold_long(&mut sections);
-        Self { headline: payload.headline(), chips: review::chips(&payload), care: care(&payload), sections }
+        Self {
+            headline: review::title(&payload),
+            chips: review::chips(&payload),
+            care: care(&payload),
+            sections,
+        }
     }
 
     /// The sections that fold.
@@ -121,18 +124,20 @@ fn fold_long(sections: &mut [Section]) {
     }
 }
 
-fn facts(request: &OpenedRequest) -> Vec<Line> {
+fn facts(request: &OpenedRequest, payload: &Payload) -> Vec<Line> {
     let place = request.repo_name.as_deref().map(visible);
     let place = place.map(|place| format!(" in {place}")).unwrap_or_default();
-    let asked = format!(
-        "asked by {}{place}, with the paired key {}",
-        visible(request.enforcer.as_str()),
-        request.asked_by.fingerprint().short()
-    );
+    let asked = format!("asked by {}{place}", visible(request.enforcer.as_str()));
+    let notes = [asked].into_iter().chain(review::asked_again(request)).chain(review::about(payload));
+    notes.map(|note| Line::shown(Kind::Note, note)).chain([empty()]).collect()
+}
+
+/// What exactly is signed, and by whom it was asked.
+fn proof(request: &OpenedRequest, payload: &Payload) -> Vec<Line> {
     let ids = format!("request {}, hash {}", visible(request.request_id.as_str()), request.artifact_hash);
-    let again = review::asked_again(request);
-    let notes = [asked, ids].into_iter().chain(again).map(|note| Line::shown(Kind::Note, note));
-    notes.chain([empty()]).collect()
+    let key = format!("asked with the paired key {}", request.asked_by.fingerprint().short());
+    let notes = [ids, key].into_iter().chain(review::proof(payload));
+    [empty()].into_iter().chain(notes.map(|note| Line::shown(Kind::Note, note))).collect()
 }
 
 fn empty() -> Line {
@@ -166,33 +171,10 @@ fn body(payload: &Payload) -> (Vec<Line>, Vec<Section>) {
             ([Line::shown(Kind::Note, reason)].into_iter().chain(foreign(&raw.text)).collect(), Vec::new())
         }
     };
-    for effect in payload.effects().unwrap_or_default() {
-        lines.push(Line::shown(Kind::Note, effect_line(effect)));
-    }
     let rest = review::rest_of_the_call(payload);
     lines.extend(rest.into_iter().map(|line| Line::shown(Kind::Text, line)));
-    match payload.state() {
-        Some(State::NotExamined) => {
-            lines.push(Line::shown(Kind::Note, "not examined: it is not certain which code this runs"));
-        }
-        Some(State::Opaque) => {
-            let note = match payload {
-                Payload::Task(_) => "a tool that the rules of its machine name; what it does is not known",
-                _ => "what runs is certain and shown; what that code does is not known",
-            };
-            lines.push(Line::shown(Kind::Note, note));
-        }
-        Some(State::Examined) | None => {}
-    }
-    lines.extend(review::about(payload).into_iter().map(|line| Line::shown(Kind::Note, line)));
-    lines.extend(review::proof(payload).into_iter().map(|line| Line::shown(Kind::Note, line)));
+    lines.extend(review::found(payload).into_iter().map(|line| Line::shown(Kind::Note, line)));
     (lines, files)
-}
-
-fn effect_line(effect: &Effect) -> String {
-    let danger = if effect.kind.is_dangerous() { ", which is dangerous" } else { "" };
-    let detail = effect.detail.as_deref().map(|detail| format!(" {}", visible(detail))).unwrap_or_default();
-    format!("effect: {}{detail}{danger}", effect.kind.phrase())
 }
 
 fn foreign(text: &str) -> impl Iterator<Item = Line> + '_ {

@@ -62,7 +62,7 @@ pub(super) fn force_push() -> Payload {
         &["git", "push", "--force", "origin", "main"],
         Some(vec![
             Effect::on(EffectKind::Network, "origin"),
-            Effect::on(EffectKind::Publishes, "origin main"),
+            Effect::on(EffectKind::Pushes, "origin main"),
             Effect::on(EffectKind::RewritesHistory, "origin main"),
         ]),
     )

@@ -243,7 +243,7 @@ impl Item {
                 let payload = review::payload(&request);
                 Self {
                     id,
-                    headline: payload.headline(),
+                    headline: review::title(&payload),
                     chips: review::chips(&payload),
                     who: visible(request.enforcer.as_str()),
                     enforcer: Some(request.enforcer.clone()),

@@ -35,7 +35,7 @@ export interface Common {
   readonly version: Version | undefined;
   /** `undefined` for what runs nothing: all but commands, and tasks with a call. */
   readonly state: State | undefined;
-  /** `undefined` if it was not examined. */
+  /** `undefined` if it was not examined. Of what was examined in part only, those of the parts that are certain. */
   readonly effects: readonly Effect[] | undefined;
   /** All of what was asked for; `undefined` in version 1, and for what does not run. */
   readonly call: Call | undefined;
@@ -64,7 +64,9 @@ export function readCommon(members: Members, version: Version, kind: string): Om
   const call = members.optional("call", readCall);
   const runs = kind === "command" || (kind === "task" && call !== undefined);
   const state = runs ? members.required("state", word(STATES)) : undefined;
-  if (state !== undefined && (effects === undefined) !== (state === "notExamined"))
+  if (state === "notExamined" && effects?.length === 0)
+    throw new FormatError("effects", "must not be empty: it was not examined");
+  if (state !== undefined && state !== "notExamined" && effects === undefined)
     throw new FormatError("effects", "must be there unless it is not examined");
   const asking = {
     agent: members.optional("agent", nonEmpty),

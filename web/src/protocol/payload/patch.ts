@@ -81,7 +81,7 @@ export function patchHeadline(patch: Patch): string {
 }
 
 /** The folder that all files are in; empty if there is none but the root. */
-function commonFolder(files: readonly PatchFile[]): string {
+export function commonFolder(files: readonly PatchFile[]): string {
   const folders = files.map(({ path }) => path.split("/").slice(0, -1));
   const [first = [], ...rest] = folders;
   const end = first.findIndex((part, at) => rest.some((other) => other[at] !== part));

@@ -25,6 +25,7 @@ use countersign_client::payload::{BoundRole, Effect, EffectKind, State};
 
 use super::{
     effects::{self, Place},
+    facts,
     names::base_name,
 };
 use crate::programs::{self, interpreters::Grammar, row::Does};
@@ -232,11 +233,15 @@ impl<'a> Reader<'a> {
             return self.command(&arguments[skipped..], next.map(|at| at + skipped), here, document);
         }
         if let Some(grammar) = Grammar::of(name) {
+            self.effects.extend(facts::of_interpreter(name, grammar, arguments, document.is_some()));
             return self.interpreter(grammar, arguments, next, here, document);
         }
         match programs::find(name).map(|row| row.does) {
             // What it knows nothing of is named by a path of somebody else.
-            _ if is_path && !is_of_system(program) => self.opaque(arguments, here),
+            _ if is_path && !is_of_system(program) => {
+                self.effects.extend(facts::of_unknown(program, arguments));
+                self.opaque(arguments, here);
+            }
             Some(Does::EscalatesPrivileges) => {
                 self.effects.push(Effect::on(EffectKind::EscalatesPrivileges, name));
                 match arguments.first() {
@@ -297,8 +302,9 @@ impl<'a> Reader<'a> {
             here.before.is_changed |= !found.iter().all(reads) || effects::changes_files(&words, &place);
             let builds = programs::find(name).is_some_and(|row| row.does == Does::PackageManager);
             here.before.has_run_anything |= builds;
-            return self.effects.extend(found);
+            return self.effects.extend(facts::of_known(&words, found, &place));
         }
+        self.effects.extend(facts::of_unknown(name, &words[1..]));
         let state = unknown(name, &words[1..], &here_or_there);
         self.is_at_best(state);
         self.opaque(&words[1..], &mut Here { cwd: here_or_there, ..here.clone() });

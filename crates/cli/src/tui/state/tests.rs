@@ -28,11 +28,11 @@ fn opened(payload: Payload) -> Desk {
 fn a_then_y_approves_once_and_signs_what_was_shown() {
     let mut desk = opened(harmless());
     assert!(desk.slowly("a").is_empty());
-    assert!(desk.bar().starts_with("Approve once? cargo test"), "{}", desk.bar());
+    assert!(desk.bar().starts_with("Approve once? Runs a command · cargo test"), "{}", desk.bar());
     let actions = desk.slowly("y");
     let choice = decided(&actions).unwrap();
     assert_eq!((choice.outcome, choice.scope), (DecisionOutcome::Approve, Scope::Once));
-    assert_eq!(choice.words.shown.as_deref(), Some("5 of 5 lines, terminal 80×24"));
+    assert_eq!(choice.words.shown.as_deref(), Some("7 of 7 lines, terminal 80×24"));
     assert_eq!(choice.words.reason, None);
     assert!(decided(&desk.slowly("ayr")).is_none(), "it is answered once");
 }
@@ -184,7 +184,7 @@ fn what_is_behind_the_help_is_not_shown() {
     desk.slowly("?");
     assert_eq!(desk.state.mode, Mode::Browse);
     let shown = desk.state.shown().unwrap();
-    assert_eq!((shown.lines, shown.of_lines), (159, 159));
+    assert_eq!((shown.lines, shown.of_lines), (161, 161));
 }
 
 #[test]

@@ -27,6 +27,46 @@ vocabulary! {
         EscalatesPrivileges = "escalatesPrivileges",
         /// Makes programs load other code, by a variable.
         LoadsCode = "loadsCode",
+        /// Removes what runs elsewhere: machines, clusters, deployments.
+        DestroysInfrastructure = "destroysInfrastructure",
+        /// Removes tables or databases, or everything in them.
+        DropsTables = "dropsTables",
+        /// Removes branches where others have them.
+        DeletesBranches = "deletesBranches",
+        /// Sends commits to where others have them.
+        Pushes = "pushes",
+        /// Sends data to another machine.
+        Sends = "sends",
+        /// Changes a service that others use.
+        Deploys = "deploys",
+        /// Runs what is fetched first.
+        RunsFetched = "runsFetched",
+        /// Runs what another command prints.
+        RunsInput = "runsInput",
+        /// Installs what others have written.
+        Installs = "installs",
+        /// Runs the project's tests.
+        Tests = "tests",
+        /// Builds the project from its sources.
+        Builds = "builds",
+        /// Checks or formats the project's code.
+        Checks = "checks",
+        /// Runs code of the project.
+        RunsCode = "runsCode",
+        /// Runs code that is an argument.
+        RunsGiven = "runsGiven",
+        /// Runs a program of which no effects are known.
+        RunsProgram = "runsProgram",
+        /// Commits changes to the repository.
+        Commits = "commits",
+        /// Changes who may use files.
+        ChangesModes = "changesModes",
+        /// Only reads, outside of the repository.
+        ReadsOutside = "readsOutside",
+        /// Reads files inside of the repository.
+        Reads = "reads",
+        /// Runs a program whose effects are known.
+        Runs = "runs",
     }
 }
 
@@ -35,7 +75,21 @@ impl EffectKind {
     /// another machine alone is not dangerous; what is sent over it may be, and has an effect of its own.
     pub fn is_dangerous(self) -> bool {
         match self {
-            Self::Network => false,
+            Self::Network
+            | Self::RunsFetched
+            | Self::RunsInput
+            | Self::Installs
+            | Self::Tests
+            | Self::Builds
+            | Self::Checks
+            | Self::RunsCode
+            | Self::RunsGiven
+            | Self::RunsProgram
+            | Self::Commits
+            | Self::ChangesModes
+            | Self::ReadsOutside
+            | Self::Reads
+            | Self::Runs => false,
             Self::Deletes
             | Self::Overwrites
             | Self::LeavesRepository
@@ -43,7 +97,13 @@ impl EffectKind {
             | Self::RewritesHistory
             | Self::TouchesSecrets
             | Self::EscalatesPrivileges
-            | Self::LoadsCode => true,
+            | Self::LoadsCode
+            | Self::DestroysInfrastructure
+            | Self::DropsTables
+            | Self::DeletesBranches
+            | Self::Pushes
+            | Self::Sends
+            | Self::Deploys => true,
         }
     }
 
@@ -59,6 +119,25 @@ impl EffectKind {
             Self::TouchesSecrets => "touches secrets",
             Self::EscalatesPrivileges => "escalates privileges",
             Self::LoadsCode => "loads other code",
+            Self::DestroysInfrastructure => "destroys infrastructure",
+            Self::DropsTables => "deletes data",
+            Self::DeletesBranches => "deletes branches",
+            Self::Pushes => "pushes",
+            Self::Sends => "sends data",
+            Self::Deploys => "changes a service",
+            Self::RunsFetched => "runs what it fetches",
+            Self::RunsInput => "runs what is printed",
+            Self::Installs => "installs",
+            Self::Tests => "runs tests",
+            Self::Builds => "builds",
+            Self::Checks => "checks code",
+            Self::RunsCode => "runs this project's code",
+            Self::RunsGiven => "runs code in the command",
+            Self::Commits => "commits",
+            Self::ChangesModes => "changes permissions",
+            Self::ReadsOutside => "reads outside the repository",
+            Self::Reads => "reads",
+            Self::RunsProgram | Self::Runs => "runs",
         }
     }
 }
@@ -66,7 +145,7 @@ impl EffectKind {
 /// One effect. The enforcer derives it itself, never the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Effect {
-    /// What it does, in one of eight words.
+    /// What it does, in one of the words above.
     #[serde(rename = "effect")]
     pub kind: EffectKind,
     /// To what, such as a path or a host; absent if the kind says it all.

@@ -11,6 +11,7 @@ mod effect;
 mod part;
 mod patch;
 mod plan;
+mod sentence;
 mod shown;
 mod visible;
 
@@ -35,6 +36,7 @@ pub use self::{
     effect::{Effect, EffectKind},
     patch::{FileStatus, Patch, PatchFile},
     plan::Plan,
+    sentence::{Found, Weight},
     visible::{visible, visible_code, visible_lines},
 };
 use crate::json::Count;
@@ -172,8 +174,8 @@ impl Payload {
         match (self.runs(), state, self.effects()) {
             (true, None, _) => Err(Error::missing("state")),
             (false, Some(_), _) => Err(Error::breaks("state", "must not be there: nothing runs")),
-            (_, Some(State::NotExamined), Some(_)) => {
-                Err(Error::breaks("effects", "must not be there: it was not examined"))
+            (_, Some(State::NotExamined), Some([])) => {
+                Err(Error::breaks("effects", "must not be empty: it was not examined"))
             }
             (_, Some(State::Examined | State::Opaque), None) => Err(Error::missing("effects")),
             _ => Ok(()),
@@ -297,15 +299,29 @@ impl Payload {
     #[must_use]
     pub fn with_call(mut self, state: Option<State>, mut call: Call) -> Self {
         call.shown = self.view().map(|view| shown::provable(view, &call)).unwrap_or_default();
-        let context = match &mut self {
-            Self::Command(command) => &mut command.context,
-            Self::Patch(patch) => &mut patch.context,
-            Self::Plan(plan) | Self::Task(plan) => &mut plan.context,
-            Self::Checkpoint(checkpoint) => &mut checkpoint.context,
-            Self::Raw(_) => return self,
-        };
-        (context.state, context.call) = (state, Some(Box::new(call)));
+        if let Some(context) = self.context_mut() {
+            (context.state, context.call) = (state, Some(Box::new(call)));
+        }
         self
+    }
+
+    /// The same with who asks, and why.
+    #[must_use]
+    pub fn with_about(mut self, about: About) -> Self {
+        if let Some(context) = self.context_mut() {
+            context.about = about;
+        }
+        self
+    }
+
+    fn context_mut(&mut self) -> Option<&mut Context> {
+        match self {
+            Self::Command(command) => Some(&mut command.context),
+            Self::Patch(patch) => Some(&mut patch.context),
+            Self::Plan(plan) | Self::Task(plan) => Some(&mut plan.context),
+            Self::Checkpoint(checkpoint) => Some(&mut checkpoint.context),
+            Self::Raw(_) => None,
+        }
     }
 
     /// The members of the call that no view shows, each with its JSON pointer and its value as JSON.

@@ -78,6 +78,11 @@ impl Patch {
         })
     }
 
+    /// The folder that all files are in; empty if there is none but the root.
+    pub(super) fn place(&self) -> String {
+        common_folder(&self.files)
+    }
+
     /// How much changes, and where.
     pub(super) fn headline(&self) -> String {
         let (added, removed) = self.lines();

@@ -237,7 +237,7 @@ fn every_effect_has_a_word_and_a_phrase() {
         assert_eq!(read.effects(), Some([effect].as_slice()));
         assert!(!kind.phrase().contains(char::is_uppercase));
     }
-    assert_eq!(EffectKind::ALL.len(), 9);
+    assert_eq!(EffectKind::ALL.len(), 29);
 }
 
 proptest! {

@@ -38,7 +38,7 @@ fn a_scope_is_signed_as_its_sentence_says() {
     );
     desk.slowly("a");
     assert!(
-        desk.bar().contains("Approve for this session? cargo test Until session agent-7"),
+        desk.bar().contains("Approve for this session? Runs a command · cargo test Until session agent-7"),
         "{}",
         desk.bar()
     );
@@ -60,7 +60,7 @@ fn a_scope_is_signed_as_its_sentence_says() {
     let bar = desk.bar();
     assert!(
         bar.contains(
-            "Approve for 1 hour, only this pattern? cargo test For 1 hour, every `cargo test **` in"
+            "Approve for 1 hour, only this pattern? Runs a command · cargo test For 1 hour, every `cargo test **` in"
         ),
         "{bar}"
     );
@@ -143,11 +143,11 @@ fn the_question_says_what_was_not_unfolded() {
     let mut desk = opened(patch(&[300, 3]));
     desk.slowly("a");
     assert!(
-        desk.bar().starts_with("Approve once, 1 of 2 files unopened, 310 of 318 lines not shown?"),
+        desk.bar().starts_with("Approve once, 1 of 2 files unopened, 311 of 320 lines not shown?"),
         "{}",
         desk.bar()
     );
     let actions = desk.slowly("y");
     let shown = decided(&actions).unwrap().words.shown.clone().unwrap();
-    assert_eq!(shown, "1 of 2 files, 8 of 318 lines, terminal 80×24");
+    assert_eq!(shown, "1 of 2 files, 9 of 320 lines, terminal 80×24");
 }
