@@ -28,6 +28,7 @@ export * from "./payload/patch.ts";
 export type { Plan } from "./payload/plan.ts";
 export * from "./payload/pointer.ts";
 export * from "./payload/sentence.ts";
+export * from "./payload/who.ts";
 export * from "./pins.ts";
 export * from "./prompt.ts";
 export * from "./receipt.ts";

@@ -95,6 +95,11 @@ impl Desk {
         fs::write(self.file(what, of), text)
     }
 
+    /// What was kept last. It stays.
+    pub fn read(&self, what: &str, of: &[&str]) -> Option<String> {
+        fs::read_to_string(self.file(what, of)).ok()
+    }
+
     /// What was kept not longer than some time ago. It is gone afterwards.
     pub fn take(&self, what: &str, of: &[&str], not_older: Duration) -> Option<String> {
         let path = self.file(what, of);

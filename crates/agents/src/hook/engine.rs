@@ -5,7 +5,7 @@ use std::{ffi::OsString, time::Duration};
 use countersign_client::{
     enforcer::Enforcer,
     grant::GrantRules,
-    payload::{Payload, visible},
+    payload::{About, Payload, visible},
     profile::Pins,
     receipt::Outcome,
     reply::VerifiedDecision,
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    canary,
+    about, canary,
     desk::{Desk, Presence},
     news,
     settings::Settings,
@@ -88,6 +88,8 @@ struct Known {
     /// Whether the person's rules name the tool.
     names_tool: bool,
     last: LastEnvironment,
+    /// Who asks, and why.
+    about: About,
 }
 
 /// How asking ended, if it did not fail.
@@ -148,6 +150,7 @@ impl Hook<'_> {
         let known = Known {
             names_tool: rules.names_tool(&call.tool),
             last: LastEnvironment::read(self.desk.folder(), &kind),
+            about: about::of(self.settings.host, self.message, self.event, call, &self.desk),
         };
         let payload = self.payload(call, &known, &enforcer);
         let draft = self.draft(call, &payload)?;
@@ -345,6 +348,7 @@ impl Hook<'_> {
                 environment: &of_hook(&variables, &call.cwd, &mac),
             },
         )
+        .with_about(known.about.clone())
     }
 }
 

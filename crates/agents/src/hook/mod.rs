@@ -7,6 +7,7 @@
 //! | whether somebody is at the desk | [`attended`], [`desk`] |
 //! | how a hook was started, and what a failure means | [`settings`] |
 //! | a run that the doctor has started, and its last result | [`canary`], [`last_check`] |
+//! | who asks, and why | `about` |
 //! | the way from an event to a verdict | [`engine`], `turns`, `news` |
 //! | the process that the host starts | [`supervisor`] |
 //! | the permission tool over MCP | [`mcp`] |
@@ -18,8 +19,10 @@ pub mod desk;
 pub mod last_check;
 pub mod settings;
 
-mod news;
+mod about;
 mod turns;
+
+mod news;
 
 pub mod engine;
 

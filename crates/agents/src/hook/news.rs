@@ -19,7 +19,7 @@ use countersign_wire::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{desk::Desk, last_check, settings::Settings};
+use super::{about, desk::Desk, last_check, settings::Settings};
 use crate::{
     calls::{
         event::{Event, News},
@@ -49,6 +49,9 @@ const MAX_TEXT: usize = 4_000;
 pub(super) async fn take(settings: &Settings, event: &Event, news: &News, desk: &Desk) -> Verdict {
     let Some(session) = event.session.as_deref() else { return Verdict::silent() };
     note_at_desk(desk, session, news);
+    if let News::Prompted(prompt) = news {
+        about::keep_task(desk, session, prompt);
+    }
     let Ok(identity) = settings.identity() else { return Verdict::silent() };
     // It is only news: the next event tries again.
     drop(timeout(NEWS_TIME, report(&identity, settings, session, news)).await);
