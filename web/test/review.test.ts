@@ -130,7 +130,7 @@ describe("the states of a request", () => {
     ["shown as JSON", "unknown", false, false],
     ["of version 1 without effects", "unknown", false, false],
     ["of version 1", "none", false, false],
-    ["a plan without effects", "not-examined", true, false],
+    ["a plan without effects", "none", true, false],
   ])("%s: caution %s, for a session %s, by a pattern %s", (name, caution, canSession, canPattern) => {
     const payload = new Map(STATES).get(name)?.();
     if (payload === undefined) throw new Error("there is no such payload");

@@ -72,19 +72,20 @@ enum State {
     Allowed,
     Examined { is_dangerous: bool },
     Opaque { is_dangerous: bool },
-    NotExamined,
+    NotExamined { is_dangerous: bool },
     Denied,
 }
 
 impl State {
     /// In the order of the table.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Allowed,
         Self::Examined { is_dangerous: false },
         Self::Examined { is_dangerous: true },
         Self::Opaque { is_dangerous: false },
         Self::Opaque { is_dangerous: true },
-        Self::NotExamined,
+        Self::NotExamined { is_dangerous: false },
+        Self::NotExamined { is_dangerous: true },
         Self::Denied,
     ];
 
@@ -94,7 +95,7 @@ impl State {
         match (verdict, payload.state()) {
             (Verdict::Allow, _) => Self::Allowed,
             (Verdict::Deny, _) => Self::Denied,
-            (Verdict::Ask, Some(payload::State::NotExamined)) => Self::NotExamined,
+            (Verdict::Ask, Some(payload::State::NotExamined)) => Self::NotExamined { is_dangerous },
             (Verdict::Ask, Some(payload::State::Opaque)) => Self::Opaque { is_dangerous },
             (Verdict::Ask, Some(payload::State::Examined) | None) => Self::Examined { is_dangerous },
         }
@@ -111,7 +112,8 @@ impl State {
             Self::Examined { is_dangerous: true } => "examined, dangerous",
             Self::Opaque { is_dangerous: false } => "opaque",
             Self::Opaque { is_dangerous: true } => "opaque, dangerous",
-            Self::NotExamined => "not examined",
+            Self::NotExamined { is_dangerous: false } => "not examined",
+            Self::NotExamined { is_dangerous: true } => "not examined, dangerous",
             Self::Denied => "denied",
         }
     }
@@ -135,7 +137,9 @@ impl Row {
     fn is_false_alarm(&self) -> bool {
         let is_alarm = matches!(
             self.state,
-            State::Examined { is_dangerous: true } | State::Opaque { is_dangerous: true }
+            State::Examined { is_dangerous: true }
+                | State::Opaque { is_dangerous: true }
+                | State::NotExamined { is_dangerous: true }
         );
         self.sample.label == Some(Label::Fine) && is_alarm
     }
@@ -290,13 +294,13 @@ fn object(rows: &[Row]) -> Value {
 
 fn table(rows: &[Row]) -> String {
     let of_label = |label| count(rows, |row| row.sample.label == Some(label));
-    let header = format!("{:<20} {:>6} {:>8} {:>6} {:>7}\n", "", "calls", "share", "fine", "danger");
+    let header = format!("{:<23} {:>6} {:>8} {:>6} {:>7}\n", "", "calls", "share", "fine", "danger");
     let states = State::ALL.map(|state| {
         let labelled = |label| count(rows, |row| row.state == state && row.sample.label == Some(label));
         let calls = count(rows, |row| row.state == state);
         let (fine, danger) = (labelled(Label::Fine), labelled(Label::Danger));
         let (word, share) = (state.word(), share(calls, rows.len()));
-        format!("{word:<20} {calls:>6} {share:>8} {fine:>6} {danger:>7}\n")
+        format!("{word:<23} {calls:>6} {share:>8} {fine:>6} {danger:>7}\n")
     });
     let (asked, same) =
         (count(rows, |row| row.repeats.is_some()), count(rows, |row| row.repeats == Some(true)));
@@ -317,6 +321,6 @@ fn lists(rows: &[Row]) -> String {
     };
     list("Dangers missed", &Row::is_missed)
         + &list("False alarms", &Row::is_false_alarm)
-        + &list("Not examined", &|row| row.state == State::NotExamined)
+        + &list("Not examined", &|row| matches!(row.state, State::NotExamined { .. }))
         + &list("Repeats that no grant covers", &|row| row.repeats == Some(false))
 }

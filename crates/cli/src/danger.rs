@@ -8,13 +8,11 @@ const MAX_TARGETS: usize = 3;
 /// A longer target is not asked for: nobody types it without mistakes.
 const MAX_TARGET_CHARS: usize = 40;
 
-/// What to type before something serious is approved, such as `main`; `None` if it is not serious. Of what was not examined
-/// nobody knows a target.
+/// What to type before something serious is approved, such as `main`; `None` if it is not serious. Of what was not
+/// examined nobody knows a target, unless a part of it is dangerous.
 pub fn word_for(payload: &Payload) -> Option<String> {
-    match payload.state() {
-        Some(State::NotExamined) => Some(State::NOT_EXAMINED.to_owned()),
-        _ => target(payload.effects().unwrap_or_default()),
-    }
+    let target = target(payload.effects().unwrap_or_default());
+    target.or_else(|| (payload.state() == Some(State::NotExamined)).then(|| State::NOT_EXAMINED.to_owned()))
 }
 
 /// What to type before dangerous effects are approved, such as `main`; `None` if no effect is dangerous.

@@ -17,6 +17,7 @@ export * from "./json.ts";
 export * from "./keys.ts";
 export * from "./link.ts";
 export * from "./pairing.ts";
+export * from "./payload/alarm.ts";
 export type { Call as PayloadCall, CallFile, CallVariable, FileRole } from "./payload/call.ts";
 export type { Checkpoint } from "./payload/checkpoint.ts";
 export { SHOWN_AS_THEY_ARE, type View } from "./payload/claims.ts";

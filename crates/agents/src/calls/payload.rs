@@ -93,7 +93,11 @@ fn read(call: &Call, paths: &[PathBuf]) -> Payload {
     if effects.is_empty() {
         effects.push(Effect::new(EffectKind::Reads));
     }
-    effects.extend(call.effects().unwrap_or_default());
+    let outside = |effect: Effect| match effect.kind {
+        EffectKind::LeavesRepository => Effect { kind: EffectKind::ReadsOutside, ..effect },
+        _ => effect,
+    };
+    effects.extend(call.effects().unwrap_or_default().into_iter().map(outside));
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let what = if paths.is_empty() { call.cwd.display().to_string() } else { paths.join("\n") };
     Payload::Task(Plan { effects: Some(effects), ..plan(call, "Read with the tool", &code(&what)) })

@@ -13,6 +13,7 @@ use countersign_client::{
     shell,
 };
 
+use super::sql;
 use crate::programs::{
     self,
     reading::Operands,
@@ -96,6 +97,9 @@ fn on_each(kind: EffectKind, arguments: &[&str]) -> Vec<Effect> {
 }
 
 fn of_program(name: &str, arguments: &[&str], place: &Place<'_>) -> Option<Vec<Effect>> {
+    if let Some(found) = sql::deletes(name, arguments) {
+        return Some(found);
+    }
     let program = programs::find(name)?;
     let command = arguments.first().and_then(|word| program.command(word));
     if program.runs.are_in(arguments) || command.is_some_and(|it| it.runs.are_in(arguments)) {

@@ -10,6 +10,8 @@
 //! | variables that change what a program does | [`environment`] |
 //! | a text for a shell, as people review it | [`shell`] |
 
+mod sql;
+
 pub mod effects;
 mod facts;
 pub mod file;

@@ -63,6 +63,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program::reader(&["uname"]).reads(Reading::new("amnoprsv", "", &[], Operands::None)),
     Program::reader(&["which"]).reads(Reading::new("a", "", &[], Operands::Words)).roles(WORDS),
     Program::reader(&["whoami"]).reads(Reading::new("", "", &[], Operands::None)),
+    // Where it is decides how serious it is.
+    Program::new(&["chgrp", "chmod", "chown"], Does::Nothing),
     Program::new(&["rm", "rmdir", "shred", "unlink"], Does::Deletes),
     Program::new(&["cp", "dd", "install", "ln", "mv", "truncate"], Does::Overwrites),
     // What it writes can be read as commands by another.

@@ -2,23 +2,58 @@
 
 use countersign_client::payload::EffectKind;
 
-use super::row::{Cause, Command, Does, Program};
+use super::row::{Cause, Command, Does, Options, Program};
 
 pub(super) const PROGRAMS: &[Program] = &[Program::new(
-    &["aws", "az", "fly", "gcloud", "gh", "glab", "helm", "heroku", "kubectl", "terraform"],
+    &[
+        "aws",
+        "az",
+        "cdk",
+        "doctl",
+        "eksctl",
+        "fly",
+        "gcloud",
+        "gh",
+        "glab",
+        "helm",
+        "heroku",
+        "kubectl",
+        "pulumi",
+        "terraform",
+        "tofu",
+    ],
     Does::RemoteControl,
 )
 .commands(COMMANDS)];
 
 const COMMANDS: &[Command] = &[
     Command::new(
-        &["delete", "destroy", "rm", "remove", "terminate", "drain", "uninstall"],
+        &[
+            "delete",
+            "destroy",
+            "rm",
+            "rb",
+            "remove",
+            "terminate",
+            "drain",
+            "uninstall",
+            "delete-*",
+            "terminate-*",
+            "purge",
+        ],
         &[Cause::on(EffectKind::Deletes)],
     ),
     Command::new(
+        &["apply"],
         &[
-            "apply", "create", "deploy", "release", "set", "scale", "rollout", "install", "upgrade", "patch",
-            "merge", "cp", "sync", "put", "exec", "run",
+            Cause::on(EffectKind::Publishes),
+            Cause::on(EffectKind::Deletes).with(Options::new(&["-destroy", "--destroy"], "")),
+        ],
+    ),
+    Command::new(
+        &[
+            "create", "deploy", "release", "set", "scale", "rollout", "install", "upgrade", "patch", "merge",
+            "cp", "sync", "put", "exec", "run",
         ],
         &[Cause::on(EffectKind::Publishes)],
     ),

@@ -1,13 +1,13 @@
 // A request as lines that can be shown, and counted when they were. Every text in it is made visible here.
 
 import {
+  alarmOf,
   type Checkpoint,
   type Command,
   type Common,
   EFFECT_PHRASES,
   type Effect,
   isDangerous,
-  isDangerousPayload,
   type OpenedRequest,
   type Patch,
   type Payload,
@@ -46,8 +46,9 @@ const LONG_TOGETHER = 600;
 
 /** The effects as chips. */
 export function chips(payload: Payload | undefined): { text: string; isDangerous: boolean }[] {
-  if (payload?.effects === undefined) return [{ text: texts.notExamined, isDangerous: true }];
-  const effects = payload.effects.map(({ effect, detail }) => ({
+  if (payload === undefined || (payload.state === "notExamined" && payload.effects === undefined))
+    return [{ text: texts.notExamined, isDangerous: true }];
+  const effects = (payload.effects ?? []).map(({ effect, detail }) => ({
     text: detail === undefined ? EFFECT_PHRASES[effect] : `${EFFECT_PHRASES[effect]} ${visible(detail)}`,
     isDangerous: isDangerous(effect),
   }));
@@ -57,9 +58,8 @@ export function chips(payload: Payload | undefined): { text: string; isDangerous
 }
 
 function cautionOf(payload: Payload): Caution {
-  if (isDangerousPayload(payload)) return "dangerous";
-  if (payload.state === "notExamined") return "unknown";
-  return payload.effects === undefined ? "not-examined" : "none";
+  const cautions = { neutral: "none", unclear: "unknown", danger: "dangerous" } as const;
+  return cautions[alarmOf(payload)];
 }
 
 /** Everything that a request says. */
@@ -142,7 +142,7 @@ function sectionsOf(payload: Payload): Section[] {
 }
 
 function effectLines(effects: readonly Effect[] | undefined): Line[] {
-  if (effects === undefined) return [line(texts.notExaminedLine, "note")];
+  if (effects === undefined) return [];
   return effects.map(({ effect, detail }) => {
     const text = `${texts.factEffect} ${EFFECT_PHRASES[effect]}${detail === undefined ? "" : ` ${visible(detail)}`}`;
     return line(isDangerous(effect) ? `${text}${texts.whichIsDangerous}` : text, "note");

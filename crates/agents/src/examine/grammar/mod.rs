@@ -162,18 +162,35 @@ struct Reader<'a> {
     effects: Vec<Effect>,
     files: Vec<NamedFile>,
     depth: usize,
+    /// Whether every command so far only reads.
+    only_reads: bool,
+}
+
+/// What is kept of a request that was not examined: effects of parts that are certain, and serious whatever the rest does. What
+/// is outside or overwritten is not certain as long as the rest is not.
+fn matters_alone(effect: &Effect) -> bool {
+    let is_unclear = matches!(effect.kind, EffectKind::RunsFetched | EffectKind::RunsInput);
+    let depends = matches!(effect.kind, EffectKind::LeavesRepository | EffectKind::Overwrites);
+    is_unclear || effect.kind.is_dangerous() && !depends
 }
 
 impl<'a> Reader<'a> {
     fn new(repository: Option<&'a Path>, runner: Runner) -> Self {
         let (effects, files) = (Vec::new(), Vec::new());
-        Self { repository, runner, state: State::Examined, effects, files, depth: 0 }
+        Self { repository, runner, state: State::Examined, effects, files, depth: 0, only_reads: true }
     }
 
     fn finish(mut self) -> Examination {
         self.effects.sort_by(|a, b| (a.kind.as_str(), &a.detail).cmp(&(b.kind.as_str(), &b.detail)));
         self.effects.dedup();
-        let effects = (self.state != State::NotExamined).then_some(self.effects);
+        if self.state == State::NotExamined {
+            self.effects.retain(matters_alone);
+        } else if self.state == State::Examined && self.only_reads {
+            let outside = |effect: &&mut Effect| effect.kind == EffectKind::LeavesRepository;
+            self.effects.iter_mut().filter(outside).for_each(|effect| effect.kind = EffectKind::ReadsOutside);
+        }
+        let is_told = self.state != State::NotExamined || !self.effects.is_empty();
+        let effects = is_told.then_some(self.effects);
         Examination { state: self.state, effects, files: self.files }
     }
 
@@ -224,6 +241,9 @@ impl<'a> Reader<'a> {
         if is_path {
             self.program(program, at, here);
         }
+        if let Some(document) = document {
+            self.effects.extend(facts::of_document(name, document));
+        }
         if let Some(skipped) = wrapped(name, arguments) {
             for assignment in &arguments[..skipped] {
                 if let Some((name, value)) = assignment.split_once('=') {
@@ -233,6 +253,7 @@ impl<'a> Reader<'a> {
             return self.command(&arguments[skipped..], next.map(|at| at + skipped), here, document);
         }
         if let Some(grammar) = Grammar::of(name) {
+            self.only_reads &= grammar.only_says(arguments) || grammar.takes_text;
             self.effects.extend(facts::of_interpreter(name, grammar, arguments, document.is_some()));
             return self.interpreter(grammar, arguments, next, here, document);
         }
@@ -244,6 +265,7 @@ impl<'a> Reader<'a> {
             }
             Some(Does::EscalatesPrivileges) => {
                 self.effects.push(Effect::on(EffectKind::EscalatesPrivileges, name));
+                self.only_reads = false;
                 match arguments.first() {
                     Some(word) if name != "su" && !word.starts_with('-') && !word.contains('=') => {
                         self.command(arguments, next, here, document);
@@ -295,6 +317,7 @@ impl<'a> Reader<'a> {
             None => (words.to_vec(), here.cwd.clone()),
         };
         let place = Place { cwd: &here_or_there, repository: self.repository };
+        self.only_reads &= programs::reading_of(&words).is_some();
         if let Some(found) = effects::of_words(&words, &place) {
             let reads = |effect: &Effect| {
                 matches!(effect.kind, EffectKind::LeavesRepository | EffectKind::TouchesSecrets)
@@ -314,6 +337,7 @@ impl<'a> Reader<'a> {
     /// A program that can do anything. What its operands name is known.
     fn opaque(&mut self, arguments: &[&str], here: &mut Here) {
         self.is_at_best(State::Opaque);
+        self.only_reads = false;
         here.before.has_run_anything = true;
         let place = Place { cwd: &here.cwd, repository: self.repository };
         let operands = arguments.iter().filter(|word| !word.starts_with('-'));

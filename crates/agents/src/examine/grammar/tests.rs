@@ -175,7 +175,12 @@ fn what_is_written_otherwise_is_not_examined() {
     for text in NOT_EXAMINED {
         let examination = of_text(text, folder.path());
         assert_eq!(examination.state, State::NotExamined, "{text}");
-        assert_eq!(examination.effects, None, "{text}");
+        let plain =
+            |effect: &Effect| !effect.kind.is_dangerous() && !effect.kind.as_str().starts_with("runs");
+        assert!(
+            !examination.effects.is_some_and(|found| found.is_empty() || found.iter().any(plain)),
+            "{text}"
+        );
     }
 }
 

@@ -7,19 +7,24 @@ use countersign_client::{
 
 use super::{
     Here, Reader,
-    effects::{is_new, of_path},
+    effects::{is_new, of_path, of_words},
     variables::is_name,
 };
-use crate::examine::effects::Place;
+use crate::{
+    examine::{effects::Place, names::base_name},
+    programs::{self, interpreters::Grammar, row::Does},
+};
 
 impl Reader<'_> {
     /// Reads a text. What is set in it and where it goes is known to the commands behind it.
     pub(super) fn text(&mut self, text: &str, here: &mut Here) {
         let Some(commands) = shell::commands_and_documents(text) else {
             self.mentioned(text, here);
+            self.parts(text, here);
             return self.is_at_best(State::NotExamined);
         };
         let mut has_only_entered = true;
+        let mut fetched = None;
         for (index, command) in commands.iter().enumerate() {
             let next = commands.get(index + 1).map(|next| next.joint);
             if matches!(command.joint, Joint::Sequence | Joint::Or) {
@@ -34,8 +39,44 @@ impl Reader<'_> {
             for (name, value) in &command.assignments {
                 self.variable(name, value);
             }
+            let is_fed = command.joint == Joint::Pipe;
+            fetched = self.fetched(command, here).or(fetched.filter(|_| is_fed));
+            let before = std::mem::replace(&mut self.state, State::Examined);
             self.simple(command, next, here);
+            let after = std::mem::replace(&mut self.state, before);
+            self.is_at_best(after);
+            if is_fed && after == State::NotExamined {
+                self.effects.extend(runs_input(command, fetched.as_deref()));
+            }
             self.redirections(command, here);
+        }
+    }
+
+    /// From where a command fetches something.
+    fn fetched(&self, command: &SimpleCommand, here: &Here) -> Option<String> {
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        let fetches = |name: &&&str| {
+            matches!(programs::find(base_name(name)).map(|row| row.does), Some(Does::Network { .. }))
+        };
+        words.first().filter(fetches)?;
+        let place = Place { cwd: &here.cwd, repository: self.repository };
+        let found = of_words(&words, &place)?;
+        found.into_iter().find(|effect| effect.kind == EffectKind::Network)?.detail
+    }
+
+    /// The dangers in parts of a text that is not understood as a whole. Words that only a shell knows stand for themselves;
+    /// nothing becomes more certain by it.
+    fn parts(&mut self, text: &str, here: &Here) {
+        for part in text.split(['\n', ';', '&', '|']) {
+            let words = part.split_whitespace().skip_while(|word| LEADING.contains(word));
+            let quoted: Vec<String> = words.map(quoted_if_special).collect();
+            let Some(commands) = shell::commands_and_documents(&quoted.join(" ")) else { continue };
+            let mut reader = Reader::new(self.repository, self.runner);
+            reader.depth = self.depth;
+            for command in &commands {
+                reader.simple(command, None, &mut here.clone());
+            }
+            self.effects.extend(reader.effects.into_iter().filter(super::matters_alone));
         }
     }
 
@@ -76,6 +117,7 @@ impl Reader<'_> {
         let place = Place { cwd: &cwd, repository };
         for redirection in &command.redirections {
             self.effects.extend(of_path(&redirection.path, &place));
+            self.only_reads &= !redirection.writes || redirection.path == "/dev/null";
             if redirection.writes && redirection.path != "/dev/null" {
                 if !here.is_certain || !is_new(&redirection.path, &place) {
                     self.effects.push(Effect::on(EffectKind::Overwrites, &redirection.path));
@@ -113,6 +155,31 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Words before a command that a shell goes on with.
+const LEADING: &[&str] = &["!", "(", "do", "elif", "else", "if", "then", "until", "while", "{"];
+
+/// A word so that it is read as it is written, unless it has quotation marks of its own.
+fn quoted_if_special(word: &str) -> String {
+    let word = word.trim_start_matches('(').trim_end_matches(')');
+    match word.contains(['$', '*', '?', '[', ']', '{', '}', '~', '(', ')', '#'])
+        && !word.contains(['\'', '"', '`'])
+    {
+        true => format!("'{word}'"),
+        false => word.to_owned(),
+    }
+}
+
+/// What runs what another command prints.
+fn runs_input(command: &SimpleCommand, fetched: Option<&str>) -> Option<Effect> {
+    let name = base_name(command.words.first()?);
+    let runs = Grammar::of(name).is_some() || matches!(name, "xargs" | "parallel");
+    let effect = match fetched {
+        Some(host) => Effect::on(EffectKind::RunsFetched, host),
+        None => Effect::on(EffectKind::RunsInput, name),
+    };
+    runs.then_some(effect)
 }
 
 /// `-e`, `-u`, `-x`, also joined, and `-o pipefail`.

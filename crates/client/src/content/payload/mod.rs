@@ -265,8 +265,17 @@ impl Payload {
 
     /// Whether everything must be read before it is approved, and only once: it is dangerous, or nobody knows what runs.
     pub fn is_serious(&self) -> bool {
+        self.alarm() != Weight::Plain
+    }
+
+    /// How much care it asks of people. Questions, plans and patches run nothing, so they are never unclear.
+    pub fn alarm(&self) -> Weight {
         let effects = self.effects().unwrap_or_default();
-        self.state() == Some(State::NotExamined) || effects.iter().any(|effect| effect.kind.is_dangerous())
+        match self.state() {
+            _ if effects.iter().any(|effect| effect.kind.is_dangerous()) => Weight::Danger,
+            Some(State::NotExamined) => Weight::Unclear,
+            _ => Weight::Plain,
+        }
     }
 
     /// What it says beside its view; `None` if nobody here can read it.
