@@ -5,7 +5,7 @@ import { drawDocs } from "./src/docs/document.tsx";
 import type { OpenApi } from "./src/docs/openapi.ts";
 
 const OPENAPI = new URL("../crates/server/openapi.json", import.meta.url);
-const DOCS_STYLES = ["src/page/base.css", "src/docs/docs.css"];
+const DOCS_STYLES = ["src/page/styles/tokens.css", "src/docs/docs.css"];
 
 /** The page at /docs, drawn from the gateway's OpenAPI document. */
 const docs: Plugin = {

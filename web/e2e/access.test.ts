@@ -45,7 +45,7 @@ describe("access", () => {
       await dana.shot(`review-${name}`);
       expect(await axe(dana)).toEqual([]);
       // CONTRIBUTING: add a screen, step 5
-      for (const place of ["answered", "devices", "sessions", "pair", "vouch", "recover", "expired"]) {
+      for (const place of ["history", "devices", "sessions", "pair", "vouch", "recover", "expired"]) {
         await dana.page.goto(`${stage.url}/#/${place}`);
         await dana.settle();
         await dana.shot(`${place}-${name}`);

@@ -26,7 +26,7 @@ describe("a request that has expired", () => {
     const late = await robot.ask({ payload: robot.command(["make", "late"]) }, 8);
     await dana.open("make late");
     const bar = dana.page.locator(".answer-bar");
-    await bar.getByText("Expired").waitFor();
+    await bar.getByText("Its time ran out.", { exact: false }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
     await dana.shot("ask-again");
     await dana.tap(bar.getByRole("button", { name: "Ask again" }));
@@ -51,7 +51,7 @@ describe("a request that has expired", () => {
     const inList = dana.page.locator(".list li", { hasText: "make missed" });
     await inList.getByRole("button", { name: "Ask again" }).waitFor();
     await dana.page.goto(`${stage.url}/#/expired`);
-    const card = (text: string) => dana.page.locator(".pane .card", { hasText: text });
+    const card = (text: string) => dana.page.locator(".pane li", { hasText: text });
     await card("make late").getByRole("link", { name: "Replaced by a newer request" }).waitFor();
     await dana.shot("expired");
     expect(await axe(dana)).toEqual([]);

@@ -22,23 +22,23 @@ describe("answers", () => {
   test("rejects with words that reach the machine", async () => {
     const built = await robot.ask({ payload: robot.command(["cargo", "publish"]) });
     await dana.open("cargo publish");
-    await dana.press("Words…");
-    await dana.page.getByRole("textbox", { name: "Words for the agent" }).fill("not on a Friday");
+    await dana.press("Reject and say why");
+    await dana.page.getByRole("textbox", { name: "Your words" }).fill("not on a Friday");
     await dana.shot("words");
-    await dana.press("Reject with these words");
+    await dana.press("Reject and send");
     const decision = await robot.decision(built);
     expect(decision).toMatchObject({ outcome: "reject", words: { reason: "not on a Friday" } });
     await robot.report(built, decision, { outcome: "applied" });
-    await dana.page.getByText("stopped by the machine").waitFor();
+    await dana.page.getByText("Stopped").waitFor();
   });
 
   test("signs how much was on the screen, and says what was not", async () => {
     const built = await robot.ask({ artifactType: "patch.review", payload: patch(7, 150) });
-    await dana.open("7 files, +1050 −0 in src/auth");
+    await dana.open("src/auth/file0.ts");
     const approve = dana.page.getByRole("button", { name: /^Approve/ });
-    expect(await approve.textContent()).toMatch(/7 of 7 files unopened, 1,\d{3} of 1,\d{3} lines not shown/);
+    expect(await approve.textContent()).toMatch(/7 of 7 files not opened/);
     await dana.unfold("file0");
-    await until("one file is opened", async () => (await approve.textContent())?.includes("6 of 7 files unopened"));
+    await until("one file is opened", async () => (await approve.textContent())?.includes("6 of 7 files not opened"));
     await dana.shot("review-patch");
     await dana.tap(approve);
     const { words } = await robot.decision(built);
@@ -62,7 +62,7 @@ describe("answers", () => {
       payload: payload({ summary: "The test fails as expected", changes: ["Wrote a test"] }),
     });
     await dana.open("The test fails as expected");
-    await dana.page.getByText("– Wrote a test").waitFor();
+    await dana.page.getByText("Wrote a test").waitFor();
     await dana.press("Reject");
     expect(await robot.decision(checkpoint)).toMatchObject({ outcome: "reject" });
   });
@@ -75,7 +75,7 @@ describe("answers", () => {
       .first()
       .waitFor();
     await dana.press("Reject");
-    await dana.page.getByText(/accepted by the gateway/).waitFor();
+    await dana.page.getByText(/The relay took it/).waitFor();
   });
 
   test("offers the machine's own buttons, and signs which was chosen", async () => {
@@ -89,9 +89,12 @@ describe("answers", () => {
       actions,
     });
     await dana.open("Which colour?");
-    await dana.page.getByRole("button", { name: "Reject" }).waitFor();
+    // Nothing is chosen at first.
+    expect(await dana.page.getByRole("button", { name: "Answer", exact: true }).isDisabled()).toBe(true);
+    expect(await dana.page.getByRole("button", { name: "Don't answer" }).count()).toBe(1);
+    await dana.page.getByRole("radio", { name: "Use green" }).check();
     await dana.shot("actions");
-    await dana.press("Use green");
+    await dana.press(/^Answer/);
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve", words: { action: "green" } });
   });
 
@@ -125,7 +128,7 @@ describe("answers", () => {
   test("approves a pattern for an hour, and a session", async () => {
     const hour = await robot.ask({ payload: robot.command(["cargo", "test", "login"]) });
     await dana.open("cargo test login");
-    await dana.press("Scope: Once");
+    await dana.press("Just this once");
     await dana.page.getByRole("radio", { name: /1 hour/ }).check();
     await dana.page.getByRole("button", { name: "login" }).click();
     await dana.page.getByText("every cargo test * in /home/robot/shop runs without asking", { exact: false }).waitFor();
@@ -139,10 +142,10 @@ describe("answers", () => {
     expect(minutes).toBeLessThanOrEqual(60);
     const session = await robot.ask({ payload: robot.command(["cargo", "check"]), session: "s-1" });
     await dana.open("cargo check");
-    await dana.press("Scope: Once");
-    await dana.page.getByRole("radio", { name: /This session/ }).check();
+    await dana.press("Just this once");
+    await dana.page.getByRole("radio", { name: /This task/ }).check();
     await dana.press("Choose");
-    await dana.press(/^Approve for this session/);
+    await dana.press(/^Approve for this task/);
     expect(await robot.decision(session)).toMatchObject({ scope: "session", session: "s-1" });
   });
 
@@ -153,7 +156,7 @@ describe("answers", () => {
     const decision = await robot.decision(built);
     const other = await robot.withNewKeys();
     await robot.report(built, decision, { outcome: "applied", exitStatus: 0 }, other.device.keys.signer);
-    await dana.page.getByText(/don't trust what came in place of a receipt/).waitFor();
+    await dana.page.getByText(/Don't trust what came in place of a receipt/).waitFor();
   });
 
   test("nothing went wrong in the page, and nothing came from elsewhere", () => {

@@ -158,13 +158,20 @@ export class Person {
   }
 
   async press(name: string | RegExp): Promise<void> {
-    await this.tap(this.page.getByRole("button", { name }).first());
+    await this.tap(this.page.getByRole("button", { name, exact: true }).first());
+  }
+
+  /** Goes to a screen of the bar at the bottom, which a request does not have on a phone. */
+  async tab(name: string): Promise<void> {
+    const tab = this.page.getByRole("link", { name });
+    if (!(await tab.isVisible())) await this.page.getByRole("link", { name: /^Inbox/ }).click();
+    await tab.click();
   }
 
   /** Presses an answer, and waits until it is signed. */
   async answer(name: string | RegExp): Promise<void> {
     await this.press(name);
-    await this.page.locator(".timeline").waitFor();
+    await this.page.locator(".timeline, .sent").first().waitFor();
   }
 
   /** Opens a folded file. */
@@ -255,7 +262,7 @@ export class Person {
   async pairByLink(machine: Machine): Promise<void> {
     const { link, running } = await machine.pair();
     await this.page.goto(this.here(link));
-    await this.press("Pair");
+    await this.press("Connect");
     await this.page.getByRole("heading", { name: "Paired" }).waitFor();
     const code = await running.ended;
     if (code !== 0) throw new Error(`pair: ${code} ${running.text()}`);
@@ -266,15 +273,15 @@ export class Person {
   async pairWith(robot: Robot): Promise<void> {
     const { link, finish } = await robot.pair();
     await this.page.goto(this.here(link));
-    await this.press("Pair");
+    await this.press("Connect");
     await finish();
     await this.press("To the inbox");
   }
 
   /** The card with this first line. */
   async card(text: string): Promise<Locator> {
-    const card = this.page.locator(".list .card", { hasText: text }).first();
-    const more = this.page.getByRole("button", { name: /^\d+ more$/ });
+    const card = this.page.locator(".list .row", { hasText: text }).first();
+    const more = this.page.getByRole("button", { name: /^\d+ new$/ });
     const end = Date.now() + 20_000;
     while (!(await card.isVisible()) && Date.now() < end) {
       await this.page.waitForTimeout(100);
@@ -291,7 +298,7 @@ export class Person {
   async open(text: string): Promise<void> {
     await this.page.getByRole("link", { name: /^Inbox/ }).click();
     await this.tap(await this.card(text));
-    await this.page.locator(".effect-bar h1", { hasText: text }).waitFor();
+    await this.page.locator(".review", { hasText: text }).waitFor();
   }
 
   async shot(name: string): Promise<void> {

@@ -104,7 +104,7 @@ describe("nothing is approved by accident", () => {
       await dana.page.waitForTimeout(200);
       expect(await robot.isUndecided(built)).toBe(true);
       await robot.withdraw(built);
-      await dana.page.locator(".answer-bar", { hasText: "Taken back by the machine" }).waitFor();
+      await dana.page.locator(".answer-bar", { hasText: "Its machine took this back." }).waitFor();
     },
   );
 
@@ -157,7 +157,7 @@ describe("nothing is approved by accident", () => {
       await dana.open(argv.join(" "));
       await dana.shot("dangerous-closed");
       const blocked = dana.page.getByRole("button", { name: /approve$/ });
-      expect(await blocked.textContent()).toBe("Open 1 more file to approve");
+      expect(await blocked.textContent()).toBe("Open 1 more filethen you can approve");
       await dana.press(/^Open 1 more file/);
       await dana.page.getByText("rm -rf build").waitFor();
       await dana.settle();
@@ -205,7 +205,10 @@ describe("nothing is approved by accident", () => {
       session: "s-1",
     });
     await dana.open("rm -r build");
-    await dana.press("Scope: Once");
+    expect(await dana.page.getByRole("button", { name: "Just this once" }).count()).toBe(0);
+    await dana.settle();
+    await dana.page.keyboard.press("s");
+    await dana.page.getByRole("radio").waitFor();
     expect(await dana.page.getByRole("radio").count()).toBe(1);
     await dana.press("Cancel");
     await dana.press("Reject");
@@ -217,7 +220,7 @@ describe("nothing is approved by accident", () => {
     async (viewport) => {
       await dana.page.setViewportSize(viewport);
       const built = await robot.ask({ artifactType: "patch.review", payload: patch(2, 1) });
-      await dana.open("2 files, +2 −0 in src/auth");
+      await dana.open("src/auth/file0.ts");
       const head = dana.page.locator(".file-head").first();
       await dana.settle();
       const end = Date.now() + 7_000;
@@ -245,10 +248,10 @@ describe("nothing is approved by accident", () => {
       await dana.card(`make ${round}-100`);
       const card = await dana.card(`make ${round}-200`);
       await dana.settle();
-      await dana.watchPresses(".card.ended");
+      await dana.watchPresses(".row.ended");
       // It says that it was taken back, which moves the other one.
       await robot.withdraw(first);
-      await dana.page.locator(".card.ended", { hasText: `make ${round}-100` }).waitFor();
+      await dana.page.locator(".row.ended", { hasText: `make ${round}-100` }).waitFor();
       await card.click();
       const [moved, clicked] = await dana.pressed("appears", "click");
       const isQuick = Number(clicked) - Number(moved) < QUICK;

@@ -93,7 +93,7 @@ describe.each([
 test("reaches nothing of the approver's page, which is under the same address", async () => {
   const ada = await Person.open(scene.browser, stage);
   await ada.page.goto(stage.url);
-  await ada.page.getByRole("button", { name: "Scan with the camera" }).waitFor();
+  await ada.page.getByRole("button", { name: "Scan the code" }).waitFor();
   expect(await ada.page.evaluate(() => indexedDB.databases().then((all) => all.length))).toBeGreaterThan(0);
   const asked = stage.front.asked.length;
   await ada.page.goto(`${stage.url}/docs`);

@@ -113,7 +113,7 @@ describe("a gateway that lies", () => {
       await dana.page.goto(`${stage.url}/#/`);
       await dana.page.locator(".card").first().waitFor();
       const isRefused = await dana.page
-        .locator(".card.broken", { hasText: "What can't be shown can't be approved." })
+        .locator(".card.broken", { hasText: "What can't be opened can't be approved." })
         .count();
       expect(isRefused, name).toBeGreaterThan(0);
       await dana.page.goto(
@@ -146,7 +146,7 @@ describe("a gateway that lies", () => {
         : body;
     await dana.page.evaluate(() => window.dispatchEvent(new Event("online")));
     await dana.page.waitForTimeout(1_000);
-    expect(await dana.page.locator(".effect-bar h1").textContent()).toBe("make shown");
+    expect(await dana.page.locator(".exact .line.shell").allTextContents()).toEqual(["make shown"]);
     await dana.press(/^Approve/);
     stage.front.tamper = undefined;
     const decision = await robot.decision(built);
@@ -165,11 +165,11 @@ describe("a gateway that lies", () => {
         ? body.replace(formatBundle(stranger.device.keys.bundle), formatBundle(evil.device.keys.bundle))
         : body;
     await dana.page.goto(link);
-    await dana.press("Pair");
-    await dana.page.getByRole("heading", { name: "Stop: a key is not what it was" }).waitFor();
+    await dana.press("Connect");
+    await dana.page.getByRole("heading", { name: /^Stop\. / }).waitFor();
     await dana.shot("stop");
     stage.front.tamper = undefined;
-    await dana.press("I have read this. Nothing is trusted.");
+    await dana.press("Keep it blocked");
     await dana.page.goto(`${stage.url}/#/devices`);
     expect(await dana.page.locator(".card", { hasText: "stranger" }).count()).toBe(0);
   });
@@ -178,15 +178,15 @@ describe("a gateway that lies", () => {
     const again = await robot.withNewKeys();
     const { link } = await again.pair();
     await dana.page.goto(link);
-    await dana.press("Pair");
-    await dana.page.getByRole("heading", { name: "Stop: a key is not what it was" }).waitFor();
-    await dana.press("I have read this. Nothing is trusted.");
+    await dana.press("Connect");
+    await dana.page.getByRole("heading", { name: /^Stop\. / }).waitFor();
+    await dana.press("Keep it blocked");
     again.pins = robot.pins;
     const forged = await again.ask({ payload: again.command(["make", "forged"]) });
-    await dana.page.getByRole("heading", { name: "Stop: a key is not what it was" }).waitFor();
-    await dana.press("I have read this. Nothing is trusted.");
+    await dana.page.getByRole("heading", { name: /^Stop\. / }).waitFor();
+    await dana.press("Keep it blocked");
     await dana.page.goto(`${stage.url}/#/`);
-    await dana.card("A request that can't be shown");
+    await dana.page.locator(".card.broken").waitFor();
     expect(await robot.isUndecided(forged)).toBe(true);
   });
 

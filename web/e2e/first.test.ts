@@ -34,11 +34,11 @@ describe.each([
   test("joins with an invitation, and takes the link out of the address", async () => {
     const link = stage.invite("approver", name);
     await dana.page.goto(link);
-    await dana.page.getByRole("heading", { name: "Join this gateway?" }).waitFor();
+    await dana.page.getByRole("heading", { name: "Join this relay?" }).waitFor();
     expect(dana.page.url()).toBe(`${stage.url}/#/`);
     await shot("join");
     await dana.press("Join");
-    await dana.page.getByRole("heading", { name: "Your recovery code" }).waitFor();
+    await dana.page.getByRole("heading", { name: "Write this on paper" }).waitFor();
     expect(await dana.page.locator(".recovery").textContent()).toMatch(/^[0-9A-HJKMNP-TV-Z]{28}$/);
     await shot("recovery-code");
     await dana.press("I have written it down");
@@ -48,7 +48,7 @@ describe.each([
   test("pairs by the link of the tool", async () => {
     await dana.pairByLink(vm);
     expect(await vm.run(["devices", "list"])).toContain(name);
-    await dana.page.getByText("Nothing waits for you.").first().waitFor();
+    await dana.page.getByText("Nothing is waiting").first().waitFor();
   });
 
   test("approves a command, which runs, and shows the verified receipt", async () => {
@@ -56,7 +56,7 @@ describe.each([
     await dana.open("touch done.txt");
     await shot("review-command");
     await dana.press(/^Approve/);
-    await dana.page.getByText(/applied by the machine, exit status 0/).waitFor();
+    await dana.page.getByText("Ran without an error").waitFor();
     expect(await asked.ended).toBe(0);
     expect(existsSync(join(vm.work, "done.txt"))).toBe(true);
     await shot("timeline");
@@ -65,11 +65,11 @@ describe.each([
   test("rejects with words, and the command does not run", async () => {
     const asked = vm.start("exec", "--", "touch", "never.txt");
     await dana.open("touch never.txt");
-    await dana.press("Words…");
-    await dana.page.getByRole("textbox", { name: "Words for the agent" }).fill("not on a Friday");
+    await dana.press("Reject and say why");
+    await dana.page.getByRole("textbox", { name: "Your words" }).fill("not on a Friday");
     await shot("words");
-    await dana.press("Reject with these words");
-    await dana.page.getByText("stopped by the machine").waitFor();
+    await dana.press("Reject and send");
+    await dana.page.getByText("Stopped").waitFor();
     expect(await asked.ended).toBe(81);
     expect(asked.text()).toContain("not on a Friday");
     expect(existsSync(join(vm.work, "never.txt"))).toBe(false);
@@ -79,12 +79,11 @@ describe.each([
     mkdirSync(join(vm.work, "build"));
     const asked = vm.start("exec", "--", "rm", "-r", "build");
     await dana.open("rm -r build");
-    await dana.page.locator(".effect-bar .chip.danger", { hasText: "deletes" }).first().waitFor();
-    await dana.press(/^Open 1 more file/);
+    await dana.page.locator(".effects .harm", { hasText: "eletes" }).first().waitFor();
     await dana.page.getByRole("button", { name: /^Hold to approve/ }).waitFor();
     await shot("dangerous");
     await dana.holdToApprove();
-    await dana.page.getByText(/applied by the machine, exit status 0/).waitFor();
+    await dana.page.getByText("Ran without an error").waitFor();
     expect(await asked.ended).toBe(0);
     expect(existsSync(join(vm.work, "build"))).toBe(false);
   });
@@ -95,19 +94,19 @@ describe.each([
     await dana.card("touch back.txt");
     await shot("inbox");
     // It says so for five seconds only.
-    const said = dana.page.getByText("Taken back by the machine").first().waitFor();
+    const said = dana.page.getByText("Its machine took this back.").first().waitFor();
     asked.child.kill("SIGINT");
     await said;
     await shot("taken-back");
     expect(await asked.ended).toBe(130);
-    await dana.page.locator(".card", { hasText: "touch back.txt" }).waitFor({ state: "detached" });
+    await dana.page.locator(".row", { hasText: "touch back.txt" }).waitFor({ state: "detached" });
   });
 
   test("approves a plan of the tool", async () => {
     writeFileSync(join(vm.work, "plan.md"), "# Move the shop\n\n1. stop it\n2. move it\n");
     const asked = vm.start("ask", "--plan", "plan.md");
     await dana.open("Move the shop");
-    await dana.page.getByText("2. move it").waitFor();
+    await dana.page.getByText("move it").waitFor();
     await dana.answer(/^Approve/);
     expect(await asked.ended).toBe(0);
   });
@@ -116,11 +115,11 @@ describe.each([
     const robot = await Robot.join(stage, `build-${size}`);
     await dana.pairWith(robot);
     const built = await robot.ask({ artifactType: "patch.review", payload: patch(2, 150) });
-    await dana.open("2 files, +300 −0 in src/auth");
+    await dana.open("src/auth/file0.ts");
     await dana.unfold("file0.ts");
     await dana.page.getByText("of src/auth/file0.ts").first().waitFor();
     const approve = dana.page.getByRole("button", { name: /^Approve/ });
-    await until("one file is opened", async () => (await approve.textContent())?.includes("1 of 2 files unopened"));
+    await until("one file is opened", async () => (await approve.textContent())?.includes("1 of 2 files not opened"));
     await shot("patch");
     await dana.answer(/^Approve/);
     const { outcome, words } = await robot.decision(built);

@@ -45,9 +45,7 @@ test("git push --force says what it does, and a rejected one changes nothing", a
   const push = laptop.start("exec", "--", "git", "push", "--force", "origin", "main");
   await ada.card("npm test");
   await ada.open("git push --force origin main");
-  const chips = ada.page.locator(".effect-bar .chip.danger");
-  await chips.filter({ hasText: "rewrites history" }).waitFor();
-  await ada.press(/^Open 1 more file/);
+  await ada.page.locator(".effects .harm", { hasText: "history" }).first().waitFor();
   await ada.page.getByRole("button", { name: /^Hold to approve/ }).waitFor();
   await ada.page.locator(".effect-bar h1").hover();
   await ada.page.mouse.wheel(0, -10_000);

@@ -41,14 +41,14 @@ describe("around an answer, on a desk", () => {
   test("several at once, and none is missed; arrivals don't move what is on the screen", async () => {
     await dana.page.goto(`${stage.url}/#/`);
     const first = await robot.ask({ payload: robot.command(["make", "first"]) }, 900);
-    await dana.page.locator(".card", { hasText: "make first" }).waitFor();
+    await dana.page.locator(".row", { hasText: "make first" }).waitFor();
     const rest = await Promise.all(
       Array.from({ length: 4 }, (_, at) => robot.ask({ payload: robot.command(["make", `more${at}`]) }, 300 - at)),
     );
-    await dana.page.getByRole("button", { name: "4 more" }).waitFor();
-    expect(await dana.page.locator(".list .card").count()).toBe(1);
-    await dana.press("4 more");
-    expect(await dana.page.locator(".list .card .effect").allTextContents()).toEqual([
+    await dana.page.getByRole("button", { name: "4 new" }).waitFor();
+    expect(await dana.page.locator(".list .row").count()).toBe(1);
+    await dana.press("4 new");
+    expect(await dana.page.locator(".list .row .sub").allTextContents()).toEqual([
       "make more3",
       "make more2",
       "make more1",
@@ -60,26 +60,26 @@ describe("around an answer, on a desk", () => {
       for (const built of [first, ...rest]) await robot.withdraw(built);
     };
     // Each says so for five seconds only.
-    await Promise.all([dana.page.getByText("Taken back by the machine").first().waitFor(), withdrawAll()]);
-    await dana.page.getByText("Nothing waits for you.").waitFor({ timeout: 15_000 });
+    await Promise.all([dana.page.getByText("Its machine took this back.").first().waitFor(), withdrawAll()]);
+    await dana.page.getByText("Nothing is waiting").waitFor({ timeout: 15_000 });
   });
 
   test("taken back while it is open", async () => {
     const built = await robot.ask({ payload: robot.command(["make", "deploy"]) });
     await dana.open("make deploy");
     await robot.withdraw(built);
-    await dana.page.locator(".answer-bar", { hasText: "Taken back by the machine" }).waitFor();
+    await dana.page.locator(".answer-bar", { hasText: "Its machine took this back." }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
   });
 
   test("expires while it is open, and is listed as expired", async () => {
     const built = await robot.ask({ payload: robot.command(["make", "late"]) }, 10);
     await dana.open("make late");
-    await dana.page.locator(".answer-bar", { hasText: "Expired" }).waitFor();
+    await dana.page.locator(".answer-bar", { hasText: "Its time ran out." }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
     expect(await robot.isUndecided(built)).toBe(true);
     await dana.page.goto(`${stage.url}/#/expired`);
-    await dana.page.locator(".card", { hasText: "make late" }).waitFor();
+    await dana.page.locator(".row", { hasText: "make late" }).waitFor();
     await dana.page.goto(`${stage.url}/#/`);
   });
 
@@ -87,9 +87,9 @@ describe("around an answer, on a desk", () => {
     const built = await robot.ask({ payload: robot.command(["make", "again"]) });
     await dana.card("make again");
     await stage.stopGateway();
-    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    await dana.page.getByText(/^No connection\. You can read/).waitFor();
     await stage.startGateway();
-    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
     await dana.open("make again");
     await dana.answer(/^Approve/);
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
@@ -100,15 +100,15 @@ describe("around an answer, on a desk", () => {
     await dana.open("make offline");
     await dana.page.evaluate(() => navigator.serviceWorker.ready.then(() => true));
     stage.front.down();
-    await dana.page.locator(".answer-bar", { hasText: "Offline." }).waitFor();
+    await dana.page.locator(".answer-bar", { hasText: "No connection." }).waitFor();
     await dana.shot("offline");
     expect(await dana.page.getByRole("button", { name: /^Approve/ }).isDisabled()).toBe(true);
     await dana.page.keyboard.press("r");
     await dana.page.reload();
-    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    await dana.page.getByText(/^No connection\. You can read/).waitFor();
     stage.front.up();
     await dana.page.evaluate(() => window.dispatchEvent(new Event("online")));
-    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
     expect(await robot.isUndecided(built)).toBe(true);
     await dana.open("make offline");
     await dana.answer("Reject");
@@ -117,11 +117,11 @@ describe("around an answer, on a desk", () => {
 
   test("the browser says that it is offline and online again, while its WebSocket stays open", async () => {
     await dana.page.goto(`${stage.url}/#/`);
-    await dana.page.getByText("Live", { exact: true }).waitFor();
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached" });
     await dana.context.setOffline(true);
-    await dana.page.getByText(/^Offline\. What you see/).waitFor();
+    await dana.page.getByText(/^No connection\. You can read/).waitFor();
     await dana.context.setOffline(false);
-    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
     const built = await robot.ask({ payload: robot.command(["make", "online"]) });
     await dana.open("make online");
     await dana.answer(/^Approve/);
@@ -131,7 +131,7 @@ describe("around an answer, on a desk", () => {
   test("without WebSockets it goes on over server-sent events", async () => {
     stage.front.hasSockets = false;
     await dana.page.reload();
-    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
     expect(stage.front.asked.some((path) => path.startsWith("/v1/sse/"))).toBe(true);
     const built = await robot.ask({ payload: robot.command(["make", "sse"]) });
     await dana.card("make sse");
@@ -148,16 +148,16 @@ describe("around an answer, on a desk", () => {
       if (request.url().includes("/v1/sse/")) streams.push(request.headers()["authorization"]);
     });
     await dana.page.reload();
-    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
     const built = await robot.ask({ payload: robot.command(["make", "ticketless"]) });
     await dana.card("make ticketless");
     // One, or another where the first was opened before the reload was over.
     expect(new Set(streams.map((header) => header?.slice(0, 11)))).toEqual(new Set(["Bearer csk_"]));
     expect(stage.front.upgrades).toBe(before);
-    await Promise.all([dana.page.getByText("Taken back by the machine").first().waitFor(), robot.withdraw(built)]);
+    await Promise.all([dana.page.getByText("Its machine took this back.").first().waitFor(), robot.withdraw(built)]);
     stage.front.hasTickets = true;
     await dana.page.reload();
-    await dana.page.getByText("Live", { exact: true }).waitFor({ timeout: 20_000 });
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
   });
 
   test("two tabs: what one answers leaves the other", async () => {
@@ -165,14 +165,14 @@ describe("around an answer, on a desk", () => {
     dana.watch(other);
     await other.goto(`${stage.url}/#/`);
     const built = await robot.ask({ payload: robot.command(["make", "tabs"]) });
-    const card = other.locator(".card", { hasText: "make tabs" });
+    const card = other.locator(".groups .row", { hasText: "make tabs" });
     await card.waitFor();
     await dana.open("make tabs");
     await dana.answer(/^Approve/);
     await card.waitFor({ state: "detached" });
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve" });
-    await other.goto(`${stage.url}/#/answered`);
-    await other.locator(".card", { hasText: "make tabs" }).waitFor();
+    await other.goto(`${stage.url}/#/history`);
+    await other.locator(".row", { hasText: "make tabs" }).waitFor();
     await other.close();
   });
 
@@ -191,7 +191,7 @@ describe("around an answer, on a desk", () => {
     ]);
     const { outcome } = await robot.decision(built);
     const [winner, loser] = outcome === "approve" ? [dana, phone] : [phone, dana];
-    await winner.page.getByText("accepted by the gateway").waitFor();
+    await winner.page.getByText("The relay took it").waitFor();
     await loser.page
       .getByText(/Somebody else answered first|Answered on another device/)
       // On a phone the list says it too, behind the request.
@@ -206,9 +206,7 @@ describe("around an answer, on a desk", () => {
     const eve = await Person.open(scene.browser, stage);
     await eve.join(stage.invite("approver", "eve"));
     stage.revokeKeys("eve");
-    await eve.page
-      .getByRole("heading", { name: "This device is not known to the gateway any more" })
-      .waitFor({ timeout: 20_000 });
+    await eve.page.getByRole("heading", { name: "This device may no longer answer" }).waitFor({ timeout: 20_000 });
     await eve.context.close();
   });
 
@@ -219,7 +217,7 @@ describe("around an answer, on a desk", () => {
     await fay.page.getByText("had joined as fay", { exact: false }).waitFor();
     await fay.shot("lost");
     await fay.press("Join again");
-    await fay.page.getByRole("heading", { name: "Review what your agents want to do" }).waitFor();
+    await fay.page.getByRole("heading", { name: "Your agents ask. You decide." }).waitFor();
     await fay.context.close();
   });
 
@@ -241,13 +239,14 @@ describe("around an answer, on a desk", () => {
         matchMedia.call(window, query.replace("(display-mode: standalone)", "(min-width: 0px)"));
     });
     await app.page.goto(stage.url);
-    await app.page.getByRole("heading", { name: "Review what your agents want to do" }).waitFor();
+    await app.page.getByRole("heading", { name: "Your agents ask. You decide." }).waitFor();
+    await app.press("Paste a link instead");
     await app.page.getByRole("textbox", { name: "Paste the invitation link" }).fill("what was copied by mistake");
     await app.press("Continue");
     await app.page.getByText("This is not an invitation.", { exact: false }).waitFor();
     await app.page.getByRole("textbox", { name: "Paste the invitation link" }).fill(`  ${link}\n`);
     await app.press("Continue");
-    await app.page.getByRole("heading", { name: "Join this gateway?" }).waitFor();
+    await app.page.getByRole("heading", { name: "Join this relay?" }).waitFor();
     await app.press("Join");
     await app.press("I have written it down");
     await app.pairWith(robot);

@@ -88,8 +88,8 @@ describe("the first load", () => {
     );
     const cam = await Person.open(browser, stage);
     await cam.page.goto(stage.url);
-    await cam.press("Scan with the camera");
-    await cam.page.getByRole("heading", { name: "Join this gateway?" }).waitFor();
+    await cam.press("Scan the code");
+    await cam.page.getByRole("heading", { name: "Join this relay?" }).waitFor();
     await cam.press("Join");
     await cam.press("I have written it down");
     await cam.page.getByText("This device is not paired with a machine yet.").waitFor();

@@ -72,7 +72,7 @@ async function connected(): Promise<void> {
   await dana.page.goto("about:blank");
   const [before, listed] = [stage.front.upgrades, listings()];
   await dana.page.goto(`${stage.url}/#/`);
-  await dana.page.getByText("Live", { exact: true }).waitFor();
+  await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached" });
   await until("a WebSocket", () => stage.front.upgrades > before);
   await until("a listing", () => listings() > listed);
 }
@@ -115,7 +115,7 @@ describe("a gateway that lies on a WebSocket", () => {
     const built = await robot.ask({ payload: robot.command(["make", name]) });
     await until("a lie", () => lies.count > 0);
     await dana.page.locator(".card.broken").first().waitFor();
-    expect(await dana.page.locator(".card", { hasText: name }).count()).toBe(0);
+    expect(await dana.page.locator(".row", { hasText: name }).count()).toBe(0);
     expect(await robot.isUndecided(built)).toBe(true);
     expect(await dana.page.evaluate(() => "hacked" in window)).toBe(false);
     stage.front.tamperMessage = undefined;
@@ -160,7 +160,7 @@ describe("a gateway that lies on a WebSocket", () => {
     await dana.card("make thrice");
     await dana.settle();
     expect(lies.count).toBeGreaterThan(0);
-    expect(await dana.page.locator(".card", { hasText: "make thrice" }).count()).toBe(1);
+    expect(await dana.page.locator(".row", { hasText: "make thrice" }).count()).toBe(1);
     await isUntouched(built);
     await recovers();
   });
@@ -180,7 +180,7 @@ describe("a gateway that lies on a WebSocket", () => {
     await until("the request", () => held !== undefined);
     await robot.withdraw(built);
     const card = await dana.card("make reordered");
-    await card.filter({ hasText: "Taken back by the machine" }).waitFor({ timeout: 20_000 });
+    await card.filter({ hasText: "Its machine took this back." }).waitFor({ timeout: 20_000 });
     await card.waitFor({ state: "detached" });
     await recovers();
   });
@@ -236,7 +236,7 @@ describe("a gateway that lies on a WebSocket", () => {
     await until("a lie", () => lies.count > 0);
     stage.front.tamperMessage = undefined;
     await dana.open("make invented");
-    await dana.page.getByRole("link", { name: "Sessions" }).click();
+    await dana.tab("Sessions");
     await dana.settle();
     await isUntouched(built);
     await recovers();
@@ -266,10 +266,10 @@ describe("a gateway that lies on a WebSocket", () => {
       await dana.page.locator(".answer-bar", { hasText: "Answered on another device" }).waitFor();
       expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
       await dana.page.getByRole("link", { name: /^Inbox/ }).click();
-      await dana.page.locator(".card", { hasText: listed }).waitFor({ state: "detached" });
-      await dana.page.getByRole("link", { name: "Answered" }).click();
+      await dana.page.locator(".list .row", { hasText: listed }).waitFor({ state: "detached" });
+      await dana.tab("History");
       await dana.settle();
-      expect(await dana.page.locator(".pane .card", { hasText: /make (listed|open)/ }).count()).toBe(0);
+      expect(await dana.page.locator(".pane .row", { hasText: /make (listed|open)/ }).count()).toBe(0);
       // An honest gateway still has them.
       await connected();
       for (const name of [listed, open]) await dana.card(`make ${name}`);
@@ -295,7 +295,7 @@ describe("a gateway that lies on a WebSocket", () => {
     const trigger = await robot.ask({ payload: robot.command(["make", "trigger"]) });
     await until("a lie", () => lies.count > 0);
     await dana.settle();
-    expect(await dana.page.locator(".effect-bar h1").textContent()).toBe("make shown");
+    expect(await dana.page.locator(".exact .line.shell").allTextContents()).toEqual(["make shown"]);
     await dana.answer(/^Approve/);
     const decision = await robot.decision(built);
     expect(decision).toMatchObject({ outcome: "approve" });

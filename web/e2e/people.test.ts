@@ -29,7 +29,7 @@ describe("people", () => {
     const asked = vm.start("exec", "--", "true");
     await dana.open("true");
     await dana.press(/^Approve/);
-    await dana.page.getByText(/applied by the machine, exit status 0/).waitFor();
+    await dana.page.getByText("Ran without an error").waitFor();
     expect(await asked.ended).toBe(0);
     const download = dana.page.waitForEvent("download");
     await dana.press("Save the proof");
@@ -43,9 +43,9 @@ describe("people", () => {
     writeFileSync(join(vm.work, "plan.md"), "# Move the shop\n\n1. stop it\n2. move it\n");
     const plan = vm.start("ask", "--plan", "plan.md");
     await dana.open("Move the shop");
-    await dana.press("Words…");
-    await dana.page.getByRole("textbox", { name: "Words for the agent" }).fill("after lunch");
-    await dana.press("Reject with these words");
+    await dana.press("Ask for changes");
+    await dana.page.getByRole("textbox", { name: "Your words" }).fill("after lunch");
+    await dana.press("Reject and send");
     expect(await plan.ended).toBe(81);
     expect(plan.text()).toContain("after lunch");
     const checkpoint = vm.start("ask", "--checkpoint", "The tests pass");
@@ -56,17 +56,17 @@ describe("people", () => {
 
   test("words reach the agent's machine", async () => {
     const listening = vm.start("listen", "--json");
-    await dana.page.getByRole("link", { name: "Sessions" }).click();
+    await dana.tab("Sessions");
     await dana.page.getByRole("combobox", { name: "Machine" }).selectOption("vm");
-    await dana.page.getByRole("textbox", { name: "Send words to the agent" }).fill("use the other branch");
+    await dana.page.getByRole("textbox", { name: "Message to the agent" }).fill("use the other branch");
     await dana.press("Send");
     await until("the words", () => listening.text().includes("use the other branch"));
-    await dana.page.getByText("the agent has it, says the gateway").waitFor();
+    await dana.page.getByText("the agent has it, says the relay", { exact: false }).waitFor();
     listening.child.kill("SIGTERM");
     // What was sent is still there when the page is opened again.
     await dana.page.reload();
     const kept = dana.page.locator(".prompts li", { hasText: "use the other branch" });
-    await kept.filter({ hasText: "vm: the agent has it, says the gateway" }).waitFor();
+    await kept.filter({ hasText: "vm: the agent has it, says the relay" }).waitFor();
     expect(await dana.page.locator(".prompts li").count()).toBe(1);
   });
 
@@ -74,8 +74,8 @@ describe("people", () => {
     await robot.startSession("s-77");
     await robot.sendSnapshot("s-77", "one", JSON.stringify({ text: "Writing a test\u202e" }));
     await dana.page.getByRole("link", { name: "Inbox" }).click();
-    await dana.page.getByRole("link", { name: "Sessions" }).click();
-    await dana.page.locator(".card", { hasText: "claude-code" }).click();
+    await dana.tab("Sessions");
+    await dana.page.locator(".card", { hasText: "Claude Code" }).click();
     await dana.page.getByText("Writing a test").waitFor();
     await dana.shot("session");
   });
@@ -106,7 +106,7 @@ describe("people", () => {
     await waiting.waitFor({ state: "detached" });
     expect(await asked.ended).toBe(0);
     // And is revoked again by the one that vouched.
-    await dana.page.getByRole("link", { name: "Devices" }).click();
+    await dana.tab("Devices");
     await dana.tap(dana.page.locator(".vouched").getByRole("button", { name: "Revoke" }));
     await dana.page.getByText("vm: signed and sent. Pending until that machine has taken it.").waitFor();
     await vm.run(["devices", "update"]);
@@ -128,7 +128,7 @@ describe("people", () => {
       effects: [],
     });
     await robot.ask({ artifactType: "patch.review", payload });
-    await dana.open("1 file, +20000 −0 in big.ts");
+    await dana.open("big.ts");
     await dana.unfold("big.ts");
     await dana.page.getByText("const value0 =").waitFor();
     // Another program on this machine can hold up a task, so the best of three rounds counts.
@@ -169,7 +169,7 @@ describe("people", () => {
     await dana.press("They differ");
     await dana.page.getByText("Nothing was paired.", { exact: false }).waitFor();
     await dana.press("To the inbox");
-    await dana.page.getByRole("link", { name: "Devices" }).click();
+    await dana.tab("Devices");
     await dana.page.locator(".card", { hasText: "build-1" }).waitFor();
     expect(await dana.page.locator(".card", { hasText: "other" }).count()).toBe(0);
   });
@@ -184,11 +184,11 @@ describe("people", () => {
     await dana.tap(card.getByRole("button", { name: "Stop trusting it" }));
     await card.getByText("not trusted since").waitFor();
     await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(waiting.requestId)}`);
-    await dana.page.locator(".pane").getByText("What can't be shown can't be approved.", { exact: false }).waitFor();
+    await dana.page.locator(".pane").getByText("What can't be opened can't be approved.", { exact: false }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
     const built = await robot.ask({ payload: robot.command(["make", "untrusted"]), repoRef: "repo:y" });
     await dana.page.goto(`${stage.url}/#/request/${encodeURIComponent(built.requestId)}`);
-    await dana.page.locator(".pane").getByText("What can't be shown can't be approved.", { exact: false }).waitFor();
+    await dana.page.locator(".pane").getByText("What can't be opened can't be approved.", { exact: false }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
   });
 

@@ -25,7 +25,7 @@ describe("a diff", () => {
       ["one.rs", 1, 1],
       ["two.rs", 2, 1],
     ]);
-    expect(files[0]?.lines[6]).toEqual({ kind: "removed", text: "--- x" });
+    expect(files[0]?.lines[6]).toMatchObject({ kind: "removed", text: "--- x" });
     const odd = ["x", "\n\n", "@@ -1,9 +1,9 @@\n+only", "Binary files a and b differ\n", "--- a\n", TWO];
     for (const diff of odd) {
       const lines = diffFiles(diff).flatMap((file) => file.lines.map(({ text }) => text));

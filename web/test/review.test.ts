@@ -7,17 +7,21 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { App } from "../src/page/app.ts";
 import type { Card } from "../src/page/inbox.ts";
 import { AppContext } from "../src/page/parts.tsx";
-import { AnswerBar, blockedBy } from "../src/page/review/answer.tsx";
-import { chips, isGrave, type ReviewDocument, reviewDocument } from "../src/page/review/document.ts";
+import { AnswerBar } from "../src/page/review/answer.tsx";
+import { blockedBy } from "../src/page/review/buttons.tsx";
+import { isGrave, type ReviewDocument, reviewDocument } from "../src/page/review/document.ts";
 import { hourOffer, ONCE, sessionOffer } from "../src/page/review/offer.ts";
 import { Reading } from "../src/page/review/reading.ts";
 import { ScopeSheet } from "../src/page/review/sheets.tsx";
 import { sign } from "../src/page/review/sign.ts";
+import { WhoAndWhy } from "../src/page/screens/card.tsx";
 import type { Action, ArtifactType } from "../src/protocol/artifact.ts";
 import { utf8 } from "../src/protocol/bytes.ts";
 import { sha256Hex } from "../src/protocol/hash.ts";
 import { parseObject } from "../src/protocol/json.ts";
+import { shortFingerprint } from "../src/protocol/keys.ts";
 import { headline, type Payload, readPayload } from "../src/protocol/payload/index.ts";
+import { foundIn } from "../src/protocol/payload/sentence.ts";
 import type { OpenedRequest } from "../src/protocol/request.ts";
 import { texts } from "../src/texts.ts";
 import { Desk } from "./desk.ts";
@@ -56,7 +60,7 @@ const STATES: readonly [string, () => Payload][] = [
 ];
 
 /** The answer bar of a request, perhaps with buttons that the machine asks for. */
-function bar(payload: Payload, actions: readonly Action[] = []): string {
+function bar(payload: Payload, actions: readonly Action[] = [], isRead = false): string {
   const card: Card = {
     requestId: request.requestId,
     msgId: undefined,
@@ -68,17 +72,20 @@ function bar(payload: Payload, actions: readonly Action[] = []): string {
     endedAt: 0,
   };
   const content = shown(payload);
-  const props = { card, content, shown: new Reading(content).shown, openNext: () => undefined };
+  const reading = new Reading(content);
+  while (isRead && reading.next !== undefined) reading.see(reading.next.section, reading.next.line);
+  const props = { card, content, shown: reading.shown, openNext: () => undefined };
   return renderToString(h(AppContext.Provider, { value: app, children: h(AnswerBar, props) }));
 }
 
 describe("the buttons of a machine", () => {
   /** Every button of the bar, with its classes. */
   const buttons = (payload: Payload, ...actions: readonly Action[]): string[][] =>
-    [...bar(payload, actions).matchAll(/class="button ([^"]*)"[^>]*><span>([^<]*)/g)].map(([, classes, label]) => [
-      label ?? "",
-      classes ?? "",
-    ]);
+    [
+      ...bar(payload, actions, true).matchAll(
+        /class="(?:button|rail) ([^"]*)"[^>]*>(?:<span class="thumb".*?<\/span>)?<span(?: class="label")?>([^<]*)/g,
+      ),
+    ].map(([, classes, label]) => [label ?? "", classes ?? ""]);
   const action = (style: Action["style"], decision: Action["decision"]): Action => ({
     id: `${style} ${decision}`,
     caption: `${style} ${decision}`,
@@ -141,21 +148,16 @@ describe("the states of a request", () => {
   });
 
   test("are said in words", () => {
-    const opaque = command();
-    expect(lines(opaque)).toContain(texts.runsProjectCodeLine);
-    expect(chips(opaque)).toEqual([{ text: "runs project code", isDangerous: false }]);
-    const tool = { ...opaque, kind: "task", text: "Use the tool", steps: [] } as unknown as Payload;
-    expect(lines(tool)).toContain(texts.knownToolLine);
-    expect(chips(tool)).toEqual([{ text: "known tool", isDangerous: false }]);
-    const unknown = command({ state: "notExamined", effects: undefined });
-    expect(lines(unknown)).toContain(texts.runsUnknownLine);
-    expect(chips(unknown)).toEqual([{ text: "not examined", isDangerous: true }]);
-    const examined = command({ state: "examined" });
-    expect(chips(examined)).toEqual([]);
-    for (const line of [texts.runsProjectCodeLine, texts.runsUnknownLine]) expect(lines(examined)).not.toContain(line);
+    const found = (payload: Payload) => foundIn(payload).map(({ weight }) => weight);
+    expect(found(command())).toEqual(["plain"]);
+    expect(found({ ...command(), kind: "task", text: "Use the tool", steps: [] } as unknown as Payload)).toEqual([
+      "plain",
+    ]);
+    expect(found(command({ state: "notExamined", effects: undefined }))).toEqual(["unclear"]);
+    expect(found(command({ state: "examined" }))).toEqual([]);
     const loads = command({ effects: [{ effect: "loadsCode", detail: "LD_PRELOAD=./lib.so" }] });
-    expect(chips(loads).map(({ text }) => text)).toEqual(["runs project code", "loads other code LD_PRELOAD=./lib.so"]);
-    expect(lines(loads)).toContain("effect: loads other code LD_PRELOAD=./lib.so, which is dangerous");
+    expect(found(loads)).toContain("danger");
+    expect(foundIn(loads).some(({ text }) => text.includes("LD_PRELOAD=./lib.so"))).toBe(true);
     const broken = command({ call: { ...CALL, shown: ["/x"] } });
     expect(lines(broken)[0]).toContain("it breaks the rules of its format: call.shown[0] is not in the message");
   });
@@ -163,15 +165,16 @@ describe("the states of a request", () => {
   test("decide which button there is", () => {
     for (const [name, payload] of STATES) {
       const [drawn, isSerious] = [bar(payload()), isGrave(shown(payload()).caution)];
-      // What nobody could examine has no button before all of it was read.
-      expect(drawn.includes(texts.hold), name).toBe(shown(payload()).caution === "dangerous");
-      expect(drawn.includes("button blocked"), name).toBe(shown(payload()).caution === "unknown");
+      // What is dangerous or nobody could examine has no button before all of it was read; it is held then.
+      expect(drawn.includes(texts.hold), name).toBe(false);
+      expect(bar(payload(), [], true).includes(texts.hold), name).toBe(isSerious);
+      expect(drawn.includes("rail blocked"), name).toBe(isSerious);
       expect(drawn.includes('class="button approve"'), name).toBe(!isSerious);
-      expect(drawn.includes(texts.unknownHelp), name).toBe(shown(payload()).caution === "unknown");
-      expect(drawn.includes(`<strong>${texts.dangerous}.`), name).toBe(shown(payload()).caution === "dangerous");
+      // Where Approve usually is stands what does no harm.
+      if (isSerious) expect(drawn.lastIndexOf(texts.rejectWhy), name).toBeGreaterThan(drawn.indexOf("rail"));
     }
     const call = { ...CALL, message: { argv: ["make", "all"], extra: "x" }, shown: ["/argv"] };
-    expect(bar(command({ call }))).toContain(texts.readFirst(1));
+    for (const part of texts.readFirst(1)) expect(bar(command({ call }))).toContain(part);
     expect(bar(command({ call }))).not.toContain(texts.approve);
   });
 
@@ -213,26 +216,29 @@ describe("what no view shows", () => {
   });
 
   test("must all have been on the screen, whatever the state", () => {
-    for (const state of [{ state: "examined" }, { state: "opaque" }, { effects: [{ effect: "deletes" }] }]) {
+    for (const state of [{ state: "examined" }, { state: "opaque" }]) {
       const content = shown(command({ ...state, call: { ...CALL, message, shown: ["/argv"] } }));
       const reading = new Reading(content);
       const at = content.sections.findIndex(({ title }) => title === texts.restTitle);
       const count = content.sections[at]?.lines.length ?? 0;
-      expect(blockedBy(content.caution, reading.shown)).toBe(texts.readFirst(count));
+      expect(blockedBy(content.caution, reading.shown)).toEqual(texts.readFirst(count));
       for (let line = 0; line < count - 1; line += 1) reading.see(at, line);
-      expect(blockedBy(content.caution, reading.shown)).toBe(texts.readFirst(1));
+      expect(blockedBy(content.caution, reading.shown)).toEqual(texts.readFirst(1));
       expect(reading.next).toEqual({ section: at, line: count - 1 });
       reading.see(at, count - 1);
       expect(blockedBy(content.caution, reading.shown)).toBeUndefined();
     }
   });
 
-  test("of what nobody could examine, every line must have been there", () => {
+  test.each([
+    ["of what nobody could examine", { state: "notExamined", effects: undefined }],
+    ["of what is dangerous", { effects: [{ effect: "deletes" }] }],
+  ])("%s, every line must have been there", (_, state) => {
     const content = "a\nb\n";
     const file = { path: "x.sh", role: "script", digest: sha256Hex(utf8(content)), size: 4, content };
-    const grave = shown(command({ state: "notExamined", effects: undefined, files: [file] }));
+    const grave = shown(command({ ...state, files: [file] }));
     const reading = new Reading(grave);
-    expect(blockedBy(grave.caution, reading.shown)).toBe(texts.openFirst(1));
+    expect(blockedBy(grave.caution, reading.shown)).toEqual(texts.openFirst(1));
     for (let left = grave.lines; left > 0; left -= 1) {
       expect(reading.shown.unread).toBe(left);
       expect(blockedBy(grave.caution, reading.shown)).toBeDefined();
@@ -275,12 +281,11 @@ describe("around it", () => {
     ];
     const env = [{ name: "LD_PRELOAD", value: "./lib\u202e.so" }, { name: "TOKEN" }];
     const all = lines(command({ env, call: { ...CALL, environment } }));
-    expect(all.slice(0, 5)).toEqual([
+    expect(all.slice(0, 4)).toEqual([
       "with LD_PRELOAD=./lib⟨U+202E⟩.so",
       "with TOKEN=(a secret that is not shown)",
-      "runs make",
-      "      all",
-      "in /w",
+      "make all",
+      `in /w, on ${request.enforcerId}`,
     ]);
   });
 
@@ -292,19 +297,14 @@ describe("around it", () => {
       task: "Fix\nit",
       words: "Safe.\nrequest x",
     };
-    const all = lines(command(asking));
-    const at = all.indexOf("asked by Claude⟨U+202E⟩");
-    expect(all.slice(at, at + 9)).toEqual([
-      "asked by Claude⟨U+202E⟩",
-      "project widgets",
-      "branch main",
-      "task:",
-      "│ Fix",
-      "│ it",
-      "in the agent's own words:",
-      "│ Safe.",
-      "│ request x",
-    ]);
+    const card = { requestId: "r", request, payload: command(asking) } as Card;
+    const drawn = renderToString(h(WhoAndWhy, { card }));
+    for (const text of ["Claude<mark>⟨U+202E⟩</mark>", "widgets (main)", "Fix it"]) expect(drawn).toContain(text);
+    // Each line of the agent's words is in the box that says whose they are.
+    const [, box = ""] = /<blockquote class="why">(.*)<\/blockquote>/.exec(drawn) ?? [];
+    for (const text of ["<p>Safe.</p>", "<p>request x</p>", texts.notChecked]) expect(box).toContain(text);
+    // What they say counts as no content.
+    expect(shown(command(asking)).lines).toBe(shown(command()).lines);
   });
 
   test("the proof has everything that is bound, and neither counts nor holds up an approval", () => {
@@ -327,22 +327,51 @@ describe("around it", () => {
     const content = shown(command({ call }));
     const proof = content.sections.at(-1);
     expect(proof).toMatchObject({ title: "Proof", isFolded: true, need: "never" });
-    expect(proof?.lines.map(({ text }) => text)).toEqual([
-      "kind exec",
-      "moment run",
-      "tool make",
-      "folder /w",
-      "repository /w",
-      `SHA-256 of the host's message ${"1".repeat(64)}`,
-      'aside /id⟨U+202E⟩ = a/0=1, a/1="x"',
-      "aside /time = 5",
-      "variable HOME=/h⟨U+200B⟩",
-      "variable TOKEN=(set, not shown)",
-      `file /usr/bin/make, executable: SHA-256 ${DIGEST}`,
-      "file /h/.bashrc, read by the shell at its start: there is no file",
+    const facts = proof?.lines.map(({ label = "", text }) => [label, text]);
+    expect(facts).toEqual([
+      [texts.factHash, request.artifactHash],
+      [texts.factArguments, "make · all"],
+      [texts.proofFolder, "/w"],
+      [texts.factRequest, request.requestId],
+      [texts.factKey(request.enforcerId), shortFingerprint(request.sentBy.bundle)],
+      [texts.factSession, "s1"],
+      [texts.proofKind, "exec"],
+      [texts.proofMoment, "run"],
+      [texts.proofTool, "make"],
+      [texts.proofFolder, "/w"],
+      [texts.proofRepository, "/w"],
+      [texts.proofDigest, "1".repeat(64)],
+      [texts.proofAside, '/id⟨U+202E⟩ = a/0=1, a/1="x"'],
+      [texts.proofAside, "/time = 5"],
+      [texts.proofVariable, "HOME=/h⟨U+200B⟩"],
+      [texts.proofVariable, "TOKEN=(set, not shown)"],
+      [texts.proofFile, `/usr/bin/make, executable: SHA-256 ${DIGEST}`],
+      [texts.proofFile, "/h/.bashrc, read by the shell at its start: there is no file"],
     ]);
     const counted = content.sections.slice(0, -1).reduce((sum, part) => sum + part.lines.length, 0);
     expect([content.lines, content.files]).toEqual([counted, 0]);
     expect(blockedBy("dangerous", new Reading(content).shown)).toBeUndefined();
+  });
+
+  test("hashes and ids are in the proof and nowhere else; a program without a text is no file to open", () => {
+    const text = "a\n";
+    const files = [
+      { path: "/usr/bin/make", role: "executable", digest: DIGEST, size: 9 },
+      { path: "x.sh", role: "script", digest: sha256Hex(utf8(text)), size: 2, content: text },
+    ];
+    const content = shown(command({ files, baseRevision: "6fdc89c2", stdin: { digest: "3".repeat(64), size: 5 } }));
+    const before = content.sections.slice(0, -1).flatMap((part) => [part.title, ...part.lines.map((one) => one.text)]);
+    for (const hidden of [
+      DIGEST,
+      sha256Hex(utf8(text)),
+      "3".repeat(64),
+      request.requestId,
+      request.artifactHash,
+      "s1",
+    ]) {
+      expect(before.join("\n")).not.toContain(hidden);
+      expect(content.sections.at(-1)?.lines.some((one) => one.text.includes(hidden))).toBe(true);
+    }
+    expect([content.files, before.includes("x.sh"), before.includes("/usr/bin/make")]).toEqual([1, true, false]);
   });
 });

@@ -8,10 +8,21 @@ export const FRESH_MILLIS = 500;
 
 const freshUntil: Record<Area, number> = { list: 0, pane: 0 };
 
+/** The next request, which comes by itself after an answer, takes none for longer: the finger is still there. */
+export const NEXT_MILLIS = 800;
+
 /** Something under the finger has changed: another screen, a card that left, a button that says something else. */
 export function screenChanged(...areas: readonly Area[]): void {
-  for (const area of areas.length === 0 ? (["list", "pane"] as const) : areas)
-    freshUntil[area] = performance.now() + FRESH_MILLIS;
+  fresh(FRESH_MILLIS, areas.length === 0 ? ["list", "pane"] : areas);
+}
+
+/** The next request has come by itself. */
+export function nextCame(): void {
+  fresh(NEXT_MILLIS, ["list", "pane"]);
+}
+
+function fresh(millis: number, areas: readonly Area[]): void {
+  for (const area of areas) freshUntil[area] = Math.max(freshUntil[area], performance.now() + millis);
 }
 
 /** Whether a part of the screen is too new for an answer. */

@@ -72,6 +72,16 @@ export class Inbox {
     return [...this.shown, ...this.waiting].filter((card) => card.end === undefined).length;
   }
 
+  /** How many can be answered here: those that need an answer, and could be opened. */
+  get answerable(): number {
+    return this.open.length;
+  }
+
+  /** What can be answered here, in the order of the list. */
+  get open(): Card[] {
+    return [...this.shown, ...this.waiting].filter(({ end, request }) => end === undefined && request !== undefined);
+  }
+
   /** Takes a request. One that is opened already stays as it is shown; what could not be opened may be opened now. */
   add(card: Card, isOnScreen: boolean): Inbox {
     const known = this.get(card.requestId);

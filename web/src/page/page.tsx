@@ -5,10 +5,12 @@ import { useEffect, useState } from "preact/hooks";
 import { texts } from "../texts.ts";
 import type { App } from "./app.ts";
 import { isMeant, isTyping } from "./guard.ts";
+import { Icon } from "./icons.tsx";
 import { AppContext, usePage } from "./parts.tsx";
 import { go, type Route, writeRoute } from "./route.ts";
+import { BatchScreen } from "./screens/batch.tsx";
 import { DevicesScreen } from "./screens/devices.tsx";
-import { AnsweredScreen, ExpiredScreen } from "./screens/history.tsx";
+import { ExpiredScreen, HistoryScreen } from "./screens/history.tsx";
 import { InboxScreen } from "./screens/inbox.tsx";
 import { JoinScreen, LostScreen, RefusedScreen, StartingScreen, UnusableScreen } from "./screens/join.tsx";
 import { PairScreen } from "./screens/pair.tsx";
@@ -61,13 +63,14 @@ function Ready({ state }: { state: State }) {
     return () => document.removeEventListener("keydown", press);
   }, [route.name]);
   const isInbox = route.name === "inbox";
-  const isWide = isInbox || route.name === "request";
+  const isWide = isInbox || route.name === "request" || route.name === "batch";
   return (
     <div class={`frame at-${route.name}${isWide ? " with-list" : ""}`}>
       <Header state={state} />
       {state.isOnline ? null : (
         <p class="offline-bar" role="status">
-          {texts.offlineBar}
+          <Icon name="off" />
+          <span>{texts.offlineBar}</span>
         </p>
       )}
       {isWide ? (
@@ -78,6 +81,7 @@ function Ready({ state }: { state: State }) {
       <div class="pane" {...(isInbox ? {} : { role: "main" })}>
         {screen(route)}
       </div>
+      <Tabs state={state} />
       {isHelp ? <Keys close={() => setHelp(false)} /> : null}
     </div>
   );
@@ -89,13 +93,15 @@ function screen(route: Route) {
     case "inbox":
       return (
         <p class="nothing-open" aria-hidden="true">
-          {texts.name}
+          <Icon name="mark" size="big" />
         </p>
       );
     case "request":
       return <RequestScreen key={route.id} id={route.id} />;
-    case "answered":
-      return <AnsweredScreen />;
+    case "batch":
+      return <BatchScreen key={route.id} id={route.id} />;
+    case "history":
+      return <HistoryScreen />;
     case "expired":
       return <ExpiredScreen />;
     case "sessions":
@@ -113,10 +119,15 @@ function screen(route: Route) {
   }
 }
 
-const TABS = ["inbox", "answered", "sessions", "devices"] as const;
+const TABS = [
+  ["inbox", "inbox"],
+  ["sessions", "pulse"],
+  ["history", "past"],
+  ["devices", "devices"],
+] as const;
 
 function Header({ state }: { state: State }) {
-  const { route, inbox, isOnline } = state;
+  const { route, isOnline } = state;
   return (
     <header class="top">
       <a
@@ -129,19 +140,42 @@ function Header({ state }: { state: State }) {
       >
         {texts.skip}
       </a>
-      <span class={isOnline ? "link on" : "link off"} role="status">
-        <span class="dot" aria-hidden="true" />
+      <span class="brand">
+        <Icon name="mark" />
+        {texts.name}
+      </span>
+      <span class={isOnline ? "live" : "live off"} role="status">
         {isOnline ? texts.online : texts.offline}
       </span>
-      <nav class="tabs" aria-label={texts.mainNavigation}>
-        {TABS.map((name) => (
-          <a key={name} href={writeRoute({ name })} aria-current={route.name === name ? "page" : undefined}>
-            {texts[name]}
-            {name === "inbox" && inbox.pending > 0 ? <span class="count">{inbox.pending}</span> : null}
-          </a>
-        ))}
-      </nav>
     </header>
+  );
+}
+
+/** The tab that a screen is under. */
+function tabOf({ name }: Route): string {
+  if (name === "request" || name === "batch") return "inbox";
+  if (name === "session") return "sessions";
+  if (name === "expired") return "history";
+  return name === "pair" || name === "vouch" || name === "recover" ? "devices" : name;
+}
+
+function Tabs({ state }: { state: State }) {
+  const { route, inbox } = state;
+  return (
+    <nav class="tabs" aria-label={texts.mainNavigation}>
+      {TABS.map(([name, icon]) => (
+        <a key={name} href={writeRoute({ name })} aria-current={tabOf(route) === name ? "page" : undefined}>
+          <Icon name={icon} />
+          {texts[name]}
+          {name === "inbox" && inbox.answerable > 0 ? (
+            <span class="badge">
+              {inbox.answerable}
+              <span class="hidden"> {texts.waitingWord}</span>
+            </span>
+          ) : null}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -7,6 +7,7 @@ import type { Timestamp } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
 import type { App } from "./app.ts";
 import { meant } from "./guard.ts";
+import { Icon } from "./icons.tsx";
 import { messageOf } from "./messages.ts";
 import type { State } from "./state.ts";
 
@@ -45,36 +46,40 @@ export function useNow(): number {
   return now;
 }
 
-/** A duration in words: `9:41`, `3 h`, `2 d`. */
+/** A duration in words: `40 s`, `9 min`, `3 h`, `2 d`. */
 export function duration(millis: number): string {
   const seconds = Math.max(0, Math.floor(millis / 1_000));
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
 
-const RADIUS = 8;
-const AROUND = 2 * Math.PI * RADIUS;
+/** Less than this is soon. */
+const SOON_MILLIS = 5 * 60_000;
 
-/** The time that is left, as a ring that shrinks and as words. */
-export function TimeLeft({ from, until }: { from: Timestamp; until: Timestamp }) {
+/** The time that is left. */
+export function TimeLeft({ until, isShort = false }: { until: Timestamp; isShort?: boolean }) {
   const left = Math.max(0, until.millis - useNow());
-  const part = Math.min(1, left / Math.max(1, until.millis - from.millis));
-  const isShort = left < 60_000;
   return (
-    <span class={isShort ? "left short" : "left"}>
-      <svg viewBox="0 0 20 20" aria-hidden="true">
-        <circle class="ring-all" cx="10" cy="10" r={RADIUS} />
-        <circle
-          class="ring-left"
-          cx="10"
-          cy="10"
-          r={RADIUS}
-          stroke-dasharray={`${part * AROUND} ${AROUND}`}
-          transform="rotate(-90 10 10)"
-        />
-      </svg>
-      {texts.timeLeft(duration(left))}
+    <span class={left < SOON_MILLIS ? "left num soon" : "left num"}>
+      <Icon name="clock" size={isShort ? "xs" : "s"} />
+      {duration(left)}
+      <span class={isShort ? "hidden" : ""}> {texts.left}</span>
     </span>
+  );
+}
+
+/** How long ago something was; from yesterday on, the clock. */
+export function Ago({ time }: { time: string }) {
+  const now = useNow();
+  const at = Date.parse(time);
+  if (Number.isNaN(at)) return null;
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  const text = !isToday ? clock(time) : now - at < 10_000 ? texts.now : texts.ago(duration(now - at));
+  return (
+    <time class="left num" dateTime={time} title={clock(time)}>
+      {text}
+    </time>
   );
 }
 
@@ -86,15 +91,9 @@ export function clock(time: string): string {
   return `${day}${date.toTimeString().slice(0, 8)}`;
 }
 
-/** A lock that is closed when the machine is paired and verified. */
-export function Lock({ isClosed }: { isClosed: boolean }) {
-  const label = isClosed ? texts.verified : texts.unverified;
-  return (
-    <svg class={isClosed ? "lock" : "lock open"} viewBox="0 0 16 16" role="img" aria-label={label}>
-      <path d={isClosed ? "M5 7V5a3 3 0 0 1 6 0v2" : "M5 7V4a3 3 0 0 1 6-1"} />
-      <rect x="3" y="7" width="10" height="7" rx="1.5" />
-    </svg>
-  );
+/** A lock: the machine is paired and verified. */
+export function Lock() {
+  return <Icon name="lock" size="s" label={texts.verified} />;
 }
 
 /** A button that acts once at a time, and says what went wrong. */
@@ -175,14 +174,28 @@ export function Digits({ digits }: { digits: string }) {
 
 // CONTRIBUTING: add a screen, step 3
 /** A screen with a heading, which gets the focus so that a screen reader begins there. */
-export function Screen({ title, children, kind = "" }: { title: string; children: ComponentChildren; kind?: string }) {
+export function Screen({
+  title,
+  children,
+  note,
+  kind = "",
+}: {
+  title: string;
+  children: ComponentChildren;
+  /** Under the heading. */
+  note?: string | undefined;
+  kind?: string;
+}) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus({ preventScroll: true }), [title]);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [kind === "inbox" ? "" : title]);
   return (
     <section class={`screen ${kind}`}>
-      <h1 ref={heading} tabIndex={-1}>
-        {title}
-      </h1>
+      <div>
+        <h1 ref={heading} tabIndex={-1} class={kind === "alone" ? "big-title" : "title"}>
+          {title}
+        </h1>
+        {note === undefined ? null : <p class="soft">{note}</p>}
+      </div>
       {children}
     </section>
   );

@@ -3,18 +3,19 @@
 // CONTRIBUTING: add a screen, step 1
 /** A screen. */
 export type Route =
-  | { readonly name: "inbox" | "answered" | "expired" | "sessions" | "devices" | "pair" | "vouch" | "recover" }
+  | { readonly name: "inbox" | "history" | "expired" | "sessions" | "devices" | "pair" | "vouch" | "recover" }
   | { readonly name: "request"; readonly id: string }
-  | { readonly name: "session"; readonly id: string };
+  | { readonly name: "session"; readonly id: string }
+  | { readonly name: "batch"; readonly id: string };
 
-const PLAIN = ["answered", "expired", "sessions", "devices", "pair", "vouch", "recover"] as const;
+const PLAIN = ["history", "expired", "sessions", "devices", "pair", "vouch", "recover"] as const;
 
 /** The screen that a fragment names; the inbox if it names none. */
 export function readRoute(hash: string): Route {
   const [name = "", id = ""] = hash.replace(/^#\/?/, "").split("/");
   const plain = PLAIN.find((known) => known === name);
   if (plain !== undefined) return { name: plain };
-  if (name === "request" || name === "session") {
+  if (name === "request" || name === "session" || name === "batch") {
     try {
       return { name, id: decodeURIComponent(id) };
     } catch {

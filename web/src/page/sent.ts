@@ -23,6 +23,8 @@ export interface SentRecord {
   readonly source: string;
   /** What was asked, in one line. */
   readonly headline: string;
+  /** What it does, in one sentence. */
+  readonly sentence?: string;
   readonly outcome: Outcome;
   readonly scope: Scope;
   readonly reason: string | undefined;

@@ -65,6 +65,8 @@ export interface State {
   readonly sessionNews: number;
   /** Those that nobody has read yet. The first is on the screen, alone. */
   readonly stops: readonly Stop[];
+  /** What was answered just now, before the next request came by itself. */
+  readonly after: { readonly requestId: string; readonly next: string } | undefined;
   /** A recovery code that is shown, once, and the machines that could not be told of it. */
   readonly recovery: { readonly code: string; readonly untold: readonly string[] } | undefined;
 }
@@ -85,6 +87,7 @@ export const INITIAL: State = {
   again: [],
   sessionNews: 0,
   stops: [],
+  after: undefined,
   recovery: undefined,
 };
 

@@ -2,14 +2,18 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-import { type Action, type OpenedRequest, type Payload, visible } from "../../protocol/index.ts";
+import { hasLock } from "../../keys/lock.ts";
+import type { Action, OpenedRequest, Payload } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { isMeant, isTyping, meant, screenChanged } from "../guard.ts";
+import { Icon } from "../icons.tsx";
 import type { Card } from "../inbox.ts";
 import { messageOf } from "../messages.ts";
+import { following, showNext } from "../next.ts";
 import { Problem, useApp, usePage } from "../parts.tsx";
-import { type Caution, isGrave, type ReviewDocument } from "./document.ts";
-import { HoldButton } from "./hold.tsx";
+import { type Answering, Buttons, blockedBy } from "./buttons.tsx";
+import { choicesOf } from "./choices.tsx";
+import { isGrave, type ReviewDocument } from "./document.ts";
 import { type Offer, ONCE } from "./offer.ts";
 import type { Shown } from "./reading.ts";
 import { ScopeSheet, WordsSheet } from "./sheets.tsx";
@@ -17,19 +21,18 @@ import { NotSignedError, sign } from "./sign.ts";
 
 type Sheet = "none" | "words" | "scope" | "confirm";
 
-/** What was not opened, in words; empty if everything was. */
-export function missing({ files, ofFiles, lines, ofLines }: Shown): string {
-  const parts = [
-    ...(files < ofFiles ? [texts.unopened(ofFiles - files, ofFiles)] : []),
-    ...(lines < ofLines ? [texts.notSeen(ofLines - lines, ofLines)] : []),
-  ];
-  return parts.join(", ");
-}
-
-/** What has to be done before it can be approved, in words; `undefined` if nothing has. */
-export function blockedBy(caution: Caution, { files, ofFiles, unread }: Shown): string | undefined {
-  if (caution !== "none" && files < ofFiles) return texts.openFirst(ofFiles - files);
-  return unread > 0 ? texts.readFirst(unread) : undefined;
+/** Whether this device has a lock that the page can ask for. */
+function useLock(): boolean {
+  const { profile } = usePage();
+  const [hasOne, setHasOne] = useState(profile?.lock !== undefined);
+  useEffect(() => {
+    let isThere = true;
+    void hasLock().then((has) => isThere && setHasOne((before) => before || has));
+    return () => {
+      isThere = false;
+    };
+  }, []);
+  return hasOne;
 }
 
 export function AnswerBar({
@@ -37,23 +40,29 @@ export function AnswerBar({
   content,
   shown,
   openNext,
+  chosen = "",
 }: {
   card: Card;
   content: ReviewDocument;
   shown: Shown;
   openNext: () => void;
+  /** What was chosen as the answer to a question. */
+  chosen?: string;
 }) {
   const app = useApp();
-  const { isOnline } = usePage();
+  const { isOnline, after } = usePage();
   const [sheet, setSheetNow] = useState<Sheet>("none");
   const [offer, setOffer] = useState<Offer>(ONCE);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
   const isSerious = isGrave(content.caution);
+  const canUnlock = useLock();
+  // What nobody can tell is confirmed by the lock of the device, or held as long as what is dangerous.
+  const isHeld = content.caution === "dangerous" || (isSerious && !canUnlock);
   const blocked = blockedBy(content.caution, shown);
   const isBlocked = blocked !== undefined;
   // Another button is under the finger now.
-  useEffect(() => screenChanged("pane"), [blocked, isOnline, isBusy]);
+  useEffect(() => screenChanged("pane"), [blocked?.[0], isOnline, isBusy, isHeld, chosen]);
   const setSheet = (next: Sheet): void => {
     screenChanged("pane");
     setSheetNow(next);
@@ -63,14 +72,16 @@ export function AnswerBar({
     setBusy(true);
     setProblem("");
     setSheetNow("none");
-    sign(app, card, { outcome, offer, reason, action, shown, isSerious })
+    const order = following(app.state.inbox.open, card.requestId);
+    sign(app, card, { outcome, offer, reason, action, shown, isSerious, needsLock: isSerious && !isHeld })
+      .then(() => showNext(app, card.requestId, order))
       .catch((error: unknown) => setProblem(error instanceof NotSignedError ? error.message : messageOf(error)))
       .finally(() => setBusy(false));
   };
   useKeys({
     sheet,
     setSheet,
-    isSerious,
+    isSerious: isHeld || isSerious,
     isBlocked,
     openNext,
     answer,
@@ -78,29 +89,24 @@ export function AnswerBar({
   });
   const { request, payload } = card;
   if (request === undefined || payload === undefined) return null;
+  const isDisabled = isBusy || !isOnline;
+  const state = { isHeld, isUnsure: content.caution === "unknown", blockedBy: blocked, isDisabled, isBusy, canUnlock };
+  const props = { request, payload, shown, offer, chosen, openNext, answer, ...state };
+  const isQuestion = choicesOf(request, payload).length > 0 && !isSerious;
   return (
     <>
-      <div class="answer-bar">
+      <div class={`answer-bar${isHeld || isQuestion ? " solo" : ""}${after?.next === card.requestId ? " settle" : ""}`}>
         {problem === "" ? null : <Problem text={problem} />}
-        {isSerious ? <Warning caution={content.caution} /> : null}
         {sheet === "confirm" ? (
           <p class="confirm" role="alert">
             {texts.confirmKey(`${texts.approveScope[offer.scope]}: ${card.headline}`)}
           </p>
         ) : null}
-        <Options offer={offer} setSheet={setSheet} isDisabled={isBusy || !isOnline} />
         {!isOnline ? <p class="ended-now">{texts.offlineBar}</p> : null}
-        <Buttons
-          request={request}
-          shown={shown}
-          offer={offer}
-          isSerious={isSerious}
-          blockedBy={blocked}
-          isDisabled={isBusy || !isOnline}
-          isBusy={isBusy}
-          openNext={openNext}
-          answer={answer}
-        />
+        {isHeld || isQuestion ? null : (
+          <Options {...{ request, payload, offer, setSheet, isDisabled }} isOnce={isSerious} />
+        )}
+        <Buttons {...props} say={() => setSheet("words")} />
       </div>
       <Sheets
         sheet={sheet}
@@ -115,18 +121,6 @@ export function AnswerBar({
     </>
   );
 }
-
-function Warning({ caution }: { caution: Caution }) {
-  const isUnknown = caution === "unknown";
-  return (
-    <p class="caution">
-      <strong>{isUnknown ? texts.unknown : texts.dangerous}.</strong>{" "}
-      {isUnknown ? texts.unknownHelp : texts.dangerousHelp}
-    </p>
-  );
-}
-
-type Answering = (outcome: "approve" | "reject", reason: string, action?: Action) => void;
 
 function useKeys({
   sheet,
@@ -175,112 +169,42 @@ function useKeys({
 }
 
 function Options({
+  payload,
   offer,
+  isOnce,
+  request,
   setSheet,
   isDisabled,
 }: {
+  request: OpenedRequest;
+  payload: Payload;
   offer: Offer;
+  isOnce: boolean;
   setSheet: (sheet: Sheet) => void;
   isDisabled: boolean;
 }) {
+  const isPlan = payload.kind === "plan";
+  const hasActions = request.actions.length > 0;
   return (
     <div class="options">
-      <button type="button" class="option" disabled={isDisabled} onClick={meant(() => setSheet("scope"))}>
-        {texts.scope}: {offer.name}
-      </button>
       <button type="button" class="option" disabled={isDisabled} onClick={meant(() => setSheet("words"))}>
-        {texts.words}…
+        <Icon name="says" size="s" />
+        {isPlan ? texts.askForChanges : texts.rejectWhy}
+        <span class="key" aria-hidden="true">
+          R
+        </span>
       </button>
-    </div>
-  );
-}
-
-/** The classes of a button: what it answers, and how the machine wants it to look. Without a machine's wish there is no style. */
-function styled(decision: "approve" | "reject", action: Action | undefined): string {
-  return action === undefined ? `button ${decision}` : `button ${decision} ${action.style}`;
-}
-
-function Buttons({
-  request,
-  shown,
-  offer,
-  isSerious,
-  blockedBy: reason,
-  isDisabled,
-  isBusy,
-  openNext,
-  answer,
-}: {
-  request: OpenedRequest;
-  shown: Shown;
-  offer: Offer;
-  isSerious: boolean;
-  blockedBy: string | undefined;
-  isDisabled: boolean;
-  isBusy: boolean;
-  openNext: () => void;
-  answer: Answering;
-}) {
-  const isBlocked = reason !== undefined;
-  const note = missing(shown);
-  const approve = (label: string, action?: Action) => {
-    const key = action?.id ?? "approve";
-    const act = (): void => answer("approve", "", action);
-    if (isSerious || action?.style === "danger")
-      return (
-        <HoldButton
-          key={key}
-          label={action === undefined ? texts.hold : `${texts.hold}: ${label}`}
-          note={note}
-          kind={action?.style ?? ""}
-          isDisabled={isDisabled}
-          done={act}
-        />
-      );
-    return (
-      <button key={key} type="button" class={styled("approve", action)} disabled={isDisabled} onClick={meant(act)}>
-        <span>{isBusy ? texts.signing : label}</span>
-        {note === "" ? null : <small>{note}</small>}
-      </button>
-    );
-  };
-  const reject = (label: string, action?: Action) => (
-    <button
-      key={action?.id ?? "reject"}
-      type="button"
-      class={styled("reject", action)}
-      disabled={isDisabled}
-      onClick={meant(() => answer("reject", "", action))}
-    >
-      <span>{label}</span>
-    </button>
-  );
-  const blocked = (
-    <button type="button" class="button blocked" disabled={isDisabled} onClick={meant(openNext)}>
-      <span>{reason}</span>
-    </button>
-  );
-  const { actions } = request;
-  if (actions.length === 0) {
-    return (
-      <div class="buttons">
-        {reject(texts.reject)}
-        {isBlocked ? blocked : approve(texts.approveScope[offer.scope])}
-      </div>
-    );
-  }
-  // The captions are the machine's words, and stand on our own buttons.
-  const own = actions.map((action) => {
-    const label = visible(action.caption);
-    if (action.decision === "reject") return reject(label, action);
-    return isBlocked ? null : approve(label, action);
-  });
-  const hasReject = actions.some(({ decision }) => decision === "reject");
-  return (
-    <div class="buttons many">
-      {own}
-      {isBlocked ? blocked : null}
-      {hasReject ? null : reject(texts.reject)}
+      {isOnce || isPlan || hasActions ? (
+        <span class={isOnce ? "option" : "note"}>{isOnce ? texts.onlyOnce : isPlan ? texts.eachAsks : ""}</span>
+      ) : (
+        <button type="button" class="option" disabled={isDisabled} onClick={meant(() => setSheet("scope"))}>
+          {offer.name}
+          <Icon name="down" size="s" />
+          <span class="key" aria-hidden="true">
+            s
+          </span>
+        </button>
+      )}
     </div>
   );
 }
@@ -309,7 +233,8 @@ function Sheets({
     setOffer(chosen);
     close();
   };
-  if (sheet === "words") return <WordsSheet close={close} answer={answer} canApprove={canApprove} />;
+  if (sheet === "words")
+    return <WordsSheet machine={request.enforcerId} close={close} answer={answer} canApprove={canApprove} />;
   if (sheet === "scope")
     return <ScopeSheet request={request} payload={payload} chosen={offer} choose={choose} close={close} />;
   return null;

@@ -1,4 +1,4 @@
-// What is shown of the call behind a request: what no view shows, who asks, and the proof.
+// What is shown of the call behind a request: what no view shows, and the proof.
 
 import {
   type Command,
@@ -13,10 +13,9 @@ import {
   type Rest,
   resolve,
   SHOWN_AS_THEY_ARE,
-  visible,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { type Line, line, type Section, shownCode } from "./line.ts";
+import { fact, type Line, line, type Section, shownCode } from "./line.ts";
 
 /** In front of each line of a longer text of others, so that none of them looks like a line of ours. */
 const MARGIN = "│ ";
@@ -69,29 +68,8 @@ function leaf(value: JsonValue): string {
   return value.literal;
 }
 
-/** Who asks, and why: what they say, and no proof. */
-export function askingLines({ asking }: Payload): Line[] {
-  const { agent, project, branch, task, words } = asking;
-  const facts = [
-    [texts.factAgent, agent],
-    [texts.factProject, project],
-    [texts.factBranch, branch],
-  ] as const;
-  const short = facts.flatMap(([name, value]) =>
-    value === undefined ? [] : [line(`${name} ${visible(value)}`, "note")],
-  );
-  const quoted = (title: string, text: string | undefined): Line[] =>
-    text === undefined ? [] : [line(title, "note"), ...text.split("\n").map((one) => line(`${MARGIN}${visible(one)}`))];
-  return [...short, ...quoted(texts.factTask, task), ...quoted(texts.factWords, words)];
-}
-
-/** All else that is bound by the signature: who runs it, when, the environment and the files. */
-export function proofSection({ call }: Payload): Section {
-  const lines = call === undefined ? [] : proofLines(call);
-  return { title: texts.proofTitle, note: texts.proofNote, lines, isFolded: true, need: "never" };
-}
-
-function proofLines(call: PayloadCall): Line[] {
+/** All else of a call that is bound by the signature: who runs it, when, the environment and the files. */
+export function callFacts(call: PayloadCall): Line[] {
   const facts = [
     [texts.proofKind, call.kind],
     [texts.proofMoment, call.moment],
@@ -100,15 +78,15 @@ function proofLines(call: PayloadCall): Line[] {
     [texts.proofRepository, call.repository],
     [texts.proofDigest, call.digest],
   ] as const;
-  const written = facts.flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${shownCode(value)}`]));
-  const aside = call.aside.map(([place, value]) => `${texts.proofAside} ${shownCode(place)} = ${parts(value)}`);
+  const written = facts.flatMap(([name, value]) => (value === undefined ? [] : [fact(name, shownCode(value))]));
+  const aside = call.aside.map(([place, value]) => fact(texts.proofAside, `${shownCode(place)} = ${parts(value)}`));
   const environment = call.environment.map((variable) => {
     const value = "value" in variable ? shownCode(variable.value) : texts.proofHidden;
-    return `${texts.proofVariable} ${shownCode(variable.name)}=${value}`;
+    return fact(texts.proofVariable, `${shownCode(variable.name)}=${value}`);
   });
   const files = call.files.map(({ path, role, digest }) => {
     const content = digest === undefined ? texts.proofNoFile : `SHA-256 ${digest}`;
-    return `${texts.proofFile} ${shownCode(path)}, ${texts.role[role]}: ${content}`;
+    return fact(texts.proofFile, `${shownCode(path)}, ${texts.role[role]}: ${content}`);
   });
-  return [...written, ...aside, ...environment, ...files].map((text) => line(text, "note"));
+  return [...written, ...aside, ...environment, ...files];
 }

@@ -5,7 +5,7 @@ import { type Line, type LineKind, shownCode } from "./line.ts";
 /** One file of a diff. */
 export interface DiffFile {
   name: string;
-  readonly lines: Line[];
+  lines: Line[];
   added: number;
   removed: number;
   isBinary: boolean;
@@ -16,6 +16,7 @@ export function diffFiles(diff: string): DiffFile[] {
   const files: DiffFile[] = [];
   const lines = diff.replace(/\n$/, "").split("\n");
   let [before, after, isInHeader] = [0, 0, false];
+  let [beforeNumber, afterNumber] = [0, 0];
   lines.forEach((line, at) => {
     const isContent = before > 0 || after > 0;
     const next = lines[at + 1] ?? "";
@@ -31,16 +32,60 @@ export function diffFiles(diff: string): DiffFile[] {
       kind = contentKind(line);
       if (kind === "added") file.added += 1;
       if (kind === "removed") file.removed += 1;
-      if (kind === "added" || kind === "text") after = Math.max(0, after - 1);
-      if (kind === "removed" || kind === "text") before = Math.max(0, before - 1);
-    } else {
-      readHeader(file, line);
-      const lengths = hunkLengths(line);
-      if (lengths !== undefined) [kind, before, after, isInHeader] = ["hunk", lengths[0], lengths[1], false];
+      const numbers = [
+        kind === "added" ? undefined : beforeNumber,
+        kind === "removed" ? undefined : afterNumber,
+      ] as const;
+      if (kind === "added" || kind === "text") [after, afterNumber] = [Math.max(0, after - 1), afterNumber + 1];
+      if (kind === "removed" || kind === "text") [before, beforeNumber] = [Math.max(0, before - 1), beforeNumber + 1];
+      file.lines.push(kind === "note" ? { kind, text: shownCode(line) } : { kind, text: shownCode(line), numbers });
+      return;
+    }
+    readHeader(file, line);
+    const hunk = hunkOf(line);
+    if (hunk !== undefined) {
+      [kind, before, after, isInHeader] = ["hunk", hunk.before, hunk.after, false];
+      [beforeNumber, afterNumber] = [hunk.beforeStart, hunk.afterStart];
     }
     file.lines.push({ kind, text: shownCode(line) });
   });
-  return files;
+  return files.map((file) => ({ ...file, lines: paired(withKnown(file)) }));
+}
+
+/** The lines of a file; those that only repeat its name are known from its heading. */
+function withKnown({ name, lines }: DiffFile): Line[] {
+  const known = new Set(
+    [`--- a/${name}`, `+++ b/${name}`, "--- /dev/null", "+++ /dev/null", `diff --git a/${name} b/${name}`].map(
+      shownCode,
+    ),
+  );
+  return lines.map((line) => (line.kind === "note" && known.has(line.text) ? { ...line, kind: "known" } : line));
+}
+
+/** Gives as many added lines as were removed just before them the line that they replace, and the other way round. */
+function paired(lines: Line[]): Line[] {
+  const result = [...lines];
+  for (let at = 0; at < lines.length; ) {
+    const removed = run(lines, at, "removed");
+    const added = run(lines, at + removed, "added");
+    if (removed > 0 && removed === added) {
+      for (let step = 0; step < removed; step += 1) {
+        const [first, second] = [lines[at + step], lines[at + removed + step]];
+        if (first === undefined || second === undefined) continue;
+        result[at + step] = { ...first, pair: second.text.slice(1) };
+        result[at + removed + step] = { ...second, pair: first.text.slice(1) };
+      }
+    }
+    at += Math.max(1, removed + added);
+  }
+  return result;
+}
+
+/** How many lines of a kind follow each other. */
+function run(lines: readonly Line[], from: number, kind: LineKind): number {
+  let end = from;
+  while (lines[end]?.kind === kind) end += 1;
+  return end - from;
 }
 
 function contentKind(line: string): LineKind {
@@ -60,10 +105,15 @@ function nameOf(line: string): string {
   return git ?? plain ?? "the beginning of the diff";
 }
 
-/** The lengths of a hunk by its header, `@@ -<start>[,<length>] +<start>[,<length>] @@`. */
-function hunkLengths(line: string): [number, number] | undefined {
+/** A hunk by its header, `@@ -<start>[,<length>] +<start>[,<length>] @@`. */
+function hunkOf(line: string): Record<"before" | "after" | "beforeStart" | "afterStart", number> | undefined {
   const header = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line);
   if (header === null) return undefined;
-  const length = (text: string | undefined): number => Math.min(Number(text ?? "1"), Number.MAX_SAFE_INTEGER);
-  return [length(header[2]), length(header[4])];
+  const number = (text: string | undefined): number => Math.min(Number(text ?? "1"), Number.MAX_SAFE_INTEGER);
+  return {
+    beforeStart: number(header[1]),
+    before: number(header[2]),
+    afterStart: number(header[3]),
+    after: number(header[4]),
+  };
 }

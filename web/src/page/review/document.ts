@@ -4,21 +4,22 @@ import {
   alarmOf,
   type Checkpoint,
   type Command,
+  type CommandFile,
   type Common,
-  EFFECT_PHRASES,
-  type Effect,
-  isDangerous,
   type OpenedRequest,
   type Patch,
+  type PatchFile,
   type Payload,
   type Plan,
   quoted,
+  sentenceOf,
+  shortFingerprint,
   visible,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { askingLines, asTheyAre, proofSection, restSection } from "./call.ts";
+import { asTheyAre, callFacts, restSection } from "./call.ts";
 import { diffFiles } from "./diff.ts";
-import { type Line, type LineKind, line, type Section, shownCode } from "./line.ts";
+import { fact, type Line, type LineKind, line, type Section, shownCode } from "./line.ts";
 
 /**
  * What has to be done before it can be approved. `not-examined`: what nobody has derived the effects of; `unknown`: nobody
@@ -44,34 +45,14 @@ export interface ReviewDocument {
 const LONG = 200;
 const LONG_TOGETHER = 600;
 
-/** The effects as chips. */
-export function chips(payload: Payload | undefined): { text: string; isDangerous: boolean }[] {
-  if (payload === undefined || (payload.state === "notExamined" && payload.effects === undefined))
-    return [{ text: texts.notExamined, isDangerous: true }];
-  const effects = (payload.effects ?? []).map(({ effect, detail }) => ({
-    text: detail === undefined ? EFFECT_PHRASES[effect] : `${EFFECT_PHRASES[effect]} ${visible(detail)}`,
-    isDangerous: isDangerous(effect),
-  }));
-  if (payload.state !== "opaque") return effects;
-  const text = payload.kind === "task" ? texts.knownTool : texts.runsProjectCode;
-  return [{ text, isDangerous: false }, ...effects];
-}
-
 function cautionOf(payload: Payload): Caution {
   const cautions = { neutral: "none", unclear: "unknown", danger: "dangerous" } as const;
   return cautions[alarmOf(payload)];
 }
 
-/** Everything that a request says. */
+/** Everything that a request says: what was asked first, the proof last. */
 export function reviewDocument(request: OpenedRequest, payload: Payload): ReviewDocument {
-  const parts = [
-    ...sectionsOf(payload),
-    restSection(payload),
-    open(stateLines(payload)),
-    open(askingLines(payload)),
-    aboutSection(request),
-    proofSection(payload),
-  ];
+  const parts = [...sectionsOf(request, payload), restSection(payload), proofSection(request, payload)];
   const sections = parts.filter(({ lines }) => lines.length > 0);
   const counted = sections.filter(({ need }) => need !== "never");
   const together = counted.reduce((sum, { lines }) => sum + lines.length, 0);
@@ -99,28 +80,62 @@ function open(lines: readonly Line[]): Section {
   return { title: undefined, note: "", lines, isFolded: false, need: "caution" };
 }
 
-/** What nobody could derive, or who asks for what is certain in part only. Effects are beside it. */
-function stateLines(payload: Payload): Line[] {
-  if (payload.state === "opaque") {
-    const text = payload.kind === "task" ? texts.knownToolLine : texts.runsProjectCodeLine;
-    return [line(text, "note"), ...effectLines(payload.effects)];
+/** All that the signature covers and that is no content: hashes, ids and where it comes from. */
+function proofSection(request: OpenedRequest, payload: Payload): Section {
+  const { artifactHash, requestId, session, supersedes, enforcerId, sentBy } = request;
+  const lines = [
+    fact(texts.factHash, artifactHash),
+    ...contentFacts(payload),
+    fact(texts.factRequest, visible(requestId)),
+    ...(supersedes === undefined ? [] : [fact(texts.factReplaces, visible(supersedes))]),
+    fact(texts.factKey(visible(enforcerId)), shortFingerprint(sentBy.bundle)),
+    ...(session === undefined ? [] : [fact(texts.factSession, visible(session))]),
+    ...(payload.call === undefined ? [] : callFacts(payload.call)),
+  ];
+  return { title: texts.proofTitle, note: texts.proofNote, lines, isFolded: true, need: "never" };
+}
+
+/** What identifies the content, and is no content itself. */
+function contentFacts(payload: Payload): Line[] {
+  if (payload.kind === "command") {
+    const { invocation, cwd, baseRevision, stdin, files } = payload;
+    const programs = files.filter(isProgram).map(({ path, size, digest }) => {
+      return fact(texts.factProgram, `${shownCode(path)}, ${texts.bytes(size)}, SHA-256 ${digest}`);
+    });
+    return [
+      ...("argv" in invocation
+        ? [fact(texts.factArguments, invocation.argv.map((argument) => shownCode(quoted(argument))).join(" · "))]
+        : []),
+      fact(texts.proofFolder, shownCode(cwd)),
+      ...(baseRevision === undefined ? [] : [fact(texts.factCommit, shownCode(baseRevision))]),
+      ...(stdin === undefined ? [] : [fact(texts.factInputDigest, stdin.digest)]),
+      ...programs,
+      ...files
+        .filter((file) => !isProgram(file))
+        .map(({ path, digest }) => fact(texts.factDigest(shownCode(path)), digest)),
+    ];
   }
-  if (payload.state === "notExamined") return [line(texts.runsUnknownLine, "note")];
-  return effectLines(payload.effects);
+  if (payload.kind === "patch") {
+    return payload.files.map(({ path, baseDigest, resultDigest }) => {
+      const sides = `${baseDigest ?? texts.nothing} → ${resultDigest ?? texts.nothing}`;
+      return fact(texts.factSides(shownCode(path)), sides);
+    });
+  }
+  if (payload.kind !== "checkpoint") return [];
+  return payload.earlier.map(({ requestId, artifactHash }) =>
+    fact(texts.earlier, `${visible(requestId)}, SHA-256 ${artifactHash}`),
+  );
 }
 
-/** Where it comes from, and what is signed. */
-function aboutSection(request: OpenedRequest): Section {
-  const facts = [`${texts.factRequest} ${visible(request.requestId)}`, `${texts.factHash} ${request.artifactHash}`];
-  if (request.session !== undefined) facts.push(`${texts.factSession} ${visible(request.session)}`);
-  if (request.supersedes !== undefined) facts.push(`${texts.factReplaces} ${visible(request.supersedes)}`);
-  return open(facts.map((fact) => line(fact, "note")));
+/** Whether a file is a program without a text: it is named, and is nothing to open. */
+function isProgram({ role, content }: CommandFile): boolean {
+  return role === "executable" && content === undefined;
 }
 
-function sectionsOf(payload: Payload): Section[] {
+function sectionsOf(request: OpenedRequest, payload: Payload): Section[] {
   switch (payload.kind) {
     case "command":
-      return commandSections(payload);
+      return commandSections(request, payload);
     case "patch":
       return patchSections(payload);
     case "plan":
@@ -141,70 +156,67 @@ function sectionsOf(payload: Payload): Section[] {
   }
 }
 
-function effectLines(effects: readonly Effect[] | undefined): Line[] {
-  if (effects === undefined) return [];
-  return effects.map(({ effect, detail }) => {
-    const text = `${texts.factEffect} ${EFFECT_PHRASES[effect]}${detail === undefined ? "" : ` ${visible(detail)}`}`;
-    return line(isDangerous(effect) ? `${text}${texts.whichIsDangerous}` : text, "note");
-  });
-}
-
-function commandSections(command: Command & Common): Section[] {
+function commandSections({ enforcerId }: OpenedRequest, command: Command & Common): Section[] {
   const { invocation } = command;
-  const runs =
-    "shell" in invocation
-      ? [line(texts.factShell, "note"), ...invocation.shell.split("\n").map((text) => line(shownCode(text), "code"))]
-      : invocation.argv.map((argument, at) =>
-          line(`${at === 0 ? texts.factRuns : texts.factArgument} ${shownCode(quoted(argument))}`, "code"),
-        );
+  const text = "shell" in invocation ? invocation.shell : invocation.argv.map(quoted).join(" ");
   // First, as before a command in a shell: a variable can change what runs.
   const variables = command.env.map(({ name, value }) =>
     line(`${texts.factVariable} ${shownCode(name)}=${value === undefined ? texts.secretValue : shownCode(value)}`),
   );
-  const lines = [...variables, ...runs, line(`${texts.factFolder} ${shownCode(command.cwd)}`), ...asTheyAre(command)];
-  if (command.stdin !== undefined) lines.push(line(texts.factInput(command.stdin.size, command.stdin.digest), "note"));
-  if (command.baseRevision !== undefined) lines.push(line(`${texts.factCommit} ${shownCode(command.baseRevision)}`));
-  const files = command.files.map((file): Section => {
-    const content =
-      file.content === undefined
-        ? [line(texts.contentNotSent, "note")]
-        : [
-            ...file.content
-              .replace(/\n$/, "")
-              .split("\n")
-              .map((text) => line(shownCode(text), "code")),
-            ...(file.content === "" || file.content.endsWith("\n") ? [] : [line(texts.noLineBreak, "note")]),
-          ];
-    return {
-      title: `${texts.role[file.role]} ${shownCode(file.path)}`,
-      note: texts.bytes(file.size),
-      lines: [...content, line(`SHA-256 ${file.digest}`, "note")],
-      isFolded: true,
-      need: "caution",
-    };
-  });
+  const lines = [
+    ...variables,
+    ...text.split("\n").map((part) => line(shownCode(part), "shell")),
+    line(texts.where(shownCode(command.cwd), visible(enforcerId)), "where"),
+    ...asTheyAre(command),
+    ...(command.stdin === undefined ? [] : [line(texts.factInput(command.stdin.size), "note")]),
+  ];
+  const files = command.files
+    .filter((file) => !isProgram(file))
+    .map(
+      (file): Section => ({
+        title: shownCode(file.path),
+        note: `${texts.role[file.role]}, ${texts.bytes(file.size)}`,
+        lines: fileLines(file.content),
+        isFolded: true,
+        need: "caution",
+      }),
+    );
   return [open(lines), ...files];
 }
 
+function fileLines(content: string | undefined): Line[] {
+  if (content === undefined) return [line(texts.contentNotSent, "note")];
+  const lines = content.replace(/\n$/, "").split("\n");
+  const numbered = lines.map(
+    (text, at): Line => ({ kind: "code", text: shownCode(text), numbers: [undefined, at + 1] }),
+  );
+  return content === "" || content.endsWith("\n") ? numbered : [...numbered, line(texts.noLineBreak, "note")];
+}
+
 function patchSections(patch: Patch): Section[] {
-  const list = patch.files.map((file) => {
+  const drawn = diffFiles(patch.diff);
+  const names = new Set(drawn.map(({ name }) => name));
+  const said = (file: PatchFile): string => {
     const from = file.previousPath === undefined ? "" : ` ${texts.from} ${shownCode(file.previousPath)}`;
-    return line(`${texts.status[file.status]} ${shownCode(file.path)}${from}, +${file.added} −${file.removed}`);
-  });
-  const files = diffFiles(patch.diff).map(
-    (file): Section => ({
+    return file.status === "modified" ? "" : `${texts.status[file.status]}${from}`;
+  };
+  const files = drawn.map((file): Section => {
+    const listed = patch.files.find(({ path }) => path === file.name);
+    const status = listed === undefined ? "" : said(listed);
+    const count = file.isBinary ? texts.binary : `+${file.added} −${file.removed}`;
+    return {
       title: shownCode(file.name),
-      note: file.isBinary ? texts.binary : `+${file.added} −${file.removed}`,
+      note: status === "" ? count : `${status}, ${count}`,
       lines: file.lines,
       isFolded: file.isBinary,
       need: "caution",
-    }),
-  );
-  const digests = patch.files.map((file) => {
-    const sides = `${file.baseDigest ?? texts.nothing} → ${file.resultDigest ?? texts.nothing}`;
-    return line(`SHA-256 ${shownCode(file.path)}: ${sides}`, "note");
+    };
   });
-  return [open(list), ...files, open(digests)];
+  // What the list names and the diff does not have under this name, such as a file that only moves.
+  const others = patch.files
+    .filter(({ path }) => !names.has(path))
+    .map((file) => line(`${texts.status[file.status]} ${shownCode(file.path)}, +${file.added} −${file.removed}`));
+  return [open(others), ...files];
 }
 
 /** Markdown line by line: what a line is decides how it is drawn, and no character of it is left out. */
@@ -227,11 +239,10 @@ function planLines({ text, steps }: Plan): Line[] {
   return [...markdownLines(text), ...(listed.length > 0 ? [line(texts.steps, "note"), ...listed] : [])];
 }
 
-function checkpointLines({ summary, changes, earlier }: Checkpoint): Line[] {
+function checkpointLines(checkpoint: Checkpoint & Common): Line[] {
+  const { summary, changes } = checkpoint;
   const changed = changes.map((change) => line(`– ${visible(change)}`, "prose"));
-  return [
-    ...markdownLines(summary),
-    ...(changed.length > 0 ? [line(texts.changes, "note"), ...changed] : []),
-    ...earlier.map(({ requestId, artifactHash }) => line(texts.earlier(visible(requestId), artifactHash), "note")),
-  ];
+  // What is asked in one line is the heading of the screen already.
+  const asked = sentenceOf(checkpoint) === visible(summary) ? [] : markdownLines(summary);
+  return [...asked, ...(changed.length > 0 ? [line(texts.changes, "note"), ...changed] : [])];
 }

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { texts } from "../../texts.ts";
 import { isMeant } from "../guard.ts";
+import { Icon } from "../icons.tsx";
 
 /** How long it is held. */
 export const HOLD_MILLIS = 1_000;
@@ -48,7 +49,7 @@ export function HoldButton({
   return (
     <button
       type="button"
-      class={["button approve hold", kind, phase].filter((name) => name !== "").join(" ")}
+      class={["rail approve hold", kind, phase].filter((name) => name !== "").join(" ")}
       disabled={isDisabled}
       onPointerDown={(event) => {
         if (event.button === 0 && isMeant(event)) begin();
@@ -71,8 +72,13 @@ export function HoldButton({
         }
       }}
     >
-      <span>{phase === "idle" ? label : phase === "holding" ? texts.holding : texts.letGo}</span>
-      {note === "" ? null : <small>{note}</small>}
+      <span class="thumb" aria-hidden="true">
+        <Icon name="press" />
+      </span>
+      <span class="label">
+        {phase === "idle" ? label : phase === "holding" ? texts.holding : texts.letGo}
+        <small>{phase === "holding" ? texts.holdingHelp : note}</small>
+      </span>
     </button>
   );
 }

@@ -2,13 +2,31 @@
 
 import { visibleCode } from "../../protocol/index.ts";
 
-/** How a line is drawn. Colours only repeat what its text says. */
-export type LineKind = "text" | "added" | "removed" | "hunk" | "note" | "heading" | "prose" | "code";
+/** How a line is drawn. Colours only repeat what its text says. `known` is a line of a diff that its heading says already. */
+export type LineKind =
+  | "text"
+  | "added"
+  | "removed"
+  | "hunk"
+  | "known"
+  | "note"
+  | "heading"
+  | "prose"
+  | "code"
+  | "shell"
+  | "where"
+  | "fact";
 
 /** One line, made visible. */
 export interface Line {
   readonly kind: LineKind;
   readonly text: string;
+  /** What a fact is about. */
+  readonly label?: string;
+  /** The number of the line before and after a change; only the second one where nothing changes. */
+  readonly numbers?: readonly [before: number | undefined, after: number | undefined];
+  /** The line that this one replaces, or that replaces it: words that differ are marked. */
+  readonly pair?: string;
 }
 
 /** A part of a request: what is always there, or a file that is folded and unfolded. */
@@ -29,6 +47,11 @@ export interface Section {
 /** A line, made visible before. */
 export function line(text: string, kind: LineKind = "text"): Line {
   return { kind, text };
+}
+
+/** Something that the signature covers, and what it is called. */
+export function fact(label: string, text: string): Line {
+  return { kind: "fact", label, text };
 }
 
 /** A line of code as it is shown: what can't be seen is written out, a tab as the terminal's inbox writes it. */

@@ -1,12 +1,14 @@
 // The lines of a request on the screen. A long diff is put into the page piece by piece, when it comes near the screen.
 
-import { Component } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { Component, type ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { texts } from "../../texts.ts";
-import { meant } from "../guard.ts";
+import { meant, screenChanged } from "../guard.ts";
+import { Icon } from "../icons.tsx";
 import { Marked } from "../parts.tsx";
 import type { ReviewDocument } from "./document.ts";
+import { DrawnLine, type Look } from "./drawn.tsx";
 import type { Line, Section } from "./line.ts";
 import type { Reading } from "./reading.ts";
 
@@ -59,6 +61,7 @@ interface ChunkProps {
   readonly section: number;
   readonly from: number;
   readonly nearness: Nearness;
+  readonly look: Look;
 }
 
 class Chunk extends Component<ChunkProps, { isNear: boolean }> {
@@ -74,11 +77,11 @@ class Chunk extends Component<ChunkProps, { isNear: boolean }> {
     if (this.#element !== null) this.props.nearness.forget(this.#element);
   }
 
-  override shouldComponentUpdate(_: ChunkProps, next: { isNear: boolean }): boolean {
-    return next.isNear !== this.state.isNear;
+  override shouldComponentUpdate({ look }: ChunkProps, next: { isNear: boolean }): boolean {
+    return next.isNear !== this.state.isNear || look !== this.props.look;
   }
 
-  override render({ lines, section, from }: ChunkProps) {
+  override render({ lines, section, from, look }: ChunkProps) {
     const { isNear } = this.state;
     const keep = (element: Element | null): void => {
       if (element !== null) this.#element = element;
@@ -91,13 +94,7 @@ class Chunk extends Component<ChunkProps, { isNear: boolean }> {
         data-from={from}
         style={isNear ? {} : { height: `${lines.length * LINE_PIXELS}px` }}
       >
-        {isNear
-          ? lines.map(({ kind, text }, at) => (
-              <div key={at} class={`line ${kind}`}>
-                <Marked text={text === "" ? " " : text} />
-              </div>
-            ))
-          : null}
+        {isNear ? lines.map((line, at) => <DrawnLine key={at} line={line} look={look} />) : null}
       </div>
     );
   }
@@ -119,7 +116,7 @@ export function lineElement({ section, line }: { section: number; line: number }
 
 /** The part of the screen that nothing covers. */
 function freeArea(): { top: number; bottom: number } {
-  const top = document.querySelector(".effect-bar")?.getBoundingClientRect().bottom ?? 0;
+  const top = document.querySelector(".review .effect-bar")?.getBoundingClientRect().bottom ?? 0;
   const bottom = document.querySelector(".answer-bar")?.getBoundingClientRect().top ?? window.innerHeight;
   return { top: Math.max(0, top), bottom: Math.min(window.innerHeight, bottom) };
 }
@@ -143,19 +140,25 @@ function noteLines(chunk: Element, area: { top: number; bottom: number }, readin
 /** All of a request. `shown` is called when more of it was on the screen. */
 export function Lines({
   document: content,
+  heading,
   reading,
   folded,
   fold,
   shown,
+  children,
 }: {
   document: ReviewDocument;
+  /** What the content is called; empty if it needs no name. */
+  heading: string;
   reading: Reading;
   folded: readonly boolean[];
   fold: (section: number) => void;
   shown: () => void;
+  /** Between the content and the proof. */
+  children?: ComponentChildren;
 }) {
-  const look = useRef<() => void>(() => undefined);
-  const nearness = useMemo(() => new Nearness(() => look.current()), []);
+  const check = useRef<() => void>(() => undefined);
+  const nearness = useMemo(() => new Nearness(() => check.current()), []);
   useEffect(() => {
     let frame = 0;
     const note = (): void => {
@@ -165,13 +168,13 @@ export function Lines({
       const isNew = [...nearness.near].filter((chunk) => noteLines(chunk, area, reading)).length > 0;
       if (isNew) shown();
     };
-    look.current = () => {
+    check.current = () => {
       if (frame === 0) frame = requestAnimationFrame(note);
     };
-    const again = (): void => look.current();
+    const again = (): void => check.current();
     document.addEventListener("scroll", again, { capture: true, passive: true });
     window.addEventListener("resize", again);
-    look.current();
+    check.current();
     return () => {
       cancelAnimationFrame(frame);
       nearness.end();
@@ -179,21 +182,59 @@ export function Lines({
       window.removeEventListener("resize", again);
     };
   }, []);
+  const [look, setLook] = useState<Look>("read");
   // What was folded or unfolded is drawn now.
-  useEffect(() => look.current(), [folded]);
+  useEffect(() => check.current(), [folded, look]);
+  const isMarkdown = content.sections.some(({ lines }) =>
+    lines.some(({ kind }) => kind === "prose" || kind === "heading"),
+  );
+  const parts = content.sections.map((section, at) => ({
+    isProof: section.need === "never",
+    part: (
+      <Part
+        key={at}
+        section={section}
+        at={at}
+        isFolded={folded[at] === true}
+        isOpened={reading.isOpened(at)}
+        fold={() => fold(at)}
+        nearness={nearness}
+        look={look}
+      />
+    ),
+  }));
   return (
-    <div class="lines">
-      {content.sections.map((section, at) => (
-        <Part
-          key={at}
-          section={section}
-          at={at}
-          isFolded={folded[at] === true}
-          fold={() => fold(at)}
-          nearness={nearness}
-        />
-      ))}
-    </div>
+    <>
+      <div class="exact lines">
+        {heading === "" && !isMarkdown ? null : (
+          <div class="between">
+            <h2 class="heading">{heading}</h2>
+            {isMarkdown ? <LookSwitch look={look} setLook={setLook} /> : null}
+          </div>
+        )}
+        {parts.filter(({ isProof }) => !isProof).map(({ part }) => part)}
+      </div>
+      {children}
+      {parts.filter(({ isProof }) => isProof).map(({ part }) => part)}
+    </>
+  );
+}
+
+function LookSwitch({ look, setLook }: { look: Look; setLook: (look: Look) => void }) {
+  const change = (next: Look) =>
+    meant(() => {
+      screenChanged("pane");
+      setLook(next);
+    });
+  return (
+    <span class="switch">
+      <button type="button" aria-pressed={look === "read"} onClick={change("read")}>
+        {texts.lookRead}
+      </button>
+      <button type="button" aria-pressed={look === "source"} onClick={change("source")}>
+        {texts.lookSource}
+      </button>
+    </span>
   );
 }
 
@@ -201,48 +242,71 @@ function Part({
   section,
   at,
   isFolded,
+  isOpened,
   fold,
   nearness,
+  look,
 }: {
   section: Section;
   at: number;
   isFolded: boolean;
+  isOpened: boolean;
   fold: () => void;
   nearness: Nearness;
+  look: Look;
 }) {
-  const { title, note, lines } = section;
+  const { title, note, lines, need } = section;
   const pieces = useMemo(() => chunks(lines), [lines]);
   const body = pieces.map(({ from, lines: some }) => (
-    <Chunk key={from} lines={some} section={at} from={from} nearness={nearness} />
+    <Chunk key={from} lines={some} section={at} from={from} nearness={nearness} look={look} />
   ));
-  if (title === undefined) return <div class="part">{body}</div>;
-  if (section.need === "always") {
+  if (title === undefined) return <div class="card part">{body}</div>;
+  if (need === "always") {
     return (
-      <section class="part file" data-file={at}>
-        <h2 class="file-head">
+      <section class="card part file" data-file={at}>
+        <h3 class="file-head">
           <span class="file-name">{title}</span>
           <span class="file-note">
             {note} · {texts.lines(lines.length)}
           </span>
-        </h2>
+        </h3>
         <div class="file-body">{body}</div>
       </section>
     );
   }
+  const isProof = need === "never";
   return (
-    <div class="part file" data-file={at}>
+    <div class={isProof ? "card part file proof" : "card part file"} data-file={at}>
       <button type="button" class="file-head" aria-expanded={!isFolded} onClick={meant(fold)}>
-        <span class="fold" aria-hidden="true">
-          {isFolded ? "▸" : "▾"}
-        </span>
+        {isProof ? <Icon name="shield" /> : <Icon name="right" />}
         <span class="file-name">
-          <Marked text={title} />
+          {isProof ? (
+            <>
+              <strong>{title}</strong>: {note}
+            </>
+          ) : (
+            <Marked text={title} />
+          )}
         </span>
-        <span class="file-note">
-          {note} · {texts.lines(lines.length)}
-        </span>
+        {isProof || isOpened ? null : <span class="unseen" role="img" aria-label={texts.notOpened} />}
+        {isProof ? <Icon name="right" /> : <Note note={note} />}
       </button>
       {isFolded ? null : <div class="file-body">{body}</div>}
     </div>
+  );
+}
+
+/** What stands behind the name of a file, with added and removed lines in their colours. */
+function Note({ note }: { note: string }) {
+  const [, before = note, added, removed] = /^(.*?)(\+\d+) (−\d+)$/.exec(note) ?? [];
+  return (
+    <span class="file-note num">
+      <Marked text={before} />
+      {added === undefined ? null : (
+        <>
+          <span class="plus">{added}</span> <span class="minus">{removed}</span>
+        </>
+      )}
+    </span>
   );
 }

@@ -9,7 +9,6 @@ import {
   type Payload,
   quoted,
   type Scope,
-  visible,
   visibleCode,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
@@ -42,8 +41,13 @@ export function canBeGranted(payload: Payload): boolean {
 /** Exactly this, again, in the session of the request; `undefined` if it has none, or always asks. */
 export function sessionOffer({ session }: OpenedRequest, payload: Payload): Offer | undefined {
   if (session === undefined || !canBeGranted(payload)) return undefined;
-  const sentence = texts.scopeSessionSentence(visible(session));
-  return { scope: "session", name: texts.scopeSession, sentence, millis: 8 * 60 * MINUTE, pattern: undefined };
+  return {
+    scope: "session",
+    name: texts.scopeSession,
+    sentence: texts.scopeSessionSentence,
+    millis: 8 * 60 * MINUTE,
+    pattern: undefined,
+  };
 }
 
 /** The arguments of a command that can have a pattern; `undefined` if it can't. */

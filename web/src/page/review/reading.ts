@@ -1,6 +1,6 @@
 // How much of a request was on the screen: a line counts when all of it was there, a file when it was unfolded there.
 
-import { isFile, type ReviewDocument } from "./document.ts";
+import { isFile, isGrave, type ReviewDocument } from "./document.ts";
 
 /** How much was on the screen until now. */
 export interface Shown {
@@ -48,10 +48,10 @@ export class Reading {
     return { files: opened, ofFiles: files, lines: this.#shownLines, ofLines: lines, unread };
   }
 
-  /** Whether every line of a section must have been there: of what nobody could examine, that is all but the proof. */
+  /** Whether every line of a section must have been there: of what is dangerous or nobody could examine, all but the proof. */
   #mustBeRead(section: number): boolean {
     const need = this.#document.sections[section]?.need;
-    return need === "always" || (need === "caution" && this.#document.caution === "unknown");
+    return need === "always" || (need === "caution" && isGrave(this.#document.caution));
   }
 
   /** The lines of a section that were not on the screen. */

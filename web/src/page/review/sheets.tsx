@@ -3,7 +3,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { isDangerousPayload, isSerious, type OpenedRequest, type Payload, quoted } from "../../protocol/index.ts";
+import {
+  isDangerousPayload,
+  isSerious,
+  type OpenedRequest,
+  type Payload,
+  quoted,
+  visible,
+} from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
 import { Marked } from "../parts.tsx";
@@ -55,10 +62,12 @@ export function Sheet({ title, close, children }: { title: string; close: () => 
 }
 
 export function WordsSheet({
+  machine,
   close,
   answer,
   canApprove,
 }: {
+  machine: string;
   close: () => void;
   answer: (outcome: "approve" | "reject", reason: string) => void;
   canApprove: boolean;
@@ -66,30 +75,30 @@ export function WordsSheet({
   const [words, setWords] = useState("");
   const isEmpty = words.trim() === "";
   return (
-    <Sheet title={texts.wordsTitle} close={close}>
-      <p class="small">{texts.wordsHelp}</p>
+    <Sheet title={texts.rejectWhy} close={close}>
+      <div class="words">
+        {texts.wordsQuick.map((quick) => (
+          <button key={quick} type="button" class="chip" onClick={() => setWords(quick)}>
+            {quick}
+          </button>
+        ))}
+      </div>
       <textarea
-        aria-label={texts.wordsTitle}
-        rows={4}
+        aria-label={texts.wordsLabel}
+        rows={3}
         maxLength={4_000}
         value={words}
         onInput={(event) => setWords(event.currentTarget.value)}
       />
-      <div class="buttons">
-        <button type="button" class="button reject" disabled={isEmpty} onClick={meant(() => answer("reject", words))}>
-          {texts.rejectWithWords}
+      <p class="note">{texts.wordsHelp(visible(machine))}</p>
+      <button type="button" class="button solid" disabled={isEmpty} onClick={meant(() => answer("reject", words))}>
+        {texts.rejectWithWords}
+      </button>
+      {canApprove ? (
+        <button type="button" class="button text" disabled={isEmpty} onClick={meant(() => answer("approve", words))}>
+          {texts.approveWithWords}
         </button>
-        {canApprove ? (
-          <button
-            type="button"
-            class="button approve"
-            disabled={isEmpty}
-            onClick={meant(() => answer("approve", words))}
-          >
-            {texts.approveWithWords}
-          </button>
-        ) : null}
-      </div>
+      ) : null}
     </Sheet>
   );
 }
@@ -118,13 +127,13 @@ export function ScopeSheet({
     setAny((before) => new Set(before.has(at) ? [...before].filter((other) => other !== at) : [...before, at]));
   return (
     <Sheet title={texts.scopeTitle} close={close}>
-      <fieldset class="scopes">
+      <fieldset class="choices">
         <legend class="hidden">{texts.scopeTitle}</legend>
         {offers.map((one) => (
-          <label key={one.scope} class="scope">
+          <label key={one.scope} class="choice">
             <input type="radio" name="scope" checked={one.scope === scope} onChange={() => setScope(one.scope)} />
             <span>
-              <strong>{one.name}</strong>
+              <b>{one.name}</b>
               <small>
                 <Marked text={one.sentence} />
               </small>
@@ -158,9 +167,9 @@ export function ScopeSheet({
 
 /** Why there is no more to choose from. */
 function Limit({ payload }: { payload: Payload }) {
-  if (isDangerousPayload(payload)) return <p class="small">{texts.scopeOnlyOnce}</p>;
-  if (isSerious(payload)) return <p class="small">{texts.scopeOnlyOnceUnknown}</p>;
-  return payload.state === "opaque" ? <p class="small">{texts.scopeNoPattern}</p> : null;
+  if (isDangerousPayload(payload)) return <p class="note">{texts.scopeOnlyOnce}</p>;
+  if (isSerious(payload)) return <p class="note">{texts.scopeOnlyOnceUnknown}</p>;
+  return payload.state === "opaque" ? <p class="note">{texts.scopeNoPattern}</p> : null;
 }
 
 function PatternChoice({
@@ -178,13 +187,13 @@ function PatternChoice({
 }) {
   return (
     <div class="pattern">
-      <p class="small">{texts.scopePattern}</p>
-      <p class="arguments">
+      <p class="note">{texts.scopePattern}</p>
+      <p class="words">
         {argv.map((argument, at) => (
           <button
             key={at}
             type="button"
-            class="argument"
+            class="chip argument"
             disabled={!canBeAny(argument, at)}
             aria-pressed={any.has(at)}
             onClick={() => toggle(at)}

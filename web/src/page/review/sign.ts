@@ -1,7 +1,15 @@
 // Signs an answer: about exactly the request that is on the screen, and with what was shown of it.
 
 import { askLock, createLock, hasLock, LockError, lockChallenge } from "../../keys/lock.ts";
-import { type Action, decide, newNonce, type OpenedRequest, type Outcome, type Words } from "../../protocol/index.ts";
+import {
+  type Action,
+  decide,
+  newNonce,
+  type OpenedRequest,
+  type Outcome,
+  sentenceOf,
+  type Words,
+} from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
 import type { Card } from "../inbox.ts";
@@ -18,6 +26,8 @@ export interface Answer {
   readonly shown: Shown;
   /** Whether the lock of the device is asked first. */
   readonly isSerious: boolean;
+  /** Whether nothing is signed without that lock: a tap alone is not enough. */
+  readonly needsLock?: boolean;
 }
 
 /** Nothing was signed; why, in words for a person. */
@@ -74,6 +84,7 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
   const isApproval = outcome === "approve";
   const isUnlocked =
     isApproval && answer.isSerious && (await unlock(app, request.requestId, request.artifactHash, nonce));
+  if (isApproval && answer.needsLock === true && !isUnlocked) throw new NotSignedError(texts.lockCancelled);
   // The lock takes its time, and the world goes on meanwhile.
   checkOpen(app, request);
   const words: Words = {
@@ -91,6 +102,7 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
     enforcerId: sent.enforcerId,
     source: sent.source,
     headline: card.headline,
+    ...(card.payload === undefined ? {} : { sentence: sentenceOf(card.payload) }),
     outcome,
     scope,
     reason: words.reason,

@@ -4,47 +4,55 @@ import { useEffect, useState } from "preact/hooks";
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { Icon } from "../icons.tsx";
 import { Act, clock, Marked, useApp } from "../parts.tsx";
 import type { SentRecord } from "../sent.ts";
 import { AskAgain } from "./again.tsx";
 
 interface Step {
-  readonly mark: "✓" | "✗" | "·";
+  readonly state: "done" | "failed" | "open";
   readonly text: string;
+  readonly note: string;
   readonly time: string;
 }
 
+const step = (state: Step["state"], text: string, note = "", time = ""): Step => ({ state, text, note, time });
+
 /** The four steps of an answer. */
 export function stepsOf(record: SentRecord): Step[] {
-  const steps: Step[] = [{ mark: "✓", text: texts.stepSigned[record.outcome], time: clock(record.signedAt) }];
-  if (record.failed !== undefined) return [...steps, { mark: "✗", text: texts.failed[record.failed.kind], time: "" }];
-  const accepted = record.acceptedAt;
-  steps.push(
-    accepted === undefined
-      ? { mark: "·", text: texts.stepAcceptedNot, time: "" }
-      : { mark: "✓", text: texts.stepAccepted, time: clock(accepted) },
-  );
-  if (accepted === undefined) return steps;
-  const delivered = record.deliveredAt;
-  const isReported = record.receipt !== undefined;
-  if (delivered !== undefined) steps.push({ mark: "✓", text: texts.stepDelivered, time: clock(delivered) });
-  else if (!isReported) steps.push({ mark: "·", text: texts.stepDeliveredNot, time: "" });
+  const machine = visible(record.enforcerId);
+  const steps = [step("done", texts.stepSigned[record.outcome], "", record.signedAt)];
+  const { failed, acceptedAt, deliveredAt, receipt } = record;
+  if (failed !== undefined) {
+    const isOpen = failed.kind === "unreachable";
+    return [...steps, step(isOpen ? "open" : "failed", texts.failed[failed.kind], isOpen ? texts.unreachableHelp : "")];
+  }
+  if (acceptedAt === undefined) return [...steps, step("open", texts.stepAcceptedNot)];
+  steps.push(step("done", texts.stepAccepted, texts.stepAcceptedNote, acceptedAt));
+  if (deliveredAt !== undefined)
+    steps.push(step("done", texts.stepDelivered(machine), texts.stepDeliveredNote, deliveredAt));
+  else if (receipt === undefined) steps.push(step("open", texts.stepDeliveredNot(machine)));
   return [...steps, receiptStep(record)];
 }
 
 function receiptStep({ receipt, receiptFailed, outcome, enforcerId }: SentRecord): Step {
+  const machine = visible(enforcerId);
   if (receipt === undefined) {
-    if (receiptFailed !== undefined) return { mark: "✗", text: texts.stepForged(visible(receiptFailed)), time: "" };
-    return { mark: "·", text: texts.stepReported(visible(enforcerId)), time: "" };
+    if (receiptFailed !== undefined) return step("failed", texts.stepForged, visible(receiptFailed));
+    return step("open", texts.stepReported(machine));
   }
-  const time = clock(receipt.at);
-  const done = receipt.outcome;
-  if (done.outcome === "refused") return { mark: "✗", text: texts.stepRefused(visible(done.reason)), time };
-  if (done.outcome === "drifted") return { mark: "✗", text: texts.stepDrifted, time };
-  if (done.outcome === "tooLate") return { mark: "✗", text: texts.stepTooLate, time };
-  const status = done.exitStatus === undefined ? "" : `, ${texts.exitStatus(done.exitStatus)}`;
-  return { mark: "✓", text: `${texts.stepApplied[outcome]}${status}`, time };
+  const { at, outcome: done } = receipt;
+  const signed = texts.stepReceipt(machine);
+  if (done.outcome === "refused")
+    return step("failed", texts.stepRefused, `${texts.stepRefusedNote(machine, visible(done.reason))} ${signed}`, at);
+  if (done.outcome === "drifted") return step("failed", texts.stepDrifted, signed, at);
+  if (done.outcome === "tooLate") return step("failed", texts.stepTooLate, signed, at);
+  const status = outcome === "approve" ? done.exitStatus : undefined;
+  if (status === undefined) return step("done", texts.stepApplied[outcome], signed, at);
+  return step("done", texts.stepRan(status), `${texts.exitStatus(status)} ${signed}`, at);
 }
+
+const STEP_ICONS = { done: "done", failed: "nope", open: "todo" } as const;
 
 /** What became of an answer. */
 export function Timeline({ record }: { record: SentRecord }) {
@@ -53,21 +61,25 @@ export function Timeline({ record }: { record: SentRecord }) {
   const canRepeat = record.failed?.kind === "unreachable" && Date.now() < Date.parse(record.expiresAt);
   return (
     <section class="timeline" aria-label={texts.timeline}>
-      <h2>{texts.timeline}</h2>
-      <ol aria-live="polite">
-        {stepsOf(record).map(({ mark, text, time }) => (
-          <li key={text} class={mark === "✓" ? "done" : mark === "✗" ? "failed" : "open"}>
-            <span class="mark" aria-hidden="true">
-              {mark}
-            </span>
-            <span class="what">
-              <Marked text={text} />
-            </span>
-            <time>{time}</time>
+      <h2 class="hidden">{texts.timeline}</h2>
+      <ol class="came" aria-live="polite">
+        {stepsOf(record).map(({ state, text, note, time }) => (
+          <li key={text} class={state}>
+            <Icon name={STEP_ICONS[state]} />
+            <div>
+              <p class="strong">
+                <Marked text={text} />
+              </p>
+              {note === "" ? null : (
+                <p>
+                  <Marked text={note} />
+                </p>
+              )}
+            </div>
+            <time>{time === "" ? "" : clock(time)}</time>
           </li>
         ))}
       </ol>
-      {record.receipt === undefined ? null : <p class="small">{texts.signedReceipt}</p>}
       {canRepeat ? (
         <Act label={texts.sendAgain} kind="primary" act={() => app.answers.sendAgain(record.requestId)} />
       ) : null}
@@ -92,8 +104,8 @@ function Export({ record }: { record: SentRecord }) {
   };
   return (
     <div class="export">
-      <Act label={texts.exportProof} kind="quiet small" act={save} />
-      <p class="small">{name === "" ? texts.exportHelp : name}</p>
+      <Act label={texts.exportProof} kind="quiet" act={save} />
+      <p class="note">{name === "" ? texts.exportHelp : name}</p>
     </div>
   );
 }

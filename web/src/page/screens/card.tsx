@@ -1,50 +1,207 @@
-// What a card says of a request, on each screen that has one.
+// What is said of a request on each screen that has one: its row in a list, and who asks.
 
+import type { ComponentChildren } from "preact";
+
+import { isDangerousPayload, isSerious, type Payload, sentenceOf, visible, visibleCode } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { type Asker, askerOf, initials } from "../group.ts";
+import { Icon, type IconName } from "../icons.tsx";
 import type { Card } from "../inbox.ts";
-import { Marked } from "../parts.tsx";
-import { chips } from "../review/document.ts";
+import { Lock, Marked } from "../parts.tsx";
+import { writeRoute } from "../route.ts";
 
-/** A card has room for so much of the first line. */
-const CARD_CHARACTERS = 300;
+/** A row has room for so much of the first line. */
+const ROW_CHARACTERS = 300;
 
-/** The first line, as far as a card has room; how much is missing stands there. */
-export function CardHeadline({ text }: { text: string }) {
+/** The first line, as far as a row has room; how much is missing stands there. */
+export function FirstLine({ text }: { text: string }) {
   const characters = [...text];
-  if (characters.length <= CARD_CHARACTERS)
-    return (
-      <span class="effect">
-        <Marked text={text} />
-      </span>
-    );
+  if (characters.length <= ROW_CHARACTERS) return <Marked text={text} />;
   const start = characters
-    .slice(0, CARD_CHARACTERS)
+    .slice(0, ROW_CHARACTERS)
     .join("")
     .replace(/⟨[^⟩]*$/, "");
   return (
-    <span class="effect">
+    <>
       <Marked text={start} />
       <small class="cut">{texts.cut(characters.length - [...start].length)}</small>
+    </>
+  );
+}
+
+/** How much alarm a request deserves. */
+export type Weight = "plain" | "unsure" | "harm";
+
+export function weightOf(payload: Payload | undefined): Weight {
+  if (payload === undefined) return "plain";
+  if (isDangerousPayload(payload)) return "harm";
+  return isSerious(payload) ? "unsure" : "plain";
+}
+
+const KIND_ICONS: Readonly<Record<Payload["kind"], IconName>> = {
+  command: "term",
+  patch: "diff",
+  plan: "plan",
+  task: "plan",
+  checkpoint: "ask",
+  raw: "doc",
+};
+
+/** The icon of a kind of request. */
+export function kindIcon(payload: Payload): IconName {
+  return KIND_ICONS[payload.kind];
+}
+
+/** The mark of a request: its shape says what its colour says. */
+export function Kind({ payload }: { payload: Payload | undefined }) {
+  const weight = weightOf(payload);
+  const icon = payload === undefined ? "doc" : kindIcon(payload);
+  return (
+    <span class={weight === "plain" ? "kind" : `kind ${weight}`} aria-hidden="true">
+      <Icon name={weight === "harm" ? "bang" : weight === "unsure" ? "huh" : icon} />
     </span>
   );
 }
 
-/** That a request takes the place of one that has expired. */
-export function Replaces({ card }: { card: Card }) {
-  return card.request?.supersedes === undefined ? null : <span class="replaces">{texts.replaces}</span>;
+/** What happens, with added and removed lines in their colours. */
+export function Sentence({ payload }: { payload: Payload }) {
+  return <SentenceText text={sentenceOf(payload)} isOfPatch={payload.kind === "patch"} />;
 }
 
-/** The effects of a request. */
-export function Chips({ card }: { card: Card }) {
-  const all = chips(card.payload);
-  if (all.length === 0) return null;
+/** A sentence that was kept. */
+export function SentenceText({ text, isOfPatch }: { text: string; isOfPatch: boolean }) {
+  const [, before, added, removed] = (isOfPatch && /^(.*?),? (\+\d+) (−\d+)$/.exec(text)) || [];
+  if (before === undefined) return <Marked text={text} />;
   return (
-    <span class="chips">
-      {all.map(({ text, isDangerous }) => (
-        <span key={text} class={isDangerous ? "chip danger" : "chip"}>
-          <Marked text={text} />
-        </span>
-      ))}
-    </span>
+    <>
+      <Marked text={before} /> <span class="plus">{added}</span> <span class="minus">{removed}</span>
+    </>
+  );
+}
+
+/** The word for what needs care. */
+export function Tag({ payload }: { payload: Payload | undefined }) {
+  const weight = weightOf(payload);
+  if (weight === "plain") return null;
+  return <p class={`tag ${weight}`}>{weight === "harm" ? texts.dangerous : texts.cantTell}</p>;
+}
+
+/** That a request takes the place of one that has expired. */
+export function Replaces({ card }: { card: Card }) {
+  return card.request?.supersedes === undefined ? null : <p class="replaces">{texts.replaces}</p>;
+}
+
+/** The second line of a row: what was asked, as it was written. */
+function SubLine({ card }: { card: Card }) {
+  const { payload, request } = card;
+  if (payload === undefined || request === undefined) return null;
+  if (payload.kind === "checkpoint") {
+    const choices = request.actions.filter(({ decision }) => decision === "approve").length;
+    return choices === 0 ? null : <p class="sub">{texts.choices(choices)}</p>;
+  }
+  if (payload.kind === "plan" || payload.kind === "task") {
+    return payload.steps.length === 0 ? null : <p class="sub">{texts.stepCount(payload.steps.length)}</p>;
+  }
+  const paths = payload.kind === "patch" ? payload.files.map(({ path }) => visibleCode(path)).join(", ") : undefined;
+  return (
+    <p class="sub code">
+      <FirstLine text={paths ?? card.headline} />
+    </p>
+  );
+}
+
+/** What a row says of a request. */
+export function RowText({ card }: { card: Card }) {
+  const { payload } = card;
+  if (payload === undefined) return null;
+  return (
+    <div>
+      <p class="what">
+        <FirstSentence payload={payload} />
+      </p>
+      <Tag payload={payload} />
+      <SubLine card={card} />
+      <Replaces card={card} />
+    </div>
+  );
+}
+
+function FirstSentence({ payload }: { payload: Payload }) {
+  const text = sentenceOf(payload);
+  return [...text].length > ROW_CHARACTERS ? <FirstLine text={text} /> : <Sentence payload={payload} />;
+}
+
+/** The agent, its project and its machine, on one line. */
+export function By({ asker }: { asker: Asker }) {
+  const { agent, project, branch, machine } = asker;
+  const place = project === undefined ? undefined : branch === undefined ? project : `${project} (${branch})`;
+  return (
+    <p class="by">
+      {[agent, place].map((part) =>
+        part === undefined ? null : (
+          <>
+            <FirstLine text={part} /> ·{" "}
+          </>
+        ),
+      )}
+      <span class="one">
+        <FirstLine text={machine} /> <Lock />
+      </span>
+    </p>
+  );
+}
+
+/** Who asks, as the head of a group or of a card; a link to the session if there is one. */
+export function From({ asker, kind, children }: { asker: Asker; kind: string; children: ComponentChildren }) {
+  const inside = (
+    <>
+      <span class="agent" aria-hidden="true">
+        {initials(asker.agent) || <Icon name="server" />}
+      </span>
+      <div>
+        {children}
+        <By asker={asker} />
+      </div>
+    </>
+  );
+  if (asker.session === undefined) return <div class={kind}>{inside}</div>;
+  return (
+    <a class={kind} href={writeRoute({ name: "session", id: asker.session })}>
+      {inside}
+      <Icon name="right" />
+    </a>
+  );
+}
+
+/** Who asks, and why. The agent's words stand in a box of their own. */
+export function WhoAndWhy({ card }: { card: Card }) {
+  const asker = askerOf(card);
+  if (asker === undefined) return null;
+  return (
+    <section class="card who" aria-label={texts.whoAndWhy}>
+      <From asker={asker} kind="from">
+        <p class="name">
+          <FirstLine text={asker.task} />
+        </p>
+      </From>
+      {asker.words === undefined ? null : <Words words={asker.words} />}
+    </section>
+  );
+}
+
+function Words({ words }: { words: string }) {
+  const lines = words.split("\n");
+  return (
+    <blockquote class="why">
+      <Icon name="says" />
+      <div>
+        {lines.map((line, at) => (
+          <p key={at}>
+            <Marked text={visible(line)} />
+          </p>
+        ))}
+      </div>
+      <cite>{texts.notChecked}</cite>
+    </blockquote>
   );
 }

@@ -104,7 +104,7 @@ function Machine({ pin }: { pin: Pin }) {
       ) : isAsking ? (
         <>
           <p class="next">{texts.untrustQuestion(visible(pin.party.id))}</p>
-          <div class="row">
+          <div class="pair even">
             <button type="button" class="button quiet" onClick={() => ask(false)}>
               {texts.cancel}
             </button>
@@ -189,7 +189,7 @@ function RevokeDevice() {
   return (
     <section>
       <h2>{texts.revokeTitle}</h2>
-      <p class="small">{texts.revokeText}</p>
+      <p class="note">{texts.revokeText}</p>
       {(profile?.vouched ?? []).map((device) => (
         <p key={device.fingerprint} class="vouched">
           <span>
@@ -214,7 +214,7 @@ function RevokeDevice() {
       </label>
       <Act label={texts.revoke} kind="danger" act={() => send(print.trim())} disabled={!isFingerprint(print.trim())} />
       {sent.map((line) => (
-        <p key={line} class="small" role="status">
+        <p key={line} class="note" role="status">
           {line}
         </p>
       ))}
@@ -232,9 +232,9 @@ function Forget() {
   return (
     <section>
       <h2>{texts.forgetTitle}</h2>
-      <p class="small">{texts.forgetText}</p>
+      <p class="note">{texts.forgetText}</p>
       {isAsking ? (
-        <div class="row">
+        <div class="pair even">
           <button type="button" class="button quiet" onClick={() => ask(false)}>
             {texts.cancel}
           </button>

@@ -4,54 +4,116 @@ import { useEffect, useState } from "preact/hooks";
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { Icon } from "../icons.tsx";
 import { type Card, newCard } from "../inbox.ts";
 import { messageOf } from "../messages.ts";
-import { clock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { Ago, clock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { AgainLine, AskAgain } from "../review/again.tsx";
 import { stepsOf } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import type { SentRecord } from "../sent.ts";
-import { CardHeadline } from "./card.tsx";
+import { FirstLine, Sentence } from "./card.tsx";
+
+type Filter = keyof typeof texts.historyFilters;
+const FILTERS = Object.keys(texts.historyFilters) as Filter[];
+
+const isMissed = ({ failed }: SentRecord): boolean => failed?.kind === "expired";
+
+function isShown(record: SentRecord, filter: Filter): boolean {
+  if (filter === "all") return true;
+  if (filter === "missed") return isMissed(record);
+  return !isMissed(record) && record.outcome === (filter === "approved" ? "approve" : "reject");
+}
+
+/** The day of an answer, in words. */
+function dayOf({ signedAt }: SentRecord): string {
+  const day = (millis: number): string => new Date(millis).toDateString();
+  const signed = day(Date.parse(signedAt));
+  if (signed === day(Date.now())) return texts.today;
+  return signed === day(Date.now() - 86_400_000) ? texts.yesterday : texts.earlierDays;
+}
 
 // CONTRIBUTING: add a screen, step 3
-export function AnsweredScreen() {
+export function HistoryScreen() {
   const { sent } = usePage();
-  const records = [...sent.values()].sort((one, other) => other.signedAt.localeCompare(one.signedAt));
+  const [filter, setFilter] = useState<Filter>("all");
+  const records = [...sent.values()]
+    .filter((record) => isShown(record, filter))
+    .sort((one, other) => other.signedAt.localeCompare(one.signedAt));
+  const days = [texts.today, texts.yesterday, texts.earlierDays] as const;
   return (
-    <Screen title={texts.answered}>
-      {records.length === 0 ? <p class="empty">{texts.answeredEmpty}</p> : null}
-      <ul class="cards">
-        {records.map((record) => (
-          <li key={record.requestId}>
-            <AnsweredCard record={record} />
-          </li>
+    <Screen title={texts.history}>
+      <fieldset class="words">
+        <legend class="hidden">{texts.historyShow}</legend>
+        {FILTERS.map((name) => (
+          <button key={name} type="button" class="chip" aria-pressed={name === filter} onClick={() => setFilter(name)}>
+            {texts.historyFilters[name]}
+          </button>
         ))}
-      </ul>
+      </fieldset>
+      {filter === "missed" ? <Missed /> : null}
+      {records.length === 0 && filter !== "missed" ? <p class="empty">{texts.historyEmpty}</p> : null}
+      {days.map((day) => (
+        <Day key={day} day={day} records={records.filter((record) => dayOf(record) === day)} />
+      ))}
+      <p class="note">{texts.historyNote}</p>
     </Screen>
   );
 }
 
-function AnsweredCard({ record }: { record: SentRecord }) {
-  const last = stepsOf(record).at(-1);
-  const word = record.outcome === "approve" ? texts.approved : texts.rejected;
+function Day({ day, records }: { day: string; records: readonly SentRecord[] }) {
+  if (records.length === 0) return null;
   return (
-    <a class="card" href={writeRoute({ name: "request", id: record.requestId })}>
-      <CardHeadline text={record.headline} />
-      <span class="about">
-        <span class="who">
-          {word} · <Marked text={visible(record.enforcerId)} />
-        </span>
-        <time>{clock(record.signedAt)}</time>
+    <>
+      <h2 class="heading">{day}</h2>
+      <section class="card">
+        <ul class="rows">
+          {records.map((record) => (
+            <li key={record.requestId}>
+              <AnsweredRow record={record} />
+            </li>
+          ))}
+        </ul>
+      </section>
+    </>
+  );
+}
+
+/** An answer of this device, in a list. */
+export function AnsweredRow({ record }: { record: SentRecord }) {
+  const last = stepsOf(record).at(-1);
+  const isApproved = record.outcome === "approve";
+  const icon = isMissed(record) ? "clock" : isApproved ? "check" : "x";
+  return (
+    <a class="row" href={writeRoute({ name: "request", id: record.requestId })}>
+      <span class={isApproved && !isMissed(record) ? "kind done" : "kind"} aria-hidden="true">
+        <Icon name={icon} />
       </span>
-      <span class="reason">
-        {last?.mark} <Marked text={last?.text ?? ""} />
-      </span>
-      <AgainLine of={record} />
+      <div>
+        <p class="what">
+          <FirstLine text={record.sentence ?? record.headline} />
+        </p>
+        <p class="sub code">
+          <FirstLine text={record.headline} />
+        </p>
+        <p class="sub">
+          {isApproved ? texts.approved : texts.rejected} · <Marked text={visible(record.enforcerId)} /> ·{" "}
+          <Marked text={last?.text ?? ""} />
+          <AgainLine of={record} />
+        </p>
+        {record.reason === undefined ? null : (
+          <p class="sub">
+            “<FirstLine text={visible(record.reason)} />”
+          </p>
+        )}
+      </div>
+      <Ago time={record.signedAt} />
     </a>
   );
 }
 
-export function ExpiredScreen() {
+/** What has expired, by the list of the gateway. */
+function useExpired(): { cards: readonly Card[] | undefined; problem: string } {
   const app = useApp();
   const [cards, setCards] = useState<readonly Card[]>();
   const [problem, setProblem] = useState("");
@@ -65,26 +127,60 @@ export function ExpiredScreen() {
     };
     read().catch((error: unknown) => setProblem(messageOf(error)));
   }, []);
+  return { cards, problem };
+}
+
+function Missed() {
+  const { cards, problem } = useExpired();
   return (
-    <Screen title={texts.expired}>
+    <>
       {problem === "" ? null : <Problem text={problem} />}
       {cards?.length === 0 ? <p class="empty">{texts.expiredEmpty}</p> : null}
-      <ul class="cards">
-        {(cards ?? []).map((card) => (
-          <li key={card.requestId}>
-            <div class="card ended">
-              <CardHeadline text={card.request === undefined ? texts.notShown : card.headline} />
-              <span class="about">
-                <span class="who">
-                  <Marked text={visible(card.request?.enforcerId ?? card.error?.message ?? "")} />
-                </span>
-                <time>{card.request === undefined ? "" : clock(`${card.request.expiresAt}`)}</time>
-              </span>
-              {card.request === undefined ? null : <AskAgain of={card.request} />}
-            </div>
-          </li>
-        ))}
-      </ul>
+      {(cards?.length ?? 0) === 0 ? null : (
+        <section class="card">
+          <ul class="rows">
+            {(cards ?? []).map((card) => (
+              <li key={card.requestId}>
+                <MissedRow card={card} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function MissedRow({ card }: { card: Card }) {
+  const { request, payload, error } = card;
+  return (
+    <>
+      <div class="row ended">
+        <span class="kind" aria-hidden="true">
+          <Icon name="clock" />
+        </span>
+        <div>
+          <p class="what">{payload === undefined ? texts.notShown : <Sentence payload={payload} />}</p>
+          {request === undefined ? null : (
+            <p class="sub code">
+              <FirstLine text={card.headline} />
+            </p>
+          )}
+          <p class="sub">
+            <Marked text={visible(request?.enforcerId ?? error?.message ?? "")} /> · {texts.missed}
+          </p>
+        </div>
+        <time class="left num">{request === undefined ? "" : clock(`${request.expiresAt}`)}</time>
+      </div>
+      {request === undefined ? null : <AskAgain of={request} />}
+    </>
+  );
+}
+
+export function ExpiredScreen() {
+  return (
+    <Screen title={texts.expired}>
+      <Missed />
     </Screen>
   );
 }

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { type JoinLink, LinkError, parseJoinLink, visibleCode } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
+import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { makeRecoveryCode } from "../pairing.ts";
 import { Act, CopyText, Problem, Screen, useApp, usePage } from "../parts.tsx";
@@ -81,6 +82,7 @@ function InvitationScreen({ found }: { found: (link: JoinLink) => void }) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
   const [isScanning, setScanning] = useState(false);
+  const [isPasting, setPasting] = useState(false);
   const take = (value: string): boolean => {
     try {
       found(parseJoinLink(value));
@@ -93,34 +95,76 @@ function InvitationScreen({ found }: { found: (link: JoinLink) => void }) {
   };
   return (
     <main class="alone">
-      <Screen title={texts.welcomeTitle} kind="welcome">
-        <p>{texts.welcomeText}</p>
+      <p class="brand">
+        <Icon name="mark" />
+        {texts.name}
+      </p>
+      <Screen title={texts.welcomeTitle} note={texts.welcomeText} kind="alone">
+        <Trio />
+        <p class="note">{texts.welcomeKey}</p>
+        <p class="soft">{texts.welcomeHow}</p>
         {isScanning ? <Scanner found={take} close={() => setScanning(false)} /> : null}
-        <label>
-          {texts.pasteInvitation}
-          <input
-            class="code"
-            type="text"
-            autocomplete="off"
-            autocapitalize="off"
-            spellcheck={false}
-            placeholder={texts.invitationHint}
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
         {problem === "" ? null : <Problem text={problem} />}
-        <div class="row">
-          <button type="button" class="button quiet" onClick={meant(() => setScanning(true))}>
+        {isScanning ? null : (
+          <button
+            type="button"
+            class={isPasting ? "button inline quiet" : "button inline primary"}
+            onClick={meant(() => setScanning(true))}
+          >
+            <Icon name="scan" />
             {texts.scan}
           </button>
-          <button type="button" class="button primary" onClick={meant(() => take(text))}>
-            {texts.recoverGo}
+        )}
+        {isPasting ? (
+          <>
+            <label>
+              {texts.pasteInvitation}
+              <input
+                class="code"
+                type="text"
+                autocomplete="off"
+                autocapitalize="off"
+                spellcheck={false}
+                placeholder={texts.invitationHint}
+                value={text}
+                onInput={(event) => setText(event.currentTarget.value)}
+              />
+            </label>
+            <button type="button" class="button primary" onClick={meant(() => take(text))}>
+              {texts.recoverGo}
+            </button>
+          </>
+        ) : (
+          <button type="button" class="option" onClick={meant(() => setPasting(true))}>
+            {texts.pasteInstead}
           </button>
-        </div>
-        <p class="small">{texts.welcomeLost}</p>
+        )}
+        <p class="note">{texts.welcomeLost}</p>
       </Screen>
     </main>
+  );
+}
+
+/** Who asks, who can't read it, and who signs. */
+function Trio() {
+  return (
+    <figure class="trio">
+      {texts.welcomeTrio.map(([icon, name, does], at) => (
+        <>
+          {at === 0 ? null : <span class="wire" aria-hidden="true" />}
+          <div>
+            <span class={`kind ${["", "blind", "you"][at]}`} aria-hidden="true">
+              <Icon name={icon} />
+            </span>
+            <span>
+              {name}
+              <br />
+              <span class="soft">{does}</span>
+            </span>
+          </div>
+        </>
+      ))}
+    </figure>
   );
 }
 
@@ -131,7 +175,7 @@ function JoinQuestion({ link, back }: { link: JoinLink; back: () => void }) {
       <Screen title={texts.joinTitle}>
         <p class="code big">{visibleCode(link.gateway)}</p>
         <p>{texts.joinText}</p>
-        <div class="row">
+        <div class="pair even">
           <button type="button" class="button quiet" onClick={back}>
             {texts.cancel}
           </button>
@@ -170,7 +214,7 @@ export function RefusedScreen({ problem }: { problem: string }) {
         <p>{texts.refusedText}</p>
         <p>{texts.refusedNext}</p>
         <Act label={texts.forget} kind="danger" act={() => app.forget()} />
-        <p class="small code">{problem}</p>
+        <p class="note code">{problem}</p>
       </Screen>
     </main>
   );

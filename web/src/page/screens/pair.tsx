@@ -15,6 +15,7 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
+import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { registerKeptRecovery, removePairs } from "../pairing.ts";
 import { Act, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
@@ -146,7 +147,7 @@ function Ask({
         />
       </label>
       {problem === "" ? null : <Problem text={problem} />}
-      <div class="row">
+      <div class="pair even">
         <button type="button" class="button quiet" onClick={meant(leave)}>
           {texts.pairLater}
         </button>
@@ -181,21 +182,41 @@ function LinkQuestion({
   };
   const print = base64url.decode(link.fingerprint);
   return (
-    <Screen title={texts.pairQuestion}>
-      <p class="code big">
-        <Marked text={visibleCode(link.enforcerId)} />
-      </p>
-      <p class="code">
-        <Marked text={visibleCode(link.gateway)} />
-      </p>
-      {print === undefined ? null : <Digits digits={digitsOf(print)} />}
-      <p>{texts.pairWarning}</p>
+    <Screen title={texts.pairQuestion(visibleCode(link.enforcerId))} note={texts.pairWarning} kind="alone">
+      <div class="notice ok">
+        <Icon name="shield" />
+        <b>{texts.pairStraight}</b>
+        <p class="soft">{texts.pairStraightText(visibleCode(link.enforcerId))}</p>
+      </div>
       {isOther ? <Problem text={texts.pairOtherGateway} /> : null}
-      <div class="row">
+      <details class="card proof">
+        <summary>
+          <Icon name="shield" />
+          <span class="grow">
+            <strong>{texts.proofTitle}</strong>: {texts.pairProof}
+          </span>
+          <Icon name="right" />
+        </summary>
+        <dl class="facts">
+          <div>
+            <dt>{texts.relay}</dt>
+            <dd>
+              <Marked text={visibleCode(link.gateway)} />
+            </dd>
+          </div>
+          {print === undefined ? null : (
+            <div>
+              <dt>{texts.factKey(visibleCode(link.enforcerId))}</dt>
+              <dd>{digitsOf(print)}</dd>
+            </div>
+          )}
+        </dl>
+      </details>
+      <div class="pair even">
         <button type="button" class="button quiet" onClick={leave}>
           {texts.cancel}
         </button>
-        <Act label={texts.pair} busy={texts.pairing} kind="primary" act={pair} disabled={isOther} />
+        <Act label={texts.connect} busy={texts.pairing} kind="primary" act={pair} disabled={isOther} />
       </div>
     </Screen>
   );
@@ -222,7 +243,7 @@ function Compare({
     <Screen title={texts.digitsTitle}>
       <p>{texts.digitsText(visibleCode(paired.pin.party.id))}</p>
       <Digits digits={digits} />
-      <div class="row">
+      <div class="pair even">
         <Act label={texts.digitsDiffer} kind="danger" act={refuse} />
         <Act label={texts.digitsSame} kind="primary" act={() => keep(paired)} />
       </div>

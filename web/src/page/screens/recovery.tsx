@@ -18,6 +18,7 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
+import { Icon } from "../icons.tsx";
 import { Act, CopyText, Digits, Problem, Screen, useApp } from "../parts.tsx";
 import { go } from "../route.ts";
 import { changePins } from "../trust.ts";
@@ -29,13 +30,16 @@ export function RecoveryCodeScreen({ code, untold }: { code: string; untold: rea
   };
   return (
     <main class="alone">
-      <Screen title={texts.recoveryTitle}>
-        <p class="recovery code">
+      <Screen title={texts.recoveryTitle} note={texts.recoveryText} kind="alone">
+        <p class="card recovery code">
           {code.split("-").map((group) => (
             <span key={group}>{group}</span>
           ))}
         </p>
-        <p>{texts.recoveryText}</p>
+        <div class="notice">
+          <Icon name="key" />
+          <p>{texts.recoveryOnce}</p>
+        </div>
         {untold.length === 0 ? null : <Problem text={texts.recoveryUntold(untold.map(visibleCode).join(", "))} />}
         <Act label={texts.recoveryDone} kind="primary" act={done} />
       </Screen>
@@ -90,7 +94,7 @@ export function RecoverScreen() {
       <Screen title={texts.digitsTitle}>
         <p>{texts.recoverCompare(visibleCode(card.id))}</p>
         <Digits digits={fingerprintDigits(card.bundle)} />
-        <div class="row">
+        <div class="pair even">
           <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
             {texts.digitsDiffer}
           </button>

@@ -1,21 +1,26 @@
 // One request: all of it, the answer bar, and what became of the answer.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { shortFingerprint, visible } from "../../protocol/index.ts";
+import { type Payload, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
-import { type Card, trusted } from "../inbox.ts";
-import { Lock, Marked, Problem, TimeLeft, useApp, usePage } from "../parts.tsx";
+import { Icon } from "../icons.tsx";
+import { type Card, type CardEnd, trusted } from "../inbox.ts";
+import { following } from "../next.ts";
+import { Marked, Problem, TimeLeft, useApp, usePage } from "../parts.tsx";
 import { AskAgain } from "../review/again.tsx";
 import { AnswerBar } from "../review/answer.tsx";
+import { Choices } from "../review/choices.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
 import { Lines, lineElement } from "../review/lines.tsx";
 import { Reading } from "../review/reading.ts";
 import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import type { SentRecord } from "../sent.ts";
-import { Chips, Replaces } from "./card.tsx";
+import { FirstLine, Kind, kindIcon, Replaces, Sentence, WhoAndWhy, weightOf } from "./card.tsx";
+import { WhatWasFound } from "./found.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
   const app = useApp();
@@ -30,7 +35,8 @@ export function RequestScreen({ id }: { id: string }) {
   if (record !== undefined) return <Past record={record} />;
   return (
     <section class="screen review">
-      <EffectBar text={card === undefined ? texts.unknownRequest : texts.notShown} />
+      <TopBar />
+      <EffectBar type="">{card === undefined ? texts.unknownRequest : texts.notShown}</EffectBar>
       {card?.error === undefined ? null : (
         <Problem text={visible(`${card.error.message}. ${card.error.next} ${texts.notShownRule}`)} />
       )}
@@ -38,71 +44,169 @@ export function RequestScreen({ id }: { id: string }) {
   );
 }
 
+/** Where this request is in the inbox, and how much time is left; on a phone. */
+function TopBar({ card }: { card?: Card }) {
+  const { inbox } = usePage();
+  const open = inbox.open;
+  const at = open.findIndex(({ requestId }) => requestId === card?.requestId);
+  const until = card?.request?.expiresAt;
+  return (
+    <div class="top place-bar">
+      <a class="back" href={writeRoute({ name: "inbox" })}>
+        <Icon name="back" />
+        {texts.inbox}
+      </a>
+      <span class="place num">{at < 0 ? "" : texts.place(at + 1, open.length)}</span>
+      {until === undefined ? <span class="left" /> : <TimeLeft until={until} />}
+    </div>
+  );
+}
+
 /** What will happen: it stays on top. */
-function EffectBar({ text, card }: { text: string; card?: Card }) {
+function EffectBar({ children, type, card }: { children: ComponentChildren; type: ComponentChildren; card?: Card }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
-  const request = card?.request;
+  const weight = weightOf(card?.payload);
   return (
-    <div class="effect-bar">
-      <div class="effect-row">
-        <a class="back" href={writeRoute({ name: "inbox" })} aria-label={texts.back}>
-          ‹
-        </a>
-        <h1 ref={heading} tabIndex={-1} class="effect">
-          <Marked text={text} />
-        </h1>
-      </div>
-      {card === undefined ? null : <Chips card={card} />}
+    <div class={weight === "plain" ? "effect-bar" : `effect-bar ${weight}`}>
+      {weight === "plain" ? null : <Kind payload={card?.payload} />}
+      <p class="type">{type}</p>
+      <h1 ref={heading} tabIndex={-1}>
+        {children}
+      </h1>
       {card === undefined ? null : <Replaces card={card} />}
-      {request === undefined ? null : (
-        <p class="about">
-          <Lock isClosed />
-          <span class="who">
-            <Marked text={visible(request.enforcerId)} /> · {texts.key} {shortFingerprint(request.sentBy.bundle)}
-            {request.repoName === undefined ? null : (
-              <>
-                {" "}
-                · <Marked text={visible(request.repoName)} />
-              </>
-            )}
-          </span>
-          <TimeLeft from={request.createdAt} until={request.expiresAt} />
-        </p>
+      {card?.request === undefined ? null : (
+        <span class="desk-left">
+          <TimeLeft until={card.request.expiresAt} />
+        </span>
       )}
     </div>
   );
 }
 
+/** What kind of request it is, or how much care it needs. */
+function Type({ payload }: { payload: Payload }) {
+  const weight = weightOf(payload);
+  if (weight === "harm") return <>{texts.dangerous}</>;
+  if (weight === "unsure") return <>{texts.cantTell}</>;
+  const steps = payload.kind === "plan" ? payload.steps.length : 0;
+  return (
+    <>
+      <Icon name={kindIcon(payload)} size="s" />
+      {texts.kind[payload.kind]}
+      {steps > 0 ? `, ${texts.stepCount(steps)}` : ""}
+    </>
+  );
+}
+
+/** What the content is called. */
+function headingOf(payload: Payload): string {
+  if (payload.kind === "patch") return texts.exactLines;
+  if (payload.kind === "plan" || payload.kind === "task") return texts.asWritten;
+  if (payload.kind === "checkpoint") return "";
+  return payload.call?.kind === "exec" ? texts.exactRuns : texts.exactAsked;
+}
+
+/** What became of the answer before, while the next request is on the screen already. */
+function Sent({ id }: { id: string }) {
+  const { after, sent } = usePage();
+  const record = after?.next === id ? sent.get(after.requestId) : undefined;
+  if (record === undefined) return null;
+  const isApproved = record.outcome === "approve";
+  return (
+    <div class="sent" role="status">
+      <Icon name="done" />
+      <div>
+        <p>
+          <b>{isApproved ? texts.approvedNow : texts.rejectedNow}</b> {texts.onItsWay(visible(record.enforcerId))}
+        </p>
+        <p class="note code">
+          <FirstLine text={record.headline} />
+        </p>
+      </div>
+      <a class="link" href={writeRoute({ name: "request", id: record.requestId })}>
+        {texts.follow}
+      </a>
+    </div>
+  );
+}
+
+/** The next request, if it needs care: it waits to be opened. */
+function NextWaits({ id }: { id: string }) {
+  const { inbox } = usePage();
+  const next = following(inbox.open, id).find(({ requestId }) => requestId !== id);
+  if (next?.payload === undefined) return null;
+  const weight = weightOf(next.payload);
+  return (
+    <a class="card from next-waits" href={writeRoute({ name: "request", id: next.requestId })}>
+      <Kind payload={next.payload} />
+      <div>
+        <p class="name">{texts.next[weight]}</p>
+        <p class="by">
+          <Sentence payload={next.payload} />
+        </p>
+      </div>
+      <span class="link">{texts.open}</span>
+    </a>
+  );
+}
+
 function Past({ record }: { record: SentRecord }) {
-  const word = record.outcome === "approve" ? `${texts.approved} ${texts.scopeWord[record.scope]}` : texts.rejected;
   return (
     <section class="screen review">
-      <EffectBar text={record.headline} />
-      <dl class="facts">
-        <div>
-          <dt>{word}</dt>
-          <dd>
-            <Marked text={visible(record.action ?? record.enforcerId)} />
-          </dd>
-        </div>
-        {record.reason === undefined ? null : (
-          <div>
-            <dt>{texts.yourWords}</dt>
-            <dd>
-              <Marked text={visible(record.reason)} />
-            </dd>
+      <TopBar />
+      <EffectBar
+        type={
+          <>
+            <Icon name={record.outcome === "approve" ? "done" : "nope"} size="s" />
+            {texts.youAnswered(record.outcome, texts.scopeWord[record.scope])}
+          </>
+        }
+      >
+        <FirstLine text={record.sentence ?? record.headline} />
+      </EffectBar>
+      <div class="read">
+        <section class="exact lines">
+          <h2 class="heading">{texts.exactAsked}</h2>
+          <div class="card part">
+            <div class="line shell">
+              <Marked text={record.headline} />
+            </div>
           </div>
+        </section>
+        {record.action === undefined && record.reason === undefined ? null : (
+          <dl class="card pad facts">
+            {record.action === undefined ? null : <Fact name={texts.yourChoice} value={visible(record.action)} />}
+            {record.reason === undefined ? null : <Fact name={texts.yourWords} value={visible(record.reason)} />}
+          </dl>
         )}
-        {record.shown === undefined ? null : (
-          <div>
-            <dt>{texts.whatYouSaw}</dt>
-            <dd>{record.shown}</dd>
-          </div>
-        )}
-      </dl>
-      <Timeline record={record} />
+        <Timeline record={record} />
+        <details class="card proof">
+          <summary>
+            <Icon name="shield" />
+            <span class="grow">
+              <strong>{texts.proofTitle}</strong>: {texts.proofNote}
+            </span>
+            <Icon name="right" />
+          </summary>
+          <dl class="facts">
+            {record.shown === undefined ? null : <Fact name={texts.whatYouSaw} value={record.shown} />}
+            <Fact name={texts.factRequest} value={visible(record.requestId)} />
+          </dl>
+        </details>
+      </div>
     </section>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <Marked text={value} />
+      </dd>
+    </div>
   );
 }
 
@@ -118,6 +222,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   );
   const reading = useMemo(() => new Reading(content), [content]);
   const [shown, setShown] = useState(reading.shown);
+  const [chosen, setChosen] = useState("");
   const [folded, setFolded] = useState(() => content.sections.map(({ isFolded }) => isFolded));
   useEffect(() => {
     screenChanged("pane");
@@ -132,24 +237,62 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
     // It is drawn first.
     requestAnimationFrame(() => lineElement(next)?.scrollIntoView({ block: "center" }));
   };
+  if (request === undefined || payload === undefined) return null;
   return (
     <section class="screen review">
-      <EffectBar text={card.headline} card={card} />
-      <Lines document={content} reading={reading} folded={folded} fold={fold} shown={() => setShown(reading.shown)} />
+      <TopBar card={card} />
+      {record === undefined ? <Sent id={card.requestId} /> : null}
+      <EffectBar type={<Type payload={payload} />} card={card}>
+        <Sentence payload={payload} />
+      </EffectBar>
+      {content.caution === "unknown" ? <p class="hint">{texts.cantTellHelp}</p> : null}
+      <div class="read">
+        <WhoAndWhy card={card} />
+        <Lines
+          document={content}
+          heading={headingOf(payload)}
+          reading={reading}
+          folded={folded}
+          fold={fold}
+          shown={() => setShown(reading.shown)}
+        >
+          <Choices request={request} payload={payload} chosen={chosen} choose={setChosen} />
+          <WhatWasFound payload={payload} machine={request.enforcerId} />
+        </Lines>
+      </div>
       {record !== undefined ? (
         <div class="answer-bar">
           <Timeline record={record} />
+          <NextWaits id={card.requestId} />
         </div>
       ) : end !== undefined ? (
         <div class="answer-bar">
-          <p class="ended-now" role="alert">
-            {texts.end[end]}
-          </p>
-          {end === "expired" && request !== undefined ? <AskAgain of={request} /> : null}
+          <Ended card={card} end={end} />
         </div>
       ) : (
-        <AnswerBar card={card} content={content} shown={shown} openNext={openNext} />
+        <AnswerBar card={card} content={content} shown={shown} openNext={openNext} chosen={chosen} />
       )}
     </section>
+  );
+}
+
+/** Why nothing can be answered any more, and what is next. */
+function Ended({ card, end }: { card: Card; end: CardEnd }) {
+  const { inbox } = usePage();
+  const next = inbox.open.find(({ requestId }) => requestId !== card.requestId);
+  const icon = end === "expired" ? "clock" : end === "answered" ? "done" : "x";
+  return (
+    <>
+      <p class="ended-now" role="alert">
+        <Icon name={icon} />
+        <span>{texts.end[end]}</span>
+      </p>
+      {end === "expired" && card.request !== undefined ? <AskAgain of={card.request} /> : null}
+      {next === undefined ? null : (
+        <a class="button quiet" href={writeRoute({ name: "request", id: next.requestId })}>
+          {texts.nextRequest}
+        </a>
+      )}
+    </>
   );
 }

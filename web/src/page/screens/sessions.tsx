@@ -12,11 +12,15 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
+import { type Asker, askerOf } from "../group.ts";
+import { Icon } from "../icons.tsx";
+import type { Card } from "../inbox.ts";
 import { machines } from "../pairing.ts";
-import { Act, clock, Marked, Screen, useApp, useNow, usePage } from "../parts.tsx";
+import { Act, Ago, clock, Marked, Screen, useApp, useNow, usePage } from "../parts.tsx";
 import { statusOf } from "../prompts.ts";
 import { shownCode } from "../review/line.ts";
 import { writeRoute } from "../route.ts";
+import { By, FirstLine, From } from "./card.tsx";
 
 const PROMPT_MILLIS = 3_600_000;
 
@@ -70,26 +74,70 @@ export function SessionsScreen() {
   return (
     <Screen title={texts.sessions}>
       {known?.length === 0 ? <p class="empty">{texts.sessionsEmpty}</p> : null}
-      <ul class="cards">
-        {(known ?? []).map(({ session }) => (
-          <li key={session.sessionId}>
-            <a class="card" href={writeRoute({ name: "session", id: session.sessionId })}>
-              <span class="effect">
-                <Marked text={visible(session.agentHost ?? session.sessionId)} />
-              </span>
-              <span class="about">
-                <span class="who">
-                  <Marked text={visible(session.enforcerId)} />
-                  {session.state === undefined ? "" : ` · ${visible(session.state)}`}
-                </span>
-                <time>{session.updatedAt === undefined ? "" : clock(`${session.updatedAt}`)}</time>
-              </span>
-            </a>
-          </li>
-        ))}
-      </ul>
+      {(known ?? []).map(({ session }) => (
+        <SessionCard key={session.sessionId} session={session} />
+      ))}
       <PromptBox sessionId={undefined} machine={undefined} />
     </Screen>
+  );
+}
+
+/** What an agent is called by people. */
+const AGENTS: Readonly<Record<string, string>> = {
+  "claude-code": "Claude Code",
+  claude: "Claude Code",
+  codex: "Codex",
+  gemini: "Gemini CLI",
+  copilot: "Copilot",
+  opencode: "OpenCode",
+};
+
+/** Who works in a session, by what it asks, else by what its machine says; and what waits for an answer. */
+function useSession(session: Session | undefined, id: string): { asker: Asker; waiting: readonly Card[] } {
+  const { inbox } = usePage();
+  const cards = [...inbox.shown, ...inbox.waiting].filter(({ request }) => request?.session === id);
+  const known = cards.map(askerOf).find((asker) => asker !== undefined);
+  const host = session?.agentHost;
+  const asker = known ?? {
+    task:
+      session?.updatedAt === undefined
+        ? texts.untitledTask
+        : texts.untitled(clock(`${session.updatedAt}`).slice(-8, -3)),
+    agent: host === undefined ? undefined : (AGENTS[host] ?? visible(host)),
+    project: undefined,
+    branch: undefined,
+    machine: visible(session?.enforcerId ?? ""),
+    words: undefined,
+    session: undefined,
+  };
+  return {
+    asker: { ...asker, session: undefined },
+    waiting: inbox.open.filter(({ request }) => request?.session === id),
+  };
+}
+
+function SessionState({ session, waiting }: { session: Session | undefined; waiting: number }) {
+  if (waiting > 0) return <span class="state waits">{texts.waitingForYou(waiting)}</span>;
+  const isOver = /end|finish|stop|kill|close/i.test(session?.state ?? "");
+  return <span class={isOver ? "state" : "state busy"}>{isOver ? texts.finished : texts.working}</span>;
+}
+
+function SessionCard({ session }: { session: Session }) {
+  const { asker, waiting } = useSession(session, session.sessionId);
+  return (
+    <a class="card" href={writeRoute({ name: "session", id: session.sessionId })}>
+      <From asker={asker} kind="from">
+        <h2>
+          <FirstLine text={asker.task} />
+        </h2>
+      </From>
+      <div class="pad flush">
+        <p class="between">
+          <SessionState session={session} waiting={waiting.length} />
+          {session.updatedAt === undefined ? null : <Ago time={`${session.updatedAt}`} />}
+        </p>
+      </div>
+    </a>
   );
 }
 
@@ -107,27 +155,22 @@ export function SessionScreen({ id }: { id: string }) {
       isThere = false;
     };
   }, [sessionNews, id]);
+  const { asker, waiting } = useSession(known?.session, id);
+  const [next] = waiting;
   return (
-    <Screen title={visible(known?.session.agentHost ?? id)}>
-      {known === undefined ? null : (
-        <dl class="facts">
-          <div>
-            <dt>{texts.sessionMachine}</dt>
-            <dd>
-              <Marked text={visible(known.session.enforcerId)} />
-            </dd>
-          </div>
-          <div>
-            <dt>{texts.sessionState}</dt>
-            <dd>
-              <Marked text={visible(known.session.state ?? "")} />
-            </dd>
-          </div>
-          <div>
-            <dt>{texts.sessionUpdated}</dt>
-            <dd>{known.session.updatedAt === undefined ? "" : clock(`${known.session.updatedAt}`)}</dd>
-          </div>
-        </dl>
+    <Screen title={asker.task}>
+      <a class="back" href={writeRoute({ name: "sessions" })}>
+        <Icon name="back" />
+        {texts.sessions}
+      </a>
+      <div class="stack">
+        <SessionState session={known?.session} waiting={waiting.length} />
+        {asker.machine === "" ? null : <By asker={asker} />}
+      </div>
+      {next === undefined ? null : (
+        <a class="button primary" href={writeRoute({ name: "request", id: next.requestId })}>
+          {texts.reviewThese(waiting.length)}
+        </a>
       )}
       {(known?.snapshots ?? []).map((snapshot) =>
         "problem" in snapshot ? (
@@ -136,7 +179,7 @@ export function SessionScreen({ id }: { id: string }) {
           </p>
         ) : (
           <article key={snapshot.snapshotType} class="snapshot">
-            <h2>{texts.snapshot[snapshot.snapshotType]}</h2>
+            <h2 class="heading">{texts.snapshot[snapshot.snapshotType]}</h2>
             {snapshotLines(snapshot).map((line, at) => (
               <div key={at} class="line code">
                 <Marked text={line} />
@@ -188,7 +231,7 @@ export function PromptBox({ sessionId, machine }: { sessionId: string | undefine
   if (all.length === 0) return null;
   return (
     <section class="prompt">
-      <h2>{texts.promptTitle}</h2>
+      <h2 class="heading">{texts.promptTitle}</h2>
       {sessionId === undefined && all.length > 1 ? (
         <label>
           {texts.promptMachine}
@@ -201,23 +244,27 @@ export function PromptBox({ sessionId, machine }: { sessionId: string | undefine
           </select>
         </label>
       ) : null}
-      <textarea
-        aria-label={texts.promptTitle}
-        rows={3}
-        maxLength={8_000}
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-      <p class="small">{texts.promptHelp}</p>
-      <Act label={texts.send} kind="primary" act={send} disabled={text.trim() === "" || to === undefined} />
+      <div class="compose">
+        <textarea
+          aria-label={texts.promptTitle}
+          placeholder={texts.promptTitle}
+          rows={2}
+          maxLength={8_000}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+        <Act label={texts.send} kind="primary" act={send} disabled={text.trim() === "" || to === undefined} />
+      </div>
+      <p class="note">{texts.promptHelp}</p>
       <ul class="prompts">
         {prompts.map((prompt) => (
-          <li key={prompt.requestId}>
-            <Marked text={visible(prompt.text)} />{" "}
-            <small>
-              {visible(prompt.enforcerId)}: {texts.promptStatus[statusOf(prompt, now)]},{" "}
-              <time>{clock(prompt.sentAt)}</time>
-            </small>
+          <li key={prompt.requestId} class="stack">
+            <p class="bubble">
+              <Marked text={visible(prompt.text)} />
+            </p>
+            <p class="note">
+              {visible(prompt.enforcerId)}: {texts.promptStatus[statusOf(prompt, now)]} · <Ago time={prompt.sentAt} />
+            </p>
           </li>
         ))}
       </ul>

@@ -2,30 +2,37 @@
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { Act, Marked, Screen, useApp } from "../parts.tsx";
+import { Icon } from "../icons.tsx";
+import { Act, Screen, useApp } from "../parts.tsx";
 import type { Stop } from "../state.ts";
 import { stopRead } from "../trust.ts";
 
 export function StopScreen({ stop }: { stop: Stop }) {
   const app = useApp();
-  const text =
-    stop.kind === "enforcer-replaced"
-      ? texts.stopReplaced
-      : stop.kind === "key-changed"
-        ? texts.stopKeyChanged
-        : visible(stop.text);
+  const machine = visible(stop.machine);
+  const words = stop.kind === "other" ? undefined : texts.stop[stop.kind];
   return (
     <main class="stop">
-      <Screen title={texts.stopTitle}>
-        <p class="stop-machine">
-          {texts.stopMachine}{" "}
-          <strong>
-            <Marked text={visible(stop.machine)} />
-          </strong>
-        </p>
-        <p>{text}</p>
-        <p class="next">{visible(stop.next)}</p>
-        <Act label={texts.stopRead} kind="danger" act={() => stopRead(app, stop)} />
+      <span class="kind harm" aria-hidden="true">
+        <Icon name="bang" />
+      </span>
+      <Screen title={words === undefined ? texts.stopOther(machine) : words.title(machine)} kind="alone">
+        <p>{words === undefined ? visible(stop.text) : words.text(machine)}</p>
+        {words === undefined ? null : (
+          <div class="stack">
+            <p class="strong">{texts.stopMeans}</p>
+            <ul class="plain-list">
+              {words.means(machine).map((text) => (
+                <li key={text}>{text}</li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <div class="stack">
+          <p class="strong">{texts.stopDo}</p>
+          <p>{visible(stop.next)}</p>
+        </div>
+        <Act label={texts.stopRead} kind="solid" act={() => stopRead(app, stop)} />
       </Screen>
     </main>
   );

@@ -77,7 +77,7 @@ function NewDevice() {
         <>
           <p>{texts.voucherCompare(visibleCode(voucher.machine.id))}</p>
           <Digits digits={fingerprintDigits(voucher.machine.bundle)} />
-          <div class="row">
+          <div class="pair even">
             <button type="button" class="button quiet" onClick={() => setVoucher(undefined)}>
               {texts.digitsDiffer}
             </button>
@@ -135,7 +135,7 @@ function SignForOther() {
         <>
           <p>{texts.vouchCompare(visible(card.id))}</p>
           <Digits digits={fingerprintDigits(card.bundle)} />
-          <div class="row">
+          <div class="pair even">
             <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
               {texts.digitsDiffer}
             </button>
