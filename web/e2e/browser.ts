@@ -184,6 +184,13 @@ export class Person {
     }
   }
 
+  /** Opens a fold of a list. */
+  async openFold(name: string): Promise<Locator> {
+    const fold = this.page.locator("details", { has: this.page.locator("summary", { hasText: name }) }).first();
+    await fold.locator("summary").click();
+    return fold;
+  }
+
   /** Holds the button of a dangerous request until it can be let go, and lets it go. */
   async holdToApprove(): Promise<void> {
     const button = this.page.getByRole("button", { name: /^Hold to approve/ });

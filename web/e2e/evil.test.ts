@@ -171,7 +171,7 @@ describe("a gateway that lies", () => {
     stage.front.tamper = undefined;
     await dana.press("Keep it blocked");
     await dana.page.goto(`${stage.url}/#/devices`);
-    expect(await dana.page.locator(".card", { hasText: "stranger" }).count()).toBe(0);
+    expect(await dana.page.locator("summary", { hasText: "stranger" }).count()).toBe(0);
   });
 
   test("a machine with other keys than before is a full-screen stop", async () => {

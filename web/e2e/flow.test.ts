@@ -38,11 +38,11 @@ describe("after an answer", () => {
     await dana.page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
     await dana.page.waitForTimeout(300);
     await dana.shot("after");
-    expect(await axe(dana)).toEqual([]);
     expect(await robot.decision(first)).toMatchObject({ outcome: "approve" });
     expect(await robot.isUndecided(second)).toBe(true);
     expect(await dana.page.locator(".exact .line.shell").allTextContents()).toEqual(["make second"]);
     await dana.page.waitForTimeout(900);
+    expect(await axe(dana)).toEqual([]);
     await dana.tap(approve);
     expect(await robot.decision(second)).toMatchObject({ outcome: "approve" });
     // What is dangerous is named, and is not opened.
@@ -122,6 +122,41 @@ describe("a tab that nobody looks at", () => {
     await until("the title", async () => (await dana.page.title()) === "(1) Countersign");
     await robot.withdraw(built);
     await until("the title", async () => (await dana.page.title()) === "Countersign");
+  });
+
+  test("notifies while it is hidden: who asks and what happens, until it is settled", async () => {
+    await dana.page.evaluate(() => {
+      const notices: object[] = [];
+      class Notice {
+        static readonly permission = "granted";
+        readonly title: string;
+        readonly body: string;
+        isClosed = false;
+        constructor(title: string, options: NotificationOptions) {
+          [this.title, this.body] = [title, options.body ?? ""];
+          notices.push(this);
+        }
+        close(): void {
+          this.isClosed = true;
+        }
+      }
+      Object.assign(window, { Notification: Notice, notices });
+      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+    });
+    const notices = () =>
+      dana.page.evaluate(() =>
+        (window as unknown as { notices: { title: string; isClosed: boolean }[] }).notices.map(
+          ({ title, isClosed }) => `${title}${isClosed ? ", closed" : ""}`,
+        ),
+      );
+    const who = { agent: "Claude Code", project: "shop" };
+    const built = await robot.ask({ payload: robot.command(["make", "noticed"], who) });
+    await until("a notification", async () => (await notices()).length > 0);
+    expect(await notices()).toEqual(["Claude Code · shop"]);
+    await robot.withdraw(built);
+    await until("it is closed", async () => (await notices())[0] === "Claude Code · shop, closed");
+    expect((await notices()).length).toBe(1);
+    await dana.page.reload();
   });
 
   test("nothing went wrong in the page", () => {

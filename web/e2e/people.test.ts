@@ -107,6 +107,7 @@ describe("people", () => {
     expect(await asked.ended).toBe(0);
     // And is revoked again by the one that vouched.
     await dana.tab("Devices");
+    await dana.openFold("Revoke a device of yours");
     await dana.tap(dana.page.locator(".vouched").getByRole("button", { name: "Revoke" }));
     await dana.page.getByText("vm: signed and sent. Pending until that machine has taken it.").waitFor();
     await vm.run(["devices", "update"]);
@@ -170,8 +171,8 @@ describe("people", () => {
     await dana.page.getByText("Nothing was paired.", { exact: false }).waitFor();
     await dana.press("To the inbox");
     await dana.tab("Devices");
-    await dana.page.locator(".card", { hasText: "build-1" }).waitFor();
-    expect(await dana.page.locator(".card", { hasText: "other" }).count()).toBe(0);
+    await dana.page.locator("summary", { hasText: "build-1" }).waitFor();
+    expect(await dana.page.locator("summary", { hasText: "other" }).count()).toBe(0);
   });
 
   test("a machine that is not trusted any more can't ask", async () => {
@@ -179,7 +180,7 @@ describe("people", () => {
     await dana.page.goto(`${stage.url}/#/`);
     await dana.card("make waiting");
     await dana.page.goto(`${stage.url}/#/devices`);
-    const card = dana.page.locator(".card", { hasText: "build-1" });
+    const card = await dana.openFold("build-1");
     await card.getByRole("button", { name: "Stop trusting this machine" }).click();
     await dana.tap(card.getByRole("button", { name: "Stop trusting it" }));
     await card.getByText("not trusted since").waitFor();

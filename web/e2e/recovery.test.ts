@@ -145,6 +145,7 @@ describe("the recovery code in the browser", () => {
 
   test("it makes a code in its turn, which the machine learns of", async () => {
     await hal.page.goto(`${stage.url}/#/devices`);
+    await hal.openFold("Recovery code");
     await hal.press("Make a new recovery code");
     await hal.press("I have written it down");
     expect(await vm.run(["devices", "update"])).toContain("there is a recovery code");

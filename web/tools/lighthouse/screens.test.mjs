@@ -92,7 +92,7 @@ async function measure(screen, url, text) {
 }
 
 test("before somebody has joined", async () => {
-  await measure("start", `${stage.url}/`, texts.pasteInvitation);
+  await measure("start", `${stage.url}/`, texts.pasteInstead);
   await measure("join", stage.invite("approver", "ada"), texts.joinTitle);
 });
 
@@ -101,7 +101,7 @@ test("with requests that wait", async () => {
   await dana.join(stage.invite("approver", "dana"));
   const { link, finish } = await robot.pair();
   await dana.page.goto(link);
-  await dana.press("Pair");
+  await dana.press("Connect");
   await finish();
   await dana.press("To the inbox");
   const effects = [{ effect: "network", detail: "example.org" }];
@@ -115,7 +115,7 @@ test("with requests that wait", async () => {
 
 test.each([
   // CONTRIBUTING: add a screen, step 5
-  ["answered", texts.answeredEmpty],
+  ["history", texts.historyEmpty],
   ["devices", texts.machines],
   ["sessions", texts.sessionsEmpty],
   ["pair", texts.pairTitle],

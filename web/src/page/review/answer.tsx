@@ -96,6 +96,13 @@ export function AnswerBar({
   return (
     <>
       <div class={`answer-bar${isHeld || isQuestion ? " solo" : ""}${after?.next === card.requestId ? " settle" : ""}`}>
+        <p class="key-hints" aria-hidden="true">
+          {texts.keyHints.map(([key, does]) => (
+            <span key={key}>
+              <span class="key">{key}</span> {does}
+            </span>
+          ))}
+        </p>
         {problem === "" ? null : <Problem text={problem} />}
         {sheet === "confirm" ? (
           <p class="confirm" role="alert">

@@ -1,5 +1,6 @@
 // How one line is drawn. Whatever is drawn, it is text: no part of a request becomes markup.
 
+import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
 import { Marked } from "../parts.tsx";
 import type { Line } from "./line.ts";
@@ -41,7 +42,7 @@ export function DrawnLine({ line, look }: { line: Line; look: Look }) {
 /** What a hunk is in; else where it is. The numbers of its lines stand beside them. */
 function hunkText(text: string): string {
   const [, after = "", context = ""] = /^@@ -\S+ \+(\d+)\S* @@ ?(.*)$/.exec(text) ?? [];
-  return context.trim() === "" ? (after === "" ? text : `@@ ${after}`) : context;
+  return context.trim() === "" ? (after === "" ? text : texts.fromLine(after)) : context;
 }
 
 function Numbered({ line, numbers }: { line: Line; numbers: NonNullable<Line["numbers"]> }) {

@@ -1,5 +1,6 @@
 // Who is paired, since when, with which keys; and how trust is taken away.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { createLock, hasLock } from "../../keys/lock.ts";
@@ -13,44 +14,117 @@ import {
   visibleCode,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { mayNotify } from "../attention.ts";
 import { screenChanged } from "../guard.ts";
+import { Icon, type IconName } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { machines, makeRecoveryCode, removePairs, state } from "../pairing.ts";
-import { Act, clock, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { Act, clock, Digits, Lock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
 import { changePins } from "../trust.ts";
 
 export function DevicesScreen() {
-  const { pins } = usePage();
+  const { pins, profile } = usePage();
   return (
     <Screen title={texts.devices}>
-      <section>
-        <h2>{texts.machines}</h2>
+      <h2 class="heading">{texts.machines}</h2>
+      <section class="card rows">
         {pins.all.length === 0 ? <p class="empty">{texts.machinesEmpty}</p> : null}
-        <ul class="cards">
-          {pins.all.map((pin) => (
-            <li key={pin.fingerprint}>
-              <Machine pin={pin} />
-            </li>
-          ))}
-        </ul>
-        <a class="button primary" href={writeRoute({ name: "pair" })}>
+        {pins.all.map((pin) => (
+          <Machine key={pin.fingerprint} pin={pin} />
+        ))}
+        <a class="foot" href={writeRoute({ name: "pair" })}>
+          <Icon name="scan" />
           {texts.pairTitle}
         </a>
       </section>
-      <ThisDevice />
-      <section>
-        <h2>{texts.vouchTitle}</h2>
-        <a class="button quiet" href={writeRoute({ name: "vouch" })}>
+      <h2 class="heading">{texts.answerAs(visible(profile?.id ?? ""))}</h2>
+      <section class="card rows">
+        <ThisDevice />
+        <Fold icon="devices" title={texts.revokeTitle} note={texts.vouchedCount(profile?.vouched?.length ?? 0)}>
+          <RevokeDevice />
+        </Fold>
+        <a class="foot" href={writeRoute({ name: "vouch" })}>
+          <Icon name="plus" />
           {texts.vouchTitle}
         </a>
-        <a class="button quiet" href={writeRoute({ name: "recover" })}>
-          {texts.recoverTitle}
-        </a>
       </section>
-      <RevokeDevice />
-      <Forget />
+      <section class="card rows">
+        <Relay />
+        <Recovery />
+        <Notices />
+        <Fold icon="trash" title={texts.forgetTitle} note={texts.forgetNote}>
+          <Forget />
+        </Fold>
+      </section>
     </Screen>
+  );
+}
+
+/** One thing of the list: its name, and inside what can be done with it. */
+function Fold({
+  icon,
+  title,
+  note,
+  children,
+}: {
+  icon: IconName;
+  title: ComponentChildren;
+  note: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <details>
+      <summary class="tall">
+        <span class="kind" aria-hidden="true">
+          <Icon name={icon} />
+        </span>
+        <span class="grow">
+          <span class="strong">{title}</span>
+          <br />
+          <span class="note">{note}</span>
+        </span>
+        <Icon name="right" />
+      </summary>
+      <div class="pad stack flush">{children}</div>
+    </details>
+  );
+}
+
+function Relay() {
+  const { profile } = usePage();
+  return (
+    <Fold icon="globe" title={texts.relay} note={texts.relayNote}>
+      <p class="code">{visibleCode(profile?.gateway ?? "")}</p>
+    </Fold>
+  );
+}
+
+function Recovery() {
+  const app = useApp();
+  return (
+    <Fold icon="key" title={texts.recoveryCode} note={texts.recoveryNote}>
+      <Act label={texts.recoveryMake} busy={texts.recoveryMaking} kind="quiet" act={() => makeRecoveryCode(app)} />
+      <a class="button quiet" href={writeRoute({ name: "recover" })}>
+        {texts.recoverTitle}
+      </a>
+    </Fold>
+  );
+}
+
+/** Whether a tab that nobody looks at may say that something waits. */
+function Notices() {
+  const [may, setMay] = useState(mayNotify());
+  const note = may === undefined ? texts.noticesUnset : may ? texts.noticesSet : texts.noticesNone;
+  const ask = async (): Promise<void> => {
+    await Notification.requestPermission();
+    setMay(mayNotify());
+  };
+  return (
+    <Fold icon="says" title={texts.noticesTitle} note={note}>
+      <p class="note">{texts.noticesHelp}</p>
+      {may === undefined ? <Act label={texts.noticesAllow} kind="quiet" act={ask} /> : null}
+    </Fold>
   );
 }
 
@@ -69,41 +143,37 @@ function Machine({ pin }: { pin: Pin }) {
     screenChanged();
     setAsking(is);
   };
+  const name = (
+    <>
+      <Marked text={visibleCode(pin.party.id)} /> {pin.revokedAt === undefined ? <Lock /> : null}
+    </>
+  );
+  const said = label === "" || label === pin.party.id ? "" : `${visible(label)} · `;
+  const note =
+    pin.revokedAt === undefined
+      ? `${said}${texts.pairedSince(clock(`${pin.since}`))}`
+      : `${said}${texts.revokedSince} ${clock(`${pin.revokedAt}`)}`;
   return (
-    <div class={`card${pin.revokedAt === undefined ? "" : " ended"}`}>
-      <span class="effect">
-        <Marked text={visibleCode(pin.party.id)} />
-      </span>
-      {label === "" || label === pin.party.id ? null : (
-        <span class="who">
-          <Marked text={visible(label)} />
-        </span>
-      )}
-      <span class="about">
-        <span class="who">
-          {texts.key} {shortFingerprint(pin.bundle)} · {texts.since} {clock(`${pin.since}`)}
-        </span>
-      </span>
+    <Fold icon="server" title={name} note={<Marked text={note} />}>
+      <p class="note">{texts.compareDigits}</p>
       <Digits digits={fingerprintDigits(pin.bundle)} />
+      <p class="note">
+        {texts.key} {shortFingerprint(pin.bundle)}
+      </p>
       {pin.revokedAt !== undefined ? (
-        <>
-          <span class="reason">
-            {texts.revokedSince} {clock(`${pin.revokedAt}`)}
-          </span>
-          {problem === "" ? null : (
-            <>
-              <Problem text={`${texts.pairLeft} ${problem}`} />
-              <Act
-                label={texts.removePair}
-                kind="quiet small"
-                act={() => removePairs(app, pin.party.id).then(() => setProblem(""))}
-              />
-            </>
-          )}
-        </>
+        problem === "" ? null : (
+          <>
+            <Problem text={`${texts.pairLeft} ${problem}`} />
+            <Act
+              label={texts.removePair}
+              kind="quiet"
+              act={() => removePairs(app, pin.party.id).then(() => setProblem(""))}
+            />
+          </>
+        )
       ) : isAsking ? (
         <>
-          <p class="next">{texts.untrustQuestion(visible(pin.party.id))}</p>
+          <p>{texts.untrustQuestion(visible(pin.party.id))}</p>
           <div class="pair even">
             <button type="button" class="button quiet" onClick={() => ask(false)}>
               {texts.cancel}
@@ -112,11 +182,11 @@ function Machine({ pin }: { pin: Pin }) {
           </div>
         </>
       ) : (
-        <button type="button" class="button quiet small" onClick={() => ask(true)}>
+        <button type="button" class="button danger" onClick={() => ask(true)}>
           {texts.untrust}
         </button>
       )}
-    </div>
+    </Fold>
   );
 }
 
@@ -134,37 +204,34 @@ function ThisDevice() {
     const lock = await createLock(app.approver.identity.id);
     await app.change((before) => ({ ...before, lock }));
   };
+  const lock = profile?.lock !== undefined ? texts.lockSet : hasOne === true ? texts.lockUnset : texts.lockNone;
   return (
-    <section>
-      <h2>{texts.thisDevice}</h2>
+    <Fold
+      icon="phone"
+      title={<Marked text={visible(profile?.id ?? "")} />}
+      note={`${texts.thisDevice} · ${profile?.lock === undefined ? texts.noLock : texts.asksLock}`}
+    >
       <dl class="facts">
         <div>
-          <dt>{texts.gateway}</dt>
-          <dd class="code">{visibleCode(profile?.gateway ?? "")}</dd>
-        </div>
-        <div>
-          <dt>{texts.thisDevice}</dt>
-          <dd>
-            <Marked text={visible(profile?.id ?? "")} /> · {texts.key} {shortFingerprint(bundle)}
-          </dd>
-        </div>
-        <div>
-          <dt>{texts.fingerprint}</dt>
-          <dd class="code">{app.approver.identity.keys.fingerprint}</dd>
+          <dt>{texts.lockTitle}</dt>
+          <dd>{lock}</dd>
         </div>
         <div>
           <dt>{texts.storageTitle}</dt>
           <dd>{isKept === true ? texts.storageKept : texts.storageNotKept}</dd>
         </div>
         <div>
-          <dt>{texts.lockTitle}</dt>
-          <dd>{profile?.lock !== undefined ? texts.lockSet : hasOne === true ? texts.lockUnset : texts.lockNone}</dd>
+          <dt>{texts.key}</dt>
+          <dd>{shortFingerprint(bundle)}</dd>
+        </div>
+        <div>
+          <dt>{texts.fingerprint}</dt>
+          <dd class="code">{app.approver.identity.keys.fingerprint}</dd>
         </div>
       </dl>
       <Digits digits={fingerprintDigits(bundle)} />
       {hasOne === true && profile?.lock === undefined ? <Act label={texts.lockSetUp} kind="quiet" act={setUp} /> : null}
-      <Act label={texts.recoveryMake} busy={texts.recoveryMaking} kind="quiet" act={() => makeRecoveryCode(app)} />
-    </section>
+    </Fold>
   );
 }
 
@@ -187,8 +254,7 @@ function RevokeDevice() {
     }));
   };
   return (
-    <section>
-      <h2>{texts.revokeTitle}</h2>
+    <>
       <p class="note">{texts.revokeText}</p>
       {(profile?.vouched ?? []).map((device) => (
         <p key={device.fingerprint} class="vouched">
@@ -218,7 +284,7 @@ function RevokeDevice() {
           {line}
         </p>
       ))}
-    </section>
+    </>
   );
 }
 
@@ -230,8 +296,7 @@ function Forget() {
     setAsking(is);
   };
   return (
-    <section>
-      <h2>{texts.forgetTitle}</h2>
+    <>
       <p class="note">{texts.forgetText}</p>
       {isAsking ? (
         <div class="pair even">
@@ -245,6 +310,6 @@ function Forget() {
           {texts.forgetTitle}…
         </button>
       )}
-    </section>
+    </>
   );
 }

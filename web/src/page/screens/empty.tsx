@@ -1,9 +1,10 @@
-// Nothing waits: what was answered last.
+// Nothing waits: who works now, and what was answered last.
 
 import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
 import { Screen, usePage } from "../parts.tsx";
 import { AnsweredRow } from "./history.tsx";
+import { WorkingNow } from "./sessions.tsx";
 
 export function Empty() {
   const { sent, route } = usePage();
@@ -16,6 +17,11 @@ export function Empty() {
           {null}
         </Screen>
       </div>
+      {route.name !== "inbox" ? null : (
+        <section class="screen">
+          <WorkingNow />
+        </section>
+      )}
       {last === undefined || route.name !== "inbox" ? null : (
         <section class="screen">
           <h2 class="heading">{texts.lastRan}</h2>

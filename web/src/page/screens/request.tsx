@@ -63,7 +63,18 @@ function TopBar({ card }: { card?: Card }) {
 }
 
 /** What will happen: it stays on top. */
-function EffectBar({ children, type, card }: { children: ComponentChildren; type: ComponentChildren; card?: Card }) {
+function EffectBar({
+  children,
+  type,
+  card,
+  isOver = false,
+}: {
+  children: ComponentChildren;
+  type: ComponentChildren;
+  card?: Card;
+  /** Whether no time is left to say. */
+  isOver?: boolean;
+}) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   const weight = weightOf(card?.payload);
@@ -75,7 +86,7 @@ function EffectBar({ children, type, card }: { children: ComponentChildren; type
         {children}
       </h1>
       {card === undefined ? null : <Replaces card={card} />}
-      {card?.request === undefined ? null : (
+      {card?.request === undefined || isOver ? null : (
         <span class="desk-left">
           <TimeLeft until={card.request.expiresAt} />
         </span>
@@ -151,26 +162,32 @@ function NextWaits({ id }: { id: string }) {
   );
 }
 
+/** That it was answered here, and how. */
+function Answered({ record }: { record: SentRecord }) {
+  const isApproved = record.outcome === "approve";
+  return (
+    <span class={isApproved ? "type ok" : "type"}>
+      <Icon name={isApproved ? "done" : "nope"} size="s" />
+      {texts.youAnswered(record.outcome, texts.scopeWord[record.scope])}
+    </span>
+  );
+}
+
 function Past({ record }: { record: SentRecord }) {
   return (
     <section class="screen review">
       <TopBar />
-      <EffectBar
-        type={
-          <>
-            <Icon name={record.outcome === "approve" ? "done" : "nope"} size="s" />
-            {texts.youAnswered(record.outcome, texts.scopeWord[record.scope])}
-          </>
-        }
-      >
+      <EffectBar type={<Answered record={record} />}>
         <FirstLine text={record.sentence ?? record.headline} />
       </EffectBar>
       <div class="read">
         <section class="exact lines">
           <h2 class="heading">{texts.exactAsked}</h2>
           <div class="card part">
-            <div class="line shell">
-              <Marked text={record.headline} />
+            <div class="chunk">
+              <div class="line shell">
+                <Marked text={record.headline} />
+              </div>
             </div>
           </div>
         </section>
@@ -240,9 +257,13 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   if (request === undefined || payload === undefined) return null;
   return (
     <section class="screen review">
-      <TopBar card={card} />
+      <TopBar {...(record === undefined ? { card } : {})} />
       {record === undefined ? <Sent id={card.requestId} /> : null}
-      <EffectBar type={<Type payload={payload} />} card={card}>
+      <EffectBar
+        type={record === undefined ? <Type payload={payload} /> : <Answered record={record} />}
+        card={card}
+        isOver={record !== undefined}
+      >
         <Sentence payload={payload} />
       </EffectBar>
       {content.caution === "unknown" ? <p class="hint">{texts.cantTellHelp}</p> : null}

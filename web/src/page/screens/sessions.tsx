@@ -54,7 +54,8 @@ function isReceipt({ snapshots }: Known): boolean {
   });
 }
 
-export function SessionsScreen() {
+/** The sessions that agents have reported, as far as they can be read; `undefined` before they were. */
+function useSessions(): readonly Known[] | undefined {
   const app = useApp();
   const { profile, inbox, sessionNews } = usePage();
   const [known, setKnown] = useState<readonly Known[]>();
@@ -71,6 +72,11 @@ export function SessionsScreen() {
       isThere = false;
     };
   }, [sessionNews, ids.join("\n")]);
+  return known;
+}
+
+export function SessionsScreen() {
+  const known = useSessions();
   return (
     <Screen title={texts.sessions}>
       {known?.length === 0 ? <p class="empty">{texts.sessionsEmpty}</p> : null}
@@ -80,6 +86,25 @@ export function SessionsScreen() {
       <PromptBox sessionId={undefined} machine={undefined} />
     </Screen>
   );
+}
+
+/** Who works now, for a screen on which nothing else is. */
+export function WorkingNow() {
+  const working = (useSessions() ?? []).filter(({ session }) => !isOver(session));
+  if (working.length === 0) return null;
+  return (
+    <>
+      <h2 class="heading">{texts.workingNow}</h2>
+      {working.map(({ session }) => (
+        <SessionCard key={session.sessionId} session={session} />
+      ))}
+    </>
+  );
+}
+
+/** Whether a session has ended, by the gateway's word. */
+function isOver({ state }: Session): boolean {
+  return /end|finish|stop|kill|close/i.test(state ?? "");
 }
 
 /** What an agent is called by people. */
@@ -118,8 +143,8 @@ function useSession(session: Session | undefined, id: string): { asker: Asker; w
 
 function SessionState({ session, waiting }: { session: Session | undefined; waiting: number }) {
   if (waiting > 0) return <span class="state waits">{texts.waitingForYou(waiting)}</span>;
-  const isOver = /end|finish|stop|kill|close/i.test(session?.state ?? "");
-  return <span class={isOver ? "state" : "state busy"}>{isOver ? texts.finished : texts.working}</span>;
+  const hasEnded = session !== undefined && isOver(session);
+  return <span class={hasEnded ? "state" : "state busy"}>{hasEnded ? texts.finished : texts.working}</span>;
 }
 
 function SessionCard({ session }: { session: Session }) {
