@@ -242,6 +242,7 @@ export const texts = {
   found: (machine: string) => `What ${machine} found`,
   where: (folder: string, machine: string) => `in ${folder}, on ${machine}`,
   notOpened: "not opened",
+  files: "Files",
   fromLine: (line: string) => `from line ${line}`,
   keyHints: [
     ["j k", "next, previous"],

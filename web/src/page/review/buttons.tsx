@@ -151,7 +151,7 @@ function Approve({
       <HoldButton
         label={action === undefined ? texts.hold : `${texts.hold}: ${label}`}
         note={left === "" ? texts.holdHelp(canUnlock) : left}
-        kind={action?.style ?? ""}
+        kind={action?.style ?? (isUnsure ? "unsure" : "")}
         isDisabled={isDisabled}
         done={act}
       />

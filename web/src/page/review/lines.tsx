@@ -7,7 +7,7 @@ import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { Marked } from "../parts.tsx";
-import type { ReviewDocument } from "./document.ts";
+import { isFile, type ReviewDocument } from "./document.ts";
 import { DrawnLine, type Look } from "./drawn.tsx";
 import type { Line, Section } from "./line.ts";
 import type { Reading } from "./reading.ts";
@@ -212,11 +212,47 @@ export function Lines({
             {isMarkdown ? <LookSwitch look={look} setLook={setLook} /> : null}
           </div>
         )}
+        <Jumps sections={content.sections} reading={reading} folded={folded} fold={fold} />
         {parts.filter(({ isProof }) => !isProof).map(({ part }) => part)}
       </div>
       {children}
       {parts.filter(({ isProof }) => isProof).map(({ part }) => part)}
     </>
+  );
+}
+
+/** From so many files on there is a list of them to jump from. */
+const MANY_FILES = 3;
+
+/** The files, to jump to: one that is folded is opened. A dot is on what was not opened yet. */
+function Jumps({
+  sections,
+  reading,
+  folded,
+  fold,
+}: {
+  sections: readonly Section[];
+  reading: Reading;
+  folded: readonly boolean[];
+  fold: (section: number) => void;
+}) {
+  const files = sections.flatMap((section, at) => (isFile(section) ? [{ title: section.title ?? "", at }] : []));
+  if (files.length < MANY_FILES) return null;
+  const jump = (at: number) =>
+    meant(() => {
+      if (folded[at] === true) fold(at);
+      // It is drawn first.
+      requestAnimationFrame(() => document.querySelector(`[data-file="${at}"]`)?.scrollIntoView({ block: "start" }));
+    });
+  return (
+    <nav class="jumps" aria-label={texts.files}>
+      {files.map(({ title, at }) => (
+        <button key={at} type="button" class="chip" onClick={jump(at)}>
+          <Marked text={title.slice(title.lastIndexOf("/") + 1)} />
+          {reading.isOpened(at) ? null : <span class="unseen" role="img" aria-label={texts.notOpened} />}
+        </button>
+      ))}
+    </nav>
   );
 }
 
