@@ -72,7 +72,7 @@ describe("answers", () => {
 
   test("shows a payload that it does not know as the JSON that it is", async () => {
     await robot.ask({ payload: JSON.stringify({ hello: "world\u202e" }) });
-    await dana.open("command.review");
+    await dana.open("command.review", "in a format that is not known here");
     await dana.page
       .getByText(/"hello":"world\\u202e"|hello/)
       .first()

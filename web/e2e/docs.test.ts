@@ -20,7 +20,7 @@ const openapi = JSON.parse(readFileSync(new URL("../../crates/server/openapi.jso
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly summary: string }>>>>;
 };
 
-const BACKGROUND = { light: "rgb(246, 247, 249)", dark: "rgb(18, 21, 26)" };
+const BACKGROUND = { light: "rgb(245, 245, 242)", dark: "rgb(16, 18, 20)" };
 
 describe.each([
   ["phone", PHONE, "light"],

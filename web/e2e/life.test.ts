@@ -141,6 +141,8 @@ describe("around an answer, on a desk", () => {
   });
 
   test("a gateway without tickets is listened to over server-sent events, and what ends is learnt by reading", async () => {
+    // The page that the test before has reloaded connects first.
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
     stage.front.hasTickets = false;
     const before = stage.front.upgrades;
     const streams: (string | undefined)[] = [];

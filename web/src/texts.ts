@@ -183,7 +183,7 @@ export const texts = {
   now: "now",
   ago: (time: string) => `${time} ago`,
   place: (at: number, of: number) => `${at} of ${of}`,
-  choices: (count: number) => `A question with ${plural(count, "choice", "choices")}`,
+  choices: (count: number) => plural(count, "choice", "choices"),
   stepCount: (count: number) => plural(count, "step", "steps"),
   cantOpen: (count: number) => `${plural(count, "request", "requests")} can't be opened here`,
   removeAll: (count: number) => (count === 1 ? "Remove it" : `Remove all ${count}`),

@@ -91,16 +91,30 @@ export function Replaces({ card }: { card: Card }) {
   return card.request?.supersedes === undefined ? null : <p class="replaces">{texts.replaces}</p>;
 }
 
+/** How many choices a question has, or steps a plan. */
+function countOf({ payload, request }: Card): string | undefined {
+  if (payload?.kind === "checkpoint") {
+    const choices = request?.actions.filter(({ decision }) => decision === "approve").length ?? 0;
+    return choices === 0 ? undefined : texts.choices(choices);
+  }
+  const steps = payload?.kind === "plan" || payload?.kind === "task" ? payload.steps.length : 0;
+  return steps === 0 ? undefined : texts.stepCount(steps);
+}
+
 /** The second line of a row: what was asked, as it was written. */
 function SubLine({ card }: { card: Card }) {
   const { payload, request } = card;
   if (payload === undefined || request === undefined) return null;
-  if (payload.kind === "checkpoint") {
-    const choices = request.actions.filter(({ decision }) => decision === "approve").length;
-    return choices === 0 ? null : <p class="sub">{texts.choices(choices)}</p>;
-  }
-  if (payload.kind === "plan" || payload.kind === "task") {
-    return payload.steps.length === 0 ? null : <p class="sub">{texts.stepCount(payload.steps.length)}</p>;
+  if (payload.kind === "checkpoint" || payload.kind === "plan" || payload.kind === "task") {
+    const count = countOf(card);
+    return (
+      <>
+        <p class="sub">
+          <FirstLine text={card.headline} />
+        </p>
+        {count === undefined ? null : <p class="sub">{count}</p>}
+      </>
+    );
   }
   const paths = payload.kind === "patch" ? payload.files.map(({ path }) => visibleCode(path)).join(", ") : undefined;
   return (
