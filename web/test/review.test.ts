@@ -266,7 +266,8 @@ describe("what no view shows", () => {
     const own = { argv: ["make", "all"], stdin: "terminal", user: { uid: 0, groups: [1, 2], umask: 18 } };
     const all = lines(command({ call: { ...CALL, message: own, shown: ["/argv", "/stdin", "/user"] } }));
     expect(all).toContain('reads input "terminal"');
-    expect(all).toContain("as user uid=0, groups/0=1, groups/1=2, umask=18");
+    // In the proof, where the label stands beside it.
+    expect(all).toContain("uid=0, groups/0=1, groups/1=2, umask=18");
     const digest = { argv: ["make", "all"], stdin: { digest: DIGEST, size: 5 } };
     const claimed = lines(command({ call: { ...CALL, message: digest, shown: ["/argv", "/stdin"] } }));
     expect(claimed).toContain(`reads input digest="${DIGEST}", size=5`);

@@ -24,13 +24,6 @@ describe("who asks", () => {
     expect(who({ version: 1 })).toEqual({});
   });
 
-  test("has nothing invisible, and no line breaks", () => {
-    expect(who({ words: "a\nb\u202ec", branch: "m\u0430in" })).toEqual({
-      words: "a⟨U+000A⟩b⟨U+202E⟩c",
-      branch: "m⟨U+0430⟩in",
-    });
-  });
-
   test("does not grow long", () => {
     const { agent, task } = who({ agent: "x".repeat(10_000), task: "y".repeat(10_000) }) as Record<string, string>;
     expect([agent?.length, task?.length]).toEqual([81, 1001]);

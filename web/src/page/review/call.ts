@@ -40,15 +40,19 @@ function restLines([place, json]: Rest): Line[] {
 }
 
 /** The members of the message of `exec` that its view claims, and that are shown as they are. */
-export function asTheyAre({ call }: Command & Common): Line[] {
+function asTheyAre(call: PayloadCall | undefined): { name: string; text: string }[] {
   if (call === undefined) return [];
   const names: readonly string[] = SHOWN_AS_THEY_ARE;
   return call.shown.flatMap((claim) => {
     const name = lastName(claim) ?? "";
     const value = resolve(call.message, claim);
-    if (!names.includes(name) || value === undefined) return [];
-    return [line(`${name === "user" ? texts.factUser : texts.factStdin} ${parts(value)}`)];
+    return !names.includes(name) || value === undefined ? [] : [{ name, text: parts(value) }];
   });
+}
+
+/** What is read from the standard input. As whom it runs is in the proof. */
+export function inputLines({ call }: Command & Common): Line[] {
+  return asTheyAre(call).flatMap(({ name, text }) => (name === "user" ? [] : [line(`${texts.factStdin} ${text}`)]));
 }
 
 /** A value on one line, with every leaf of it. */
@@ -88,5 +92,6 @@ export function callFacts(call: PayloadCall): Line[] {
     const content = digest === undefined ? texts.proofNoFile : `SHA-256 ${digest}`;
     return fact(texts.proofFile, `${shownCode(path)}, ${texts.role[role]}: ${content}`);
   });
-  return [...written, ...aside, ...environment, ...files];
+  const user = asTheyAre(call).flatMap(({ name, text }) => (name === "user" ? [fact(texts.factUser, text)] : []));
+  return [...written, ...user, ...aside, ...environment, ...files];
 }

@@ -17,7 +17,7 @@ import {
   visible,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { asTheyAre, callFacts, restSection } from "./call.ts";
+import { callFacts, inputLines, restSection } from "./call.ts";
 import { diffFiles } from "./diff.ts";
 import { fact, type Line, type LineKind, line, type Section, shownCode } from "./line.ts";
 
@@ -167,7 +167,7 @@ function commandSections({ enforcerId }: OpenedRequest, command: Command & Commo
     ...variables,
     ...text.split("\n").map((part) => line(shownCode(part), "shell")),
     line(texts.where(shownCode(command.cwd), visible(enforcerId)), "where"),
-    ...asTheyAre(command),
+    ...inputLines(command),
     ...(command.stdin === undefined ? [] : [line(texts.factInput(command.stdin.size), "note")]),
   ];
   const files = command.files

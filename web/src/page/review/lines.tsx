@@ -185,8 +185,9 @@ export function Lines({
   const [look, setLook] = useState<Look>("read");
   // What was folded or unfolded is drawn now.
   useEffect(() => check.current(), [folded, look]);
-  const isMarkdown = content.sections.some(({ lines }) =>
-    lines.some(({ kind }) => kind === "prose" || kind === "heading"),
+  // One line of prose looks the same either way.
+  const isMarkdown = content.sections.some(
+    ({ lines }) => lines.length > 1 && lines.some(({ kind }) => kind === "prose" || kind === "heading"),
   );
   const parts = content.sections.map((section, at) => ({
     isProof: section.need === "never",

@@ -1,9 +1,8 @@
 // Who asks, and why: what the machine knows, and what the agent says about itself.
 
-import { visible } from "../visible.ts";
 import type { Payload } from "./index.ts";
 
-/** Who asks, and why, as it can be shown on one line each. Absent is what the payload does not say. */
+/** Who asks, and why. Absent is what the payload does not say. All of it is untrusted: show it with `visible`. */
 export interface Who {
   /** What people call the agent, such as "Claude Code". */
   readonly agent?: string;
@@ -26,7 +25,7 @@ export function whoAsks({ asking }: Payload): Who {
   const shown = (text: string | undefined, most: number): string | undefined => {
     if (text === undefined) return undefined;
     const characters = [...text];
-    const kept = visible(characters.slice(0, most).join(""));
+    const kept = characters.slice(0, most).join("");
     return characters.length > most ? `${kept}…` : kept;
   };
   const who = {
