@@ -304,3 +304,38 @@ async fn unknown_path(State(app): State<SharedState>, request: Request) -> Respo
     let http_id = HttpRequestId::of(&request);
     response::finish(&app, &http_id, form, ApiError::from(Failure::NotFound).into_response())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    /// What makes a route in axum.
+    const MAKE: [&str; 6] =
+        [".route(", ".route_service(", ".nest(", ".nest_service(", ".fallback_service(", ".merge(Router"];
+
+    /// Where each of them is written, with how often.
+    fn routes_in(folder: &Path, found: &mut Vec<(String, usize)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                routes_in(&path, found);
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let count = MAKE.iter().map(|make| code.matches(make).count()).sum();
+            if count > 0 {
+                found.push((path.file_name().unwrap().to_string_lossy().into_owned(), count));
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_group_makes_routes_so_that_none_is_without_its_limits() {
+        let mut found = Vec::new();
+        routes_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+        found.sort();
+        // The metrics have a listener of their own, for the operator.
+        assert_eq!(found, [("router.rs".to_owned(), 1), ("scrape.rs".to_owned(), 1)]);
+    }
+}

@@ -9,7 +9,7 @@ use countersign_core::store::{
     Change, Guard, Key, Kind, Outcome, PayloadId, Put, Store, StoreError, migrations::MigrationError,
 };
 use countersign_store_sqlite::{OpenError, Options, SqliteStore};
-use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use countersign_wire::{hash::Sha256Hex, id::TenantId, timestamp::Timestamp};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -70,15 +70,31 @@ async fn exists(store: &SqliteStore, id: impl std::fmt::Display) -> bool {
 fn a_newer_schema_is_refused() {
     let file = File::new();
     file.open(Options::default());
-    file.connect().execute("INSERT INTO migration VALUES (7, zeroblob(32), 2)", []).unwrap();
+    file.connect().execute("INSERT INTO migration VALUES (7, zeroblob(32), 3)", []).unwrap();
     let error = file.open_error();
     assert!(
-        matches!(error, OpenError::Migration(MigrationError::SchemaNewer { found: 7, oldest: 2, known: 1 })),
+        matches!(error, OpenError::Migration(MigrationError::SchemaNewer { found: 7, oldest: 3, known: 2 })),
         "{error}"
     );
-    file.connect().execute("UPDATE migration SET oldest_program = 1 WHERE number = 7", []).unwrap();
+    file.connect().execute("UPDATE migration SET oldest_program = 2 WHERE number = 7", []).unwrap();
     // It names this program.
     file.open(Options::default());
+}
+
+#[test]
+fn what_was_stored_before_bytes_were_counted_counts() {
+    let file = File::new();
+    let conn = file.connect();
+    conn.execute_batch(include_str!("../migrations/0001_initial.sql")).unwrap();
+    conn.execute("INSERT INTO payload VALUES (zeroblob(16), 'tenant', zeroblob(70000))", []).unwrap();
+    let table = "CREATE TABLE migration (number INTEGER PRIMARY KEY, checksum BLOB NOT NULL, oldest_program INTEGER) STRICT";
+    conn.execute_batch(table).unwrap();
+    let digest = Sha256Hex::digest(include_bytes!("../migrations/0001_initial.sql"));
+    conn.execute("INSERT INTO migration VALUES (1, ?1, 1)", [digest.as_bytes()]).unwrap();
+    drop(conn);
+    let store = file.open(Options::default());
+    let stored = tokio::runtime::Runtime::new().unwrap().block_on(store.stored_bytes(&tenant())).unwrap();
+    assert_eq!(stored, 71_024);
 }
 
 // CONTRIBUTING: add a migration, step 4
@@ -127,7 +143,7 @@ fn stores_that_open_a_new_file_at_once_all_succeed() {
         });
         let applied: i64 =
             file.connect().query_row("SELECT count(*) FROM migration", [], |row| row.get(0)).unwrap();
-        assert_eq!(applied, 1);
+        assert_eq!(applied, 2);
     }
 }
 

@@ -8,6 +8,7 @@ mod checkpoint;
 mod command;
 mod context;
 mod effect;
+mod found;
 mod part;
 mod patch;
 mod plan;
@@ -34,9 +35,9 @@ pub use self::{
     command::{Command, CommandFile, FileRole, Input, Invocation, Variable, quoted},
     context::{About, Context, State},
     effect::{Effect, EffectKind},
+    found::{Found, Weight},
     patch::{FileStatus, Patch, PatchFile},
     plan::Plan,
-    sentence::{Found, Weight},
     visible::{visible, visible_code, visible_lines},
 };
 use crate::json::Count;
