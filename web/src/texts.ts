@@ -52,6 +52,11 @@ export const texts = {
   joinTitle: "Join this relay?",
   joinText:
     "This browser makes keys of its own and keeps them; they can't be copied out of it. Joining uses this invitation.",
+  joinAsking: "Asking the relay whom this invitation is for…",
+  joinAs: "The relay says that this invitation is for",
+  joinTenant: (tenant: string) => ` (${tenant}). If that isn't you, don't join.`,
+  joinForMachine: (id: string) =>
+    `The relay says that this invitation is for an agent's machine, ${id}, not for a person. It was not used: join with it there, and ask for one for an approver here.`,
   join: "Join",
   joining: "Joining…",
   joinFailedRole:

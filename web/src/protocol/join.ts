@@ -27,6 +27,35 @@ export class InvitationError extends CountersignError {
   }
 }
 
+/** What an invitation is for, in the gateway's word, which nobody has signed. */
+export interface Invited {
+  readonly tenant: string;
+  readonly role: "approver" | "enforcer";
+  readonly id: string;
+}
+
+/**
+ * Asks what an invitation is for, and does not use it. Undefined if the gateway does not say: it may be another one, or can't be
+ * reached, or the invitation is not valid; `join` says which.
+ */
+export async function previewInvitation(
+  link: JoinLink,
+  options: Omit<HttpOptions, "gateway" | "credential"> = {},
+): Promise<Invited | undefined> {
+  const http = new Http({ ...options, gateway: link.gateway });
+  const body = JSON.stringify({ invitation: link.invitation });
+  try {
+    const answer = await http.send({ method: "POST", path: "/platform/v1/join/preview", body });
+    return answer.read((members) => ({
+      tenant: members.required("tenant", text),
+      role: members.required("role", word(["approver", "enforcer"])),
+      id: members.required("id", id),
+    }));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Joins with an invitation, which is used up then. A lost answer is asked for again under the same nonce. */
 export async function join(link: JoinLink, options: Omit<HttpOptions, "gateway" | "credential"> = {}): Promise<Joined> {
   const http = new Http({ ...options, gateway: link.gateway });

@@ -8,7 +8,7 @@ import { readBundle, verifyBundle } from "../../src/protocol/bundle.ts";
 import { ApproverChannel, type ChannelEvent, type ChannelSettings } from "../../src/protocol/channel.ts";
 import { parseEnvelope, writeEnvelope } from "../../src/protocol/envelope.ts";
 import { CallError, Http } from "../../src/protocol/http.ts";
-import { InvitationError, join } from "../../src/protocol/join.ts";
+import { InvitationError, join, previewInvitation } from "../../src/protocol/join.ts";
 import { formatBundle, parseBundle } from "../../src/protocol/keys.ts";
 import { formatPairingLink, parseJoinLink, parsePairingLink } from "../../src/protocol/link.ts";
 import { id, text } from "../../src/protocol/members.ts";
@@ -48,7 +48,9 @@ async function newApprover(name: string, via: typeof fetch = fetch): Promise<App
   const answer = await operator.send({ method: "POST", path: "/platform/v1/invitations", body });
   const invitation = answer.read((members) => members.required("invitation", text));
   const link = parseJoinLink(`${gateway.url}/join#${invitation}`);
+  expect(await previewInvitation(link)).toMatchObject({ role: "approver", id: name });
   const joined = await join(link);
+  expect(await previewInvitation(link)).toBeUndefined();
   expect(joined).toMatchObject({ role: "approver", id: name, gateway: gateway.url });
   await expect(join(link)).rejects.toBeInstanceOf(InvitationError);
   const { keys } = await newDevice(random);

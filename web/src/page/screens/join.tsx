@@ -1,8 +1,16 @@
 // From the first visit to a device that has joined; and what is said when its keys are gone.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
-import { type JoinLink, LinkError, parseJoinLink, visibleCode } from "../../protocol/index.ts";
+import {
+  type Invited,
+  type JoinLink,
+  LinkError,
+  parseJoinLink,
+  previewInvitation,
+  visible,
+  visibleCode,
+} from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
 import { Icon } from "../icons.tsx";
@@ -145,6 +153,9 @@ function InvitationScreen({ found }: { found: (link: JoinLink) => void }) {
   );
 }
 
+/** A relay that does not say in this time what an invitation is for is not asked longer. */
+const PREVIEW_MILLIS = 3_000;
+
 /** Who asks, who can't read it, and who signs. */
 function Trio() {
   return (
@@ -170,10 +181,47 @@ function Trio() {
 
 function JoinQuestion({ link, back }: { link: JoinLink; back: () => void }) {
   const app = useApp();
+  const [invited, setInvited] = useState<Invited | "asking" | undefined>("asking");
+  // What is asked for stands there before the button does, so that nothing moves under the finger.
+  useEffect(() => {
+    const unsaid = setTimeout(() => setInvited(undefined), PREVIEW_MILLIS);
+    void previewInvitation(link).then((answer) => {
+      clearTimeout(unsaid);
+      setInvited((now) => (now === "asking" ? answer : now));
+    });
+    return () => clearTimeout(unsaid);
+  }, [link]);
+  if (invited === "asking") {
+    return (
+      <main class="alone">
+        <Screen title={texts.joinTitle}>
+          <p role="status">{texts.joinAsking}</p>
+        </Screen>
+      </main>
+    );
+  }
+  if (invited?.role === "enforcer") {
+    return (
+      <main class="alone">
+        <Screen title={texts.joinTitle}>
+          <Problem text={texts.joinForMachine(visible(invited.id))} />
+          <button type="button" class="button quiet" onClick={back}>
+            {texts.cancel}
+          </button>
+        </Screen>
+      </main>
+    );
+  }
   return (
     <main class="alone">
       <Screen title={texts.joinTitle}>
         <p class="code big">{visibleCode(link.gateway)}</p>
+        {invited === undefined ? null : (
+          <p>
+            {texts.joinAs} <strong>{visible(invited.id)}</strong>
+            {texts.joinTenant(visible(invited.tenant))}
+          </p>
+        )}
         <p>{texts.joinText}</p>
         <div class="pair even">
           <button type="button" class="button quiet" onClick={back}>
