@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Person } from "./browser.ts";
 import { Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
+import { until } from "./stage.ts";
 
 const scene = new Scene();
 const { stage } = scene;
@@ -111,11 +112,8 @@ describe("a gateway that lies", () => {
       stage.front.hasSockets = false;
       await dana.page.goto("about:blank");
       await dana.page.goto(`${stage.url}/#/`);
-      await dana.page.locator(".card").first().waitFor();
-      const isRefused = await dana.page
-        .locator(".card.broken", { hasText: "What can't be opened can't be approved." })
-        .count();
-      expect(isRefused, name).toBeGreaterThan(0);
+      const refused = dana.page.locator(".card.broken", { hasText: "What can't be opened can't be approved." });
+      await until(name, async () => (await refused.count()) > 0);
       await dana.page.goto(
         `${stage.url}/#/request/${encodeURIComponent(name === "another id" ? `${built.requestId}x` : built.requestId)}`,
       );
