@@ -37,11 +37,30 @@ impl From<StoreError> for BeginError {
     }
 }
 
+/// How a transaction begins. One that a failover may undo does not wait for a disk ([`Change::is_carried_by_a_lease`]).
+///
+/// [`Change::is_carried_by_a_lease`]: countersign_core::store::Change::is_carried_by_a_lease
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    Durable,
+    CarriedByALease,
+}
+
+impl Beginning {
+    fn statement(self) -> &'static str {
+        match self {
+            Self::Durable => "BEGIN",
+            Self::CarriedByALease => "BEGIN; SET LOCAL synchronous_commit = off",
+        }
+    }
+}
+
 /// The first round trip: begins a transaction, locks or reserves the records that the batch names, reads those that it has
 /// `seen`, and the clock.
 pub(crate) async fn begin(
     client: &Client,
     statements: &Statements,
+    beginning: Beginning,
     named: &NamedRecords,
     seen: &BTreeSet<RecordKey>,
     pending_payloads: &[PayloadId],
@@ -67,7 +86,7 @@ pub(crate) async fn begin(
     };
     let (begun, inserted, locked, read, payloads, now) = tokio::join!(
         biased;
-        client.batch_execute("BEGIN"),
+        client.batch_execute(beginning.statement()),
         reserve_records,
         query_keys(client, &statements.lock_records, &to_lock),
         query_keys(client, &statements.read_records, &to_read),

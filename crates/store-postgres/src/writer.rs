@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_postgres::{Client, error::SqlState};
 
 use crate::{
-    commit::{self, BeginError, CommitResult, Counters},
+    commit::{self, BeginError, Beginning, CommitResult, Counters},
     connect::{Connector, InDoubt, check_durability},
     error::OpenError,
     plan::{self, Plan, PlannedOutcome},
@@ -121,7 +121,12 @@ impl Writer {
         let seen = plan::seen_records(jobs, &named);
         let pending_payloads: Vec<PayloadId> =
             jobs.iter().flat_map(|job| job.pending_payloads.iter().copied()).collect();
-        let begun = match commit::begin(client, statements, &named, &seen, &pending_payloads).await {
+        let beginning = match jobs.iter().all(|job| job.change.is_carried_by_a_lease()) {
+            true => Beginning::CarriedByALease,
+            false => Beginning::Durable,
+        };
+        let begun = match commit::begin(client, statements, beginning, &named, &seen, &pending_payloads).await
+        {
             Ok(begun) => begun,
             Err(error) => {
                 self.roll_back(session).await;

@@ -159,3 +159,32 @@ async fn a_record_that_was_written_very_often_does_not_reach_the_versions_of_the
         assert!(first > newest, "{first} after {newest}");
     }
 }
+
+#[tokio::test]
+async fn only_a_batch_of_channels_and_presence_does_not_wait_for_the_disk() {
+    let server = server().await;
+    let (store, client) = (open(&server).await, connect(&server).await);
+    client
+        .batch_execute(
+            "CREATE TABLE said (id text, synchronous_commit text);
+             CREATE FUNCTION say() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 INSERT INTO said VALUES (NEW.id, current_setting('synchronous_commit')); RETURN NEW; END $$;
+             CREATE TRIGGER say AFTER INSERT ON record FOR EACH ROW EXECUTE FUNCTION say()",
+        )
+        .await
+        .unwrap();
+    let mut both = put(Vec::new(), &Key::new(Kind::Presence, "both"));
+    both.puts.push(Put { key: exchange("exchange"), content: "x".into() });
+    for change in [
+        put(Vec::new(), &Key::new(Kind::Channels, "channels")),
+        both,
+        put(Vec::new(), &Key::new(Kind::Lease, "lease")),
+        put(Vec::new(), &Key::new(Kind::Presence, "presence")),
+    ] {
+        committed(&store, change).await;
+    }
+    let rows =
+        client.query("SELECT id || ' ' || synchronous_commit FROM said ORDER BY id", &[]).await.unwrap();
+    let said: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(said, ["both on", "channels off", "exchange on", "lease on", "presence off"]);
+}

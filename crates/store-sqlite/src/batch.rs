@@ -15,6 +15,23 @@ pub(crate) fn write(
     clock: &Clock,
     changes: &[&Change],
 ) -> Result<Vec<CommitResult>, StoreError> {
+    // Only what nobody relies on before a lease is renewed goes without the sync, and is synced with the next one.
+    let is_carried = changes.iter().all(|change| change.is_carried_by_a_lease());
+    set_synced(conn, !is_carried)?;
+    let results = write_all(conn, clock, changes);
+    set_synced(conn, true)?;
+    results
+}
+
+fn set_synced(conn: &Connection, is_synced: bool) -> Result<(), StoreError> {
+    conn.pragma_update(None, "synchronous", if is_synced { "FULL" } else { "NORMAL" }).map_err(store_error)
+}
+
+fn write_all(
+    conn: &mut Connection,
+    clock: &Clock,
+    changes: &[&Change],
+) -> Result<Vec<CommitResult>, StoreError> {
     // Immediate: waits here for other processes that write, so that the guards are checked after them.
     let mut tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(store_error)?;
     let mut results = Vec::new();
@@ -100,6 +117,32 @@ mod tests {
         assert!(!exists(&conn, &good));
         assert!(matches!(write(&mut conn, &clock, &[&good]).unwrap()[..], [Ok(_)]));
         assert!(exists(&conn, &good));
+    }
+
+    #[test]
+    fn only_a_batch_of_channels_and_presence_is_not_synced() {
+        let (_folder, mut conn) = database();
+        // What SQLite was told when the row was written: 1 is NORMAL, 2 is FULL.
+        conn.execute_batch(
+            "CREATE TABLE seen (id, synchronous);
+             CREATE TRIGGER look AFTER INSERT ON record BEGIN
+                 INSERT INTO seen SELECT NEW.id, synchronous FROM pragma_synchronous; END;",
+        )
+        .unwrap();
+        let channels = |id: &str| {
+            let mut change = Change::new("tenant".parse().unwrap());
+            change.puts.push(Put { key: Key::new(Kind::Channels, id), content: Bytes::from_static(b"{}") });
+            change
+        };
+        let clock = Clock::system();
+        write(&mut conn, &clock, &[&channels("a"), &channels("b")]).unwrap();
+        write(&mut conn, &clock, &[&channels("c"), &put("d", 1)]).unwrap();
+        write(&mut conn, &clock, &[&put("e", 1)]).unwrap();
+        let mut rows = conn.prepare("SELECT id || synchronous FROM seen ORDER BY id").unwrap();
+        let rows: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows, ["a1", "b1", "c2", "d2", "e2"]);
+        let after: i64 = conn.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        assert_eq!(after, 2);
     }
 
     #[test]

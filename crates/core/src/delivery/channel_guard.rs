@@ -8,7 +8,7 @@ use countersign_wire::{
 };
 
 use super::subscriber::Subscriber;
-use crate::{Error, Gateway, model::channels::ChannelNumber, use_cases::channels::ChannelRouting};
+use crate::{Error, Gateway, model::channels::ChannelId, use_cases::channels::ChannelRouting};
 
 /// Whoever has to know that a channel closes.
 pub trait ChannelObserver: Send + Sync {
@@ -22,7 +22,7 @@ pub struct ChannelGuard {
     observer: Arc<dyn ChannelObserver>,
     tenant: TenantId,
     enforcer: EnforcerId,
-    number: ChannelNumber,
+    id: ChannelId,
 }
 
 impl ChannelGuard {
@@ -37,37 +37,37 @@ impl ChannelGuard {
         let (tenant, transport) = (subscriber.tenant.clone(), subscriber.transport);
         let (gateway, enforcer) = (gateway.clone(), enforcer.clone());
         let opening = tokio::spawn(async move {
-            let number = gateway.open_channel(&tenant, &enforcer, gateway.node(), transport).await?;
-            Ok(Self { gateway, observer, tenant, enforcer, number })
+            let id = gateway.open_channel(&tenant, &enforcer, gateway.node(), transport).await?;
+            Ok(Self { gateway, observer, tenant, enforcer, id })
         });
         opening.await.unwrap_or_else(|_| Err(Failure::Internal.into()))
     }
 
-    pub fn number(&self) -> ChannelNumber {
-        self.number
+    pub fn id(&self) -> &ChannelId {
+        &self.id
     }
 
     /// Which messages this channel has to send, if this node knows.
     pub(super) fn known_routing(&self) -> Option<ChannelRouting> {
-        self.gateway.known_routing(&self.tenant, &self.enforcer, self.number)
+        self.gateway.known_routing(&self.tenant, &self.enforcer, &self.id)
     }
 
     /// Which messages this channel has to send; `None` if the store has dropped it.
     pub(super) async fn routing(&self) -> Result<Option<ChannelRouting>, Error> {
         let gateway = &self.gateway;
-        gateway.channel_routing(&self.tenant, &self.enforcer, gateway.node(), self.number).await
+        gateway.channel_routing(&self.tenant, &self.enforcer, gateway.node(), &self.id).await
     }
 }
 
 impl Drop for ChannelGuard {
     fn drop(&mut self) {
         self.observer.channel_closes(&self.tenant, &self.enforcer);
-        self.gateway.close_channel_until_done(&self.tenant, &self.enforcer, self.number);
+        self.gateway.close_channel_until_done(&self.tenant, &self.enforcer, &self.id);
     }
 }
 
 impl std::fmt::Debug for ChannelGuard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChannelGuard").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("ChannelGuard").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -27,6 +27,13 @@ pub struct NodeId(pub String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ChannelNumber(pub u64);
 
+/// Names an open channel. The number alone does not: where a failover has undone an opening, it is assigned again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelId {
+    pub number: ChannelNumber,
+    pub attempt: String,
+}
+
 /// An SSE stream or a WebSocket of an enforcer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
@@ -69,25 +76,23 @@ impl Channels {
         transport: Transport,
         attempt: &str,
         is_live: impl Fn(&NodeId) -> bool,
-    ) -> ChannelNumber {
+    ) -> ChannelId {
         self.open.retain(|channel| is_live(&channel.node) || channel.node == *node);
         self.last += 1;
         let number = ChannelNumber(self.last);
         self.open.push(Channel { number, node: node.clone(), transport, attempt: attempt.to_owned() });
         let excess = self.open.len().saturating_sub(MAX_OPEN_CHANNELS);
         self.open.drain(..excess);
-        number
+        ChannelId { number, attempt: attempt.to_owned() }
     }
 
-    /// Removes a channel. Returns whether it was there.
-    pub fn close(&mut self, number: ChannelNumber) -> bool {
-        let before = self.open.len();
-        self.open.retain(|channel| channel.number != number);
-        self.open.len() < before
+    /// Whether this channel is open.
+    pub fn has(&self, attempt: &str) -> bool {
+        self.open.iter().any(|channel| channel.attempt == attempt)
     }
 
     /// Removes the channel that this attempt has opened. Returns whether it was there.
-    pub fn close_attempt(&mut self, attempt: &str) -> bool {
+    pub fn close(&mut self, attempt: &str) -> bool {
         let before = self.open.len();
         self.open.retain(|channel| channel.attempt != attempt);
         self.open.len() < before
@@ -116,15 +121,15 @@ mod tests {
     fn the_newest_live_channel_gets_messages_and_the_next_one_when_it_closes() {
         let mut channels = Channels::default();
         let (a, b) = (node("a"), node("b"));
-        let first = channels.open(&a, Transport::Websocket, "", |_| true);
-        let second = channels.open(&b, Transport::Websocket, "", |_| true);
-        let third = channels.open(&a, Transport::Sse, "", |_| true);
-        assert_eq!(channels.newest(true, |_| true), Some(third));
-        assert_eq!(channels.newest(false, |_| true), Some(second), "a stream carries decisions only");
-        assert_eq!(channels.newest(true, |node| *node == b), Some(second), "the other node is dead");
-        assert!(channels.close(third) && !channels.close(third));
-        assert_eq!(channels.newest(true, |_| true), Some(second));
-        assert!(channels.close(second) && channels.close(first));
+        let first = channels.open(&a, Transport::Websocket, "first", |_| true);
+        let second = channels.open(&b, Transport::Websocket, "second", |_| true);
+        let third = channels.open(&a, Transport::Sse, "third", |_| true);
+        assert_eq!(channels.newest(true, |_| true), Some(third.number));
+        assert_eq!(channels.newest(false, |_| true), Some(second.number), "a stream carries decisions only");
+        assert_eq!(channels.newest(true, |node| *node == b), Some(second.number), "the other node is dead");
+        assert!(channels.close(&third.attempt) && !channels.close(&third.attempt));
+        assert_eq!(channels.newest(true, |_| true), Some(second.number));
+        assert!(channels.close(&second.attempt) && channels.close(&first.attempt));
         assert_eq!(channels.newest(true, |_| true), None);
     }
 
@@ -132,7 +137,7 @@ mod tests {
     fn of_too_many_channels_the_oldest_are_dropped() {
         let mut channels = Channels::default();
         let numbers: Vec<ChannelNumber> =
-            (0..100).map(|_| channels.open(&node("a"), Transport::Sse, "", |_| true)).collect();
+            (0..100).map(|_| channels.open(&node("a"), Transport::Sse, "", |_| true).number).collect();
         let open: Vec<ChannelNumber> = channels.open.iter().map(|channel| channel.number).collect();
         assert_eq!(open, numbers[68..]);
     }
@@ -140,11 +145,11 @@ mod tests {
     #[test]
     fn numbers_are_never_assigned_twice_and_channels_of_dead_nodes_are_dropped() {
         let mut channels = Channels::default();
-        let first = channels.open(&node("dead"), Transport::Websocket, "", |_| true);
-        let second = channels.open(&node("new"), Transport::Websocket, "", |_| false);
-        assert!(second > first);
+        let first = channels.open(&node("dead"), Transport::Websocket, "first", |_| true);
+        let second = channels.open(&node("new"), Transport::Websocket, "second", |_| false);
+        assert!(second.number > first.number);
         assert_eq!(channels.open.len(), 1);
-        channels.close(second);
-        assert!(channels.open(&node("new"), Transport::Websocket, "", |_| true) > second);
+        channels.close(&second.attempt);
+        assert!(channels.open(&node("new"), Transport::Websocket, "third", |_| true).number > second.number);
     }
 }

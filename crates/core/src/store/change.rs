@@ -9,7 +9,7 @@ use countersign_wire::{
 
 use super::{
     delivery::{Mailbox, MarkKind, NewDelivery},
-    key::{Key, PayloadId},
+    key::{Key, Kind, PayloadId},
 };
 
 // CONTRIBUTING: add a store, step 1
@@ -22,7 +22,8 @@ use super::{
 /// Within a change, what goes goes first: `deletes` before `puts`, `removals` before `marks` before
 /// `deliveries`, `no_longer_due` before `due`.
 ///
-/// A change with guards and nothing else asks the store to confirm that what the caller read is durable.
+/// A change with guards and nothing else asks the store to confirm that what the caller read is durable. One that is carried by
+/// a lease ([`Change::is_carried_by_a_lease`]) need not be durable when it is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub tenant: TenantId,
@@ -80,6 +81,37 @@ impl Change {
         self.due.extend(other.due);
         self.no_longer_due.extend(other.no_longer_due);
         self.audit.extend(other.audit);
+    }
+
+    /// Whether a failover may undo it, so that its commit need not wait for a disk: it writes nothing but channels and
+    /// presence. Whoever writes these makes sure of them when the lease of its node, a commit like any other, is renewed.
+    pub fn is_carried_by_a_lease(&self) -> bool {
+        let Self {
+            tenant: _,
+            guards: _,
+            puts,
+            deletes,
+            payloads,
+            drop_payloads,
+            removals,
+            deliveries,
+            marks,
+            due,
+            no_longer_due,
+            audit,
+        } = self;
+        let is_nothing_else = deletes.is_empty()
+            && payloads.is_empty()
+            && drop_payloads.is_empty()
+            && removals.is_empty()
+            && deliveries.is_empty()
+            && marks.is_empty()
+            && no_longer_due.is_empty()
+            && audit.is_empty();
+        let is_fleeting = |key: &Key| matches!(key.kind, Kind::Channels | Kind::Presence);
+        let all_fleeting =
+            puts.iter().all(|put| is_fleeting(&put.key)) && due.iter().all(|(_, key)| is_fleeting(key));
+        is_nothing_else && !puts.is_empty() && all_fleeting
     }
 
     /// The size of all payloads together, in bytes.

@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     gateway::{Evaluation, Gateway},
     load::{Load, ReadFrom, Reading, record_of},
-    model::channels::{Channel, ChannelNumber, Channels, LEASE, Lease, NodeId},
+    model::channels::{Channel, ChannelId, Channels, LEASE, Lease, NodeId},
     store::{Change, Guard, Key, Shard, StoreError, Stored as _, Versioned},
 };
 
@@ -43,6 +43,7 @@ impl Gateway {
     /// of that shard.
     pub async fn renew_lease_on(&self, shard: Shard, node: &NodeId) -> Result<(), Error> {
         let (tenant, key) = (shard.nodes_tenant()?, Lease::key(&node.0));
+        let closed_before = self.closings.next_order();
         let until = self.store.load(&tenant, slice::from_ref(&key)).await?.now.plus(LEASE);
         let mut change = Change::new(tenant);
         change.puts.push(Lease { until }.put(key.clone())?);
@@ -51,6 +52,7 @@ impl Gateway {
         if node == self.node() {
             self.cache.lease_renewed(shard);
         }
+        self.confirm_closings(shard, closed_before);
         Ok(())
     }
 
@@ -62,7 +64,7 @@ impl Gateway {
         enforcer: &EnforcerId,
         node: &NodeId,
         transport: Transport,
-    ) -> Result<ChannelNumber, Error> {
+    ) -> Result<ChannelId, Error> {
         if self.closings.is_full(&(tenant.clone(), enforcer.clone())) {
             return Err(Error::Store(StoreError::Overloaded));
         }
@@ -70,13 +72,13 @@ impl Gateway {
         let opened = self
             .update(tenant, &ChannelsAndLeases { enforcer, node }, |loaded, _| {
                 let mut next = loaded.channels();
-                let number = next.open(node, transport, &attempt, |node| loaded.live.contains(node));
-                Ok(Evaluation::commit(put_channels(tenant, enforcer, loaded.known.as_ref(), &next)?, number))
+                let channel = next.open(node, transport, &attempt, |node| loaded.live.contains(node));
+                Ok(Evaluation::commit(put_channels(tenant, enforcer, loaded.known.as_ref(), &next)?, channel))
             })
             .await;
         // Its node lives, so it would count as the newest although nobody serves it.
         if let Err(Error::Store(StoreError::OutcomeUnknown)) = &opened {
-            self.close_until_done(tenant, enforcer, Closing::of_attempt(attempt));
+            self.close_until_done(tenant, enforcer, Closing::unknown(attempt));
         }
         opened
     }
@@ -88,10 +90,10 @@ impl Gateway {
         tenant: &TenantId,
         enforcer: &EnforcerId,
         node: &NodeId,
-        number: ChannelNumber,
+        channel: &ChannelId,
     ) -> Result<Option<ChannelRouting>, Error> {
         let (loaded, _) = self.load(tenant, &ChannelsAndLeases { enforcer, node }).await?;
-        Ok(routing(&loaded.channels(), number, |node| loaded.live.contains(node)))
+        Ok(routing(&loaded.channels(), channel, |node| loaded.live.contains(node)))
     }
 
     /// As [`Gateway::channel_routing`] from memory. `None` if this node does not know it well enough: the channels were
@@ -100,7 +102,7 @@ impl Gateway {
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
-        number: ChannelNumber,
+        channel: &ChannelId,
     ) -> Option<ChannelRouting> {
         let shard = self.store.shard_of(tenant);
         if !self.cache.is_lease_recent(shard) {
@@ -118,7 +120,7 @@ impl Gateway {
                 return None;
             }
         }
-        routing(&channels, number, |_| true)
+        routing(&channels, channel, |_| true)
     }
 
     /// Those of the nodes whose lease has not run out on the shard of this tenant.
@@ -134,12 +136,11 @@ impl Gateway {
 /// `None` if there is no such channel.
 fn routing(
     channels: &Channels,
-    number: ChannelNumber,
+    channel: &ChannelId,
     is_live: impl Fn(&NodeId) -> bool,
 ) -> Option<ChannelRouting> {
-    channels.open.iter().find(|channel| channel.number == number)?;
-    let newest = |is_decision| channels.newest(is_decision, &is_live) == Some(number);
-    Some(ChannelRouting { decisions: newest(true), other: newest(false) })
+    let newest = |is_decision| channels.newest(is_decision, &is_live) == Some(channel.number);
+    channels.has(&channel.attempt).then(|| ChannelRouting { decisions: newest(true), other: newest(false) })
 }
 
 /// Writes the channels of an enforcer if they are as they were read.
@@ -149,20 +150,10 @@ pub(super) fn put_channels(
     known: Option<&Versioned<Channels>>,
     next: &Channels,
 ) -> Result<Change, StoreError> {
-    let mut change = unchanged(tenant, enforcer, known);
-    change.puts.push(next.put(Channels::key(enforcer))?);
-    Ok(change)
-}
-
-/// Writes nothing, and succeeds if the channels of an enforcer are as they were read.
-pub(super) fn unchanged(
-    tenant: &TenantId,
-    enforcer: &EnforcerId,
-    known: Option<&Versioned<Channels>>,
-) -> Change {
     let mut change = Change::new(tenant.clone());
     change.guards.push(Guard::unchanged(Channels::key(enforcer), known));
-    change
+    change.puts.push(next.put(Channels::key(enforcer))?);
+    Ok(change)
 }
 
 /// An enforcer's channels, and which of their nodes are alive.

@@ -1,25 +1,28 @@
 //! Enforcers' channels close. What can't be closed now is retried by one task for each enforcer.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use countersign_wire::id::{EnforcerId, TenantId};
 use tokio::time::sleep;
 
-use super::channels::{put_channels, unchanged};
+use super::channels::put_channels;
 use crate::{
-    closings::Closing,
+    closings::{Closing, Unconfirmed},
     error::Error,
     gateway::{Evaluation, Gateway, mailbox_ring},
     load::record_of,
     model::{
-        channels::{ChannelNumber, Channels},
+        channels::{ChannelId, Channels},
         presence::Presence,
     },
-    store::{Mailbox, Stored as _},
+    store::{Key, Mailbox, Shard, StoreError, Stored as _},
 };
 
 /// The first delay before closing is retried, and the longest.
 const CLOSE_RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// So many are read at once.
+const CONFIRMED_AT_ONCE: usize = 100;
 
 impl Gateway {
     /// Closes a channel, and wakes the next newest.
@@ -27,15 +30,15 @@ impl Gateway {
         &self,
         tenant: &TenantId,
         enforcer: &EnforcerId,
-        number: ChannelNumber,
+        channel: &ChannelId,
     ) -> Result<(), Error> {
-        self.close(tenant, enforcer, &Closing::of_number(number)).await
+        self.close(tenant, enforcer, &Closing::opened(channel)).await
     }
 
     /// Closes a channel in the background, and tries again until it succeeds: this node is alive, so its open channels
     /// count.
-    pub fn close_channel_until_done(&self, tenant: &TenantId, enforcer: &EnforcerId, number: ChannelNumber) {
-        self.close_until_done(tenant, enforcer, Closing::of_number(number));
+    pub fn close_channel_until_done(&self, tenant: &TenantId, enforcer: &EnforcerId, channel: &ChannelId) {
+        self.close_until_done(tenant, enforcer, Closing::opened(channel));
     }
 
     pub(super) fn close_until_done(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: Closing) {
@@ -62,17 +65,16 @@ impl Gateway {
         }
     }
 
+    /// Closes in the store. The commit is carried by the node's lease: until that is renewed, a failover could undo it.
     async fn close(&self, tenant: &TenantId, enforcer: &EnforcerId, closing: &Closing) -> Result<(), Error> {
         let load = (record_of::<Channels>(enforcer), record_of::<Presence>(enforcer));
         self.update(tenant, &load, |(known, presence), now| {
             let mut next = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
             let before = next.open.len();
-            closing.numbers.iter().for_each(|number| _ = next.close(*number));
-            closing.attempts.iter().for_each(|attempt| _ = next.close_attempt(attempt));
+            closing.attempts().for_each(|attempt| _ = next.close(attempt));
             let is_closed = next.open.len() < before;
-            if !is_closed && closing.attempts.is_empty() {
-                // Confirmed by a commit: a failover may undo what has removed it, and then nobody would remove it again.
-                return Ok(Evaluation::commit(unchanged(tenant, enforcer, known.as_ref()), ()));
+            if !is_closed && closing.unknown.is_empty() {
+                return Ok(Evaluation::NothingToDo(()));
             }
             let mut change = put_channels(tenant, enforcer, known.as_ref(), &next)?;
             if !is_closed {
@@ -87,6 +89,49 @@ impl Gateway {
             let ring = mailbox_ring(tenant, &Mailbox::Enforcer(enforcer.clone()));
             Ok(Evaluation::commit_and_ring(change, ring, ()))
         })
-        .await
+        .await?;
+        match self.closings.closed(self.store.shard_of(tenant), tenant, enforcer, closing) {
+            true => Ok(()),
+            false => Err(StoreError::Overloaded.into()),
+        }
+    }
+
+    /// The lease of this node is durable, and so is what was closed before it, unless the store has lost that in between: then
+    /// the channel is there again, and nobody serves it. In the background: a lease does not wait for it.
+    pub(super) fn confirm_closings(&self, shard: Shard, closed_before: u64) {
+        let unconfirmed = self.closings.unconfirmed(shard, closed_before);
+        if unconfirmed.is_empty() {
+            return;
+        }
+        let gateway = self.clone();
+        tokio::spawn(async move {
+            match gateway.close_what_is_back(unconfirmed).await {
+                Ok(()) => gateway.closings.confirm(shard, closed_before),
+                // The next lease confirms it.
+                Err(error) => tracing::debug!(%error, "closed channels were not confirmed"),
+            }
+        });
+    }
+
+    async fn close_what_is_back(&self, unconfirmed: Vec<Unconfirmed>) -> Result<(), Error> {
+        let mut by_tenant: BTreeMap<TenantId, Vec<Unconfirmed>> = BTreeMap::new();
+        for closed in unconfirmed {
+            by_tenant.entry(closed.tenant.clone()).or_default().push(closed);
+        }
+        for (tenant, closed) in by_tenant {
+            for closed in closed.chunks(CONFIRMED_AT_ONCE) {
+                let keys: Vec<Key> = closed.iter().map(|closed| Channels::key(&closed.enforcer)).collect();
+                let records = self.store.load(&tenant, &keys).await?.records;
+                for (closed, record) in closed.iter().zip(&records) {
+                    let is_back = Channels::read(record.as_ref())?
+                        .is_some_and(|known| known.value.has(&closed.attempt));
+                    if is_back {
+                        let closing = Closing { opened: vec![closed.attempt.clone()], ..Closing::default() };
+                        self.close_until_done(&tenant, &closed.enforcer, closing);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }

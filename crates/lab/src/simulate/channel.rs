@@ -12,7 +12,7 @@ use countersign_core::{
         subscription::{ReadPermits, Subscription, SubscriptionEnded},
         ws_channel::{WsChannel, WsEnded},
     },
-    model::channels::ChannelNumber,
+    model::channels::ChannelId,
     use_cases::acknowledge::Acknowledger,
 };
 use countersign_wire::{
@@ -93,7 +93,7 @@ impl Serving {
                 let asked_at = self.outgoing.world.now();
                 let opened = ChannelGuard::open(&gateway, &subscriber, enforcer, Arc::new(Nobody)).await;
                 let Ok(channel) = opened else { return };
-                self.opened(enforcer, channel.number(), asked_at);
+                self.opened(enforcer, channel.id(), asked_at);
                 Some(channel)
             }
             Party::Approver(_) => None,
@@ -111,7 +111,7 @@ impl Serving {
         }
     }
 
-    fn opened(&mut self, enforcer: &EnforcerId, number: ChannelNumber, asked_at: u64) {
+    fn opened(&mut self, enforcer: &EnforcerId, id: &ChannelId, asked_at: u64) {
         let Outgoing { world, node, watch, subscriber, index, .. } = &mut self.outgoing;
         let mut known = watch.facts.known();
         *index = Some(known.channels.len());
@@ -120,12 +120,13 @@ impl Serving {
             enforcer: enforcer.clone(),
             run: Arc::clone(&node.run),
             node: node.gateway.node().clone(),
+            attempt: id.attempt.clone(),
             asked_at,
             opened_at: world.now(),
             closed_at: None,
         });
         drop(known);
-        world.step(|| format!("{} opens channel {} of {enforcer}", node.run.name(), number.0));
+        world.step(|| format!("{} opens channel {} of {enforcer}", node.run.name(), id.number.0));
     }
 
     async fn serve(&mut self, subscription: Subscription<Unbounded>) -> WsEnded {

@@ -203,6 +203,8 @@ impl Watch {
                 && other.opened_at < since
                 && other.closed_at.is_none()
                 && !other.run.was_stopped_since(since)
+                // Its opening did not wait for the standby. Its client connects again when it is noticed.
+                && !database.is_undone(&other.attempt)
                 // What a node has opened before its lease began is dropped when another node opens one.
                 && database.alive_since(&other.node).is_some_and(|alive| alive < since.min(other.asked_at))
         };

@@ -1,10 +1,11 @@
 //! The database that all nodes share: a primary with a synchronous standby.
 //!
 //! A commit can be read as soon as the primary has it, and is answered once the standby has it too. A failover keeps
-//! everything that was answered, and some of the rest: always what was committed first.
+//! everything that was answered, and some of the rest: always what was committed first. A commit that is carried by a lease is
+//! answered at once; the standby has it later, at the latest with the next commit that waits for it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -14,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use countersign_core::{
     model::{
-        channels::{Lease, NodeId},
+        channels::{Channels, Lease, NodeId},
         exchange::{Exchange, State},
     },
     store::{Change, Key, Kind, Outcome, PayloadId, Put, Record, Shard, Store as _, StoreError},
@@ -30,6 +31,9 @@ use crate::memory_store::{Data, MemoryStore};
 /// The clocks of two servers differ by less than twice as much, in milliseconds.
 const CLOCK_SPREAD: u64 = 300;
 
+/// How much later the standby has a commit that nobody waits for, in milliseconds.
+const CARRIED_LAG: u64 = 600;
+
 /// One commit of the log.
 struct Logged {
     change: Change,
@@ -41,12 +45,16 @@ struct Logged {
 #[derive(Default)]
 struct Inner {
     log: Vec<Logged>,
+    /// When the standby has everything that somebody waits for.
+    waited_until: u64,
     /// One more with every failover.
     epoch: u64,
     /// Nobody answers before this time.
     down_until: u64,
     /// By how much the clock of this server is ahead, in milliseconds, plus [`CLOCK_SPREAD`].
     ahead: u64,
+    /// The channels whose opening a failover has undone.
+    undone_channels: HashSet<String>,
     /// Since when each node counts as alive.
     alive_since: HashMap<String, u64>,
 }
@@ -59,10 +67,10 @@ pub(crate) struct Database {
     state: Mutex<Inner>,
 }
 
-/// What became of a commit, and from when on a failover keeps it.
+/// What became of a commit, and when the server says so.
 pub(crate) struct Applied {
     pub(crate) outcome: Result<Outcome, StoreError>,
-    pub(crate) durable_at: u64,
+    pub(crate) answered_at: u64,
 }
 
 impl Database {
@@ -96,27 +104,39 @@ impl Database {
         &self.store
     }
 
-    /// Commits on the primary. The standby has it `lag` milliseconds later, and all that came before.
+    /// Commits on the primary. The standby has it `lag` milliseconds later, and all that came before. What is carried by a
+    /// lease is answered before that.
     pub(crate) fn commit(&self, change: Change, lag: u64) -> Applied {
         let mut logged = change.clone();
         logged.guards.clear();
+        let is_carried = change.is_carried_by_a_lease();
         let violations = self.check_transitions(&change);
         self.watch_leases(&change);
         let outcome = ready(self.primary().commit(change));
         let (at, mut state) = (self.now(), self.state());
-        let before = state.log.last().map_or(0, |last| last.durable_at);
         let now = self.world.now();
+        let before = state.waited_until;
         let Ok(Outcome::Committed { .. }) = &outcome else {
-            return Applied { outcome, durable_at: before.max(now) };
+            return Applied { outcome, answered_at: before.max(now) };
         };
-        let durable_at = before.max(now + lag);
         self.world.count("commits", 1);
+        let last = state.log.last().map_or(0, |last| last.durable_at);
+        let (durable_at, answered_at) = match is_carried {
+            true => (last.max(now + lag + CARRIED_LAG), now),
+            false => (before.max(now + lag), before.max(now + lag)),
+        };
         state.log.push(Logged { change: logged, now: at, durable_at });
+        if !is_carried {
+            state.waited_until = durable_at;
+            // The standby has the log in its order: with this one it has all before it.
+            let earlier = state.log.iter_mut().rev().take_while(|logged| logged.durable_at >= durable_at);
+            earlier.for_each(|logged| logged.durable_at = durable_at);
+        }
         drop(state);
         for violation in violations {
             self.world.violated("the state table is kept", &violation);
         }
-        Applied { outcome, durable_at }
+        Applied { outcome, answered_at }
     }
 
     /// The standby takes over: what it does not have yet is undone, except for some that came first.
@@ -128,6 +148,7 @@ impl Database {
         let kept = durable + numbers.index(not_durable + 1);
         let undone = state.log.split_off(kept);
         state.epoch += 1;
+        state.waited_until = state.waited_until.min(now);
         state.down_until = now + millis;
         state.ahead = numbers.between(0, 2 * CLOCK_SPREAD);
         let fresh: Arc<Mutex<Data>> = Arc::default();
@@ -139,6 +160,15 @@ impl Database {
         }
         let rebuilt = std::mem::take(&mut *fresh.lock());
         *self.data.lock() = rebuilt;
+        for logged in &undone {
+            let puts = logged.change.puts.iter().filter(|put| put.key.kind == Kind::Channels);
+            state.undone_channels.extend(puts.flat_map(|put| channels_in(&put.content)));
+        }
+        let kept = state.log.iter().flat_map(|logged| &logged.change.puts);
+        let kept =
+            kept.filter(|put| put.key.kind == Kind::Channels).flat_map(|put| channels_in(&put.content));
+        let kept: HashSet<String> = kept.collect();
+        state.undone_channels.retain(|channel| !kept.contains(channel));
         drop(state);
         self.world.step(|| {
             let keys = |logged: &Logged| logged.change.puts.iter().map(|put| put.key.id.clone()).collect();
@@ -147,6 +177,11 @@ impl Database {
         });
         self.world.count("failovers", 1);
         self.world.count("commits undone by a failover", undone.len() as u64);
+    }
+
+    /// Whether a failover has undone the opening of a channel.
+    pub(crate) fn is_undone(&self, channel: &str) -> bool {
+        self.state().undone_channels.contains(channel)
     }
 
     /// What a change does to exchanges that no change may do. Empty if its guards do not hold: then it does nothing.
@@ -210,6 +245,12 @@ impl Database {
             }
         }
     }
+}
+
+/// The channels in a record, by the attempts that opened them.
+fn channels_in(content: &[u8]) -> Vec<String> {
+    let channels: Channels = serde_json::from_slice(content).unwrap_or_default();
+    channels.open.into_iter().map(|channel| channel.attempt).collect()
 }
 
 /// The store's time at this moment of a run.

@@ -48,6 +48,8 @@ pub(crate) struct ChannelFacts {
     pub(crate) enforcer: EnforcerId,
     pub(crate) run: Arc<NodeRun>,
     pub(crate) node: NodeId,
+    /// Names it in the store.
+    pub(crate) attempt: String,
     /// When it began to open, and when it was open.
     pub(crate) asked_at: u64,
     pub(crate) opened_at: u64,

@@ -132,7 +132,7 @@ impl SimStore {
                 }
                 Fate::Answered => {
                     let applied = at.database.commit(change, lag);
-                    (applied.outcome, applied.durable_at)
+                    (applied.outcome, applied.answered_at)
                 }
             };
             at.world

@@ -187,7 +187,7 @@ async fn a_decision_is_handed_over_to_the_node_of_the_newest_channel(harness: Bo
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(handed_over[0].handed_over.message().is_some());
-    let routing = other.known_routing(&world.tenant, &enforcer, channel);
+    let routing = other.known_routing(&world.tenant, &enforcer, &channel);
     assert!(routing.is_some_and(|routing| routing.decisions), "whose turn it is is known without a read");
 }
 

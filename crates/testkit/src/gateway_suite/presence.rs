@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_core::{
     Gateway,
     model::channels::{Channels, NodeId},
-    store::{Change, Kind},
+    store::{Change, Key, Kind, Put},
     use_cases::presence::SelfDescription,
 };
 use countersign_wire::{
@@ -26,7 +26,8 @@ cases! {
     an_enforcer_that_was_offline_for_thirty_days_is_forgotten,
     an_enforcer_with_an_open_channel_is_kept_however_silent_it_is,
     a_channel_that_may_or_may_not_be_open_is_closed,
-    a_channel_counts_as_closed_when_that_is_durable,
+    a_closed_channel_that_a_failover_brings_back_goes_with_the_next_lease,
+    a_channel_is_not_taken_for_another_that_got_its_number,
     openings_of_unknown_outcome_cost_one_task_and_a_bounded_list,
     a_record_that_is_written_often_has_one_due_entry,
     an_enforcer_that_returns_when_its_record_is_deleted_is_forgotten_later,
@@ -75,9 +76,9 @@ async fn an_enforcer_is_offline_when_its_last_channel_closes_until_it_is_seen_ag
     let second = gateway.open_channel(tenant, &robot, &node, Transport::Sse).await.unwrap();
     world.at_minute(1).await;
     gateway.renew_lease(&node).await.unwrap();
-    gateway.close_channel(tenant, &robot, first).await.unwrap();
+    gateway.close_channel(tenant, &robot, &first).await.unwrap();
     assert_eq!(status().await, Status::Online, "another channel is open");
-    gateway.close_channel(tenant, &robot, second).await.unwrap();
+    gateway.close_channel(tenant, &robot, &second).await.unwrap();
     assert_eq!(status().await, Status::Offline);
     world.at_minute(2).await;
     seen().await;
@@ -167,7 +168,7 @@ async fn a_channel_that_may_or_may_not_be_open_is_closed(harness: Box<dyn StoreH
     };
     let first = open(gateway).await.unwrap();
     let gets_decisions = async || {
-        let routing = gateway.channel_routing(tenant, &robot, gateway.node(), first).await;
+        let routing = gateway.channel_routing(tenant, &robot, gateway.node(), &first).await;
         routing.unwrap().is_some_and(|routing| routing.decisions)
     };
     store.take_committed();
@@ -188,18 +189,53 @@ async fn a_channel_that_may_or_may_not_be_open_is_closed(harness: Box<dyn StoreH
     tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap();
 }
 
-async fn a_channel_counts_as_closed_when_that_is_durable(harness: Box<dyn StoreHarness>) {
+async fn a_closed_channel_that_a_failover_brings_back_goes_with_the_next_lease(
+    harness: Box<dyn StoreHarness>,
+) {
     let world = World::new(harness);
-    let (tenant, robot) = (&world.tenant, robot());
-    let store = RecordingStore::new(world.harness.store());
-    let gateway = super::world::gateway(store.clone(), &world.doorbell, 2);
-    let opened = gateway.open_channel(tenant, &robot, gateway.node(), Transport::Websocket).await.unwrap();
-    gateway.close_channel(tenant, &robot, opened).await.unwrap();
-    // It is gone, and a failover could bring it back.
-    store.set_outcomes_unknown(true);
-    assert_eq!(status_of(&gateway.close_channel(tenant, &robot, opened).await, 200), 503);
-    store.set_outcomes_unknown(false);
-    gateway.close_channel(tenant, &robot, opened).await.unwrap();
+    let (gateway, tenant, robot) = (&world.gateway, &world.tenant, robot());
+    let node = gateway.node();
+    gateway.renew_lease(node).await.unwrap();
+    let lost = gateway.open_channel(tenant, &robot, node, Transport::Websocket).await.unwrap();
+    let store = world.harness.store();
+    let key = Key::new(Kind::Channels, &robot);
+    let opened =
+        store.load(tenant, std::slice::from_ref(&key)).await.unwrap().records.pop().flatten().unwrap();
+    gateway.close_channel(tenant, &robot, &lost).await.unwrap();
+    // Its commit did not wait for a disk, so it may be undone.
+    let mut undone = Change::new(tenant.clone());
+    undone.puts.push(Put { key: key.clone(), content: opened.content });
+    store.commit(undone).await.unwrap();
+    let is_open = async || {
+        let routing = gateway.channel_routing(tenant, &robot, node, &lost).await;
+        routing.unwrap().is_some()
+    };
+    assert!(is_open().await);
+    gateway.renew_lease(node).await.unwrap();
+    let closed = async {
+        while is_open().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap();
+}
+
+async fn a_channel_is_not_taken_for_another_that_got_its_number(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let (gateway, tenant, robot) = (&world.gateway, &world.tenant, robot());
+    let node = gateway.node();
+    gateway.renew_lease(node).await.unwrap();
+    let open = async || gateway.open_channel(tenant, &robot, node, Transport::Websocket).await.unwrap();
+    let lost = open().await;
+    // A failover undoes it, and the next one gets its number.
+    let mut undone = Change::new(tenant.clone());
+    undone.deletes.push(Key::new(Kind::Channels, &robot));
+    world.harness.store().commit(undone).await.unwrap();
+    let next = open().await;
+    assert_eq!(lost.number, next.number);
+    assert_eq!(gateway.channel_routing(tenant, &robot, node, &lost).await.unwrap(), None);
+    gateway.close_channel(tenant, &robot, &lost).await.unwrap();
+    assert!(gateway.channel_routing(tenant, &robot, node, &next).await.unwrap().is_some());
 }
 
 async fn openings_of_unknown_outcome_cost_one_task_and_a_bounded_list(harness: Box<dyn StoreHarness>) {

@@ -327,7 +327,7 @@ async fn a_node_that_one_shard_takes_for_dead_is_alive_on_the_other(harness: Sha
     harness.set_now(start().plus(LEASE)).await;
     gateway.renew_lease(&newer).await.unwrap_err();
     let routing = async |tenant: &TenantId, at: usize| {
-        gateway.channel_routing(tenant, &robot(), &older, numbers[at]).await
+        gateway.channel_routing(tenant, &robot(), &older, &numbers[at]).await
     };
     let left_to_newer = Some(ChannelRouting { decisions: false, other: false });
     assert_eq!(routing(&here, 0).await.unwrap(), left_to_newer, "its node is alive there");
