@@ -61,6 +61,7 @@ def main():
             one.type(line)
             typed += 1
             if line == "countersign up":
+                one.answer("Your name", "Ada").answer("A name for this machine", "Ada's laptop")
                 one.answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).expect("the gateway runs")
             one.expect("READY> ")
         for line in exec_block:

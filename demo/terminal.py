@@ -90,7 +90,8 @@ def alone(root):
     """One person, one machine."""
     ada = Home(root, "ada")
     begun = time.monotonic()
-    up = ada.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
+    up = ada.start("up").answer("Your name", "").answer("A name for this machine", "Ada's laptop")
+    up.answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
     step("up: a gateway, both sides, paired", up)
     asked = ada.start("exec", "--", "sh", "-c", "echo hello > out; exit 3").expect("asked")
     answered = ada.approve("sh -c 'echo hello > out; exit 3'")
@@ -126,7 +127,7 @@ def alone(root):
     check(not (ada.work / "deployed").exists() and not (ada.work / "stolen").exists(), "a changed script ran")
     step("exec: the script changed after it was shown, neither runs (84)", asked, answered)
 
-    inbox = ada.start("inbox").answer("Passphrase of", PASSPHRASE).expect("inbox of ada")
+    inbox = ada.start("inbox").answer("Passphrase of", PASSPHRASE).expect("inbox of Ada")
     os.close(inbox.screen)
     check(ended(inbox.process), "the inbox lives on after its terminal is gone")
     step("inbox: it ends when its terminal is closed", inbox)
@@ -271,10 +272,12 @@ def reachable(root, ada):
         esac
         """)
     ada.environment["PATH"] = f"{programs}:{ada.environment['PATH']}"
-    up = ada.start("up", "--phone").answer("[y/N]", "y").ends(0)
-    check("https://desk.tailnet.example/join#" in up.shown(), "the invitation does not lead to the tailnet")
+    up = ada.start("up", "--phone").answer("[y/N]", "y").answer("Passphrase of", PASSPHRASE)
+    up.expect("Waiting for the device").press("\x03").ends(-2)
+    check("https://desk.tailnet.example/connect#" in up.shown(), "the code does not lead to the tailnet")
+    check("does not answer from here" in up.shown(), "an address that leads nowhere is not said")
     check((ada.folder / "served").read_text().startswith("serve --bg "), "tailscale serves nothing")
-    step("up --phone: Tailscale serves it, and an invitation is shown", up)
+    step("up --phone: Tailscale serves it, and one code is shown until a device has used it", up)
 
     # A service manager that runs what the unit says.
     program(programs, "systemctl", """#!/bin/sh
@@ -287,7 +290,7 @@ def reachable(root, ada):
         """)
     bob = Home(root, "bob")
     bob.environment["PATH"] = f"{programs}:{bob.environment['PATH']}"
-    up = bob.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
+    up = bob.start("up", "--machine", "Bob's laptop").answer("Your name", "bob").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
     check((bob.folder / "service").exists(), "the service was not started")
     down = bob.run("down")
     check("stopped" in down.shown(), "the service was not stopped")

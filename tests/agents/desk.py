@@ -42,7 +42,7 @@ class Desk:
         self.pool = concurrent.futures.ThreadPoolExecutor(3)
 
     def __enter__(self):
-        self.start("up").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
+        self.start("up", "--approver", "ada", "--machine", "laptop").answer("New passphrase", PASSPHRASE).answer("Again", PASSPHRASE).ends(0)
         self.follow = self.start("inbox", "--follow", "--json").answer("Passphrase of", PASSPHRASE)
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()

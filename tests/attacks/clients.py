@@ -85,7 +85,7 @@ def call(port, method, path, body=None, key=None, headers=()):
 def tool():
     (TOP / "work").mkdir(parents=True)
     (TOP / "home").mkdir()
-    tty(["up"], [("New passphrase", PASS), ("Again", PASS)], 60)
+    tty(["up", "--approver", "ada", "--machine", "laptop"], [("New passphrase", PASS), ("Again", PASS)], 60)
     found = next(m for f in (TOP / "profile").rglob("*") if f.is_file() for m in re.findall(r"http://127\.0\.0\.1:(\d+)", f.read_text(errors="ignore")))
     proxy = Proxy(int(found))
     for f in (TOP / "profile").rglob("*"):

@@ -103,7 +103,7 @@ def run():
     subprocess.run(f"{git} init -q . && git config user.email a@example.org && git config user.name a && echo hi > a.txt && git add . && git commit -qm one",
                    shell=True, cwd=REPO, check=True, env=ENV)
     shutil.copytree(REPO, TOP / "repo2")
-    started = tty(["up"], [("New passphrase", PASS), ("Again", PASS)], timeout=60)
+    started = tty(["up", "--approver", "ada", "--machine", "laptop"], [("New passphrase", PASS), ("Again", PASS)], timeout=60)
     control("up starts a gateway and pairs", "exec" in started, started[-300:])
 
     # 1: the approver is shown what the model wrote about a call, and not the call

@@ -110,9 +110,9 @@ def ask(agent, command, number):
 def unlock(window, command):
     """Starts a command that asks for the passphrase. An earlier question must not be taken for its own."""
     window.line("clear")
-    window.gone("Passphrase of desk:")
+    window.gone("Passphrase of dana:")
     window.line(command)
-    window.wait("Passphrase of desk:")
+    window.wait("Passphrase of dana:")
     window.line("correct horse")
 
 
@@ -148,7 +148,7 @@ def scenario(tmux, work, captures):
     inbox = tmux.window("inbox", work)
 
     step("up, with a passphrase")
-    agent.line("countersign up --approver dana")
+    agent.line("countersign up --approver dana --machine build-1")
     for question in ("New passphrase for desk:", "Again:"):
         agent.wait(question)
         agent.line("correct horse")

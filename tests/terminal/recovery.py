@@ -61,13 +61,13 @@ def scenario(tmux, folder, work, env):
     device.line(f"export COUNTERSIGN_HOME={homes['new']}")
 
     step("a machine and a desk, and a code that is shown once")
-    machine.line("countersign up --approver dana")
+    machine.line("countersign up --approver dana --machine build-1")
     for question in ("New passphrase for desk:", "Again:"):
         machine.wait(question)
         machine.line("correct horse")
     machine.wait("the gateway runs at")
     desk.line("countersign recovery new")
-    unlock(desk, "desk")
+    unlock(desk, "dana")
     code = shown_code(desk)
     desk.wait("your recovery code is signed and sent")
     machine.line("countersign devices update")

@@ -87,7 +87,7 @@ def main():
             "tool_input": {"command": "git status"}}))
         hook = compare(
             [("countersign hook claude", ["countersign", "hook", "claude", "--home", f"{home}/.local/share/countersign"]), ("true", ["true"])], options.rounds, environment, home, call)
-        Terminal(["countersign", "up"], environment, home).answer("New passphrase", PASSPHRASE).answer(
+        Terminal(["countersign", "up", "--approver", "ada", "--machine", "laptop"], environment, home).answer("New passphrase", PASSPHRASE).answer(
             "Again", PASSPHRASE).ends(0)
         try:
             asked = Terminal(["countersign", "exec", "--", "true"], environment, home).expect("asked")

@@ -34,10 +34,21 @@ export const CHROMIUM_ARGS = [
 export const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
 export async function openBrowser(...more: string[]): Promise<Browser> {
+  return launch(more);
+}
+
+/** A browser whose home has its own list of trusted authorities. */
+export async function openBrowserAt(home: string): Promise<Browser> {
+  return launch([], { ...process.env, HOME: home });
+}
+
+function launch(more: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<Browser> {
+  const present = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return chromium.launch({
     executablePath: CHROMIUM,
     headless: true,
     args: [...CHROMIUM_ARGS, ...more],
+    env: Object.fromEntries(present),
   });
 }
 
@@ -117,6 +128,14 @@ export class Person {
       const url = new URL(request.url());
       if (/^(https?|wss?):$/.test(url.protocol) && !hosts.includes(url.host)) this.foreign.push(request.url());
     });
+  }
+
+  /** A new browser profile for a page that is not of a stage. */
+  static async openAt(browser: Browser, url: string): Promise<Person> {
+    const context = await browser.newContext({ viewport: PHONE });
+    context.setDefaultTimeout(30_000);
+    await context.addInitScript(watchTaps);
+    return new Person(context, await context.newPage(), url, url);
   }
 
   /** A new browser profile. `home` is where the page is, if the gateway does not serve it. */

@@ -13,7 +13,7 @@ import { pipeline } from "node:stream";
 import { FrameReader, textFrame } from "./frames.ts";
 
 /** The files of the page, which no test changes on the way. */
-const PAGE = /^\/(|join|pair|docs|assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/;
+const PAGE = /^\/(|join|pair|connect|docs|assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/;
 
 /** Changes the body of an answer of the gateway; the same text to leave it. */
 export type Tamper = (path: string, body: string) => string;

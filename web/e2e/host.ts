@@ -34,7 +34,7 @@ export class Host {
   async start(): Promise<void> {
     const server = createServer((request, response) => {
       const path = new URL(request.url ?? "/", "http://localhost").pathname;
-      const file = /^\/(join|pair)?$/.test(path) ? "/index.html" : path;
+      const file = /^\/(join|pair|connect)?$/.test(path) ? "/index.html" : path;
       const type = TYPES[file.split(".").at(-1) ?? ""];
       if (type === undefined || file.includes("..")) {
         response.writeHead(404).end();

@@ -39,7 +39,9 @@ export const texts = {
     ["phone", "This device", "signs"],
   ],
   welcomeKey: "Every answer is signed with a key that never leaves this device.",
-  welcomeHow: "To begin, scan the QR code of your invitation. Whoever runs your relay gives it to you.",
+  welcomeHow: "On the machine where your agent runs:",
+  welcomeRun: "countersign up --phone",
+  welcomeCode: "It shows one QR code. That code joins and pairs.",
   welcomeLost:
     "Joined before? This browser has cleared its storage. Ask for a new invitation, join again, and pair again.",
   pasteInstead: "Paste a link instead",
@@ -57,6 +59,25 @@ export const texts = {
   joinTenant: (tenant: string) => ` (${tenant}). If that isn't you, don't join.`,
   joinForMachine: (id: string) =>
     `The relay says that this invitation is for an agent's machine, ${id}, not for a person. It was not used: join with it there, and ask for one for an approver here.`,
+  invitationUsedTitle: "This code was used",
+  invitationUsed:
+    "A code is good once: it was used, perhaps on another device, or it has expired. Show a new one on the machine with countersign up --phone.",
+  scanAnother: "Scan another code",
+  connectAs: (id: string) => `You answer as ${id}, says the relay.`,
+  deviceNameField: "Name of this device",
+  deviceName: (person: string, kind: "phone" | "tablet" | "browser") => `${person}'s ${kind}`,
+  invitationOnce: "used up when you connect",
+  connectingTitle: (machine: string) => `Connecting to ${machine}…`,
+  joinedOnlyTitle: "Joined, not paired yet",
+  joinedOnlyText: (machine: string) =>
+    `This device has joined the relay, but ${machine} can't ask it yet. Try again, or scan the code that the machine shows now.`,
+  tryAgain: "Try again",
+  codeEnded: "This code was used, or has ended. Scan the one that the machine shows now.",
+  connectedTitle: "Almost there",
+  connectedText: (machine: string, key: string) => `Now press Enter on ${machine}. It shows this device's key: ${key}.`,
+  recoveryOffer:
+    "If you lose this device, a recovery code on paper lets a new one take over. You can make one later, under Devices.",
+  recoveryMakeFirst: "Make a recovery code",
   join: "Join",
   joining: "Joining…",
   joinFailedRole:

@@ -11,7 +11,15 @@ import { generateKeys, keysFromSecret, openKeys } from "../src/protocol/device.t
 import { isPublicKey, verifyStrict } from "../src/protocol/ed25519.ts";
 import { segment } from "../src/protocol/http.ts";
 import { fingerprint, formatBundle, isAgreementKey, parseBundle } from "../src/protocol/keys.ts";
-import { LinkError, parseGateway, parseJoinLink, parsePairingCode } from "../src/protocol/link.ts";
+import {
+  formatPairingLink,
+  LinkError,
+  parseConnectLink,
+  parseGateway,
+  parseJoinLink,
+  parsePairingCode,
+  parsePairingLink,
+} from "../src/protocol/link.ts";
 import { newPin, PinError, Pins } from "../src/protocol/pins.ts";
 import { receiptSession } from "../src/protocol/receipt.ts";
 import { formatRecoveryCode, newRecoverySeed, parseRecoveryCode, RecoveryCodeError } from "../src/protocol/recovery.ts";
@@ -210,6 +218,36 @@ describe("texts for people", () => {
     for (const other of ["", "0000", `${code}0`, code.slice(0, -1), code.replace(/^./, "ſ")]) {
       expect(() => parseRecoveryCode(other), other).toThrow(RecoveryCodeError);
     }
+  });
+
+  test("one link joins and pairs", () => {
+    const [machine, print, secret] = [
+      "QWRhJ3MgbGFwdG9w",
+      "BQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU",
+      "BwcHBwcHBwcHBwcHBwcHBw",
+    ];
+    const text = `https://gw.example/c/connect#v1.BCDFGHJK.${machine}.${print}.${secret}.csi_acme_x.y-z`;
+    const { invitation, pairing } = parseConnectLink(` ${text}\n`);
+    expect(invitation).toEqual({ gateway: "https://gw.example/c", invitation: "csi_acme_x.y-z" });
+    expect(pairing).toMatchObject({ code: "BCDF-GHJK", enforcerId: "Ada's laptop", fingerprint: print });
+    for (const other of [
+      text.replace("/connect#", "/join#"),
+      text.replace(".csi_acme_x.y-z", ""),
+      text.replace(".csi_acme_x.y-z", "."),
+      text.replace(secret, "x"),
+      text.replace("https://gw", "http://gw"),
+      text.replace("gw.example", "gw.example@evil"),
+    ])
+      expect(() => parseConnectLink(other), other).toThrow(LinkError);
+  });
+
+  test("a code of another gateway is read, and written again", () => {
+    const text =
+      "https://gw.example/pair#v1.~MTIz.QWRhJ3MgbGFwdG9w.BQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU.BwcHBwcHBwcHBwcHBwcHBw";
+    expect(parsePairingLink(text).code).toBe("123");
+    expect(formatPairingLink(parsePairingLink(text))).toBe(text);
+    for (const code of ["~", "~MSAz", "~/", "123"])
+      expect(() => parsePairingLink(text.replace("~MTIz", code)), code).toThrow(LinkError);
   });
 
   test("pairing codes and gateways", () => {

@@ -8,6 +8,7 @@
 //! | the recovery code of a profile | [`recovery`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
+//! | one code that joins and pairs | [`connect`] |
 //! | what the person who answers sees | [`review`], [`danger`] |
 //! | where requests come from | [`source`] |
 //! | the full-screen interface of `inbox` | [`tui`] |
@@ -15,6 +16,7 @@
 //!
 //! What stands between an agent and its host, and what both ways of asking share, is in `countersign_agents`.
 
+pub mod connect;
 pub mod danger;
 pub mod execution;
 pub mod local_gateway;

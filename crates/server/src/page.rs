@@ -18,7 +18,8 @@ const INDEX: &str = "/index.html";
 const DOCS: &str = "/docs.html";
 
 /// Where each document is served. Invitations and links for pairing lead to the page itself.
-const DOCUMENTS: [(&str, &str); 4] = [("/", INDEX), ("/join", INDEX), ("/pair", INDEX), ("/docs", DOCS)];
+const DOCUMENTS: [(&str, &str); 5] =
+    [("/", INDEX), ("/join", INDEX), ("/pair", INDEX), ("/connect", INDEX), ("/docs", DOCS)];
 
 /// What a build without the page says.
 const NO_PAGE: &str =

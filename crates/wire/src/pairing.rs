@@ -179,7 +179,13 @@ pub struct CompleteRequest {
     pub approver_id: ApproverId,
     /// The approver's keys; the gateway registers the signing key of a bundle.
     pub public_key: PublicKey,
+    /// What the approver's device calls itself, an extension of ours; absent if it has no name.
+    #[serde(rename = "org.countersign.deviceLabel", skip_serializing_if = "Option::is_none")]
+    pub device_label: Option<Label>,
 }
+
+/// What the approver's device calls itself.
+const DEVICE_LABEL: &str = "org.countersign.deviceLabel";
 
 impl FromMembers<'_> for CompleteRequest {
     fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
@@ -187,6 +193,7 @@ impl FromMembers<'_> for CompleteRequest {
             nonce: members.required("nonce")?,
             approver_id: members.required("approverId")?,
             public_key: members.required("publicKey")?,
+            device_label: members.optional(DEVICE_LABEL)?,
         })
     }
 }
@@ -239,6 +246,8 @@ pub enum Progress {
         public_key: PublicKey,
         /// Routes requests of the enforcer to that approver.
         routing_token: RoutingToken,
+        /// What the approver's device calls itself; nobody has proven it.
+        device_label: Option<Label>,
     },
     /// The time passed without a completion; final.
     Expired,
@@ -256,10 +265,13 @@ impl Serialize for PairingStatus {
         };
         map.serialize_entry("status", status)?;
         map.serialize_entry("expiresAt", &self.expires_at)?;
-        if let Progress::Completed { approver_id, public_key, routing_token } = &self.progress {
+        if let Progress::Completed { approver_id, public_key, routing_token, device_label } = &self.progress {
             map.serialize_entry("approverId", approver_id)?;
             map.serialize_entry("publicKey", public_key)?;
             map.serialize_entry("routingToken", routing_token)?;
+            if let Some(label) = device_label {
+                map.serialize_entry(DEVICE_LABEL, label)?;
+            }
         }
         map.end()
     }
@@ -275,6 +287,7 @@ impl FromMembers<'_> for PairingStatus {
                 approver_id: members.required("approverId")?,
                 public_key: members.required("publicKey")?,
                 routing_token: members.required("routingToken")?,
+                device_label: members.optional(DEVICE_LABEL)?,
             },
             _ => {
                 let rule = Rule("is none of pending resolved completed expired");

@@ -18,6 +18,8 @@ export interface Profile {
   /** What machines call themselves: for people, and no proof. */
   readonly labels: Readonly<Record<string, string>>;
   readonly joinedAt: string;
+  /** What this device is called, as its person named it. */
+  readonly device?: string;
   /** The public keys of the recovery code, if one was made. */
   readonly recovery?: string;
   /** The credential by which the lock of this device confirms who holds it. */

@@ -12,7 +12,16 @@ import {
   prepareKeys,
   readProfile,
 } from "../keys/profile.ts";
-import { Approver, type DeviceKeys, Http, type JoinLink, join, Pins } from "../protocol/index.ts";
+import {
+  Approver,
+  type ConnectLink,
+  type DeviceKeys,
+  formatPairingLink,
+  Http,
+  type JoinLink,
+  join,
+  Pins,
+} from "../protocol/index.ts";
 import { texts } from "../texts.ts";
 import { AskedAgain } from "./again.ts";
 import { Answers } from "./answers.ts";
@@ -89,16 +98,29 @@ export class App extends Store {
     if (profile !== undefined) this.set({ profile, pins: Pins.parse(profile.pins) });
   }
 
+  /** Joins with one code, and goes on to pair with it. Whoever has joined is not undone by a pairing that fails. */
+  async connect({ invitation, pairing }: ConnectLink, device: string): Promise<void> {
+    await this.join(invitation, device, formatPairingLink(pairing));
+  }
+
   /** Joins with an invitation. The keys are made and kept first. */
-  async join(link: JoinLink): Promise<void> {
+  async join(link: JoinLink, device = "", next?: string): Promise<void> {
     await checkReach(link.gateway);
     await keepStorage();
     await prepareKeys(this.database);
     const joined = await join(link);
     if (joined.role !== "approver") throw new Error(texts.joinFailedRole);
     const { gateway, credential, tenant, id } = joined;
-    await keepProfile(this.database, { gateway, credential, tenant, id, joinedAt: new Date().toISOString() });
-    this.set({ link: undefined });
+    const joinedAt = new Date().toISOString();
+    await keepProfile(this.database, {
+      gateway,
+      credential,
+      tenant,
+      id,
+      joinedAt,
+      ...(device === "" ? {} : { device }),
+    });
+    this.set({ link: next, isConnecting: next !== undefined });
     await this.#found(await findProfile(this.database));
     this.changed();
   }

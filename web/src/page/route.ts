@@ -41,7 +41,7 @@ export function go(route: Route): void {
 
 /** The link with which this page was opened, taken out of the address at once: it is a secret. */
 export function takeLink(): string | undefined {
-  const isLink = /\/(join|pair)$/.test(location.pathname) && location.hash.length > 1;
+  const isLink = /\/(join|pair|connect)$/.test(location.pathname) && location.hash.length > 1;
   const link = isLink ? linkOf(location.href, location.hash) : undefined;
   if (location.pathname !== "/" || isLink) history.replaceState(null, "", `/${isLink ? "#/" : location.hash}`);
   return link;

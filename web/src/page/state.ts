@@ -55,6 +55,8 @@ export interface State {
   readonly route: Route;
   /** The invitation or pairing link with which the page was opened. */
   readonly link: string | undefined;
+  /** Whether the person has said that this device connects: then the link pairs without another question. */
+  readonly isConnecting: boolean;
   readonly isOnline: boolean;
   readonly offlineReason: string;
   readonly inbox: Inbox;
@@ -79,6 +81,7 @@ export const INITIAL: State = {
   pins: new Pins(),
   route: { name: "inbox" },
   link: undefined,
+  isConnecting: false,
   isOnline: false,
   offlineReason: "",
   inbox: new Inbox(),

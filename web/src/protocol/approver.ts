@@ -210,9 +210,9 @@ export class Approver {
     await this.http.sendUntil({ method: "POST", path, body: envelope });
   }
 
-  /** Answers a link that was scanned or opened. */
-  pairByLink(link: PairingLink): Promise<Paired> {
-    return this.#pair(link.code, (transcript) => answerLink(transcript, link), link.enforcerId);
+  /** Answers a link that was scanned or opened. The machine's screen shows what this device is called; the gateway reads it. */
+  pairByLink(link: PairingLink, device = ""): Promise<Paired> {
+    return this.#pair(link.code, (transcript) => answerLink(transcript, link), link.enforcerId, device);
   }
 
   /**
@@ -224,7 +224,12 @@ export class Approver {
   }
 
   /** `linkedId` is the machine that a link names. */
-  async #pair(code: string, answer: (transcript: Transcript) => PairingAnswer, linkedId?: string): Promise<Paired> {
+  async #pair(
+    code: string,
+    answer: (transcript: Transcript) => PairingAnswer,
+    linkedId?: string,
+    device = "",
+  ): Promise<Paired> {
     const resolved = (await this.http.send({ method: "GET", path: `/v1/pairing/resolve/${segment(code)}` })).read(
       (members) => ({
         nonce: members.required("nonce", id),
@@ -240,7 +245,8 @@ export class Approver {
     const enforcer = keysOrStop(resolved.publicKey);
     const { id: approverId, keys } = this.identity;
     const { bundle, digits } = answer({ enforcerId, enforcer, approverId, approver: keys.bundle, nonce });
-    const body = JSON.stringify({ nonce, approverId, publicKey: formatBundle(bundle) });
+    const label = device === "" ? {} : { "org.countersign.deviceLabel": device };
+    const body = JSON.stringify({ nonce, approverId, publicKey: formatBundle(bundle), ...label });
     await this.http.send({ method: "POST", path: "/v1/pairing/complete", body });
     const pin = newPin({ role: "enforcer", id: enforcerId }, enforcer, this.#now);
     return { pin, digits, enforcerLabel, workspaceName };

@@ -23,7 +23,7 @@ export class InvitationError extends CountersignError {
   readonly next = "Ask for a new invitation.";
 
   constructor() {
-    super("the invitation is not valid any more, or never was");
+    super("this invitation was used, or has expired");
   }
 }
 
@@ -35,13 +35,13 @@ export interface Invited {
 }
 
 /**
- * Asks what an invitation is for, and does not use it. Undefined if the gateway does not say: it may be another one, or can't be
- * reached, or the invitation is not valid; `join` says which.
+ * Asks what an invitation is for, and does not use it. "invalid" if it is unknown, expired, revoked or used; undefined if the
+ * gateway does not say: it may be another one, or can't be reached.
  */
 export async function previewInvitation(
   link: JoinLink,
   options: Omit<HttpOptions, "gateway" | "credential"> = {},
-): Promise<Invited | undefined> {
+): Promise<Invited | "invalid" | undefined> {
   const http = new Http({ ...options, gateway: link.gateway });
   const body = JSON.stringify({ invitation: link.invitation });
   try {
@@ -51,8 +51,9 @@ export async function previewInvitation(
       role: members.required("role", word(["approver", "enforcer"])),
       id: members.required("id", id),
     }));
-  } catch {
-    return undefined;
+  } catch (error) {
+    const isUnknown = error instanceof CallError && error.status === 404 && error.gatewayCode !== "";
+    return isUnknown ? "invalid" : undefined;
   }
 }
 

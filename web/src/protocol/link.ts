@@ -36,7 +36,7 @@ const LINK_WORDS = {
 export interface PairingLink {
   /** The address of the gateway, without a slash at its end. */
   readonly gateway: string;
-  /** The pairing code, as `XXXX-XXXX`. */
+  /** The pairing code: `XXXX-XXXX`, or whatever another gateway makes. */
   readonly code: string;
   readonly enforcerId: string;
   /** The fingerprint of the enforcer's keys. */
@@ -77,16 +77,28 @@ export function parsePairingLink(text: string): PairingLink {
   const isWhole = gateway !== undefined && enforcerId !== undefined && secret !== undefined;
   if (!isWhole || !isId(enforcerId) || !isFingerprint(print)) throw new LinkError("not-a-link");
   try {
-    return { gateway, code: parsePairingCode(code), enforcerId, fingerprint: print, secret };
+    return { gateway, code: readCode(code), enforcerId, fingerprint: print, secret };
   } catch {
     throw new LinkError("not-a-link");
   }
 }
 
+/** A code in a link. One of another gateway, which has not the form of ours, is in base64url after a `~`. */
+function readCode(text: string): string {
+  if (!text.startsWith("~")) return parsePairingCode(text);
+  const code = fromUtf8(base64url.decode(text.slice(1)) ?? Uint8Array.of(0xff)) ?? "";
+  if (!/^[!-~]{1,32}$/.test(code)) throw new LinkError("not-a-code");
+  return code;
+}
+
+function writeCode(code: string): string {
+  return CODE.test(code) ? code.replace("-", "") : `~${base64url.encode(utf8(code))}`;
+}
+
 /** The link as text. */
 export function formatPairingLink(link: PairingLink): string {
   const parts = [
-    link.code.replace("-", ""),
+    writeCode(link.code),
     base64url.encode(utf8(link.enforcerId)),
     link.fingerprint,
     base64url.encode(link.secret),
@@ -111,6 +123,25 @@ export function parseJoinLink(text: string): JoinLink {
   } catch {
     throw new LinkError("not-an-invitation");
   }
+}
+
+/** One code that joins and pairs. The two are good once each, so whoever has joined goes on with the pairing alone. */
+export interface ConnectLink {
+  readonly invitation: JoinLink;
+  readonly pairing: PairingLink;
+}
+
+const CONNECT = "/connect#v1.";
+
+/** Reads `<gateway>/connect#v1.<code>.<enforcerId>.<fingerprint>.<secret>.<invitation>`. Throws {@link LinkError}. */
+export function parseConnectLink(text: string): ConnectLink {
+  const trimmed = trimAscii(text);
+  const split = trimmed.indexOf(CONNECT);
+  const parts = split < 0 ? [] : trimmed.slice(split + CONNECT.length).split(".");
+  if (parts.length < 5) throw new LinkError("not-an-invitation");
+  const gateway = trimmed.slice(0, split);
+  const invitation = parseJoinLink(`${gateway}/join#${parts.slice(4).join(".")}`);
+  return { invitation, pairing: parsePairingLink(`${gateway}${PATH}${parts.slice(0, 4).join(".")}`) };
 }
 
 /** Checks the address of a gateway: HTTPS, or HTTP on this machine. Slashes at its end are removed. */

@@ -282,7 +282,7 @@ impl Identity {
         }
         let mut terminal =
             Terminal::open("the keys are locked by a passphrase, which is asked for in a terminal")?;
-        let text = terminal.ask_secret(&format!("Passphrase of {}: ", self.name))?;
+        let text = terminal.ask_secret(&format!("Passphrase of {}: ", self.profile.facts().party.id()))?;
         let passphrase = Passphrase::new(text).map_err(failed)?;
         self.profile.unlock(Some(&passphrase)).map_err(|error| match error {
             ProfileError::WrongPassphrase { .. } => {

@@ -21,6 +21,7 @@ use countersign_client::{
 use serde_json::{Value, json};
 
 use super::options::Options;
+use crate::local_gateway::LocalGateway;
 
 /// Check that agents ask, and that somebody can answer.
 ///
@@ -48,6 +49,7 @@ impl Doctor {
         let home = Home::of_user()?;
         let gateways = profiles::check(&home, options.profile.as_deref(), &mut report).await?;
         hashes.compare(&gateways, &mut report).await;
+        public_address(&home, &mut report).await;
         let project = env::current_dir().unwrap_or_default();
         let facts = hosts::check(&home, &Places::of_user()?, &project, !self.no_start, &mut report).await;
         let result = news::result(&report, &facts, SystemClock.now());
@@ -65,6 +67,23 @@ impl Doctor {
             false => ExitCode::SUCCESS,
         })
     }
+}
+
+/// Calls the address that other devices are sent to: a code that leads nowhere is found out on the phone otherwise.
+async fn public_address(home: &Home, report: &mut Report) {
+    let gateway = LocalGateway::of(home);
+    let Some(address) = gateway.url().ok().and_then(|near| gateway.public_url_of(&near)) else { return };
+    let shown = address.as_str();
+    report.add("gateway", match gateway.unreachable(&address).await {
+        None => Ok(format!("other devices reach it at {shown}")),
+        Some(reason) => Err(Finding::problem(
+            "gateway",
+            format!("{shown} does not answer: {reason}"),
+            "the codes of `countersign up --phone` and `countersign pair` lead there, so your phone can't connect",
+            "check that the proxy, or Tailscale, runs and leads to this machine, or set another address with \
+             `countersign up --phone --public-url`",
+        )),
+    });
 }
 
 /// Keeps the result and says it to the gateway, if there is one. It is only news.

@@ -5,17 +5,19 @@ use std::{fs, path::PathBuf};
 use clap::Args;
 use countersign_agents::tool::{
     exit::{Exit, Failure},
-    gateway_error::describe,
-    home::{Home, failed, new_passphrase, word},
+    gateway_error::{describe, describe_pairing},
+    home::{Home, Identity, failed, new_passphrase, word},
     output::{object, say},
     terminal::Terminal,
 };
 use countersign_client::{
+    approver::Approver,
     http::{CallError, Http},
-    join::{Invited, JoinError, JoinLink, Joined, join, preview},
+    join::{ConnectLink, Invited, JoinError, JoinLink, Joined, Preview, join, preview},
     keys::DeviceKeys,
+    pairing::link::PairingLink,
     payload::visible,
-    profile::{Credential, Facts, GatewayUrl, Party, Passphrase, Role},
+    profile::{Credential, Facts, GatewayUrl, Party, Passphrase, Pin, Role},
 };
 use countersign_wire::api_key::ApiKey;
 use serde_json::json;
@@ -82,6 +84,8 @@ impl Join {
         let holder = self.key.holder()?;
         let is_invited = holder.is_none();
         let secret = if is_invited { self.link()? } else { self.key()? };
+        // One code that joins and pairs, as `countersign up --phone` shows it.
+        let connecting = secret.parse::<ConnectLink>().ok().filter(|_| is_invited);
         if let Some(name) = &self.name
             && home.named(name)?.is_some()
         {
@@ -96,7 +100,10 @@ impl Join {
             let (name, lock) = prepare(self.name, &joined.party)?;
             (joined, name, lock)
         } else {
-            let link: JoinLink = secret.parse().map_err(|error| describe_join(&error))?;
+            let link: JoinLink = match &connecting {
+                Some(both) => both.invitation.clone(),
+                None => secret.parse().map_err(|error| describe_join(&error))?,
+            };
             with_invitation(&home, &link, self.name).await?
         };
         let role = joined.party.role();
@@ -107,22 +114,23 @@ impl Join {
             .map_err(|_| Failure::new(Exit::Failed, "the gateway names a tenant that is none"))?;
         let facts = Facts { party: party.clone(), tenant, gateway: gateway.clone(), label };
         let (profile, keys) = home.create(&name, facts, &joined.credential, lock)?;
-        if role == Role::Approver {
-            show_recovery_code(&home, &name, party.id(), &keys);
+        let device = Identity { name: name.clone(), profile };
+        let mut connected = None;
+        if let Party::Approver(id) = &party {
+            let approver = device.approver_with(id.clone(), keys)?;
+            if let Some(both) = &connecting {
+                connected = Some(pair_too(&device, &approver, &both.pairing).await);
+            }
+            show_recovery_code(&home, &name, party.id(), &approver.keys);
         }
         if options.json {
             return object(&json!({
                 "profile": name, "role": word(role), "id": party.id(), "gateway": gateway.as_str(),
-                "fingerprint": profile.fingerprint().to_string(),
+                "fingerprint": device.profile.fingerprint().to_string(),
             }));
         }
         say(&format!("✓ joined {} as the {} {}", gateway.as_str(), word(role), party.id()));
-        match role {
-            Role::Enforcer => say("  Next: pair a person's device with `countersign pair`."),
-            Role::Approver => say(
-                "  Next: run `countersign pair` on the agent's machine, and answer here with the link it shows.",
-            ),
-        }
+        say_next(role, connected);
         Ok(())
     }
 
@@ -167,6 +175,33 @@ impl KeyHolder {
         };
         let party = party.map_err(|rule| Failure::new(Exit::Usage, format!("--id {rule}")))?;
         Ok(Some((gateway, party)))
+    }
+}
+
+/// The second half of a code that joins and pairs. Whoever has joined is not undone by a pairing that failed.
+async fn pair_too(device: &Identity, approver: &Approver, link: &PairingLink) -> Result<Pin, Failure> {
+    let label = device.names().enforcer_label;
+    let paired = approver.pair_by_link_as(link, &label).await.map_err(|error| describe_pairing(&error))?;
+    device.profile.update_pins(|pins| pins.insert(paired.pin.clone())).map_err(failed)?;
+    Ok(paired.pin)
+}
+
+fn say_next(role: Role, connected: Option<Result<Pin, Failure>>) {
+    match connected {
+        Some(Ok(pin)) => {
+            say(&format!("✓ connected to {}", visible(pin.party().id())));
+            say("  It waits for Enter on its own screen, then it asks you.");
+        }
+        Some(Err(failure)) => {
+            say(&format!("  Joined, but not paired: {failure}"));
+            say("  Next: run `countersign pair --answer` here with a new code of that machine.");
+        }
+        None if role == Role::Enforcer => say("  Next: pair a person's device with `countersign pair`."),
+        None => {
+            say(
+                "  Next: run `countersign pair` on the agent's machine, and answer here with the link it shows.",
+            );
+        }
     }
 }
 
@@ -227,10 +262,14 @@ async fn with_invitation(
     name: Option<String>,
 ) -> Result<(Joined, String, Option<Passphrase>), Failure> {
     let used = async || join(link).await.map_err(|error| describe_join(&error));
-    let Some(Invited { tenant, party }) = preview(link).await else {
-        let joined = used().await?;
-        let (name, lock) = prepare(name, &joined.party).map_err(used_up)?;
-        return Ok((joined, name, lock));
+    let (tenant, party) = match preview(link).await {
+        Preview::Invited(Invited { tenant, party }) => (tenant, party),
+        Preview::Invalid => return Err(describe_join(&JoinError::Invalid)),
+        Preview::Unsaid => {
+            let joined = used().await?;
+            let (name, lock) = prepare(name, &joined.party).map_err(used_up)?;
+            return Ok((joined, name, lock));
+        }
     };
     say(&format!(
         "  The gateway says that this invitation is for the {} {} of the tenant {}.",

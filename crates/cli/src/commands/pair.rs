@@ -11,24 +11,34 @@ use countersign_agents::tool::{
 use countersign_client::{
     approver::Approver,
     enforcer::{Answered, PairError, Paired},
+    join::{ConnectLink, Invited, JoinError, JoinLink, Preview, preview},
     pairing::{PairingError, code::GivenCode, link::PairingLink},
-    profile::{Party, Role},
+    profile::{GatewayUrl, Party, Role},
 };
 use countersign_wire::{Label, id::EnforcerId};
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::{
     Options,
     inbox::Desk,
     recovery::{register, say_registered},
+    up,
 };
-use crate::{qr, recovery};
+use crate::{
+    connect::{Invitation, connect, is_this_machine},
+    local_gateway::LocalGateway,
+    qr, recovery,
+};
 
 /// Pair an agent's machine with a person's device.
 ///
 /// On the agent's machine, `countersign pair` shows a link, a QR code and a typed code. On the person's device, scan the QR
 /// code, or run `countersign pair --answer` and paste the link or type the code. With the link everything is checked by
 /// itself; with the typed code both sides show thirty digits, which a person compares.
+///
+/// A device that has not joined yet needs an invitation too. With `--invite` one code has both, and is renewed until the device
+/// has answered.
 #[derive(Debug, Args)]
 pub(super) struct Pair {
     /// Answer, on the person's device: asks for the link or the code.
@@ -37,6 +47,14 @@ pub(super) struct Pair {
     /// The person types the code on their device instead of using the link.
     #[arg(long, conflicts_with = "answer")]
     typed: bool,
+    /// Show one code that joins and pairs, for a device that has not joined.
+    ///
+    /// Where this machine runs the gateway, the invitation is made here; otherwise the operator's invitation is asked for.
+    #[arg(long, conflicts_with_all = ["answer", "typed"])]
+    invite: bool,
+    /// Whose device it is. Without this it is the person who approves on this machine.
+    #[arg(long, value_name = "NAME", requires = "invite")]
+    approver: Option<String>,
     /// What the person sees as the name of this machine. Without this it is the label of the profile.
     #[arg(long, default_value = "")]
     label: String,
@@ -44,9 +62,10 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
-        match self.answer {
-            true => answer(options).await,
-            false => self.start(options).await,
+        match (self.answer, self.invite) {
+            (true, _) => answer(options).await,
+            (_, true) => self.invite(options).await,
+            _ => self.start(options).await,
         }
     }
 
@@ -59,7 +78,11 @@ impl Pair {
         if !self.label.is_empty() {
             names.enforcer_label = Label::new(&self.label);
         }
-        let started = enforcer.start_pairing(names).await.map_err(|error| describe_pairing(&error))?;
+        let near = &identity.profile.facts().gateway;
+        let public = LocalGateway::of(&home).public_url_of(near);
+        let address = public.as_ref().unwrap_or(near);
+        let started =
+            enforcer.start_pairing_at(address, names).await.map_err(|error| describe_pairing(&error))?;
         let link = started.link.to_string();
         if self.typed {
             say(&format!("This machine is {}.", enforcer.id));
@@ -69,6 +92,9 @@ impl Pair {
             out(&started.code.to_string())?;
         } else {
             say(&qr::code(&link, is_live())?);
+            if is_this_machine(address) {
+                say("This code works on this machine only. For your phone, run `countersign up --phone`.");
+            }
             say(
                 "Scan it, or paste this link into `countersign pair --answer` on the person's device, within ten minutes.",
             );
@@ -78,6 +104,67 @@ impl Pair {
         let by = if self.typed { Answered::TypedCode } else { Answered::Link };
         let paired = enforcer.finish_pairing(&started, by).await.map_err(|error| describe_pairing(&error))?;
         keep(&identity, paired, options)
+    }
+
+    async fn invite(self, options: &Options) -> Result<(), Failure> {
+        let home = Home::of_user()?;
+        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
+        confirm(&home)?;
+        let near = identity.profile.facts().gateway.clone();
+        let gateway = LocalGateway::of(&home);
+        let invitation = match gateway.is_at(&near) {
+            true => up::invite(&gateway, &near, &self.whose(&home)?)?,
+            false => given(&near).await?,
+        };
+        if is_this_machine(invitation.link.gateway()) {
+            say("  This code works on this machine only. For your phone, run `countersign up --phone`.");
+        }
+        let pin = connect(&identity, &invitation).await?;
+        if options.json {
+            return object(
+                &json!({ "paired": pin.party().id(), "fingerprint": pin.fingerprint().to_string() }),
+            );
+        }
+        say(&format!(
+            "✓ connected: {} can answer on it (key {})",
+            pin.party().id(),
+            pin.fingerprint().short()
+        ));
+        Ok(())
+    }
+
+    /// Whose device is invited.
+    fn whose(&self, home: &Home) -> Result<String, Failure> {
+        if let Some(approver) = &self.approver {
+            return Ok(approver.clone());
+        }
+        match home.find(Role::Approver, None) {
+            Ok(person) => Ok(person.profile.facts().party.id().to_owned()),
+            Err(_) => Terminal::open("whose device it is is asked for in a terminal")?
+                .ask("Whose device is it? Name: "),
+        }
+    }
+}
+
+/// The operator's invitation: a machine's credential makes none, or an agent could admit approvers.
+async fn given(near: &GatewayUrl) -> Result<Invitation, Failure> {
+    let text = Terminal::open("the invitation is asked for in a terminal")?
+        .ask_secret("Invitation link (from `countersign-gateway invite --role approver`): ")?;
+    let link: JoinLink = text.parse().map_err(|error| Failure::new(Exit::Usage, error))?;
+    let near = link.at(near.clone());
+    match preview(&near).await {
+        Preview::Invited(Invited { party: Party::Approver(approver), .. }) => {
+            Ok(Invitation { link, near, approver: approver.to_string() })
+        }
+        Preview::Invited(_) => {
+            Err(Failure::new(Exit::Usage, "this invitation is for a machine, and not for a person")
+                .next("ask the operator for one with `--role approver`"))
+        }
+        Preview::Invalid => Err(Failure::new(Exit::Failed, JoinError::Invalid)),
+        Preview::Unsaid => {
+            Err(Failure::new(Exit::Failed, "the gateway does not say whom the invitation is for")
+                .next("let the device join with the invitation, then run `countersign pair`"))
+        }
     }
 }
 
@@ -106,8 +193,16 @@ async fn answer(options: &Options) -> Result<(), Failure> {
     let text =
         Terminal::open("the pairing link or code is asked for in a terminal")?.ask("Link or code: ")?;
     let approver = identity.approver()?;
+    let device = identity.names().enforcer_label;
+    // Of a code that joins and pairs, who has joined needs the second half alone.
+    let text = match text.parse::<ConnectLink>() {
+        Ok(both) => Zeroizing::new(both.pairing.to_string()),
+        Err(_) => Zeroizing::new(text),
+    };
     let paired = match (text.parse::<PairingLink>(), text.parse::<GivenCode>()) {
-        (Ok(link), _) => approver.pair_by_link(&link).await.map_err(|error| describe_pairing(&error))?,
+        (Ok(link), _) => {
+            approver.pair_by_link_as(&link, &device).await.map_err(|error| describe_pairing(&error))?
+        }
         // What looks like a link is one that was not copied as a whole.
         (_, Ok(code)) if !text.contains("://") => answer_code(&approver, &code).await?,
         _ => {

@@ -7,7 +7,7 @@ use countersign_agents::tool::{
     exit::{Exit, Failure},
     gateway_error::describe_pairing,
     home::{Home, Identity, failed, new_passphrase},
-    output::{is_live, object, out, say},
+    output::{object, say},
     terminal::Terminal,
 };
 use countersign_client::{
@@ -20,8 +20,8 @@ use serde_json::json;
 
 use super::options::Options;
 use crate::{
+    connect::{Invitation, connect},
     local_gateway::{LocalGateway, Tailscale},
-    qr,
 };
 
 /// Start a gateway of your own on this machine, and set up both sides.
@@ -31,7 +31,7 @@ use crate::{
 /// is started.
 #[derive(Debug, Args)]
 pub(super) struct Up {
-    /// Make it reachable for your phone or another machine, and print an invitation for it.
+    /// Connect your phone: make the gateway reachable for it, and show one code that joins and pairs.
     ///
     /// Uses Tailscale where it is installed, else the address that you give with --public-url.
     #[arg(long)]
@@ -39,9 +39,12 @@ pub(super) struct Up {
     /// Where the gateway is reached from other devices: an address with https:// that a proxy of yours serves.
     #[arg(long, value_name = "URL", requires = "phone")]
     public_url: Option<String>,
-    /// Your name as an approver.
-    #[arg(long, value_name = "NAME", default_value_t = user_name(), hide_default_value = true)]
-    approver: String,
+    /// Your name, as others see it. Asked for without this.
+    #[arg(long, value_name = "NAME")]
+    approver: Option<String>,
+    /// What to call this machine, such as "Ada's laptop". Asked for without this.
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
 }
 
 /// Stop the gateway that `up` has started. Identities and requests stay.
@@ -61,21 +64,27 @@ impl Up {
             self.reach(&gateway).await?;
         }
         let url = gateway.start().await?;
-        let agent = match home.named("agent")? {
-            Some(profile) => Identity { name: "agent".to_owned(), profile },
-            None => admit(&gateway, &home, "agent", ("enforcer", &machine_name()), None, &url).await?.0,
+        let known = (home.named("agent")?, home.named("desk")?);
+        let names = match &known {
+            (Some(agent), Some(desk)) => Names::of(agent, desk),
+            (agent, desk) => Names::ask(&self, agent.as_ref(), desk.as_ref())?,
         };
-        let (desk, keys) = if let Some(profile) = home.named("desk")? {
+        let agent = match known.0 {
+            Some(profile) => Identity { name: "agent".to_owned(), profile },
+            None => admit(&gateway, &home, "agent", ("enforcer", &names), None, &url).await?.0,
+        };
+        let (desk, keys) = if let Some(profile) = known.1 {
             (Identity { name: "desk".to_owned(), profile }, None)
         } else {
             say(
                 "Choose a passphrase for your approvals. It keeps agents on this machine from approving in your name.",
             );
-            let passphrase = new_passphrase("desk")?;
+            let passphrase = new_passphrase(&names.person)?;
             let (desk, keys) =
-                admit(&gateway, &home, "desk", ("approver", &self.approver), Some(passphrase), &url).await?;
+                admit(&gateway, &home, "desk", ("approver", &names), Some(passphrase), &url).await?;
             (desk, Some(keys))
         };
+        let is_new = keys.is_some();
         pair(&agent, &desk, keys).await?;
         if options.json {
             object(&json!({
@@ -84,11 +93,19 @@ impl Up {
         }
         say(&format!("✓ the gateway runs at {}", url.as_str()));
         if self.phone {
-            return invite_phone(&gateway, desk.profile.facts().party.id());
+            // Who is connected can approve, so the person says that somebody may be: an agent could press Enter.
+            if !is_new {
+                desk.unlock()?;
+            }
+            connect_phone(&gateway, &agent, desk.profile.facts().party.id()).await?;
         }
         say("  Try it:   countersign exec -- echo hello");
-        say("  Answer:   countersign inbox, in another terminal");
-        say("  Agent and approver share this account, which is no boundary between them; see docs/trust.md.");
+        if !self.phone {
+            say("  Answer:   countersign inbox, in another terminal");
+        }
+        say(
+            "  You and the agent share this account, so the agent could act without asking; see docs/trust.md.",
+        );
         Ok(())
     }
 
@@ -128,16 +145,29 @@ fn unreachable_from_outside(port: u16) -> Failure {
     ))
 }
 
-/// Shows how another device of the same person joins and is paired.
-fn invite_phone(gateway: &LocalGateway, approver: &str) -> Result<(), Failure> {
-    let link = gateway.invite("approver", approver)?;
-    say(&qr::code(&link, is_live())?);
-    say(
-        "  Scan it with the other device, or paste this link into `countersign join` there. It is good once:",
-    );
-    out(&link)?;
-    say("  Then pair the two: `countersign pair` here.");
+/// Shows the code with which a phone joins and is paired, and stays until it is.
+async fn connect_phone(gateway: &LocalGateway, machine: &Identity, approver: &str) -> Result<(), Failure> {
+    let invitation = invite(gateway, &machine.profile.facts().gateway, approver)?;
+    if let Some(reason) = gateway.unreachable(invitation.link.gateway()).await {
+        say(&format!(
+            "  Careful: {} does not answer from here: {reason}.",
+            invitation.link.gateway().as_str()
+        ));
+        say("  If your phone can't open it either, check the proxy, then run this again.");
+    }
+    let pin = connect(machine, &invitation).await?;
+    say(&format!("✓ connected: {} can answer on it (key {})", pin.party().id(), pin.fingerprint().short()));
     Ok(())
+}
+
+/// An invitation to the gateway of this machine, with the address that other devices reach.
+pub(super) fn invite(
+    gateway: &LocalGateway,
+    near: &GatewayUrl,
+    approver: &str,
+) -> Result<Invitation, Failure> {
+    let link: JoinLink = gateway.invite("approver", approver)?.parse().map_err(failed)?;
+    Ok(Invitation { near: link.at(near.clone()), link, approver: approver.to_owned() })
 }
 
 impl Down {
@@ -156,16 +186,15 @@ async fn admit(
     gateway: &LocalGateway,
     home: &Home,
     name: &str,
-    (role, id): (&str, &str),
+    (role, names): (&str, &Names),
     lock: Option<Passphrase>,
     url: &GatewayUrl,
 ) -> Result<(Identity, DeviceKeys), Failure> {
-    let link = gateway.invite(role, id)?;
+    let id = if role == "enforcer" { &names.machine } else { &names.person };
     // The link names the public address; this machine uses the near one.
-    let invitation = link.split_once("/join#").map(|(_, invitation)| invitation).unwrap_or_default();
-    let link: JoinLink = format!("{}/join#{invitation}", url.as_str()).parse().map_err(failed)?;
-    let joined = join(&link).await.map_err(failed)?;
-    let (tenant, label) = (joined.tenant.parse().map_err(failed)?, machine_name().parse().map_err(failed)?);
+    let link: JoinLink = gateway.invite(role, id)?.parse().map_err(failed)?;
+    let joined = join(&link.at(url.clone())).await.map_err(failed)?;
+    let (tenant, label) = (joined.tenant.parse().map_err(failed)?, names.machine.parse().map_err(failed)?);
     let facts = Facts { party: joined.party, tenant, gateway: joined.gateway, label };
     let (profile, keys) = home.create(name, facts, &joined.credential, lock)?;
     Ok((Identity { name: name.to_owned(), profile }, keys))
@@ -193,14 +222,64 @@ fn knows(one: &Profile, other: &Profile) -> Result<bool, Failure> {
     Ok(one.pins().map_err(failed)?.get(other.fingerprint()).is_some())
 }
 
-fn user_name() -> String {
-    env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "me".to_owned())
+/// What people and machines are called on every screen. Asked for once.
+struct Names {
+    person: String,
+    machine: String,
 }
 
-fn machine_name() -> String {
-    let name = fs::read_to_string(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
-    match name.trim() {
-        "" => "machine".to_owned(),
-        name => name.to_owned(),
+/// Accounts and hosts that are called like many others.
+const NOBODY: [&str; 6] = ["root", "user", "admin", "me", "ubuntu", "debian"];
+const ANYWHERE: [&str; 8] = ["localhost", "vm", "debian", "ubuntu", "fedora", "desk", "agent", "machine"];
+
+impl Names {
+    fn of(agent: &Profile, desk: &Profile) -> Self {
+        let id = |profile: &Profile| profile.facts().party.id().to_owned();
+        Self { person: id(desk), machine: id(agent) }
+    }
+
+    /// Those that are known or given, and the others from the person.
+    fn ask(up: &Up, agent: Option<&Profile>, desk: Option<&Profile>) -> Result<Self, Failure> {
+        let known = |profile: Option<&Profile>| profile.map(|profile| profile.facts().party.id().to_owned());
+        let person = match known(desk).or_else(|| up.approver.clone()) {
+            Some(person) => person,
+            None => ask_name("Your name", &user_name())?,
+        };
+        let machine = match known(agent).or_else(|| up.machine.clone()) {
+            Some(machine) => machine,
+            None => ask_name("A name for this machine", &machine_name(&person))?,
+        };
+        Ok(Self { person, machine })
+    }
+}
+
+fn ask_name(question: &str, usual: &str) -> Result<String, Failure> {
+    let mut terminal = Terminal::open("names are asked for in a terminal")?;
+    let usually = if usual.is_empty() { String::new() } else { format!(" [{usual}]") };
+    loop {
+        let name = terminal.ask(&format!("{question}{usually}: "))?;
+        match if name.is_empty() { usual } else { &name } {
+            "" => {}
+            name => return Ok(name.to_owned()),
+        }
+    }
+}
+
+/// The name of the account as a person would write it; empty if it is nobody's.
+fn user_name() -> String {
+    let name = env::var("USER").unwrap_or_default();
+    let mut letters = name.chars();
+    match letters.next() {
+        Some(first) if !NOBODY.contains(&name.as_str()) => first.to_uppercase().chain(letters).collect(),
+        _ => String::new(),
+    }
+}
+
+fn machine_name(person: &str) -> String {
+    let host = fs::read_to_string(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
+    let host = host.trim();
+    match host.is_empty() || ANYWHERE.contains(&host) {
+        true => format!("{person}'s machine"),
+        false => host.to_owned(),
     }
 }

@@ -86,6 +86,22 @@ impl LocalGateway {
         GatewayUrl::new(&format!("http://{listen}")).map_err(failed)
     }
 
+    /// Where other devices reach the gateway at this address; `None` if it is another gateway, or no address is set.
+    pub fn public_url_of(&self, gateway: &GatewayUrl) -> Option<GatewayUrl> {
+        let settings = self.is_at(gateway).then(|| self.settings().ok()).flatten()?;
+        GatewayUrl::new(settings.public_url()?).ok()
+    }
+
+    /// Whether this machine runs the gateway at this address, and so invites.
+    pub fn is_at(&self, gateway: &GatewayUrl) -> bool {
+        self.config().exists() && self.url().is_ok_and(|own| own == *gateway)
+    }
+
+    /// Why an address does not lead to a gateway; `None` if it does.
+    pub async fn unreachable(&self, gateway: &GatewayUrl) -> Option<String> {
+        process::reason_not_to_answer(gateway).await
+    }
+
     /// The port that it listens on.
     pub fn port(&self) -> Result<u16, Failure> {
         let settings = self.settings()?;

@@ -21,10 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Whether a gateway is ready there.
 pub(super) async fn answers(url: &GatewayUrl) -> bool {
-    match Http::new(url.clone(), None) {
-        Ok(http) => http.check().await.is_ok(),
-        Err(_) => false,
-    }
+    reason_not_to_answer(url).await.is_none()
+}
+
+/// Why no gateway is ready there; `None` if one is.
+pub(super) async fn reason_not_to_answer(url: &GatewayUrl) -> Option<String> {
+    let checked = async { Http::new(url.clone(), None)?.check().await };
+    checked.await.err().map(|error| error.to_string())
 }
 
 /// Starts it in the background, with a log beside its configuration.

@@ -49,6 +49,11 @@ impl Settings {
         self.value("listen")?.strip_prefix('"')?.strip_suffix('"')
     }
 
+    /// Where others reach the gateway, if that is set.
+    pub(super) fn public_url(&self) -> Option<&str> {
+        self.value("public_url")?.strip_prefix('"')?.strip_suffix('"')
+    }
+
     /// The value of a setting before the first section.
     fn value(&self, name: &str) -> Option<&str> {
         let top = self.lines.iter().take_while(|line| !line.starts_with('['));

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_wire::{
+    Label,
     exchange::ExchangeState,
     failure::Failure,
     id::{ApproverId, EnforcerId, RequestId},
@@ -194,11 +195,17 @@ impl Approver {
 
     /// Answers a link that was scanned or opened. The enforcer is pinned when this returns without digits.
     pub async fn pair_by_link(&self, link: &PairingLink) -> Result<Paired, PairError> {
+        self.pair_by_link_as(link, &Label::new("")).await
+    }
+
+    /// As [`Approver::pair_by_link`]. The enforcer's screen shows what this device is called, if that is not empty; the gateway
+    /// reads it.
+    pub async fn pair_by_link_as(&self, link: &PairingLink, device: &Label) -> Result<Paired, PairError> {
         let (nonce, named, bundle) = self.resolve(&link.code).await?;
         // The link says whose it is where the gateway does not; where both do, they must say the same.
         let enforcer_id = named.unwrap_or_else(|| link.enforcer_id.clone());
         let answer = pairing::answer_link(self.transcript(&nonce, &enforcer_id, &bundle), link)?;
-        self.complete(&nonce, &enforcer_id, &bundle, answer).await
+        self.complete(&nonce, &enforcer_id, &bundle, answer, device).await
     }
 
     /// Answers a typed code. The pin must not be used before a person has compared the digits. `machine` is whose screen shows
@@ -213,7 +220,7 @@ impl Approver {
         let enforcer_id = machine.map(|machine| machine.as_str().to_owned()).or(named);
         let enforcer_id = enforcer_id.ok_or(PairingError::MachineNotNamed)?;
         let answer = pairing::answer_typed(self.transcript(&nonce, &enforcer_id, &bundle))?;
-        self.complete(&nonce, &enforcer_id, &bundle, answer).await
+        self.complete(&nonce, &enforcer_id, &bundle, answer, &Label::new("")).await
     }
 
     /// What the gateway relays of an enforcer: the nonce, its id if it is named, its keys.
@@ -241,13 +248,18 @@ impl Approver {
         enforcer_id: &str,
         bundle: &KeyBundle,
         answer: pairing::Answer,
+        device: &Label,
     ) -> Result<Paired, PairError> {
-        let body = json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        let mut body =
+            json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        if !device.as_str().is_empty() {
+            body["org.countersign.deviceLabel"] = device.as_str().into();
+        }
         // Nothing of the answer is needed: requests are addressed by id, or to everybody who is paired.
         self.http.send(&Call::post("/v1/pairing/complete", body.to_string())).await?;
         let enforcer = enforcer_id.parse().map_err(|_| PairingError::UnknownKeys)?;
         let pin = Pin::new(Party::Enforcer(enforcer), bundle, PinSource::Paired, self.clock.now());
-        Ok(Paired { pin, digits: answer.digits })
+        Ok(Paired { pin, digits: answer.digits, device: None })
     }
 }
 

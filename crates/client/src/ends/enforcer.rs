@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use countersign_wire::{
+    Label,
     exchange::ExchangeState,
     failure::Code,
     id::{EnforcerId, RequestId},
@@ -27,7 +28,7 @@ use crate::{
     identity::{
         keys::DeviceKeys,
         pairing::{self, PairingError, Transcript, code::GivenCode, link::PairingLink},
-        profile::{Party, Pin, PinSource, Pins},
+        profile::{GatewayUrl, Party, Pin, PinSource, Pins},
     },
     journal::{Journal, JournalError},
 };
@@ -206,6 +207,16 @@ impl Enforcer {
     /// Starts a pairing and returns what to show: the link, and the code for whoever can't scan it. The other side is shown
     /// the names.
     pub async fn start_pairing(&self, names: impl Into<Names>) -> Result<StartedPairing, PairError> {
+        self.start_pairing_at(self.http.gateway(), names).await
+    }
+
+    /// As [`Enforcer::start_pairing`], with a link that leads to another address of the same gateway: one that the approver's
+    /// device can reach.
+    pub async fn start_pairing_at(
+        &self,
+        gateway: &GatewayUrl,
+        names: impl Into<Names>,
+    ) -> Result<StartedPairing, PairError> {
         let mut body = Map::new();
         body.insert("enforcerId".to_owned(), self.id.as_str().into());
         body.insert("publicKey".to_owned(), self.keys.bundle().to_string().into());
@@ -213,8 +224,7 @@ impl Enforcer {
         let call = Call::post("/v1/pairing/initiate", Value::from(body).to_string());
         let answer = self.http.send(&call).await?;
         let started: Started = answer.object()?;
-        let (gateway, code) = (self.http.gateway().as_str(), started.code.clone());
-        let link = pairing::new_link(gateway, code, self.id.as_str(), &self.keys)?;
+        let link = pairing::new_link(gateway.as_str(), started.code.clone(), self.id.as_str(), &self.keys)?;
         Ok(StartedPairing {
             link,
             code: started.code,
@@ -227,11 +237,11 @@ impl Enforcer {
     pub async fn finish_pairing(&self, started: &StartedPairing, by: Answered) -> Result<Paired, PairError> {
         let call = Call::get(format!("/v1/pairing/status/{}", segment(&started.nonce)));
         let expires = self.deadline(started.expires_at);
-        let (approver_id, bundle) = loop {
+        let (approver_id, bundle, device) = loop {
             let asked = Instant::now();
             match self.http.send_until(&call, expires + AFTER_EXPIRY).await?.object()? {
-                PairingProgress::Completed { approver_id, public_key } => {
-                    break (approver_id, keys_of(*public_key)?);
+                PairingProgress::Completed { approver_id, public_key, device_label } => {
+                    break (approver_id, keys_of(*public_key)?, device_label);
                 }
                 PairingProgress::Expired => return Err(PairError::Expired),
                 PairingProgress::Waiting if asked >= expires => return Err(PairError::Expired),
@@ -253,7 +263,7 @@ impl Enforcer {
             Answered::TypedCode => Some(pairing::typed_digits(transcript)?),
         };
         let pin = Pin::new(Party::Approver(approver_id), &bundle, PinSource::Paired, self.clock.now());
-        Ok(Paired { pin, digits })
+        Ok(Paired { pin, digits, device: device.filter(|device| !device.as_str().is_empty()) })
     }
 }
 
@@ -302,10 +312,12 @@ pub enum Answered {
 /// The other side of a completed pairing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paired {
-    /// The keys that seal its requests and open what is sealed to it. Keep the pin only if there are no digits to compare, or a person has found them equal.
+    /// Whose keys they are. Keep the pin only if there are no digits to compare, or a person has found them equal.
     pub pin: Pin,
     /// The digits that both screens must show; `None` if the link has proven everything.
     pub digits: Option<String>,
+    /// What the approver's device calls itself, relayed by the gateway and proven by nobody; `None` if it did not say.
+    pub device: Option<Label>,
 }
 
 /// Why a pairing failed.

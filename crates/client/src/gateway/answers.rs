@@ -5,7 +5,7 @@
 //! is shown as the gateway's word.
 
 use countersign_wire::{
-    Error, FromJson, FromMembers, Members, RawObject,
+    Error, FromJson, FromMembers, Label, Members, RawObject,
     envelope::Envelope,
     id::{ApproverId, PairingNonce},
     keys::PublicKey,
@@ -78,6 +78,8 @@ pub(crate) enum PairingProgress {
     Completed {
         approver_id: ApproverId,
         public_key: Box<PublicKey>,
+        /// What the approver's device calls itself, in the gateway's word; other gateways do not relay it.
+        device_label: Option<Label>,
     },
     /// Nobody can complete it any more.
     Expired,
@@ -90,6 +92,7 @@ impl FromMembers<'_> for PairingProgress {
             "completed" => Ok(Self::Completed {
                 approver_id: members.required("approverId")?,
                 public_key: Box::new(members.required("publicKey")?),
+                device_label: loose(members, "org.countersign.deviceLabel"),
             }),
             "expired" => Ok(Self::Expired),
             // Whatever the words for it are: the time of the code is known.

@@ -9,7 +9,10 @@ use zeroize::Zeroizing;
 
 use crate::{
     gateway::http::{Call, CallError, Http},
-    identity::profile::{Credential, GatewayUrl, Party, ProfileError, Role},
+    identity::{
+        pairing::link::PairingLink,
+        profile::{Credential, GatewayUrl, Party, ProfileError, Role},
+    },
     random::{self, NoRandomness},
 };
 
@@ -36,7 +39,7 @@ pub enum JoinError {
     )]
     NotALink,
     /// The invitation is unknown, expired, revoked or used; the gateway does not say which.
-    #[error("the invitation is not valid any more, or never was; ask for a new one")]
+    #[error("this invitation was used, or has expired; ask for a new one")]
     Invalid,
     /// The gateway refused for another reason, or could not be reached.
     #[error(transparent)]
@@ -60,6 +63,54 @@ impl FromStr for JoinLink {
         }
         let gateway = GatewayUrl::new(gateway).map_err(|_| JoinError::NotALink)?;
         Ok(Self { gateway, invitation: Zeroizing::new(invitation.to_owned()) })
+    }
+}
+
+impl JoinLink {
+    /// The gateway that invites.
+    pub fn gateway(&self) -> &GatewayUrl {
+        &self.gateway
+    }
+
+    /// The same invitation, used over another address of the same gateway.
+    #[must_use]
+    pub fn at(&self, gateway: GatewayUrl) -> Self {
+        Self { gateway, invitation: self.invitation.clone() }
+    }
+}
+
+/// `<gateway>/connect#v1.<code>.<enforcerId>.<fingerprint>.<secret>.<invitation>`: one code that joins and pairs. The two are
+/// good once each, so whoever has joined goes on with the pairing alone.
+#[derive(Debug, Clone)]
+pub struct ConnectLink {
+    /// Lets a device join, as the one that it is for.
+    pub invitation: JoinLink,
+    /// Pairs it with the machine that shows the link.
+    pub pairing: PairingLink,
+}
+
+const CONNECT: &str = "/connect#v1.";
+
+impl FromStr for ConnectLink {
+    type Err = JoinError;
+
+    fn from_str(text: &str) -> Result<Self, JoinError> {
+        let (gateway, fragment) = text.trim_ascii().split_once(CONNECT).ok_or(JoinError::NotALink)?;
+        let (dot, _) = fragment.match_indices('.').nth(3).ok_or(JoinError::NotALink)?;
+        let (pairing, invitation) = (&fragment[..dot], &fragment[dot + 1..]);
+        let pairing = Zeroizing::new(format!("{gateway}/pair#v1.{pairing}"));
+        Ok(Self {
+            invitation: Zeroizing::new(format!("{gateway}/join#{invitation}")).parse()?,
+            pairing: pairing.parse().map_err(|_| JoinError::NotALink)?,
+        })
+    }
+}
+
+impl fmt::Display for ConnectLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairing = Zeroizing::new(self.pairing.to_string());
+        let (gateway, pairing) = pairing.split_once("/pair#v1.").ok_or(fmt::Error)?;
+        write!(f, "{gateway}{CONNECT}{pairing}.{}", *self.invitation.invitation)
     }
 }
 
@@ -118,13 +169,27 @@ fn party(members: &mut Members<'_>) -> Result<Party, countersign_wire::Error> {
     })
 }
 
-/// Asks what an invitation is for, and does not use it. `None` if the gateway does not say: it may be another one, or can't be
-/// reached, or the invitation is not valid; [`join`] says which.
-pub async fn preview(link: &JoinLink) -> Option<Invited> {
+/// What a gateway says of an invitation that nobody has used yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Preview {
+    /// It is for this.
+    Invited(Invited),
+    /// It is unknown, expired, revoked or used.
+    Invalid,
+    /// The gateway does not say: it may be another one, or can't be reached.
+    Unsaid,
+}
+
+/// Asks what an invitation is for, and does not use it.
+pub async fn preview(link: &JoinLink) -> Preview {
     let body = Zeroizing::new(json!({ "invitation": *link.invitation }).to_string());
-    let http = Http::new(link.gateway.clone(), None).ok()?;
+    let Ok(http) = Http::new(link.gateway.clone(), None) else { return Preview::Unsaid };
     let call = Call::post("/platform/v1/join/preview", (*body).clone());
-    http.send_until(&call, Instant::now() + PREVIEW_TIME).await.ok()?.object().ok()
+    match http.send_until(&call, Instant::now() + PREVIEW_TIME).await {
+        Ok(answer) => answer.object().map_or(Preview::Unsaid, Preview::Invited),
+        Err(error @ CallError::Refused { status: 404, .. }) if !error.is_no_endpoint() => Preview::Invalid,
+        Err(_) => Preview::Unsaid,
+    }
 }
 
 /// Joins with an invitation, which is used up then. A lost answer is asked for again under the same nonce.
@@ -163,6 +228,31 @@ mod tests {
             "https://gw/join#a b",
         ] {
             assert!(matches!(other.parse::<JoinLink>(), Err(JoinError::NotALink)), "{other}");
+        }
+    }
+
+    #[test]
+    fn one_link_joins_and_pairs() {
+        let (id, print) = (base64url::encode("Ada's laptop".as_bytes()), base64url::encode(&[5; 32]));
+        let secret = base64url::encode(&[7; 16]);
+        let text = format!("https://gw.example/c/connect#v1.BCDFGHJK.{id}.{print}.{secret}.csi_acme_x.y-z");
+        let link: ConnectLink = format!(" {text}\n").parse().unwrap();
+        assert_eq!(link.to_string(), text);
+        assert_eq!(link.invitation.invitation.as_str(), "csi_acme_x.y-z");
+        assert_eq!(
+            link.pairing.to_string(),
+            format!("https://gw.example/c/pair#v1.BCDFGHJK.{id}.{print}.{secret}")
+        );
+        assert!(!format!("{link:?}").contains("csi_") && !format!("{link:?}").contains(&secret));
+        for other in [
+            text.replace("/connect#", "/join#"),
+            text.replace(".csi_acme_x.y-z", ""),
+            text.replace(".csi_acme_x.y-z", "."),
+            text.replace(&secret, "x"),
+            text.replace("https://gw", "http://gw"),
+            text.replace("gw.example", "gw.example@evil"),
+        ] {
+            assert!(matches!(other.parse::<ConnectLink>(), Err(JoinError::NotALink)), "{other}");
         }
     }
 }

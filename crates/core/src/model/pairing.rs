@@ -51,6 +51,9 @@ pub enum Progress {
         public_key: PublicKey,
         /// Routes the enforcer's requests to this approver.
         routing_token: RoutingToken,
+        /// What the approver's device calls itself.
+        #[serde(default)]
+        device_label: Option<Label>,
     },
 }
 
@@ -104,11 +107,14 @@ impl Pairing {
     /// The status as its two parties see it.
     pub fn status(&self, now: Timestamp) -> PairingStatus {
         let progress = match &self.progress {
-            Progress::Completed { approver, public_key, routing_token } => WireProgress::Completed {
-                approver_id: approver.clone(),
-                public_key: public_key.clone(),
-                routing_token: routing_token.clone(),
-            },
+            Progress::Completed { approver, public_key, routing_token, device_label } => {
+                WireProgress::Completed {
+                    approver_id: approver.clone(),
+                    public_key: public_key.clone(),
+                    routing_token: routing_token.clone(),
+                    device_label: device_label.clone(),
+                }
+            }
             _ if self.is_past(now) => WireProgress::Expired,
             Progress::Pending => WireProgress::Pending,
             Progress::Resolved { .. } => WireProgress::Resolved,

@@ -187,6 +187,7 @@ impl Gateway {
                 approver: approver.clone(),
                 public_key: request.public_key.clone(),
                 routing_token: response.routing_token.clone(),
+                device_label: request.device_label.clone(),
             };
             let pair = Pair {
                 device: device(&request.public_key),

@@ -38,8 +38,12 @@ pub(super) async fn complete(
     who: &str,
     seed: u8,
 ) -> Result<CompleteResponse, Error> {
-    let request =
-        CompleteRequest { nonce: begun.nonce.clone(), approver_id: approver(who), public_key: bundle(seed) };
+    let request = CompleteRequest {
+        nonce: begun.nonce.clone(),
+        approver_id: approver(who),
+        public_key: bundle(seed),
+        device_label: Some("Ada's phone".parse().unwrap()),
+    };
     world.gateway.complete_pairing(&world.tenant, &request).await
 }
 

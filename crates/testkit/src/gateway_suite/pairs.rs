@@ -75,8 +75,12 @@ async fn pair_with(world: &World, enforcer: &str, who: &str, seed: u8) -> Comple
         public_key: bundle(1),
     };
     let begun = world.gateway.initiate_pairing(&world.tenant, request, &codes()).await.unwrap();
-    let request =
-        CompleteRequest { nonce: begun.nonce, approver_id: approver(who), public_key: bundle(seed) };
+    let request = CompleteRequest {
+        nonce: begun.nonce,
+        approver_id: approver(who),
+        public_key: bundle(seed),
+        device_label: None,
+    };
     world.gateway.complete_pairing(&world.tenant, &request).await.unwrap()
 }
 
@@ -121,6 +125,7 @@ async fn each_party_lists_its_pairs_with_what_is_known_of_them(harness: Box<dyn 
         nonce: begun.nonce,
         approver_id: approver("cy"),
         public_key: "my own format".parse().unwrap(),
+        device_label: None,
     };
     world.gateway.complete_pairing(&world.tenant, &opaque).await.unwrap();
     let names = async |filter: PairFilter| -> Vec<String> {

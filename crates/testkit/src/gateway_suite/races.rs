@@ -174,7 +174,12 @@ async fn two_completions_race(harness: Box<dyn StoreHarness>) {
         let complete = |gateway: Gateway, who: &'static str| {
             let (tenant, nonce) = (world.tenant.clone(), pairing.nonce.clone());
             async move {
-                let request = CompleteRequest { nonce, approver_id: approver(who), public_key: key(who) };
+                let request = CompleteRequest {
+                    nonce,
+                    approver_id: approver(who),
+                    public_key: key(who),
+                    device_label: None,
+                };
                 gateway.complete_pairing(&tenant, &request).await
             }
         };

@@ -3,9 +3,13 @@
 import { useEffect, useState } from "preact/hooks";
 
 import {
+  base64url,
+  type ConnectLink,
+  digits as digitsOf,
   type Invited,
   type JoinLink,
   LinkError,
+  parseConnectLink,
   parseJoinLink,
   previewInvitation,
   visible,
@@ -16,7 +20,7 @@ import { meant } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { makeRecoveryCode } from "../pairing.ts";
-import { Act, CopyText, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { Act, CopyText, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { Scanner } from "./scanner.tsx";
 
 export function StartingScreen() {
@@ -49,9 +53,18 @@ function isTabOfApple(): boolean {
   return isApple && !isInstalled;
 }
 
-function read(text: string | undefined): JoinLink | undefined {
+/** What a text invites to: joining alone, or joining and pairing. Throws {@link LinkError}. */
+type Invitation = { readonly join: JoinLink; readonly both?: ConnectLink };
+
+function parseInvitation(text: string): Invitation {
+  if (!/\/connect#/.test(text)) return { join: parseJoinLink(text) };
+  const both = parseConnectLink(text);
+  return { join: both.invitation, both };
+}
+
+function read(text: string | undefined): Invitation | undefined {
   try {
-    return text === undefined ? undefined : parseJoinLink(text);
+    return text === undefined ? undefined : parseInvitation(text);
   } catch {
     return undefined;
   }
@@ -62,7 +75,7 @@ export function JoinScreen() {
   const [invitation, setInvitation] = useState(read(link));
   if (isTabOfApple()) return <InstallScreen link={link} />;
   if (invitation === undefined) return <InvitationScreen found={setInvitation} />;
-  return <JoinQuestion link={invitation} back={() => setInvitation(undefined)} />;
+  return <JoinQuestion invitation={invitation} back={() => setInvitation(undefined)} />;
 }
 
 function InstallScreen({ link }: { link: string | undefined }) {
@@ -86,14 +99,14 @@ function InstallScreen({ link }: { link: string | undefined }) {
   );
 }
 
-function InvitationScreen({ found }: { found: (link: JoinLink) => void }) {
+function InvitationScreen({ found }: { found: (invitation: Invitation) => void }) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
   const [isScanning, setScanning] = useState(false);
   const [isPasting, setPasting] = useState(false);
   const take = (value: string): boolean => {
     try {
-      found(parseJoinLink(value));
+      found(parseInvitation(value));
       return true;
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
@@ -111,6 +124,8 @@ function InvitationScreen({ found }: { found: (link: JoinLink) => void }) {
         <Trio />
         <p class="note">{texts.welcomeKey}</p>
         <p class="soft">{texts.welcomeHow}</p>
+        <p class="run code">{texts.welcomeRun}</p>
+        <p class="note">{texts.welcomeCode}</p>
         {isScanning ? <Scanner found={take} close={() => setScanning(false)} /> : null}
         {problem === "" ? null : <Problem text={problem} />}
         {isScanning ? null : (
@@ -179,19 +194,26 @@ function Trio() {
   );
 }
 
-function JoinQuestion({ link, back }: { link: JoinLink; back: () => void }) {
-  const app = useApp();
-  const [invited, setInvited] = useState<Invited | "asking" | undefined>("asking");
+/** What the relay says of an invitation; undefined while, and where, it says nothing. */
+type Said = Invited | "invalid" | "asking" | undefined;
+
+function useSaid(link: JoinLink): Said {
+  const [said, setSaid] = useState<Said>("asking");
   // What is asked for stands there before the button does, so that nothing moves under the finger.
   useEffect(() => {
-    const unsaid = setTimeout(() => setInvited(undefined), PREVIEW_MILLIS);
+    const unsaid = setTimeout(() => setSaid(undefined), PREVIEW_MILLIS);
     void previewInvitation(link).then((answer) => {
       clearTimeout(unsaid);
-      setInvited((now) => (now === "asking" ? answer : now));
+      setSaid((now) => (now === "asking" ? answer : now));
     });
     return () => clearTimeout(unsaid);
   }, [link]);
-  if (invited === "asking") {
+  return said;
+}
+
+function JoinQuestion({ invitation, back }: { invitation: Invitation; back: () => void }) {
+  const said = useSaid(invitation.join);
+  if (said === "asking") {
     return (
       <main class="alone">
         <Screen title={texts.joinTitle}>
@@ -200,18 +222,116 @@ function JoinQuestion({ link, back }: { link: JoinLink; back: () => void }) {
       </main>
     );
   }
-  if (invited?.role === "enforcer") {
+  const problem =
+    said === "invalid"
+      ? texts.invitationUsed
+      : said?.role === "enforcer"
+        ? texts.joinForMachine(visible(said.id))
+        : undefined;
+  if (problem !== undefined) {
     return (
       <main class="alone">
-        <Screen title={texts.joinTitle}>
-          <Problem text={texts.joinForMachine(visible(invited.id))} />
-          <button type="button" class="button quiet" onClick={back}>
-            {texts.cancel}
+        <Screen title={said === "invalid" ? texts.invitationUsedTitle : texts.joinTitle}>
+          <Problem text={problem} />
+          <button type="button" class="button quiet" onClick={meant(back)}>
+            {texts.scanAnother}
           </button>
         </Screen>
       </main>
     );
   }
+  const invited = said === "invalid" ? undefined : said;
+  return invitation.both === undefined ? (
+    <JoinAlone link={invitation.join} invited={invited} back={back} />
+  ) : (
+    <ConnectQuestion both={invitation.both} invited={invited} back={back} />
+  );
+}
+
+/** What a device is called that nobody has named: its person's, by what it is. */
+function deviceName(id: string): string {
+  const isPhone = /iPhone|Android.*Mobile/.test(navigator.userAgent);
+  const isTablet = /iPad|Android/.test(navigator.userAgent);
+  return texts.deviceName(id, isPhone ? "phone" : isTablet ? "tablet" : "browser");
+}
+
+function ConnectQuestion({
+  both,
+  invited,
+  back,
+}: {
+  both: ConnectLink;
+  invited: Invited | undefined;
+  back: () => void;
+}) {
+  const app = useApp();
+  const [device, setDevice] = useState(() => (invited === undefined ? "" : deviceName(visible(invited.id))));
+  const machine = visibleCode(both.pairing.enforcerId);
+  const digits = base64url.decode(both.pairing.fingerprint);
+  return (
+    <main class="alone">
+      <Screen title={texts.pairQuestion(machine)} note={texts.pairWarning} kind="alone">
+        <div class="notice ok">
+          <Icon name="shield" />
+          <b>{texts.pairStraight}</b>
+          <p class="soft">{texts.pairStraightText(machine)}</p>
+        </div>
+        {invited === undefined ? null : <p>{texts.connectAs(visible(invited.id))}</p>}
+        <label>
+          {texts.deviceNameField}
+          <input
+            type="text"
+            autocomplete="off"
+            maxLength={64}
+            value={device}
+            onInput={(event) => setDevice(event.currentTarget.value)}
+          />
+        </label>
+        <details class="card proof">
+          <summary>
+            <Icon name="shield" />
+            <span class="grow">
+              <strong>{texts.proofTitle}</strong>: {texts.pairProof}
+            </span>
+            <Icon name="right" />
+          </summary>
+          <dl class="facts">
+            <div>
+              <dt>{texts.relay}</dt>
+              <dd>
+                <Marked text={visibleCode(both.pairing.gateway)} />
+              </dd>
+            </div>
+            {digits === undefined ? null : (
+              <div>
+                <dt>{texts.factKey(machine)}</dt>
+                <dd>{digitsOf(digits)}</dd>
+              </div>
+            )}
+            <div>
+              <dt>{texts.invitation}</dt>
+              <dd>{texts.invitationOnce}</dd>
+            </div>
+          </dl>
+        </details>
+        <div class="pair even">
+          <button type="button" class="button quiet" onClick={meant(back)}>
+            {texts.cancel}
+          </button>
+          <Act
+            label={texts.connect}
+            busy={texts.joining}
+            kind="primary"
+            act={() => app.connect(both, device.trim().slice(0, 64))}
+          />
+        </div>
+      </Screen>
+    </main>
+  );
+}
+
+function JoinAlone({ link, invited, back }: { link: JoinLink; invited: Invited | undefined; back: () => void }) {
+  const app = useApp();
   return (
     <main class="alone">
       <Screen title={texts.joinTitle}>

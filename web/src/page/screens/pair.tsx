@@ -4,12 +4,15 @@ import { useEffect, useState } from "preact/hooks";
 
 import {
   base64url,
+  CallError,
   digits as digitsOf,
   type Paired,
   type PairingLink,
+  parseConnectLink,
   parseJoinLink,
   parsePairingCode,
   parsePairingLink,
+  shortFingerprint,
   visible,
   visibleCode,
 } from "../../protocol/index.ts";
@@ -17,7 +20,7 @@ import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
-import { registerKeptRecovery, removePairs } from "../pairing.ts";
+import { makeRecoveryCode, registerKeptRecovery, removePairs } from "../pairing.ts";
 import { Act, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { go } from "../route.ts";
 import { keepPairing, stopForPairing } from "../trust.ts";
@@ -25,7 +28,7 @@ import { Scanner } from "./scanner.tsx";
 
 type Step =
   | { readonly name: "ask" }
-  | { readonly name: "link"; readonly link: PairingLink }
+  | { readonly name: "link"; readonly link: PairingLink; readonly isMeant: boolean }
   | { readonly name: "digits"; readonly paired: Paired; readonly digits: string }
   | { readonly name: "differ" }
   | { readonly name: "done"; readonly machine: string; readonly problem: string };
@@ -33,9 +36,14 @@ type Step =
 /** What a text is: a link, or a code. */
 type Input = { readonly link: PairingLink } | { readonly code: string };
 
+/** The pairing in a link; of one that joins too, the second half. */
+function pairingOf(text: string): PairingLink {
+  return /\/connect#/.test(text) ? parseConnectLink(text).pairing : parsePairingLink(text);
+}
+
 function read(text: string): Input {
   try {
-    return { link: parsePairingLink(text) };
+    return { link: pairingOf(text) };
   } catch {
     return { code: parsePairingCode(text.trim()) };
   }
@@ -43,14 +51,15 @@ function read(text: string): Input {
 
 export function PairScreen({ link }: { link: string | undefined }) {
   const app = useApp();
-  const [step, setStep] = useState<Step>(() => first(link));
+  const { isConnecting } = usePage();
+  const [step, setStep] = useState<Step>(() => first(link, isConnecting));
   const show = (next: Step): void => {
     screenChanged();
     setStep(next);
   };
-  useEffect(() => setStep(first(link)), [link]);
+  useEffect(() => setStep(first(link, isConnecting)), [link]);
   const leave = (): void => {
-    app.set({ link: undefined });
+    app.set({ link: undefined, isConnecting: false });
     go({ name: "inbox" });
   };
   const keep = async (paired: Paired): Promise<void> => {
@@ -62,7 +71,13 @@ export function PairScreen({ link }: { link: string | undefined }) {
   return (
     <div class="alone">
       {step.name === "ask" ? <Ask wrong={link} show={show} leave={leave} keep={keep} /> : null}
-      {step.name === "link" ? <LinkQuestion link={step.link} keep={keep} leave={leave} /> : null}
+      {step.name === "link" ? (
+        step.isMeant ? (
+          <Connecting link={step.link} keep={keep} leave={leave} />
+        ) : (
+          <LinkQuestion link={step.link} keep={keep} leave={leave} />
+        )
+      ) : null}
       {step.name === "digits" ? <Compare paired={step.paired} digits={step.digits} show={show} keep={keep} /> : null}
       {step.name === "differ" ? (
         <Screen title={texts.digitsDiffer}>
@@ -77,9 +92,9 @@ export function PairScreen({ link }: { link: string | undefined }) {
   );
 }
 
-function first(link: string | undefined): Step {
+function first(link: string | undefined, isMeant: boolean): Step {
   try {
-    return link === undefined ? { name: "ask" } : { name: "link", link: parsePairingLink(link) };
+    return link === undefined ? { name: "ask" } : { name: "link", link: pairingOf(link), isMeant };
   } catch {
     return { name: "ask" };
   }
@@ -114,7 +129,7 @@ function Ask({
   const [isScanning, setScanning] = useState(false);
   const scanned = (value: string): boolean => {
     try {
-      show({ name: "link", link: parsePairingLink(value) });
+      show({ name: "link", link: pairingOf(value), isMeant: false });
       return true;
     } catch (error) {
       setProblem(messageOf(error));
@@ -124,7 +139,7 @@ function Ask({
   const pair = async (): Promise<void> => {
     setProblem("");
     const input = read(text);
-    if ("link" in input) return show({ name: "link", link: input.link });
+    if ("link" in input) return show({ name: "link", link: input.link, isMeant: false });
     const paired = await app.approver.pairByCode(input.code);
     if (paired.digits === undefined) await keep(paired);
     else show({ name: "digits", paired, digits: paired.digits });
@@ -160,6 +175,56 @@ function Ask({
   );
 }
 
+/** Pairs, and shows a stop where keys were replaced. */
+function usePairing(link: PairingLink, keep: (paired: Paired) => Promise<void>, leave: () => void) {
+  const app = useApp();
+  return async (): Promise<void> => {
+    try {
+      await keep(await app.approver.pairByLink(link, app.state.profile?.device));
+    } catch (error) {
+      // Unknown, used and expired codes are the same to the relay.
+      if (error instanceof CallError && error.status === 404) throw new Error(texts.codeEnded);
+      if (!stopForPairing(app, link.enforcerId, error)) throw error;
+      leave();
+    }
+  };
+}
+
+/** The second half of one code: the person has said yes to both. Joined but not paired is where it stands until it succeeds. */
+function Connecting({
+  link,
+  keep,
+  leave,
+}: {
+  link: PairingLink;
+  keep: (paired: Paired) => Promise<void>;
+  leave: () => void;
+}) {
+  const pair = usePairing(link, keep, leave);
+  const [problem, setProblem] = useState("");
+  const attempt = (): Promise<void> => pair().catch((error: unknown) => setProblem(messageOf(error)));
+  useEffect(() => void attempt(), []);
+  const machine = visibleCode(link.enforcerId);
+  if (problem === "") {
+    return (
+      <Screen title={texts.connectingTitle(machine)}>
+        <p role="status">{texts.pairing}</p>
+      </Screen>
+    );
+  }
+  return (
+    <Screen title={texts.joinedOnlyTitle} note={texts.joinedOnlyText(machine)} kind="alone">
+      <Problem text={problem} />
+      <div class="pair even">
+        <button type="button" class="button quiet" onClick={meant(leave)}>
+          {texts.pairLater}
+        </button>
+        <Act label={texts.tryAgain} busy={texts.pairing} kind="primary" act={pair} />
+      </div>
+    </Screen>
+  );
+}
+
 function LinkQuestion({
   link,
   keep,
@@ -169,17 +234,9 @@ function LinkQuestion({
   keep: (paired: Paired) => Promise<void>;
   leave: () => void;
 }) {
-  const app = useApp();
   const { profile } = usePage();
   const isOther = link.gateway !== profile?.gateway;
-  const pair = async (): Promise<void> => {
-    try {
-      await keep(await app.approver.pairByLink(link));
-    } catch (error) {
-      if (!stopForPairing(app, link.enforcerId, error)) throw error;
-      leave();
-    }
-  };
+  const pair = usePairing(link, keep, leave);
   const print = base64url.decode(link.fingerprint);
   return (
     <Screen title={texts.pairQuestion(visibleCode(link.enforcerId))} note={texts.pairWarning} kind="alone">
@@ -252,13 +309,29 @@ function Compare({
 }
 
 function Done({ machine, problem, leave }: { machine: string; problem: string; leave: () => void }) {
+  const app = useApp();
+  const { isConnecting, profile } = usePage();
+  const makeCode = async (): Promise<void> => {
+    await makeRecoveryCode(app);
+    leave();
+  };
   return (
-    <Screen title={texts.pairedTitle}>
-      <p>{texts.pairedText(visibleCode(machine))}</p>
+    <Screen title={isConnecting ? texts.connectedTitle : texts.pairedTitle}>
+      {isConnecting ? (
+        <p>{texts.connectedText(visibleCode(machine), shortFingerprint(app.approver.identity.keys.bundle))}</p>
+      ) : (
+        <p>{texts.pairedText(visibleCode(machine))}</p>
+      )}
       {problem === "" ? null : <Problem text={problem} />}
       <button type="button" class="button primary" onClick={leave}>
         {texts.toInbox}
       </button>
+      {profile?.recovery === undefined ? (
+        <>
+          <p class="note">{texts.recoveryOffer}</p>
+          <Act label={texts.recoveryMakeFirst} busy={texts.recoveryMaking} kind="quiet" act={makeCode} />
+        </>
+      ) : null}
     </Screen>
   );
 }

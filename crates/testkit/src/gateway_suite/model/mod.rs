@@ -162,6 +162,7 @@ async fn register_carol(world: &World) {
         nonce: pairing.nonce,
         approver_id: approver("carol"),
         public_key: PublicKey::Bundle(Box::new(bundle)),
+        device_label: None,
     };
     world.gateway.complete_pairing(&world.tenant, &complete).await.unwrap();
 }
