@@ -1,5 +1,6 @@
 // A network in front of a gateway, which serves the page itself. A test can cut it, and change what is passed on.
 
+import { readFileSync } from "node:fs";
 import {
   createServer,
   request as httpRequest,
@@ -8,12 +9,25 @@ import {
   type ServerResponse,
 } from "node:http";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { pipeline } from "node:stream";
 
 import { FrameReader, textFrame } from "./frames.ts";
 
 /** The files of the page, which no test changes on the way. */
 const PAGE = /^\/(|join|pair|connect|docs|assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/;
+
+/** A build of the page that is served in place of the one in the gateway; with the gateway's own headers. */
+const BUILD = process.env["COUNTERSIGN_PAGE"];
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  webmanifest: "application/manifest+json",
+  png: "image/png",
+  svg: "image/svg+xml",
+};
 
 /** Changes the body of an answer of the gateway; the same text to leave it. */
 export type Tamper = (path: string, body: string) => string;
@@ -85,7 +99,28 @@ export class Front {
       response.writeHead(404, { "Content-Type": "application/json" }).end('{"error":"no such route"}');
       return;
     }
+    if (BUILD !== undefined && PAGE.test(path) && path !== "/docs") {
+      void this.#build(BUILD, path, response);
+      return;
+    }
     this.#pass(request, response, PAGE.test(path) ? undefined : this.tamper);
+  }
+
+  /** Serves a file of a build. */
+  async #build(folder: string, path: string, response: ServerResponse): Promise<void> {
+    const file = /^\/(join|pair)?$/.test(path) ? "/index.html" : path;
+    try {
+      const { headers } = await fetch(new URL("/", this.gateway));
+      const kept = [...headers].filter(([name]) => !/^(content-|transfer-|etag|vary|date|connection)/.test(name));
+      const policy = headers.get("content-security-policy") ?? "default-src 'none'";
+      const type = TYPES[file.split(".").at(-1) ?? ""] ?? "application/octet-stream";
+      const content = readFileSync(join(folder, file));
+      response
+        .writeHead(200, { ...Object.fromEntries(kept), "Content-Security-Policy": policy, "Content-Type": type })
+        .end(content);
+    } catch {
+      response.writeHead(404).end();
+    }
   }
 
   #pass(request: IncomingMessage, response: ServerResponse, tamper: Tamper | undefined): void {

@@ -1,6 +1,7 @@
 // A real gateway with the page in front of it on one origin, machines with the real tool, and a real browser.
 //
-// `COUNTERSIGN_BIN` is the folder of the programs `countersign` and `countersign-gateway`.
+// `COUNTERSIGN_BIN` is the folder of the programs `countersign` and `countersign-gateway`. `COUNTERSIGN_PAGE` may name the
+// folder of a build, which is then tested in place of the page in the gateway.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
