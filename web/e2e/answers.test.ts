@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import type { Person } from "./browser.ts";
-import { patch, type Robot } from "./robot.ts";
+import { asked, choices, patch, type Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
 import { until } from "./stage.ts";
 
@@ -99,6 +99,56 @@ describe("answers", () => {
     await dana.shot("actions");
     await dana.press(/^Answer/);
     expect(await robot.decision(built)).toMatchObject({ outcome: "approve", words: { action: "green" } });
+  });
+
+  test("asks a question once, with what each choice means; its answer is a name in every list", async () => {
+    const options = [
+      ["PostgreSQL", "A server of its own. Handles many writers."],
+      ["SQLite", "One file, nothing to run. One writer at a time."],
+    ] as const;
+    const question = "Which database should the shop use?";
+    const draft = {
+      artifactType: "checkpoint.review",
+      payload: asked(question, options),
+      actions: choices("PostgreSQL", "SQLite"),
+    } as const;
+    const built = await robot.ask(draft);
+    await dana.open(question);
+    const review = dana.page.locator(".review");
+    expect((await review.innerText()).split(question).length - 1).toBe(1);
+    await dana.page.getByRole("radio", { name: "SQLite One file, nothing to run." }).waitFor();
+    expect(await review.getByText("Also in this call").count()).toBe(0);
+    expect(await dana.page.getByRole("radio", { checked: true }).count()).toBe(0);
+    await dana.page.getByRole("radio", { name: /^SQLite/ }).check();
+    await dana.shot("question");
+    await dana.press(/^Answer\s*SQLite/);
+    expect(await robot.decision(built)).toMatchObject({ outcome: "approve", words: { action: "choice-2" } });
+    await dana.page.getByText("You answered: SQLite").waitFor();
+    const other = await robot.ask(draft);
+    await dana.open(question);
+    await dana.page.getByRole("radio", { name: /^Something else/ }).check();
+    await dana.press(/^Answer/);
+    await dana.page.getByRole("textbox", { name: "Your words" }).fill("Keep MySQL");
+    await dana.press("Send answer");
+    const { outcome, words } = await robot.decision(other);
+    expect([outcome, words.action, words.reason]).toEqual(["approve", undefined, "Keep MySQL"]);
+    await dana.page.getByRole("link", { name: /^Inbox/ }).click();
+    await dana.page.getByRole("link", { name: "History" }).click();
+    await dana.page.getByText("Answered: SQLite").waitFor();
+    await dana.page.getByText("Answered: Keep MySQL").waitFor();
+    expect(await dana.page.locator("body").innerText()).not.toMatch(/choice-\d/);
+  });
+
+  test("a question that nobody answers says so", async () => {
+    const built = await robot.ask({
+      artifactType: "checkpoint.review",
+      payload: asked("Which port?", [["80", "Plain"]]),
+      actions: choices("80"),
+    });
+    await dana.open("Which port?");
+    await dana.press("Don't answer");
+    expect(await robot.decision(built)).toMatchObject({ outcome: "reject" });
+    await dana.page.getByText("You didn't answer").waitFor();
   });
 
   test("shows how the machine wants its buttons to look; one that approves something dangerous is held", async () => {

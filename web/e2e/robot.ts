@@ -30,6 +30,50 @@ export function patch(files: number, lines: number): string {
   });
 }
 
+/** The payload of a question with choices, as the hook of Claude Code writes it. */
+export function asked(question: string, options: readonly (readonly [label: string, description: string])[]): string {
+  const place = "/tool_input/questions/0";
+  return JSON.stringify({
+    schema: "org.proto.payload",
+    version: 2,
+    summary: `The agent asks: ${question}`,
+    changes: [question, ...options.map(([label], at) => `${at + 1}. ${label}`)],
+    agent: "Claude Code",
+    project: "shop",
+    task: "Make the cart use Decimal",
+    call: {
+      kind: "hook.claude",
+      moment: "PreToolUse",
+      tool: "AskUserQuestion",
+      folder: "/home/robot/shop",
+      message: {
+        tool_name: "AskUserQuestion",
+        tool_input: {
+          questions: [
+            {
+              question,
+              header: "Database",
+              multiSelect: false,
+              options: options.map(([label, description]) => ({ label, description })),
+            },
+          ],
+        },
+      },
+      shown: ["/tool_name", `${place}/question`, ...options.map((_, at) => `${place}/options/${at}/label`)],
+    },
+  });
+}
+
+/** The buttons of such a question, as the hook asks for them. */
+export function choices(...captions: readonly string[]): NonNullable<RequestDraft["actions"]> {
+  return captions.map((caption, at) => ({
+    id: `choice-${at + 1}`,
+    caption,
+    style: "secondary",
+    decision: "approve",
+  }));
+}
+
 export class Robot {
   readonly #http: Http;
   readonly device: Device;

@@ -30,6 +30,8 @@ export interface SentRecord {
   readonly reason: string | undefined;
   /** The caption of the action that was chosen. */
   readonly action: string | undefined;
+  /** Whether a question was answered: with the action, else with the words. */
+  readonly isQuestion?: boolean;
   /** What was shown, as it was signed. */
   readonly shown: string | undefined;
   readonly expiresAt: string;
@@ -44,6 +46,11 @@ export interface SentRecord {
   readonly receipt?: { readonly outcome: ReceiptOutcome; readonly at: string };
   /** Something came in place of a receipt, and failed a check. */
   readonly receiptFailed?: string;
+}
+
+/** The answer to a question, as the person gave it; `undefined` if it was none, or was not answered. */
+export function answerOf({ isQuestion, outcome, action, reason }: SentRecord): string | undefined {
+  return isQuestion === true && outcome === "approve" ? (action ?? reason) : undefined;
 }
 
 /** The receipt is looked for for half an hour. */

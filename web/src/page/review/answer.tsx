@@ -12,11 +12,11 @@ import { messageOf } from "../messages.ts";
 import { following, showNext } from "../next.ts";
 import { Problem, useApp, usePage } from "../parts.tsx";
 import { type Answering, Buttons, blockedBy } from "./buttons.tsx";
-import { choicesOf } from "./choices.tsx";
 import { isGrave, type ReviewDocument } from "./document.ts";
 import { type Offer, ONCE } from "./offer.ts";
+import { isAsked as isAskedBy, isQuestion } from "./question.ts";
 import type { Shown } from "./reading.ts";
-import { ScopeSheet, WordsSheet } from "./sheets.tsx";
+import { AnswerSheet, ScopeSheet, WordsSheet } from "./sheets.tsx";
 import { NotSignedError, sign } from "./sign.ts";
 
 type Sheet = "none" | "words" | "scope" | "confirm";
@@ -85,17 +85,17 @@ export function AnswerBar({
     isBlocked,
     openNext,
     answer,
-    hasActions: (card.request?.actions.length ?? 0) > 0,
+    hasActions: (card.request?.actions.length ?? 0) > 0 || (card.payload !== undefined && isQuestion(card.payload)),
   });
   const { request, payload } = card;
   if (request === undefined || payload === undefined) return null;
+  const isAsked = !isSerious && isAskedBy(request, payload);
   const isDisabled = isBusy || !isOnline;
   const state = { isHeld, isUnsure: content.caution === "unknown", blockedBy: blocked, isDisabled, isBusy, canUnlock };
   const props = { request, payload, shown, offer, chosen, openNext, answer, ...state };
-  const isQuestion = choicesOf(request, payload).length > 0 && !isSerious;
   return (
     <>
-      <div class={`answer-bar${isHeld || isQuestion ? " solo" : ""}${after?.next === card.requestId ? " settle" : ""}`}>
+      <div class={`answer-bar${isHeld || isAsked ? " solo" : ""}${after?.next === card.requestId ? " settle" : ""}`}>
         <p class="key-hints" aria-hidden="true">
           {texts.keyHints.map(([key, does]) => (
             <span key={key}>
@@ -110,7 +110,7 @@ export function AnswerBar({
           </p>
         ) : null}
         {!isOnline ? <p class="ended-now">{texts.offlineBar}</p> : null}
-        {isHeld || isQuestion ? null : (
+        {isHeld || isAsked ? null : (
           <Options {...{ request, payload, offer, setSheet, isDisabled }} isOnce={isSerious} />
         )}
         <Buttons {...props} say={() => setSheet("words")} />
@@ -123,6 +123,7 @@ export function AnswerBar({
         offer={offer}
         setOffer={setOffer}
         answer={answer}
+        isAsked={isAsked}
         canApprove={!isBlocked && !isSerious && request.actions.length === 0}
       />
     </>
@@ -224,6 +225,7 @@ function Sheets({
   offer,
   setOffer,
   answer,
+  isAsked,
   canApprove,
 }: {
   sheet: Sheet;
@@ -233,6 +235,8 @@ function Sheets({
   offer: Offer;
   setOffer: (offer: Offer) => void;
   answer: Answering;
+  /** Whether it is a question, which words answer. */
+  isAsked: boolean;
   canApprove: boolean;
 }) {
   const close = (): void => setSheet("none");
@@ -240,8 +244,13 @@ function Sheets({
     setOffer(chosen);
     close();
   };
-  if (sheet === "words")
-    return <WordsSheet machine={request.enforcerId} close={close} answer={answer} canApprove={canApprove} />;
+  const words = { machine: request.enforcerId, close };
+  if (sheet === "words" && isAsked) {
+    // A machine that has made up its own choices does not know what else an approval would mean.
+    const outcome = isQuestion(payload) ? "approve" : "reject";
+    return <AnswerSheet {...words} send={(reason) => answer(outcome, reason)} />;
+  }
+  if (sheet === "words") return <WordsSheet {...words} answer={answer} canApprove={canApprove} />;
   if (sheet === "scope")
     return <ScopeSheet request={request} payload={payload} chosen={offer} choose={choose} close={close} />;
   return null;

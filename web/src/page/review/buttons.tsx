@@ -4,10 +4,11 @@ import { type Action, type OpenedRequest, type Payload, visible } from "../../pr
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
 import { Icon } from "../icons.tsx";
-import { choicesOf, OTHER } from "./choices.tsx";
+import { OTHER } from "./choices.tsx";
 import type { Caution } from "./document.ts";
 import { HoldButton } from "./hold.tsx";
 import type { Offer } from "./offer.ts";
+import { choicesOf, isQuestion } from "./question.ts";
 import type { Shown } from "./reading.ts";
 
 export type Answering = (outcome: "approve" | "reject", reason: string, action?: Action) => void;
@@ -54,10 +55,10 @@ export interface ButtonsProps {
 export function Buttons(props: ButtonsProps) {
   const { request, payload, offer, blockedBy: reason, isUnsure, isHeld } = props;
   const { actions } = request;
-  if (actions.length > 0) {
-    const isQuestion = choicesOf(request, payload).length > 0 && !isHeld && !isUnsure;
-    return isQuestion ? <QuestionButtons {...props} /> : <MachineButtons {...props} />;
-  }
+  const hasChoices = choicesOf(request, payload).length > 0;
+  if (hasChoices && !isHeld && !isUnsure) return <QuestionButtons {...props} />;
+  if (actions.length > 0) return <MachineButtons {...props} />;
+  if (isQuestion(payload)) return <QuestionButtons {...props} chosen={OTHER} />;
   const approve = payload.kind === "plan" ? texts.approvePlan : texts.approveScope[offer.scope];
   const main = reason === undefined ? <Approve {...props} label={approve} /> : <BlockedButton {...props} />;
   if (!isHeld)
@@ -125,6 +126,7 @@ function QuestionButtons(props: ButtonsProps) {
         >
           <span>{isBusy ? texts.signing : texts.answer}</span>
           {choice === undefined ? null : <small>{visible(choice.caption)}</small>}
+          {chosen === OTHER ? <small>{texts.inYourWords}</small> : null}
         </button>
       ) : (
         <BlockedButton {...props} />

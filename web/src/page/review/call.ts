@@ -21,7 +21,7 @@ import { fact, type Line, line, type Section, shownCode } from "./line.ts";
 const MARGIN = "│ ";
 
 /** What is in the call and in no view: every line of it must have been on the screen, so it is never folded. */
-export function restSection({ rest }: Payload): Section {
+export function restSection(rest: Payload["rest"]): Section {
   return {
     title: texts.restTitle,
     note: texts.restNote,

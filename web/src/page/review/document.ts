@@ -20,12 +20,10 @@ import { texts } from "../../texts.ts";
 import { callFacts, inputLines, restSection } from "./call.ts";
 import { diffFiles } from "./diff.ts";
 import { fact, type Line, type LineKind, line, type Section, shownCode } from "./line.ts";
+import { type Question, questionOf } from "./question.ts";
 
-/**
- * What has to be done before it can be approved. `not-examined`: what nobody has derived the effects of; `unknown`: nobody
- * could tell which code runs, which is as serious as `dangerous`.
- */
-export type Caution = "none" | "not-examined" | "unknown" | "dangerous";
+/** How much care it needs. `unknown`: nobody could tell which code runs, which is as serious as `dangerous`. */
+export type Caution = "none" | "unknown" | "dangerous";
 
 /** Whether the lock of the device and a held button are asked for. */
 export function isGrave(caution: Caution): boolean {
@@ -52,7 +50,14 @@ function cautionOf(payload: Payload): Caution {
 
 /** Everything that a request says: what was asked first, the proof last. */
 export function reviewDocument(request: OpenedRequest, payload: Payload): ReviewDocument {
-  const parts = [...sectionsOf(request, payload), restSection(payload), proofSection(request, payload)];
+  const question = questionOf(request, payload);
+  const rest = question === undefined ? payload.rest : payload.rest.filter(([place]) => !question.shown.has(place));
+  const parts = [
+    ...sectionsOf(request, payload, question),
+    ...(question === undefined ? [] : [choicesSection(question)]),
+    restSection(rest),
+    proofSection(request, payload),
+  ];
   const sections = parts.filter(({ lines }) => lines.length > 0);
   const counted = sections.filter(({ need }) => need !== "never");
   const together = counted.reduce((sum, { lines }) => sum + lines.length, 0);
@@ -132,7 +137,14 @@ function isProgram({ role, content }: CommandFile): boolean {
   return role === "executable" && content === undefined;
 }
 
-function sectionsOf(request: OpenedRequest, payload: Payload): Section[] {
+/** The choices. What the agent says about one is part of the call, so each must have been on the screen. */
+function choicesSection({ choices }: Question): Section {
+  const lines = choices.map(({ action, description }) => line(visible(`${action.caption}: ${description}`), "prose"));
+  const need = choices.some(({ description }) => description !== "") ? "always" : "caution";
+  return { title: undefined, note: "", lines, isFolded: false, need, isOfChoices: true };
+}
+
+function sectionsOf(request: OpenedRequest, payload: Payload, question: Question | undefined): Section[] {
   switch (payload.kind) {
     case "command":
       return commandSections(request, payload);
@@ -142,7 +154,7 @@ function sectionsOf(request: OpenedRequest, payload: Payload): Section[] {
     case "task":
       return [open(planLines(payload))];
     case "checkpoint":
-      return [open(checkpointLines(payload))];
+      return [open(checkpointLines(payload, question))];
     case "raw":
       return [
         open([
@@ -239,10 +251,21 @@ function planLines({ text, steps }: Plan): Line[] {
   return [...markdownLines(text), ...(listed.length > 0 ? [line(texts.steps, "note"), ...listed] : [])];
 }
 
-function checkpointLines(checkpoint: Checkpoint & Common): Line[] {
+function checkpointLines(checkpoint: Checkpoint & Common, question: Question | undefined): Line[] {
   const { summary, changes } = checkpoint;
+  if (question !== undefined && question.text !== "") return questionLines(checkpoint, question);
   const changed = changes.map((change) => line(`– ${visible(change)}`, "prose"));
   // What is asked in one line is the heading of the screen already.
   const asked = sentenceOf(checkpoint) === visible(summary) ? [] : markdownLines(summary);
   return [...asked, ...(changed.length > 0 ? [line(texts.changes, "note"), ...changed] : [])];
+}
+
+/** The question, once; and whatever else the checkpoint says. */
+function questionLines({ summary, changes }: Checkpoint, { text, topic, lines }: Question): Line[] {
+  const others = [summary, ...changes].filter((said) => !lines.has(said));
+  return [
+    ...(topic === "" ? [] : [line(visible(topic), "note")]),
+    ...text.split("\n").map((part) => line(visible(part), "asked")),
+    ...others.flatMap(markdownLines),
+  ];
 }

@@ -12,6 +12,7 @@ export type LineKind =
   | "note"
   | "heading"
   | "prose"
+  | "asked"
   | "code"
   | "shell"
   | "where"
@@ -42,6 +43,8 @@ export interface Section {
    * `caution`; nothing, `never`, and then it is not counted either.
    */
   readonly need: "always" | "caution" | "never";
+  /** Whether its lines are drawn with what a person can choose, and not with the content. */
+  readonly isOfChoices?: boolean;
 }
 
 /** A line, made visible before. */

@@ -165,7 +165,8 @@ export function Lines({
       frame = 0;
       if (document.visibilityState !== "visible" || document.querySelector(".sheet-back") !== null) return;
       const area = freeArea();
-      const isNew = [...nearness.near].filter((chunk) => noteLines(chunk, area, reading)).length > 0;
+      const drawn = [...nearness.near, ...document.querySelectorAll(".choice-list")];
+      const isNew = drawn.filter((chunk) => noteLines(chunk, area, reading)).length > 0;
       if (isNew) shown();
     };
     check.current = () => {
@@ -187,10 +188,12 @@ export function Lines({
   useEffect(() => check.current(), [folded, look]);
   // One line of prose looks the same either way.
   const isMarkdown = content.sections.some(
-    ({ lines }) => lines.length > 1 && lines.some(({ kind }) => kind === "prose" || kind === "heading"),
+    ({ lines, isOfChoices }) =>
+      isOfChoices !== true && lines.length > 1 && lines.some(({ kind }) => kind === "prose" || kind === "heading"),
   );
   const parts = content.sections.map((section, at) => ({
     isProof: section.need === "never",
+    isDrawn: section.isOfChoices !== true,
     part: (
       <Part
         key={at}
@@ -214,7 +217,7 @@ export function Lines({
           </div>
         )}
         <Jumps sections={content.sections} reading={reading} folded={folded} fold={fold} />
-        {parts.filter(({ isProof }) => !isProof).map(({ part }) => part)}
+        {parts.filter(({ isProof, isDrawn }) => isDrawn && !isProof).map(({ part }) => part)}
       </div>
       {children}
       {parts.filter(({ isProof }) => isProof).map(({ part }) => part)}

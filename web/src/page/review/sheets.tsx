@@ -83,14 +83,7 @@ export function WordsSheet({
           </button>
         ))}
       </div>
-      <textarea
-        aria-label={texts.wordsLabel}
-        rows={3}
-        maxLength={4_000}
-        value={words}
-        onInput={(event) => setWords(event.currentTarget.value)}
-      />
-      <p class="note">{texts.wordsHelp(visible(machine))}</p>
+      <WordsField words={words} setWords={setWords} machine={machine} />
       <button type="button" class="button solid" disabled={isEmpty} onClick={meant(() => answer("reject", words))}>
         {texts.rejectWithWords}
       </button>
@@ -100,6 +93,51 @@ export function WordsSheet({
         </button>
       ) : null}
     </Sheet>
+  );
+}
+
+/** An answer in one's own words. */
+export function AnswerSheet({
+  machine,
+  close,
+  send,
+}: {
+  machine: string;
+  close: () => void;
+  send: (words: string) => void;
+}) {
+  const [words, setWords] = useState("");
+  return (
+    <Sheet title={texts.yourAnswer} close={close}>
+      <WordsField words={words} setWords={setWords} machine={machine} />
+      <button type="button" class="button primary" disabled={words.trim() === ""} onClick={meant(() => send(words))}>
+        {texts.sendAnswer}
+      </button>
+    </Sheet>
+  );
+}
+
+/** Where words for the agent are written, and who can read them. */
+function WordsField({
+  words,
+  setWords,
+  machine,
+}: {
+  words: string;
+  setWords: (words: string) => void;
+  machine: string;
+}) {
+  return (
+    <>
+      <textarea
+        aria-label={texts.wordsLabel}
+        rows={3}
+        maxLength={4_000}
+        value={words}
+        onInput={(event) => setWords(event.currentTarget.value)}
+      />
+      <p class="note">{texts.wordsHelp(visible(machine))}</p>
+    </>
   );
 }
 

@@ -15,6 +15,7 @@ import type { App } from "../app.ts";
 import type { Card } from "../inbox.ts";
 import type { SentRecord } from "../sent.ts";
 import type { Offer } from "./offer.ts";
+import { isAsked } from "./question.ts";
 import type { Shown } from "./reading.ts";
 
 /** What a person has chosen. */
@@ -103,6 +104,7 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
     source: sent.source,
     headline: card.headline,
     ...(card.payload === undefined ? {} : { sentence: sentenceOf(card.payload) }),
+    ...(card.payload !== undefined && isAsked(request, card.payload) ? { isQuestion: true } : {}),
     outcome,
     scope,
     reason: words.reason,

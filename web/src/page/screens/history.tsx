@@ -11,7 +11,8 @@ import { Ago, clock, Marked, Problem, Screen, useApp, usePage } from "../parts.t
 import { AgainLine, AskAgain } from "../review/again.tsx";
 import { stepsOf } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
-import type { SentRecord } from "../sent.ts";
+import { answerOf, type SentRecord } from "../sent.ts";
+import { answeredWith } from "./answered.ts";
 import { FirstLine, Sentence } from "./card.tsx";
 
 type Filter = keyof typeof texts.historyFilters;
@@ -97,11 +98,11 @@ export function AnsweredRow({ record }: { record: SentRecord }) {
           <FirstLine text={record.headline} />
         </p>
         <p class="sub">
-          {isApproved ? texts.approved : texts.rejected} · <Marked text={visible(record.enforcerId)} /> ·{" "}
+          <FirstLine text={answeredWith(record)} /> · <Marked text={visible(record.enforcerId)} /> ·{" "}
           <Marked text={last?.text ?? ""} />
           <AgainLine of={record} />
         </p>
-        {record.reason === undefined ? null : (
+        {record.reason === undefined || record.reason === answerOf(record) ? null : (
           <p class="sub">
             “<FirstLine text={visible(record.reason)} />”
           </p>

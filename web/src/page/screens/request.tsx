@@ -15,10 +15,12 @@ import { AnswerBar } from "../review/answer.tsx";
 import { Choices } from "../review/choices.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
 import { Lines, lineElement } from "../review/lines.tsx";
+import { questionOf } from "../review/question.ts";
 import { Reading } from "../review/reading.ts";
 import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
-import type { SentRecord } from "../sent.ts";
+import { answerOf, type SentRecord } from "../sent.ts";
+import { answeredWith } from "./answered.ts";
 import { FirstLine, Kind, kindIcon, Replaces, Sentence, WhoAndWhy, weightOf } from "./card.tsx";
 import { WhatWasFound } from "./found.tsx";
 
@@ -123,13 +125,12 @@ function Sent({ id }: { id: string }) {
   const { after, sent } = usePage();
   const record = after?.next === id ? sent.get(after.requestId) : undefined;
   if (record === undefined) return null;
-  const isApproved = record.outcome === "approve";
   return (
     <div class="sent" role="status">
       <Icon name="done" />
       <div>
         <p>
-          <b>{isApproved ? texts.approvedNow : texts.rejectedNow}</b> {texts.onItsWay(visible(record.enforcerId))}
+          <b>{`${answeredWith(record)}.`}</b> {texts.onItsWay(visible(record.enforcerId))}
         </p>
         <p class="note code">
           <FirstLine text={record.headline} />
@@ -165,10 +166,19 @@ function NextWaits({ id }: { id: string }) {
 /** That it was answered here, and how. */
 function Answered({ record }: { record: SentRecord }) {
   const isApproved = record.outcome === "approve";
+  const answer = answerOf(record);
+  const said =
+    answer !== undefined
+      ? texts.youSaid(visible(answer))
+      : record.isQuestion === true
+        ? texts.youSaidNothing
+        : texts.youAnswered(record.outcome, texts.scopeWord[record.scope]);
   return (
     <span class={isApproved ? "type ok" : "type"}>
       <Icon name={isApproved ? "done" : "nope"} size="s" />
-      {texts.youAnswered(record.outcome, texts.scopeWord[record.scope])}
+      <span>
+        <FirstLine text={said} />
+      </span>
     </span>
   );
 }
@@ -193,7 +203,12 @@ function Past({ record }: { record: SentRecord }) {
         </section>
         {record.action === undefined && record.reason === undefined ? null : (
           <dl class="card pad facts">
-            {record.action === undefined ? null : <Fact name={texts.yourChoice} value={visible(record.action)} />}
+            {record.action === undefined ? null : (
+              <Fact
+                name={record.isQuestion === true ? texts.yourAnswer : texts.yourChoice}
+                value={visible(record.action)}
+              />
+            )}
             {record.reason === undefined ? null : <Fact name={texts.yourWords} value={visible(record.reason)} />}
           </dl>
         )}
@@ -246,6 +261,10 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
     window.scrollTo(0, 0);
     void app.approver.acknowledge(card.requestId, card.msgId, "seen").catch(() => undefined);
   }, []);
+  const question = useMemo(
+    () => (request === undefined || payload === undefined ? undefined : questionOf(request, payload)),
+    [request, payload],
+  );
   const fold = (section: number): void => setFolded((before) => before.map((is, at) => (at === section ? !is : is)));
   const openNext = (): void => {
     const { next } = reading;
@@ -277,7 +296,14 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
           fold={fold}
           shown={() => setShown(reading.shown)}
         >
-          <Choices request={request} payload={payload} chosen={chosen} choose={setChosen} />
+          {question === undefined ? null : (
+            <Choices
+              question={question}
+              section={content.sections.findIndex(({ isOfChoices }) => isOfChoices === true)}
+              chosen={chosen}
+              choose={setChosen}
+            />
+          )}
           <WhatWasFound payload={payload} machine={request.enforcerId} />
         </Lines>
       </div>
