@@ -195,11 +195,20 @@ describe("around an answer, on a desk", () => {
     const [winner, loser] = outcome === "approve" ? [dana, phone] : [phone, dana];
     await winner.page.getByText("The relay took it").waitFor();
     await loser.page
-      .getByText(/Somebody else answered first|Answered on another device/)
+      .getByText(/Somebody else answered first|You (approved|rejected) this on another device/)
       // On a phone the list says it too, behind the request.
       .filter({ visible: true })
       .first()
       .waitFor();
+    const plain = await robot.ask({ payload: robot.command(["make", "elsewhere"]) });
+    await dana.open("make elsewhere");
+    await phone.open("make elsewhere");
+    await phone.press("Reject");
+    await robot.decision(plain);
+    const said = dana.page.getByText("You rejected this on another device").filter({ visible: true }).first();
+    await said.waitFor();
+    expect(await said.textContent()).toContain("Says the relay; not checked here.");
+    await dana.shot("elsewhere");
     expect(phone.problems).toEqual([]);
     await phone.context.close();
   });

@@ -45,6 +45,10 @@ export interface VouchedDevice {
   readonly approverId: string;
   readonly fingerprint: string;
   readonly short: string;
+  /** What its owner calls it, such as "Ada's laptop". */
+  readonly label?: string;
+  /** Its public keys, by which its answers are checked. */
+  readonly keys?: string;
   readonly until: string;
   readonly revokedAt?: string;
 }

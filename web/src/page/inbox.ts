@@ -11,6 +11,8 @@ import {
   Timestamp,
 } from "../protocol/index.ts";
 
+import type { Elsewhere } from "./elsewhere.ts";
+
 /** Why a card needs no answer any more. */
 export type CardEnd = "withdrawn" | "expired" | "answered" | "cancelled" | "hidden" | "gone";
 
@@ -27,6 +29,10 @@ export interface Card {
   readonly end: CardEnd | undefined;
   /** When it ended, by this device's clock in milliseconds. */
   readonly endedAt: number;
+  /** Who has answered it on another device, if that is known. */
+  readonly elsewhere?: Elsewhere;
+  /** Whether this device was listening when it ended, so that `endedAt` is the time of the answer. */
+  readonly wasHeard?: boolean;
 }
 
 /** An ended card stays for this long, with the reason. */
@@ -97,9 +103,17 @@ export class Inbox {
     return this.waiting.length === 0 ? this : new Inbox(sorted([...this.shown, ...this.waiting]));
   }
 
-  end(requestId: string, end: CardEnd, now: number): Inbox {
+  end(requestId: string, end: CardEnd, now: number, wasHeard = false): Inbox {
     const known = this.get(requestId);
-    return known === undefined || known.end !== undefined ? this : this.#replace({ ...known, end, endedAt: now });
+    return known === undefined || known.end !== undefined
+      ? this
+      : this.#replace({ ...known, end, endedAt: now, wasHeard });
+  }
+
+  /** Says who has answered a request that was answered on another device. */
+  answeredBy(requestId: string, elsewhere: Elsewhere): Inbox {
+    const known = this.get(requestId);
+    return known?.end === "answered" ? this.#replace({ ...known, elsewhere }) : this;
   }
 
   /** An expired request of the same machine is replaced by one that has come: it says so for a moment, and leaves. */

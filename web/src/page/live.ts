@@ -3,6 +3,7 @@
 import { ApproverChannel, type ChannelEvent, type ExchangeEnd, type ExchangeStatus } from "../protocol/index.ts";
 import type { AskedAgain } from "./again.ts";
 import type { Answers } from "./answers.ts";
+import { elsewhere } from "./elsewhere.ts";
 import { type Card, type CardEnd, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
 import type { Store } from "./store.ts";
@@ -23,6 +24,8 @@ const ENDS: Readonly<Record<ExchangeStatus["state"], CardEnd>> = {
   withdrawn: "withdrawn",
   cancelled: "cancelled",
 };
+/** Whoever has listened for this long hears of an answer when it is given. */
+const HEARS_AFTER_MILLIS = LIST_TICKS * 1_000;
 /** So many sessions are remembered. */
 const MAX_SESSIONS = 100;
 
@@ -35,6 +38,8 @@ export class Live {
   #channel: ApproverChannel | undefined;
   #release: () => void = () => undefined;
   #ticks = 0;
+  /** Since when this device hears what happens. */
+  #hearsSince = Number.POSITIVE_INFINITY;
   /** The requests whose end is being asked for. */
   readonly #asked = new Set<string>();
 
@@ -123,7 +128,7 @@ export class Live {
     const asked = pending.filter(({ requestId }) => requestId === open || isOfAll).slice(0, MAX_ASKED);
     for (const { requestId } of asked) {
       void this.#store.approver.status(requestId).then(
-        ({ state }) => (state === "pendingApproval" ? undefined : this.#end(requestId, ENDS[state])),
+        (status) => (status.state === "pendingApproval" ? undefined : this.#ended(requestId, status)),
         () => undefined,
       );
     }
@@ -134,6 +139,7 @@ export class Live {
     const store = this.#store;
     if (event.type === "prompt-ack") return this.#prompts.acknowledged(event.requestId, event.status);
     if (event.type === "connected") {
+      this.#hearsSince = Date.now();
       store.set({ isOnline: true, offlineReason: "" });
       void this.#prompts.sendAgain();
     } else if (event.type === "disconnected") store.set({ isOnline: false, offlineReason: event.reason });
@@ -165,7 +171,27 @@ export class Live {
     // Whoever has answered on another device knows why it leaves.
     if (said !== undefined && end === "answered" && !isOpen && !sent.has(requestId))
       this.#store.set({ inbox: inbox.remove(requestId) });
-    else this.#end(requestId, end ?? "gone");
+    else {
+      this.#end(requestId, end ?? "gone");
+      if (end === "answered") await this.#nameWhoAnswered(requestId);
+    }
+  }
+
+  /** A request has ended by the gateway's word, which may have the decision. */
+  #ended(requestId: string, { state, decision }: ExchangeStatus): void {
+    this.#end(requestId, ENDS[state]);
+    const { inbox, profile } = this.#store.state;
+    const request = inbox.get(requestId)?.request;
+    if (ENDS[state] !== "answered" || request === undefined) return;
+    const found = elsewhere(decision, request, this.#store.approver.identity, profile?.vouched ?? []);
+    if (found !== undefined) this.#store.set({ inbox: inbox.answeredBy(requestId, found) });
+  }
+
+  async #nameWhoAnswered(requestId: string): Promise<void> {
+    await this.#store.approver.status(requestId).then(
+      (status) => this.#ended(requestId, status),
+      () => undefined,
+    );
   }
 
   /** The time of a request is over by this device's clock. Whether somebody has answered in time, the gateway knows. */
@@ -194,7 +220,9 @@ export class Live {
       void this.#answers.look(requestId);
       return;
     }
-    store.set({ inbox: store.state.inbox.end(requestId, end, Date.now()) });
+    const now = Date.now();
+    const wasHeard = store.state.isOnline && now - this.#hearsSince > HEARS_AFTER_MILLIS;
+    store.set({ inbox: store.state.inbox.end(requestId, end, now, wasHeard) });
     setTimeout(() => this.#tick(), FADE_MILLIS + 100);
   }
 

@@ -128,5 +128,11 @@ function pane({ route, inbox, sent, again }: State): string {
   const isAccepted = record?.acceptedAt !== undefined;
   const answer = [record !== undefined, isAccepted, record?.failed?.kind];
   const became = again.filter(({ requestId }) => requestId === route.id);
-  return JSON.stringify([card?.end, card !== undefined && card.request === undefined, ...answer, became]);
+  return JSON.stringify([
+    card?.end,
+    card?.elsewhere,
+    card !== undefined && card.request === undefined,
+    ...answer,
+    became,
+  ]);
 }

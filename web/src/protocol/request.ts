@@ -49,6 +49,8 @@ export interface OpenedRequest {
   readonly actions: readonly Action[];
   /** The device that sent it, to which the words of the decision are sealed. */
   readonly sentBy: Pin;
+  /** The devices that it is sealed to. But for this one, that is the gateway's word. */
+  readonly sealedTo: readonly { readonly id: string; readonly fingerprint: string }[];
 }
 
 /** Why a request is not shown for a decision. */
@@ -138,6 +140,9 @@ export async function openRequest(
     payload: artifact.payload,
     actions: requestedActions(artifact),
     sentBy: pin,
+    sealedTo: outer.sealed.recipients.flatMap(({ approverId, fingerprint }) =>
+      approverId === undefined ? [] : [{ id: approverId, fingerprint }],
+    ),
   };
 }
 

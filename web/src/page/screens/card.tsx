@@ -7,7 +7,8 @@ import { texts } from "../../texts.ts";
 import { type Asker, askerOf, initials } from "../group.ts";
 import { Icon, type IconName } from "../icons.tsx";
 import type { Card } from "../inbox.ts";
-import { Lock, Marked } from "../parts.tsx";
+import { duration, Lock, Marked, useNow, usePage } from "../parts.tsx";
+import { isAsked } from "../review/question.ts";
 import { writeRoute } from "../route.ts";
 
 /** A row has room for so much of the first line. */
@@ -75,6 +76,26 @@ export function SentenceText({ text, isOfPatch }: { text: string; isOfPatch: boo
   return (
     <>
       <Marked text={before} /> <span class="plus">{added}</span> <span class="minus">{removed}</span>
+    </>
+  );
+}
+
+/** Who has answered a request on another device, and how that is known. */
+export function AnsweredElsewhere({ card }: { card: Card }) {
+  const { profile } = usePage();
+  const now = useNow();
+  const { elsewhere, endedAt, wasHeard, request, payload } = card;
+  if (elsewhere === undefined || request === undefined || payload === undefined) return null;
+  const { outcome, approverId, device, isVerified } = elsewhere;
+  const isOwn = approverId === profile?.id;
+  const who = isOwn ? texts.you : visible(approverId);
+  const where = device !== "" ? texts.onDevice(visible(device)) : isOwn ? texts.onAnotherDevice : "";
+  const did = (isAsked(request, payload) ? texts.didAnswer : texts.didDecide)[outcome];
+  const when = wasHeard === true ? texts.whenAgo(duration(now - endedAt)) : "";
+  return (
+    <>
+      <FirstLine text={texts.answeredElsewhere(who, did, where, when)} />{" "}
+      <small class="note">{isVerified ? texts.signatureChecked : texts.relaysWord}</small>
     </>
   );
 }

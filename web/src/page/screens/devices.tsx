@@ -259,7 +259,7 @@ function RevokeDevice() {
       {(profile?.vouched ?? []).map((device) => (
         <p key={device.fingerprint} class="vouched">
           <span>
-            {visible(device.approverId)} · {device.short} ·{" "}
+            <Marked text={visible(device.label ?? device.approverId)} /> · {device.short} ·{" "}
             {device.revokedAt === undefined ? clock(device.until) : `${texts.revokedSince} ${clock(device.revokedAt)}`}
           </span>
           {device.revokedAt === undefined ? (

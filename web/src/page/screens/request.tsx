@@ -21,7 +21,7 @@ import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import { answerOf, type SentRecord } from "../sent.ts";
 import { answeredWith } from "./answered.ts";
-import { FirstLine, Kind, kindIcon, Replaces, Sentence, WhoAndWhy, weightOf } from "./card.tsx";
+import { AnsweredElsewhere, FirstLine, Kind, kindIcon, Replaces, Sentence, WhoAndWhy, weightOf } from "./card.tsx";
 import { WhatWasFound } from "./found.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
@@ -327,12 +327,13 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
 function Ended({ card, end }: { card: Card; end: CardEnd }) {
   const { inbox } = usePage();
   const next = inbox.open.find(({ requestId }) => requestId !== card.requestId);
+  const now = inbox.get(card.requestId);
   const icon = end === "expired" ? "clock" : end === "answered" ? "done" : "x";
   return (
     <>
       <p class="ended-now" role="alert">
         <Icon name={icon} />
-        <span>{texts.end[end]}</span>
+        <span>{now?.elsewhere === undefined ? texts.end[end] : <AnsweredElsewhere card={now} />}</span>
       </p>
       {end === "expired" && card.request !== undefined ? <AskAgain of={card.request} /> : null}
       {next === undefined ? null : (

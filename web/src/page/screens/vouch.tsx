@@ -6,6 +6,7 @@ import {
   type Card,
   fingerprint,
   fingerprintDigits,
+  formatBundle,
   formatCard,
   formatVoucher,
   newPin,
@@ -94,6 +95,7 @@ function SignForOther() {
   const app = useApp();
   const [text, setText] = useState("");
   const [card, setCard] = useState<Card>();
+  const [label, setLabel] = useState("");
   const [vouchers, setVouchers] = useState<readonly { machine: string; text: string }[]>([]);
   const read = async (): Promise<void> => {
     screenChanged();
@@ -103,7 +105,11 @@ function SignForOther() {
     const until = app.approver.http.clock.now().plus(VOUCH_MILLIS);
     const made: { machine: string; text: string }[] = [];
     for (const pin of machines(app)) {
-      const statement = await state(app, pin.party.id, vouchFor({ approverId: id, bundle, label: "", until }));
+      const statement = await state(
+        app,
+        pin.party.id,
+        vouchFor({ approverId: id, bundle, label: label.trim(), until }),
+      );
       made.push({
         machine: pin.party.id,
         text: formatVoucher({ machine: { id: pin.party.id, bundle: pin.bundle }, statement }),
@@ -113,6 +119,8 @@ function SignForOther() {
       approverId: id,
       fingerprint: fingerprint(bundle),
       short: shortFingerprint(bundle),
+      keys: formatBundle(bundle),
+      ...(label.trim() === "" ? {} : { label: label.trim() }),
       until: `${until}`,
     };
     await app.change((profile) => ({ ...profile, vouched: [...(profile.vouched ?? []), device] }));
@@ -135,6 +143,16 @@ function SignForOther() {
         <>
           <p>{texts.vouchCompare(visible(card.id))}</p>
           <Digits digits={fingerprintDigits(card.bundle)} />
+          <label>
+            {texts.deviceName}
+            <input
+              type="text"
+              maxLength={60}
+              placeholder={texts.deviceNameHint}
+              value={label}
+              onInput={(event) => setLabel(event.currentTarget.value)}
+            />
+          </label>
           <div class="pair even">
             <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
               {texts.digitsDiffer}
