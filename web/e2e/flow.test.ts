@@ -89,6 +89,8 @@ describe("several together", () => {
     expect(await boxes.count()).toBe(3);
     for (const box of await boxes.all()) expect(await box.isDisabled()).toBe(true);
     expect(await dana.page.getByRole("button", { name: /^Approve/ }).isDisabled()).toBe(true);
+    await dana.page.getByText("Left out: 1 dangerous. Each needs its own answer.").waitFor();
+    await dana.page.getByRole("heading", { name: "Runs 2 commands, and changes 2 files +4 −0" }).waitFor();
     const late = await robot.ask({ payload: robot.command(["make", "late"]), session }, 315);
     for (const [at, name] of [
       [0, /make one/],
@@ -111,6 +113,26 @@ describe("several together", () => {
       expect(await robot.isUndecided(built)).toBe(true);
       await robot.withdraw(built);
     }
+  });
+
+  test("rejecting them asks for words once, and each answer has them", async () => {
+    const session = "s-rejected";
+    const asked = [
+      await robot.ask({ payload: robot.command(["make", "three"]), session }, 300),
+      await robot.ask({ payload: robot.command(["make", "four"]), session }, 310),
+    ];
+    await dana.page.goto(`${stage.url}/#/`);
+    await dana.card("make four");
+    await dana.settle();
+    await dana.page.getByRole("link", { name: "Review 2 together" }).click();
+    await dana.press("Reject and say why");
+    await dana.page.getByRole("textbox", { name: "Your words" }).fill("Not on a Friday");
+    await dana.press("Reject and send");
+    const decisions = await Promise.all(asked.map((built) => robot.decision(built)));
+    for (const decision of decisions)
+      expect(decision).toMatchObject({ outcome: "reject", words: { reason: "Not on a Friday" } });
+    expect(new Set(decisions.map(({ nonce }) => nonce)).size).toBe(2);
+    await dana.page.getByRole("heading", { name: "Nothing is waiting" }).waitFor();
   });
 });
 

@@ -344,11 +344,26 @@ export const texts = {
   requests: "Requests",
   reviewTogether: (count: number) => `Review ${count} together`,
   together: (count: number) => `${count} together`,
-  eachSigned: "Each answer is signed by itself",
+  eachSigned: (count: number) => `${plural(count, "answer", "answers")}, each signed by itself`,
+  commands: (count: number) => `runs ${plural(count, "command", "commands")}`,
+  changesFiles: (count: number, added: number, removed: number) =>
+    `changes ${plural(count, "file", "files")}, +${added} −${removed}`,
+  plans: (count: number) => `proposes ${plural(count, "plan", "plans")}`,
+  inOneSentence: (parts: readonly string[]) => {
+    const whole = parts.join(parts.some((part) => part.includes(". ")) ? ". " : ", and ");
+    return whole.charAt(0).toUpperCase() + whole.slice(1);
+  },
   rejectMany: (count: number) => `Reject ${count}`,
   approveMany: (count: number) => `Approve ${count}`,
-  openToTick: "Open one to tick it",
-  leftOut: (count: number) => `Left out: ${count}. Each needs its own answer.`,
+  openToTick: "Open the others to tick them",
+  leftOut: (kinds: string) => `Left out: ${kinds}. Each needs its own answer.`,
+  leftOutKinds: {
+    dangerous: (count: number) => `${count} dangerous`,
+    unclear: (count: number) => `${count} unclear`,
+    question: (count: number) => plural(count, "question", "questions"),
+    buttons: (count: number) => `${count} with buttons of ${count === 1 ? "its" : "their"} own`,
+  },
+  notSigned: (what: string, why: string) => `${what}: ${why}`,
 
   // Answer
   reject: "Reject",

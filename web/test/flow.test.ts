@@ -9,7 +9,7 @@ import { type Card, Inbox } from "../src/page/inbox.ts";
 import { following, waitsToBeOpened } from "../src/page/next.ts";
 import { diffFiles } from "../src/page/review/diff.ts";
 import { changedPieces } from "../src/page/review/words.ts";
-import { canBeTogether } from "../src/page/screens/batch.tsx";
+import { canBeTogether, combinedSentence, leftOut } from "../src/page/together.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import { readPayload } from "../src/protocol/payload/index.ts";
 import { texts } from "../src/texts.ts";
@@ -100,6 +100,47 @@ describe("after an answer", () => {
       { ...base, request: undefined, payload: undefined },
     ];
     for (const other of others) expect(canBeTogether(other)).toBe(false);
+  });
+
+  test("what is left out is counted by kind", () => {
+    const button = { id: "a", caption: "A", style: "primary", decision: "approve" } as const;
+    const plain = card("a");
+    if (plain.request === undefined) throw new Error("there is no request");
+    const others = [
+      card("a", { payload: DELETES }),
+      card("b", { payload: { state: "notExamined", effects: undefined } }),
+      card("c", { kind: "checkpoint.review" }),
+      card("d", { kind: "checkpoint.review" }),
+      { ...plain, request: { ...plain.request, actions: [button] } },
+      { ...card("e", { payload: DELETES }), end: "withdrawn" } as const,
+    ];
+    expect(leftOut([plain])).toBe("");
+    expect(leftOut([plain, ...others])).toBe(
+      "Left out: 1 dangerous, 1 unclear, 2 questions, 1 with buttons of its own. Each needs its own answer.",
+    );
+    expect(leftOut(others.slice(0, 1))).toBe("Left out: 1 dangerous. Each needs its own answer.");
+  });
+
+  test("what several do is one sentence, from what was found", () => {
+    const command = (...effects: object[]) => card("a", { payload: { effects } }).payload;
+    const network = { effect: "network", detail: "packages.example.org" };
+    const file = (path: string) => ({ path, status: "added", added: 1, removed: 0, resultDigest: "0".repeat(64) });
+    const diff = (path: string): string => `--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+x\n`;
+    const patch = (...paths: string[]) => {
+      const members = { diff: paths.map(diff).join(""), files: paths.map(file), effects: [] };
+      const text = JSON.stringify({ schema: "org.proto.payload", version: 2, ...members, words: "all checked" });
+      return readPayload("patch.review", parseObject(text));
+    };
+    const said = (...payloads: (ReturnType<typeof patch> | undefined)[]): string =>
+      combinedSentence(payloads.filter((payload) => payload !== undefined));
+    expect(said(command(network), command({ effect: "tests" }), patch("a", "b"))).toBe(
+      "Runs this project's tests and connects to packages.example.org, and changes 2 files, +2 −0",
+    );
+    expect(said(command(), command(), patch("a"), patch("a"))).toBe("Runs 2 commands, and changes 1 file, +2 −0");
+    expect(said(command(network), command(network))).toBe("Connects to packages.example.org");
+    const plan = readPayload("plan.review", parseObject('{"schema":"org.proto.payload","version":2,"text":"x"}'));
+    expect(said(command(), plan)).toBe("Runs 1 command, and proposes 1 plan");
+    expect(said(patch("a"))).toBe("Adds a, +1 −0");
   });
 });
 

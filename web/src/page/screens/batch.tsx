@@ -2,8 +2,9 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { isSerious, sentenceOf } from "../../protocol/index.ts";
+import { sentenceOf } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import type { App } from "../app.ts";
 import { askerOf, groupsOf } from "../group.ts";
 import { meant, screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
@@ -14,15 +15,12 @@ import { reviewDocument } from "../review/document.ts";
 import { Lines } from "../review/lines.tsx";
 import { ONCE } from "../review/offer.ts";
 import { Reading, type Shown } from "../review/reading.ts";
-import { sign } from "../review/sign.ts";
+import { WordsSheet } from "../review/sheets.tsx";
+import { NotSignedError, sign } from "../review/sign.ts";
 import { go, writeRoute } from "../route.ts";
-import { FirstLine, From, Sentence } from "./card.tsx";
-
-/** Whether a request can be reviewed together with others: it needs no more care, and is no question. */
-export function canBeTogether({ request, payload, end }: Card): boolean {
-  if (request === undefined || payload === undefined || end !== undefined) return false;
-  return !isSerious(payload) && payload.kind !== "checkpoint" && request.actions.length === 0;
-}
+import { canBeTogether, combinedSentence, leftOut } from "../together.ts";
+import { AgentWords, FirstLine, From, Sentence, SentenceText } from "./card.tsx";
+import { WhatWasFound } from "./found.tsx";
 
 /** The requests of the task of a request, as they are now. */
 function taskOf(cards: readonly Card[], id: string): readonly Card[] {
@@ -44,6 +42,7 @@ export function BatchScreen({ id }: { id: string }) {
   const [shown, setShown] = useState<ReadonlyMap<string, Shown>>(new Map());
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
   const [isBusy, setBusy] = useState(false);
+  const [isAsking, setAsking] = useState(false);
   const [problem, setProblem] = useState("");
   const chosen = cards.filter(({ requestId }) => ticked.has(requestId));
   // Another number is under the finger now.
@@ -53,24 +52,21 @@ export function BatchScreen({ id }: { id: string }) {
       (before) =>
         new Set(before.has(requestId) ? [...before].filter((one) => one !== requestId) : [...before, requestId]),
     );
-  const answer = (outcome: "approve" | "reject", some: readonly Card[]) =>
-    meant(() => {
-      setBusy(true);
-      setProblem("");
-      signEach(some, outcome)
-        .then(() => go({ name: "inbox" }))
-        .catch((error: unknown) => setProblem(messageOf(error)))
-        .finally(() => setBusy(false));
-    });
-  const signEach = async (some: readonly Card[], outcome: "approve" | "reject"): Promise<void> => {
-    for (const card of some) {
-      const seen = shown.get(card.requestId) ?? { files: 0, ofFiles: 0, lines: 0, ofLines: 0, unread: 0 };
-      if (outcome === "approve" && !isWhole(seen)) continue;
-      const none = { offer: ONCE, reason: "", action: undefined, isSerious: false };
-      await sign(app, card, { ...none, outcome, shown: seen });
-    }
+  const answer = (outcome: "approve" | "reject", some: readonly Card[], reason = ""): void => {
+    if (isBusy || !isOnline) return;
+    setBusy(true);
+    setAsking(false);
+    signEach(app, some, outcome, reason, shown)
+      .then((problems) => {
+        setProblem(problems.join(" "));
+        if (problems.length === 0) go({ name: "inbox" });
+      })
+      .finally(() => setBusy(false));
   };
-  const isDisabled = isBusy || !isOnline;
+  const ask = (is: boolean): void => {
+    screenChanged("pane");
+    setAsking(is);
+  };
   return (
     <section class="screen review">
       <BatchHead cards={cards} />
@@ -86,38 +82,105 @@ export function BatchScreen({ id }: { id: string }) {
             />
           ))}
         </section>
-        <LeftOut cards={all.current} />
+        <p class="note">{leftOut(all.current)}</p>
       </div>
-      <div class="answer-bar solo">
-        {problem === "" ? null : <Problem text={problem} />}
-        {isOnline ? null : <p class="ended-now">{texts.offlineBar}</p>}
-        <div class="buttons">
-          <button
-            type="button"
-            class="button reject"
-            disabled={isDisabled || cards.length === 0}
-            onClick={answer("reject", cards)}
-          >
-            <span>{texts.rejectMany(cards.length)}</span>
-          </button>
-          <button
-            type="button"
-            class="button approve"
-            disabled={isDisabled || chosen.length === 0}
-            onClick={answer("approve", chosen)}
-          >
-            <span>{isBusy ? texts.signing : texts.approveMany(chosen.length)}</span>
-            {chosen.length === cards.length ? null : <small>{texts.openToTick}</small>}
-          </button>
-        </div>
-      </div>
+      <BatchBar
+        cards={cards}
+        chosen={chosen}
+        problem={problem}
+        isBusy={isBusy}
+        answer={(outcome) => answer(outcome, outcome === "approve" ? chosen : cards)}
+        say={() => ask(true)}
+      />
+      {isAsking ? (
+        <WordsSheet
+          machine={cards[0]?.request?.enforcerId ?? ""}
+          close={() => ask(false)}
+          answer={(outcome, reason) => answer(outcome, cards, reason)}
+          canApprove={false}
+        />
+      ) : null}
     </section>
+  );
+}
+
+/** Signs each by itself. One that can't be signed any more does not hold up the others. */
+async function signEach(
+  app: App,
+  some: readonly Card[],
+  outcome: "approve" | "reject",
+  reason: string,
+  shown: ReadonlyMap<string, Shown>,
+): Promise<string[]> {
+  const problems: string[] = [];
+  for (const card of some) {
+    const seen = shown.get(card.requestId) ?? { files: 0, ofFiles: 0, lines: 0, ofLines: 0, unread: 0 };
+    if (outcome === "approve" && !isWhole(seen)) continue;
+    const all = { offer: ONCE, reason, action: undefined, isSerious: false };
+    await sign(app, card, { ...all, outcome, shown: seen }).catch((error: unknown) => {
+      const why = error instanceof NotSignedError ? error.message : messageOf(error);
+      problems.push(texts.notSigned(card.payload === undefined ? card.headline : sentenceOf(card.payload), why));
+    });
+  }
+  return problems;
+}
+
+/** The answers to all, and to what is ticked. */
+function BatchBar({
+  cards,
+  chosen,
+  problem,
+  isBusy,
+  answer,
+  say,
+}: {
+  cards: readonly Card[];
+  chosen: readonly Card[];
+  problem: string;
+  isBusy: boolean;
+  answer: (outcome: "approve" | "reject") => void;
+  say: () => void;
+}) {
+  const { isOnline } = usePage();
+  const isDisabled = isBusy || !isOnline;
+  return (
+    <div class="answer-bar">
+      {problem === "" ? null : <Problem text={problem} />}
+      {isOnline ? null : <p class="ended-now">{texts.offlineBar}</p>}
+      <div class="options">
+        <button type="button" class="option" disabled={isDisabled || cards.length === 0} onClick={meant(say)}>
+          <Icon name="says" size="s" />
+          {texts.rejectWhy}
+        </button>
+        <span class="note">{texts.scopeOnce}</span>
+      </div>
+      <div class="buttons">
+        <button
+          type="button"
+          class="button reject"
+          disabled={isDisabled || cards.length === 0}
+          onClick={meant(() => answer("reject"))}
+        >
+          <span>{texts.rejectMany(cards.length)}</span>
+        </button>
+        <button
+          type="button"
+          class="button approve"
+          disabled={isDisabled || chosen.length === 0}
+          onClick={meant(() => answer("approve"))}
+        >
+          <span>{isBusy ? texts.signing : texts.approveMany(chosen.length)}</span>
+          {chosen.length === cards.length ? null : <small>{texts.openToTick}</small>}
+        </button>
+      </div>
+    </div>
   );
 }
 
 function BatchHead({ cards }: { cards: readonly Card[] }) {
   const [first] = cards;
   const asker = first === undefined ? undefined : askerOf(first);
+  const payloads = cards.flatMap(({ payload }) => payload ?? []);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     heading.current?.focus({ preventScroll: true });
@@ -136,10 +199,10 @@ function BatchHead({ cards }: { cards: readonly Card[] }) {
       <div class="effect-bar">
         <p class="type">
           <Icon name="many" size="s" />
-          {texts.eachSigned}
+          {texts.eachSigned(cards.length)}
         </p>
         <h1 ref={heading} tabIndex={-1}>
-          {texts.reviewTogether(cards.length)}
+          <SentenceText text={combinedSentence(payloads)} isOfPatch={payloads.some(({ kind }) => kind === "patch")} />
         </h1>
       </div>
       {asker === undefined ? null : (
@@ -153,12 +216,6 @@ function BatchHead({ cards }: { cards: readonly Card[] }) {
       )}
     </>
   );
-}
-
-/** What needs an answer of its own. */
-function LeftOut({ cards }: { cards: readonly Card[] }) {
-  const others = cards.filter((card) => card.end === undefined && !canBeTogether(card)).length;
-  return others === 0 ? null : <p class="note">{texts.leftOut(others)}</p>;
 }
 
 /** One request: it can be ticked when all of it was on the screen. */
@@ -219,7 +276,10 @@ function Item({
               folded={folded}
               fold={(section) => setFolded((before) => before.map((is, at) => (at === section ? !is : is)))}
               shown={look}
-            />
+            >
+              <AgentWords card={card} />
+              <WhatWasFound payload={payload} machine={request?.enforcerId ?? ""} />
+            </Lines>
           </div>
         ) : null}
       </div>

@@ -75,7 +75,10 @@ export function SentenceText({ text, isOfPatch }: { text: string; isOfPatch: boo
   if (before === undefined) return <Marked text={text} />;
   return (
     <>
-      <Marked text={before} /> <span class="plus">{added}</span> <span class="minus">{removed}</span>
+      <Marked text={before} />{" "}
+      <span class="one">
+        <span class="plus">{added}</span> <span class="minus">{removed}</span>
+      </span>
     </>
   );
 }
@@ -219,9 +222,15 @@ export function WhoAndWhy({ card }: { card: Card }) {
           <FirstLine text={asker.task} />
         </p>
       </From>
-      {asker.words === undefined ? null : <Words words={asker.words} />}
+      <AgentWords card={card} />
     </section>
   );
+}
+
+/** The agent's words about a request, in a box of their own; nothing if it says none. */
+export function AgentWords({ card }: { card: Card }) {
+  const words = askerOf(card)?.words;
+  return words === undefined ? null : <Words words={words} />;
 }
 
 function Words({ words }: { words: string }) {

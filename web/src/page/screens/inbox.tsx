@@ -11,7 +11,7 @@ import type { Card } from "../inbox.ts";
 import { Act, Marked, Screen, TimeLeft, useApp, useNow, usePage } from "../parts.tsx";
 import { AskAgain } from "../review/again.tsx";
 import { go, writeRoute } from "../route.ts";
-import { canBeTogether } from "./batch.tsx";
+import { canBeTogether } from "../together.ts";
 import { AnsweredElsewhere, FirstLine, From, Kind, RowText } from "./card.tsx";
 import { Empty } from "./empty.tsx";
 
