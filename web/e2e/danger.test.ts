@@ -7,6 +7,7 @@ import type { BuiltRequest } from "../src/protocol/request.ts";
 import { DESK, FRESH, type Person, PHONE } from "./browser.ts";
 import { patch, type Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
+import { until } from "./stage.ts";
 
 const scene = new Scene();
 const { stage } = scene;
@@ -140,7 +141,8 @@ describe("nothing is approved by accident", () => {
 
   test("dangerous: everything opened, the lock, and a second's hold", PATIENT, async () => {
     await withLock(true);
-    const content = "#!/bin/sh\nrm -rf build\n";
+    // It is too long to be unfolded.
+    const content = `#!/bin/sh\n${"make step\n".repeat(41)}rm -rf build\n`;
     const { createHash } = await import("node:crypto");
     const file = {
       path: "push.sh",
@@ -159,6 +161,10 @@ describe("nothing is approved by accident", () => {
       const blocked = dana.page.getByRole("button", { name: /approve$/ });
       expect(await blocked.textContent()).toBe("Open 1 more filethen you can approve");
       await dana.press(/^Open 1 more file/);
+      await until("all of it was on the screen", async () => {
+        await dana.page.mouse.wheel(0, 150);
+        return dana.page.getByRole("button", { name: /^Hold to approve/ }).isVisible();
+      });
       await dana.page.getByText("rm -rf build").waitFor();
       await dana.settle();
       await dana.shot("dangerous");

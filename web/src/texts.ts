@@ -263,10 +263,17 @@ export const texts = {
     raw: "Request",
   },
   cantTell: "Can't tell what it does",
-  cantTellHelp:
-    "Which code runs here is not certain, so nobody can check it for you. Read all of it. If in doubt, reject it and ask the agent to do it in another way.",
+  cantTellHelp: {
+    runsFetched:
+      "What runs is not known until it is fetched, so nobody can read it for you. Reject it, or ask the agent to save the script first.",
+    runsInput:
+      "What runs is whatever another command prints, so nobody can read it for you. Reject it, or ask the agent to list what it will run first.",
+    other:
+      "Countersign can't tell which code this runs, so nobody has checked it for you. Read all of it. If in doubt, reject it and ask the agent to do it another way.",
+  },
   whoAndWhy: "Who asks, and why",
   notChecked: "The agent's own words, not checked",
+  actsMarked: "Words that can delete, send, start or stop things are underlined. Other lines may do so too.",
   exactAsked: "Exactly this was asked",
   exactRuns: "Exactly this runs",
   exactLines: "Exactly these lines",

@@ -17,8 +17,10 @@ import {
   visible,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { actPieces } from "./acts.ts";
 import { callFacts, inputLines, restSection } from "./call.ts";
 import { diffFiles } from "./diff.ts";
+import { belowProject, inProject } from "./folder.ts";
 import { fact, type Line, type LineKind, line, type Section, shownCode } from "./line.ts";
 import { type Question, questionOf } from "./question.ts";
 
@@ -42,6 +44,8 @@ export interface ReviewDocument {
 /** A file with more lines is folded at first, and so is everything if it is more than this together. */
 const LONG = 200;
 const LONG_TOGETHER = 600;
+/** A script with at most so many lines is unfolded. */
+const SHORT = 40;
 
 function cautionOf(payload: Payload): Caution {
   const cautions = { neutral: "none", unclear: "unknown", danger: "dangerous" } as const;
@@ -178,29 +182,33 @@ function commandSections({ enforcerId }: OpenedRequest, command: Command & Commo
   const lines = [
     ...variables,
     ...text.split("\n").map((part) => line(shownCode(part), "shell")),
-    line(texts.where(shownCode(command.cwd), visible(enforcerId)), "where"),
+    line(texts.where(shownCode(inProject(command.cwd, command.call)), visible(enforcerId)), "where"),
     ...inputLines(command),
     ...(command.stdin === undefined ? [] : [line(texts.factInput(command.stdin.size), "note")]),
   ];
   const files = command.files
     .filter((file) => !isProgram(file))
-    .map(
-      (file): Section => ({
-        title: shownCode(file.path),
+    .map((file): Section => {
+      const content = fileLines(file.content, command.state === "opaque");
+      const isMarked = content.some(
+        ({ text, hasActs }) => hasActs === true && actPieces(text).some((one) => one.isAct),
+      );
+      return {
+        title: shownCode(belowProject(file.path, command.call)),
         note: `${texts.role[file.role]}, ${texts.bytes(file.size)}`,
-        lines: fileLines(file.content),
-        isFolded: true,
+        lines: isMarked ? [line(texts.actsMarked, "note"), ...content] : content,
+        isFolded: content.length > SHORT,
         need: "caution",
-      }),
-    );
+      };
+    });
   return [open(lines), ...files];
 }
 
-function fileLines(content: string | undefined): Line[] {
+function fileLines(content: string | undefined, hasActs: boolean): Line[] {
   if (content === undefined) return [line(texts.contentNotSent, "note")];
   const lines = content.replace(/\n$/, "").split("\n");
   const numbered = lines.map(
-    (text, at): Line => ({ kind: "code", text: shownCode(text), numbers: [undefined, at + 1] }),
+    (text, at): Line => ({ kind: "code", text: shownCode(text), numbers: [undefined, at + 1], hasActs }),
   );
   return content === "" || content.endsWith("\n") ? numbered : [...numbered, line(texts.noLineBreak, "note")];
 }

@@ -3,6 +3,7 @@
 import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
 import { Marked } from "../parts.tsx";
+import { actPieces } from "./acts.ts";
 import type { Line } from "./line.ts";
 import { changedPieces } from "./words.ts";
 
@@ -56,9 +57,33 @@ function Numbered({ line, numbers }: { line: Line; numbers: NonNullable<Line["nu
       <span class="no after">{numbers[1]}</span>
       {isOfDiff ? <span class="sign">{sign}</span> : null}
       <span class="content">
-        {pair === undefined ? <Marked text={content === "" ? " " : content} /> : <Changed line={line} pair={pair} />}
+        {line.hasActs === true ? (
+          <Acts text={content} />
+        ) : pair === undefined ? (
+          <Marked text={content === "" ? " " : content} />
+        ) : (
+          <Changed line={line} pair={pair} />
+        )}
       </span>
     </div>
+  );
+}
+
+/** A line of a script, with the words that delete, send, start or stop. */
+function Acts({ text }: { text: string }) {
+  if (text === "") return <> </>;
+  return (
+    <>
+      {actPieces(text).map((piece, at) =>
+        piece.isAct ? (
+          <b key={at} class="act">
+            {piece.text}
+          </b>
+        ) : (
+          <Marked key={at} text={piece.text} />
+        ),
+      )}
+    </>
   );
 }
 

@@ -28,6 +28,8 @@ export interface Line {
   readonly numbers?: readonly [before: number | undefined, after: number | undefined];
   /** The line that this one replaces, or that replaces it: words that differ are marked. */
   readonly pair?: string;
+  /** Whether words that delete, send, start or stop are marked in it. */
+  readonly hasActs?: boolean;
 }
 
 /** A part of a request: what is always there, or a file that is folded and unfolded. */

@@ -112,6 +112,12 @@ function Type({ payload }: { payload: Payload }) {
   );
 }
 
+/** Why nobody can tell what it does, and what to do. */
+function whyUnclear({ effects = [] }: Payload): string {
+  const reason = (["runsFetched", "runsInput"] as const).find((kind) => effects.some(({ effect }) => effect === kind));
+  return texts.cantTellHelp[reason ?? "other"];
+}
+
 /** What the content is called. */
 function headingOf(payload: Payload): string {
   if (payload.kind === "patch") return texts.exactLines;
@@ -285,7 +291,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
       >
         <Sentence payload={payload} />
       </EffectBar>
-      {content.caution === "unknown" ? <p class="hint">{texts.cantTellHelp}</p> : null}
+      {content.caution === "unknown" ? <p class="hint">{whyUnclear(payload)}</p> : null}
       <div class="read">
         <WhoAndWhy card={card} />
         <Lines
