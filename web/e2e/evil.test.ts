@@ -182,7 +182,14 @@ describe("a gateway that lies", () => {
     again.pins = robot.pins;
     const forged = await again.ask({ payload: again.command(["make", "forged"]) });
     await dana.page.getByRole("heading", { name: /^Stop\. / }).waitFor();
-    await dana.press("Keep it blocked");
+    await dana.page.locator("summary", { hasText: "both keys, in digits" }).click();
+    const digits = await dana.page.locator(".stop .digits").allInnerTexts();
+    const { fingerprintDigits } = await import("../src/protocol/index.ts");
+    const plain = digits.map((text) => text.replace(/\s+/g, " ").trim());
+    expect(plain).toEqual([robot, again].map(({ device }) => fingerprintDigits(device.keys.bundle)));
+    await dana.shot("stop-keys");
+    await dana.press(/^Pair with build-1 again/);
+    await dana.page.getByRole("heading", { name: "Pair a machine" }).waitFor();
     await dana.page.goto(`${stage.url}/#/`);
     await dana.page.locator(".card.broken").waitFor();
     expect(await robot.isUndecided(forged)).toBe(true);

@@ -173,6 +173,8 @@ export const texts = {
         `${machine} was set up again, and has a new key.`,
         "Someone wants you to approve in its place.",
       ],
+      next: (machine: string) =>
+        `Ask whoever looks after ${machine}, in person or by phone. If it was set up again, stop trusting the old key under Devices, then pair with it again at its screen.`,
     },
     "enforcer-replaced": {
       title: (machine: string) => `Stop. This is not the key of ${machine}.`,
@@ -182,12 +184,18 @@ export const texts = {
         `Someone stands between you and ${machine}, perhaps the relay itself.`,
         "The link belongs to another machine.",
       ],
+      next: (machine: string) =>
+        `Don't pair through this relay until you know why. Tell whoever runs it, and check the link on the screen of ${machine}.`,
     },
   },
   stopOther: (machine: string) => `Stop. Something is wrong with the key of ${machine}.`,
   stopMeans: "It can mean two things",
   stopDo: "What to do",
   stopRead: "Keep it blocked",
+  stopPair: (machine: string) => `Pair with ${machine} again…`,
+  stopKeys: "both keys, in digits",
+  stopConfirmed: (time: string) => `The key you confirmed, ${time}`,
+  stopClaimed: "The key it uses now",
 
   // Inbox
   inboxEmpty: "Nothing is waiting",

@@ -171,7 +171,7 @@ describe("what a change of the state moves on the screen", () => {
     ["another screen", { route: { name: "inbox" } }, ["list", "pane"]],
     [
       "a stop",
-      { stops: [{ id: "s", machine: "m", changes: [], kind: "other", text: "", next: "" }] },
+      { stops: [{ id: "s", machine: "m", changes: [], claimed: [], kind: "other", text: "", next: "" }] },
       ["list", "pane"],
     ],
     ["news of a session", { sessionNews: 7 }, []],

@@ -1,11 +1,17 @@
 // A changed key stops everything until a person has read it, and nothing that a gateway says silences that for good.
 
+import { h } from "preact";
+import { renderToString } from "preact-render-to-string";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/page/app.ts";
+import { AppContext } from "../src/page/parts.tsx";
+import { StopScreen } from "../src/page/screens/stop.tsx";
 import { changePins, stopForPin, stopForSender, stopRead } from "../src/page/trust.ts";
+import { fingerprintDigits } from "../src/protocol/keys.ts";
 import { newPin, PinError, Pins } from "../src/protocol/pins.ts";
 import { OpenError, openRequest } from "../src/protocol/request.ts";
+import { texts } from "../src/texts.ts";
 import { Desk, NOW, soon } from "./desk.ts";
 import { newDevice, Random } from "./random.ts";
 
@@ -161,4 +167,35 @@ test("a request that arrives with other keys is a stop on the screen", async () 
   expect(app.state.stops[0]?.changes[0]).toContain(desk.robot.keys.fingerprint);
   app.live.stop();
   app.answers.stop();
+});
+
+describe("the screen of a stop", () => {
+  const drawn = (app: App): string => {
+    const [stop] = app.state.stops;
+    if (stop === undefined) throw new Error("there is no stop");
+    const screen = h(AppContext.Provider, { value: app, children: h(StopScreen, { stop }) });
+    return renderToString(screen).replace(/<\/span><span>/g, " ");
+  };
+
+  test("has both keys in digits, what it can mean, what to do, and a way to pair again", async () => {
+    const app = await page();
+    const stranger = await newDevice(new Random(6), "robot");
+    stopForSender(app, other(stranger.keys.fingerprint), NOW);
+    const screen = drawn(app);
+    expect(screen).toContain(fingerprintDigits(desk.robot.keys.bundle));
+    expect(screen).toContain(fingerprintDigits(stranger.keys.bundle));
+    for (const text of [texts.stopMeans, texts.stopDo, texts.stopRead, texts.stopPair("robot")])
+      expect(screen).toContain(text);
+  });
+
+  test("shows at most three of the keys that are claimed, and nothing that is no key", async () => {
+    const app = await page();
+    const count = (): number => drawn(app).split(texts.stopClaimed).length - 1;
+    stopForSender(app, other("<b>not a key"), NOW);
+    expect(count()).toBe(0);
+    expect(drawn(app)).not.toContain("not a key");
+    for (let seed = 20; seed < 25; seed += 1)
+      stopForSender(app, other((await newDevice(new Random(seed), "robot")).keys.fingerprint), NOW);
+    expect(count()).toBe(3);
+  });
 });

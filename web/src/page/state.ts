@@ -19,6 +19,8 @@ export interface Stop {
   readonly kind: "key-changed" | "enforcer-replaced" | "other";
   readonly text: string;
   readonly next: string;
+  /** The fingerprints of the keys that are used now, as far as they are known. Nothing proves them. */
+  readonly claimed: readonly string[];
 }
 
 /** A prompt, with what became of it by the gateway's word. Times are RFC 3339. */

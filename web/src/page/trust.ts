@@ -40,14 +40,16 @@ export async function keepPairing(store: Store, { pin, enforcerLabel }: Paired):
 export function stopForPin(store: Store, pin: Pin, error: PinError): void {
   const kind = error.reason === "key-changed" ? "key-changed" : "other";
   const id = `pin ${pin.fingerprint}`;
-  addStop(store, { id, machine: pin.party.id, changes: [], kind, text: error.message, next: error.next });
+  const claimed = [pin.fingerprint];
+  addStop(store, { id, machine: pin.party.id, changes: [], kind, text: error.message, next: error.next, claimed });
 }
 
 /** Shows a stop for keys that the gateway has replaced; `false` for other errors. */
 export function stopForPairing(store: Store, machine: string, error: unknown): boolean {
   if (!(error instanceof PairingError) || error.reason === "unnamed") return false;
   const kind = error.reason === "enforcer-replaced" ? "enforcer-replaced" : "other";
-  addStop(store, { id: `pairing ${machine}`, machine, changes: [], kind, text: error.message, next: error.next });
+  const id = `pairing ${machine}`;
+  addStop(store, { id, machine, changes: [], kind, text: error.message, next: error.next, claimed: [] });
   return true;
 }
 
@@ -55,6 +57,8 @@ export function stopForPairing(store: Store, machine: string, error: unknown): b
 const READ_MILLIS = 24 * 3_600_000;
 /** So many are remembered; those that are forgotten come again. */
 const MAX_READ = 100;
+/** So many claimed keys are shown; a gateway could always name another one. */
+const MAX_CLAIMED = 3;
 
 /**
  * Shows a stop for a request in the name of a machine that this device trusts, with other keys than it confirmed. Name and keys
@@ -68,7 +72,8 @@ export function stopForSender(store: Store, error: OpenError, now: Timestamp): v
   const change = JSON.stringify([machine, claimedKey, ...trusted.sort()]);
   if (isRead(store, change, now)) return;
   const id = `sender ${machine}`;
-  addStop(store, { id, machine, changes: [change], kind: "key-changed", text: message, next });
+  const claimed = [claimedKey];
+  addStop(store, { id, machine, changes: [change], kind: "key-changed", text: message, next, claimed });
 }
 
 function isRead(store: Store, change: string, now: Timestamp): boolean {
@@ -83,7 +88,8 @@ function addStop(store: Store, stop: Stop): void {
   const { stops } = store.state;
   const known = stops.find(({ id }) => id === stop.id);
   const changes = [...new Set([...(known?.changes ?? []), ...stop.changes])].slice(-MAX_READ);
-  const whole = { ...stop, changes };
+  const claimed = [...new Set([...(known?.claimed ?? []), ...stop.claimed])].slice(-MAX_CLAIMED);
+  const whole = { ...stop, changes, claimed };
   store.set({ stops: known === undefined ? [...stops, whole] : stops.map((one) => (one === known ? whole : one)) });
 }
 

@@ -113,3 +113,9 @@ export function digits(digest: Uint8Array): string {
 export function fingerprintDigits(bundle: KeyBundle): string {
   return digits(fingerprintBytes(bundle));
 }
+
+/** The thirty digits of a device that only its fingerprint names; `undefined` if the text is none. */
+export function digitsOfFingerprint(text: string): string | undefined {
+  const bytes = base64url.decodeExactly(text, 32);
+  return bytes === undefined ? undefined : digits(bytes);
+}
