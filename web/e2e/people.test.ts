@@ -70,13 +70,38 @@ describe("people", () => {
     expect(await dana.page.locator(".prompts li").count()).toBe(1);
   });
 
-  test("a session shows what its agent is doing", async () => {
-    await robot.startSession("s-77");
-    await robot.sendSnapshot("s-77", "one", JSON.stringify({ text: "Writing a test\u202e" }));
-    await dana.page.getByRole("link", { name: "Inbox" }).click();
+  test("a session shows its task, plan, last words and answers, and has no id for a name", async () => {
+    const session = "9f3c2d1e-1111-4222-8333-abcdefabcdef";
+    await robot.startSession(session);
+    const steps = [
+      { content: "Change total()", status: "completed" },
+      { content: "Deploy\u202e to staging", status: "in_progress" },
+      { content: "Open a pull request", status: "pending" },
+    ];
+    await robot.sendSnapshot(session, "one", JSON.stringify({ summary: "Writing a test\u202e" }));
+    await robot.sendSnapshot(session, "two", JSON.stringify({ task: "Make the cart use Decimal" }), "context");
+    await robot.sendSnapshot(session, "three", JSON.stringify({ steps }), "plan");
+    const built = await robot.ask({ payload: robot.command(["make", "plan"]), session });
+    await dana.open("make plan");
+    await dana.press("Reject and say why");
+    await dana.page.getByRole("textbox", { name: "Your words" }).fill("Not on a Friday");
+    await dana.press("Reject and send");
+    await robot.decision(built);
+    await dana.page.getByRole("link", { name: /^Inbox/ }).click();
     await dana.tab("Sessions");
-    await dana.page.locator(".card", { hasText: "Claude Code" }).click();
-    await dana.page.getByText("Writing a test").waitFor();
+    const card = dana.page.locator(".card", { hasText: "Make the cart use Decimal" });
+    await card.getByText("Step 2 of 3:").waitFor();
+    await card.click();
+    await dana.page.getByRole("heading", { name: "Make the cart use Decimal" }).waitFor();
+    await dana.page.getByText("Plan, 1 of 3 done").waitFor();
+    await dana.page.locator(".why", { hasText: "Writing a test⟨U+202E⟩" }).waitFor();
+    await dana.page.getByText("“Not on a Friday”").waitFor();
+    const message = dana.page.getByRole("textbox", { name: "Message to the agent" });
+    expect(await message.getAttribute("placeholder")).toBe("Message Claude Code");
+    await message.fill("Also update the changelog.");
+    await dana.press("Send");
+    await dana.page.locator(".bubble", { hasText: "Also update the changelog." }).waitFor();
+    expect(await dana.page.locator("body").innerText()).not.toContain("9f3c2d1e");
     await dana.shot("session");
   });
 

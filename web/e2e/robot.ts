@@ -9,7 +9,7 @@ import { typedDigits, verifyLinkAnswer } from "../src/protocol/pairing.ts";
 import { type ReceiptOutcome, receiptSession, signReceipt } from "../src/protocol/receipt.ts";
 import { type VerifiedDecision, verifyDecision } from "../src/protocol/reply.ts";
 import { type BuiltRequest, buildRequest, type RequestDraft } from "../src/protocol/request.ts";
-import { sealSnapshot } from "../src/protocol/session.ts";
+import { type SnapshotType, sealSnapshot } from "../src/protocol/session.ts";
 import { type Device, newDevice, Random } from "../test/random.ts";
 import { type Stage, until } from "./stage.ts";
 
@@ -222,9 +222,14 @@ export class Robot {
     );
   }
 
-  async sendSnapshot(sessionId: string, snapshotId: string, payload: string): Promise<void> {
+  async sendSnapshot(
+    sessionId: string,
+    snapshotId: string,
+    payload: string,
+    snapshotType: SnapshotType = "summary",
+  ): Promise<void> {
     const recipients = this.pins.active("approver", now()).map(({ party, bundle }) => ({ id: party.id, bundle }));
-    const draft = { sessionId, snapshotId, snapshotType: "summary", payload } as const;
+    const draft = { sessionId, snapshotId, snapshotType, payload };
     const snapshot = await sealSnapshot(draft, this.device, recipients, now());
     await this.#http.sendUntil({ method: "POST", path: "/v1/session/event", body: snapshot });
   }

@@ -6,8 +6,8 @@ import { beforeAll, expect, test } from "vitest";
 
 import { App } from "../src/page/app.ts";
 import { AppContext } from "../src/page/parts.tsx";
+import { PromptBox } from "../src/page/screens/prompt.tsx";
 import { RecoveryCodeScreen } from "../src/page/screens/recovery.tsx";
-import { PromptBox } from "../src/page/screens/sessions.tsx";
 import { changePins } from "../src/page/trust.ts";
 import { newPin } from "../src/protocol/pins.ts";
 import { Desk, NOW } from "./desk.ts";

@@ -12,6 +12,8 @@ export interface Asker {
   readonly project: string | undefined;
   readonly branch: string | undefined;
   readonly machine: string;
+  /** Whether the machine is only what the gateway says. */
+  readonly isUnproven?: boolean;
   /** The agent's own words about this request. Nobody has checked them. */
   readonly words: string | undefined;
   readonly session: string | undefined;
@@ -27,7 +29,7 @@ export interface Group {
 const time = (millis: number): string => new Date(millis).toTimeString().slice(0, 5);
 
 /** A text of others on one line. */
-const oneLine = (text: string | undefined): string | undefined =>
+export const oneLine = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : visible(text.replace(/\s*\n\s*/g, " ").trim());
 
 /** Who asks for what is on a card; `undefined` if it could not be opened. */

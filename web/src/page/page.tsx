@@ -16,7 +16,8 @@ import { JoinScreen, LostScreen, RefusedScreen, StartingScreen, UnusableScreen }
 import { PairScreen } from "./screens/pair.tsx";
 import { RecoverScreen, RecoveryCodeScreen } from "./screens/recovery.tsx";
 import { RequestScreen } from "./screens/request.tsx";
-import { SessionScreen, SessionsScreen } from "./screens/sessions.tsx";
+import { SessionScreen } from "./screens/session.tsx";
+import { SessionsScreen } from "./screens/sessions.tsx";
 import { StopScreen } from "./screens/stop.tsx";
 import { VouchScreen } from "./screens/vouch.tsx";
 import type { State } from "./state.ts";

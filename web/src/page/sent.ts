@@ -25,6 +25,8 @@ export interface SentRecord {
   readonly headline: string;
   /** What it does, in one sentence. */
   readonly sentence?: string;
+  /** The session that it belongs to. */
+  readonly session?: string;
   readonly outcome: Outcome;
   readonly scope: Scope;
   readonly reason: string | undefined;

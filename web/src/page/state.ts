@@ -28,6 +28,8 @@ export interface PromptRecord {
   readonly requestId: string;
   readonly enforcerId: string;
   readonly text: string;
+  /** The session that it is for; absent if it is for whoever works there. */
+  readonly sessionId?: string;
   readonly sentAt: string;
   /** The machine does not take it after this time. */
   readonly expiresAt: string;

@@ -105,6 +105,7 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
     headline: card.headline,
     ...(card.payload === undefined ? {} : { sentence: sentenceOf(card.payload) }),
     ...(card.payload !== undefined && isAsked(request, card.payload) ? { isQuestion: true } : {}),
+    ...(request.session === undefined ? {} : { session: request.session }),
     outcome,
     scope,
     reason: words.reason,

@@ -171,7 +171,7 @@ function FirstSentence({ payload }: { payload: Payload }) {
 
 /** The agent, its project and its machine, on one line. */
 export function By({ asker }: { asker: Asker }) {
-  const { agent, project, branch, machine } = asker;
+  const { agent, project, branch, machine, isUnproven } = asker;
   const place = project === undefined ? undefined : branch === undefined ? project : `${project} (${branch})`;
   return (
     <p class="by">
@@ -183,7 +183,7 @@ export function By({ asker }: { asker: Asker }) {
         ),
       )}
       <span class="one">
-        <FirstLine text={machine} /> <Lock />
+        <FirstLine text={machine} /> {isUnproven === true ? null : <Lock />}
       </span>
     </p>
   );
@@ -230,18 +230,18 @@ export function WhoAndWhy({ card }: { card: Card }) {
 /** The agent's words about a request, in a box of their own; nothing if it says none. */
 export function AgentWords({ card }: { card: Card }) {
   const words = askerOf(card)?.words;
-  return words === undefined ? null : <Words words={words} />;
+  return words === undefined ? null : <AgentSays lines={words.split("\n").map(visible)} />;
 }
 
-function Words({ words }: { words: string }) {
-  const lines = words.split("\n");
+/** Words of an agent, made visible before. */
+export function AgentSays({ lines }: { lines: readonly string[] }) {
   return (
     <blockquote class="why">
       <Icon name="says" />
       <div>
         {lines.map((line, at) => (
           <p key={at}>
-            <Marked text={visible(line)} />
+            <Marked text={line} />
           </p>
         ))}
       </div>
