@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { axe } from "./axe.ts";
 import { DESK, type Person, PHONE } from "./browser.ts";
-import type { Robot } from "./robot.ts";
+import { patch, type Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
+import { until } from "./stage.ts";
 
 const scene = new Scene();
 const { stage } = scene;
@@ -55,6 +56,31 @@ describe("access", () => {
       await dana.page.goto(`${stage.url}/#/`);
     });
   }
+
+  test("on a desk the columns scroll by themselves, the answers stay, and their keys stand on them", async () => {
+    await dana.page.setViewportSize(DESK);
+    const built = await robot.ask({ artifactType: "patch.review", payload: patch(2, 80) });
+    await dana.page.goto(`${stage.url}/#/`);
+    await dana.open("src/auth/file0.ts");
+    const places = (): Promise<number[]> =>
+      dana.page.evaluate(() =>
+        [".list", ".column", ".beside", ".pane"].map((place) => document.querySelector(place)?.scrollTop ?? -1),
+      );
+    const content = await dana.page.locator(".column").boundingBox();
+    if (content === null) throw new Error("there is no content");
+    await dana.page.mouse.move(content.x + 100, content.y + 100);
+    await dana.page.mouse.wheel(0, 600);
+    await until("the content has moved", async () => ((await places())[1] ?? 0) > 300);
+    expect((await places()).filter((_, at) => at !== 1)).toEqual([0, 0, 0]);
+    const [bar, head] = [dana.page.locator(".answer-bar"), dana.page.locator(".review .effect-bar")];
+    for (const part of [bar, head]) {
+      const box = await part.boundingBox();
+      expect(box !== null && box.y >= 0 && box.y + box.height <= DESK.height).toBe(true);
+    }
+    expect(await bar.locator(".key:visible").allTextContents()).toEqual(["j k", "?", "R", "s", "r", "a", "y"]);
+    expect(await axe(dana)).toEqual([]);
+    await robot.withdraw(built);
+  });
 
   test("nothing went wrong in the page", () => {
     expect(dana.problems).toEqual([]);

@@ -186,7 +186,7 @@ describe("answers", () => {
     await dana.page.getByRole("button", { name: "login" }).click();
     await dana.page.getByText("every cargo test * in /home/robot/shop runs without asking", { exact: false }).waitFor();
     await dana.shot("scope");
-    await dana.press("Choose");
+    await dana.press("Use for 1 hour");
     await dana.press(/^Approve for 1 hour/);
     const decision = await robot.decision(hour);
     expect(decision).toMatchObject({ scope: "timebox", words: { pattern: { argv: ["cargo", "test", "*"] } } });
@@ -197,7 +197,7 @@ describe("answers", () => {
     await dana.open("cargo check");
     await dana.press("Just this once");
     await dana.page.getByRole("radio", { name: /This task/ }).check();
-    await dana.press("Choose");
+    await dana.press("Use for this task");
     await dana.press(/^Approve for this task/);
     expect(await robot.decision(session)).toMatchObject({ scope: "session", session: "s-1" });
   });
@@ -209,7 +209,7 @@ describe("answers", () => {
     const decision = await robot.decision(built);
     const other = await robot.withNewKeys();
     await robot.report(built, decision, { outcome: "applied", exitStatus: 0 }, other.device.keys.signer);
-    await dana.page.getByText(/Don't trust what came in place of a receipt/).waitFor();
+    await dana.page.getByText(/Don't trust this: it isn't a valid receipt/).waitFor();
   });
 
   test("nothing went wrong in the page, and nothing came from elsewhere", () => {

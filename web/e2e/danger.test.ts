@@ -105,7 +105,7 @@ describe("nothing is approved by accident", () => {
       await dana.page.waitForTimeout(200);
       expect(await robot.isUndecided(built)).toBe(true);
       await robot.withdraw(built);
-      await dana.page.locator(".answer-bar", { hasText: "Its machine took this back." }).waitFor();
+      await dana.page.locator(".answer-bar", { hasText: "took this back." }).waitFor();
     },
   );
 
@@ -193,7 +193,7 @@ describe("nothing is approved by accident", () => {
     const built = await robot.ask({ payload: robot.command(["git", "push", "origin", ":main"], FORCE) });
     await dana.open("git push origin :main");
     await dana.holdToApprove();
-    await dana.page.getByText(/did not confirm you. Nothing was signed/).waitFor();
+    await dana.page.getByText(/didn't confirm it was you. Nothing was signed/).waitFor();
     expect(await robot.isUndecided(built)).toBe(true);
     await devtools.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
     await dana.settle();

@@ -94,7 +94,7 @@ describe.each([
     await dana.card("touch back.txt");
     await shot("inbox");
     // It says so for five seconds only.
-    const said = dana.page.getByText("Its machine took this back.").first().waitFor();
+    const said = dana.page.getByText("took this back.").first().waitFor();
     asked.child.kill("SIGINT");
     await said;
     await shot("taken-back");

@@ -60,7 +60,7 @@ describe("around an answer, on a desk", () => {
       for (const built of [first, ...rest]) await robot.withdraw(built);
     };
     // Each says so for five seconds only.
-    await Promise.all([dana.page.getByText("Its machine took this back.").first().waitFor(), withdrawAll()]);
+    await Promise.all([dana.page.getByText("took this back.").first().waitFor(), withdrawAll()]);
     await dana.page.getByText("Nothing is waiting").waitFor({ timeout: 15_000 });
   });
 
@@ -68,7 +68,7 @@ describe("around an answer, on a desk", () => {
     const built = await robot.ask({ payload: robot.command(["make", "deploy"]) });
     await dana.open("make deploy");
     await robot.withdraw(built);
-    await dana.page.locator(".answer-bar", { hasText: "Its machine took this back." }).waitFor();
+    await dana.page.locator(".answer-bar", { hasText: "took this back." }).waitFor();
     expect(await dana.page.getByRole("button", { name: /^(Approve|Reject)/ }).count()).toBe(0);
   });
 
@@ -156,7 +156,7 @@ describe("around an answer, on a desk", () => {
     // One, or another where the first was opened before the reload was over.
     expect(new Set(streams.map((header) => header?.slice(0, 11)))).toEqual(new Set(["Bearer csk_"]));
     expect(stage.front.upgrades).toBe(before);
-    await Promise.all([dana.page.getByText("Its machine took this back.").first().waitFor(), robot.withdraw(built)]);
+    await Promise.all([dana.page.getByText("took this back.").first().waitFor(), robot.withdraw(built)]);
     stage.front.hasTickets = true;
     await dana.page.reload();
     await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
@@ -195,7 +195,7 @@ describe("around an answer, on a desk", () => {
     const [winner, loser] = outcome === "approve" ? [dana, phone] : [phone, dana];
     await winner.page.getByText("The relay took it").waitFor();
     await loser.page
-      .getByText(/Somebody else answered first|You (approved|rejected) this on another device/)
+      .getByText(/Someone else answered first|You (approved|rejected) this on another device/)
       // On a phone the list says it too, behind the request.
       .filter({ visible: true })
       .first()

@@ -180,7 +180,7 @@ describe("a gateway that lies on a WebSocket", () => {
     await until("the request", () => held !== undefined);
     await robot.withdraw(built);
     const card = await dana.card("make reordered");
-    await card.filter({ hasText: "Its machine took this back." }).waitFor({ timeout: 20_000 });
+    await card.filter({ hasText: "took this back." }).waitFor({ timeout: 20_000 });
     await card.waitFor({ state: "detached" });
     await recovers();
   });

@@ -109,19 +109,20 @@ describe("people", () => {
     const phone = await Person.open(scene.browser, stage);
     await phone.join(stage.invite("approver", "dana"));
     await phone.page.goto(`${stage.url}/#/vouch`);
-    const card = await phone.page.getByRole("textbox", { name: "Card of the new device" }).inputValue();
+    const card = await phone.page.getByRole("textbox", { name: "The new device's card" }).inputValue();
     const digits = await phone.digits();
     await dana.page.goto(`${stage.url}/#/vouch`);
-    await dana.page.getByRole("textbox", { name: "Card of the new device" }).first().fill(card);
+    await dana.page.getByRole("textbox", { name: "The new device's card" }).first().fill(card);
     await dana.press("Continue");
     await dana.page.getByRole("button", { name: "Sign" }).waitFor();
     expect(await dana.digits()).toBe(digits);
+    await dana.page.getByRole("textbox", { name: "What do you call it?" }).fill("Dana's phone");
     await dana.press("Sign");
     const voucher = await dana.page.getByRole("textbox", { name: "Voucher vm" }).inputValue();
     await phone.page.getByRole("textbox", { name: "Voucher" }).fill(voucher);
-    await phone.press("Take the voucher");
+    await phone.press("Use this voucher");
     await phone.press("They are the same");
-    await phone.page.getByText("This device may approve for vm").waitFor();
+    await phone.page.getByText("This device can approve for vm").waitFor();
     await vm.run(["devices", "update"]);
     const asked = vm.start("exec", "--", "echo", "vouched");
     await phone.open("echo vouched");
@@ -130,11 +131,21 @@ describe("people", () => {
     await phone.press(/^Approve/);
     await waiting.waitFor({ state: "detached" });
     expect(await asked.ended).toBe(0);
+    // Its answers have its name, and are checked by its keys.
+    const named = vm.start("exec", "--", "echo", "named");
+    await dana.open("echo named");
+    await phone.open("echo named");
+    await phone.press("Reject");
+    const said = dana.page.getByText("You rejected this on Dana's phone").filter({ visible: true }).first();
+    await said.waitFor();
+    expect(await said.textContent()).toContain("Signature checked here.");
+    await dana.shot("elsewhere-named");
+    await named.ended;
     // And is revoked again by the one that vouched.
     await dana.tab("Devices");
     await dana.openFold("Revoke a device of yours");
     await dana.tap(dana.page.locator(".vouched").getByRole("button", { name: "Revoke" }));
-    await dana.page.getByText("vm: signed and sent. Pending until that machine has taken it.").waitFor();
+    await dana.page.getByText("vm: signed and sent, waiting for the machine to confirm.").waitFor();
     await vm.run(["devices", "update"]);
     expect(await vm.run(["devices", "list"])).toMatch(/revoked/);
     expect(phone.problems).toEqual([]);

@@ -284,7 +284,7 @@ describe("around it", () => {
     const all = lines(command({ env, call: { ...CALL, environment } }));
     expect(all.slice(0, 4)).toEqual([
       "with LD_PRELOAD=./lib⟨U+202E⟩.so",
-      "with TOKEN=(a secret that is not shown)",
+      "with TOKEN=(secret, not shown)",
       "make all",
       `in /w, on ${request.enforcerId}`,
     ]);
@@ -347,7 +347,7 @@ describe("around it", () => {
       [texts.proofVariable, "HOME=/h⟨U+200B⟩"],
       [texts.proofVariable, "TOKEN=(set, not shown)"],
       [texts.proofFile, `/usr/bin/make, executable: SHA-256 ${DIGEST}`],
-      [texts.proofFile, "/h/.bashrc, read by the shell at its start: there is no file"],
+      [texts.proofFile, "/h/.bashrc, read by the shell at startup: no such file"],
     ]);
     const counted = content.sections.slice(0, -1).reduce((sum, part) => sum + part.lines.length, 0);
     expect([content.lines, content.files]).toEqual([counted, 0]);

@@ -14,6 +14,7 @@ import { sha256Hex } from "../src/protocol/hash.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import type { Call } from "../src/protocol/payload/call.ts";
 import { type Payload, readPayload } from "../src/protocol/payload/index.ts";
+import { foundIn, noteOf } from "../src/protocol/payload/sentence.ts";
 import type { OpenedRequest } from "../src/protocol/request.ts";
 import { texts } from "../src/texts.ts";
 import { openedRequest } from "./opened.ts";
@@ -102,4 +103,20 @@ describe("a folder", () => {
     const proof = sections.find(({ need }) => need === "never")?.lines.map(({ label, text }) => `${label}: ${text}`);
     expect(proof).toContain("Folder: /w/shop/src");
   });
+});
+
+test("what is said beyond what was found is its end, and nothing of what others write", () => {
+  const found = foundIn(command("x\n", { effects: [{ effect: "deletes", detail: "/srv" }] }));
+  expect(found.map((one) => [one.text, noteOf(one)])).toContainEqual([
+    "Deletes /srv. This can't be undone.",
+    "This can't be undone.",
+  ]);
+  expect(noteOf({ text: "Connects to example.org.", weight: "plain" })).toBe("");
+});
+
+test("the head of the first hunk of a file is not drawn, and every other one is", () => {
+  const head = (text: string): string => renderToString(h(DrawnLine, { line: { kind: "hunk", text }, look: "read" }));
+  for (const text of ["@@ -1,3 +1,4 @@", "@@ -0,0 +1 @@", "@@ -1 +1 @@"]) expect(head(text)).toContain("line known");
+  for (const text of ["@@ -1,3 +1,4 @@ evil", "@@ -2,3 +1,4 @@", "@@ -1,3 +10 @@"])
+    expect(head(text)).toContain("line hunk");
 });

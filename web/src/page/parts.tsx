@@ -46,6 +46,21 @@ export function useNow(): number {
   return now;
 }
 
+const DESK = "(min-width: 1000px)";
+
+/** Whether there is room for columns. */
+export function useDesk(): boolean {
+  const [isDesk, setDesk] = useState(() => window.matchMedia(DESK).matches);
+  useEffect(() => {
+    const query = window.matchMedia(DESK);
+    const look = (): void => setDesk(query.matches);
+    look();
+    query.addEventListener("change", look);
+    return () => query.removeEventListener("change", look);
+  }, []);
+  return isDesk;
+}
+
 /** A duration in words: `40 s`, `9 min`, `3 h`, `2 d`. */
 export function duration(millis: number): string {
   const seconds = Math.max(0, Math.floor(millis / 1_000));

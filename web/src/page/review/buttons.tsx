@@ -164,8 +164,8 @@ function Approve({
       <span>{isBusy ? texts.signing : label}</span>
       {note === "" ? null : <small>{note}</small>}
       {action === undefined ? (
-        <span class="key" aria-hidden="true">
-          a y
+        <span class="keys-of" aria-hidden="true">
+          <span class="key">a</span> <span class="key">y</span>
         </span>
       ) : null}
     </button>

@@ -31,11 +31,21 @@ export function DrawnLine({ line, look }: { line: Line; look: Look }) {
       </div>
     );
   if (numbers !== undefined) return <Numbered line={line} numbers={numbers} />;
-  if (kind === "hunk") return <div class="line hunk">{<Marked text={hunkText(text)} />}</div>;
+  if (kind === "hunk") return <Hunk text={text} />;
   if (kind === "prose" || kind === "heading") return <Prose line={line} look={look} />;
   return (
     <div class={`line ${kind}`}>
       <Marked text={text === "" ? " " : text} />
+    </div>
+  );
+}
+
+/** The head of a hunk. One that begins a file says nothing that the numbers beside its lines don't. */
+function Hunk({ text }: { text: string }) {
+  const isStart = /^@@ -[01](,\d+)? \+1(,\d+)? @@ *$/.test(text);
+  return (
+    <div class={isStart ? "line known" : "line hunk"}>
+      <Marked text={hunkText(text)} />
     </div>
   );
 }

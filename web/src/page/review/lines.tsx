@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
-import { Marked } from "../parts.tsx";
+import { Marked, useDesk } from "../parts.tsx";
 import { isFile, type ReviewDocument } from "./document.ts";
 import { DrawnLine, type Look } from "./drawn.tsx";
 import type { Line, Section } from "./line.ts";
@@ -145,6 +145,8 @@ export function Lines({
   folded,
   fold,
   shown,
+  before,
+  within,
   children,
 }: {
   document: ReviewDocument;
@@ -154,10 +156,15 @@ export function Lines({
   folded: readonly boolean[];
   fold: (section: number) => void;
   shown: () => void;
+  /** In front of the content. */
+  before?: ComponentChildren;
+  /** Under the content, as a part of it. */
+  within?: ComponentChildren;
   /** Between the content and the proof. */
   children?: ComponentChildren;
 }) {
   const check = useRef<() => void>(() => undefined);
+  const isDesk = useDesk();
   const nearness = useMemo(() => new Nearness(() => check.current()), []);
   useEffect(() => {
     let frame = 0;
@@ -185,7 +192,7 @@ export function Lines({
   }, []);
   const [look, setLook] = useState<Look>("read");
   // What was folded or unfolded is drawn now.
-  useEffect(() => check.current(), [folded, look]);
+  useEffect(() => check.current(), [folded, look, isDesk]);
   // One line of prose looks the same either way.
   const isMarkdown = content.sections.some(
     ({ lines, isOfChoices }) =>
@@ -207,20 +214,41 @@ export function Lines({
       />
     ),
   }));
+  const exact = (
+    <div class="exact lines">
+      {heading === "" && !isMarkdown ? null : (
+        <div class="between">
+          <h2 class="heading">{heading}</h2>
+          {isMarkdown ? <LookSwitch look={look} setLook={setLook} /> : null}
+        </div>
+      )}
+      <Jumps sections={content.sections} reading={reading} folded={folded} fold={fold} />
+      {parts.filter(({ isProof, isDrawn }) => isDrawn && !isProof).map(({ part }) => part)}
+      {within}
+    </div>
+  );
+  const proof = parts.filter(({ isProof }) => isProof).map(({ part }) => part);
+  // With nothing in front, it is a part of a list, which has one column everywhere.
+  if (!isDesk || before === undefined)
+    return (
+      <>
+        {before}
+        {exact}
+        {children}
+        {proof}
+      </>
+    );
   return (
     <>
-      <div class="exact lines">
-        {heading === "" && !isMarkdown ? null : (
-          <div class="between">
-            <h2 class="heading">{heading}</h2>
-            {isMarkdown ? <LookSwitch look={look} setLook={setLook} /> : null}
-          </div>
-        )}
-        <Jumps sections={content.sections} reading={reading} folded={folded} fold={fold} />
-        {parts.filter(({ isProof, isDrawn }) => isDrawn && !isProof).map(({ part }) => part)}
-      </div>
-      {children}
-      {parts.filter(({ isProof }) => isProof).map(({ part }) => part)}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls by itself must be reached by the keyboard */}
+      <section class="column" aria-label={heading === "" ? texts.contentTitle : heading} tabIndex={0}>
+        {exact}
+      </section>
+      <aside class="beside" aria-label={texts.whoAndProof}>
+        {before}
+        {children}
+        {proof}
+      </aside>
     </>
   );
 }

@@ -18,7 +18,18 @@ import { shownCode } from "./line.ts";
 import { canBeAny, hourOffer, type Offer, ONCE, patternArguments, sessionOffer } from "./offer.ts";
 
 /** A sheet. Keys stay in it until it is closed. */
-export function Sheet({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+export function Sheet({
+  title,
+  close,
+  action,
+  children,
+}: {
+  title: string;
+  close: () => void;
+  /** The button that does what the sheet is for. */
+  action: ComponentChildren;
+  children: ComponentChildren;
+}) {
   const sheet = useRef<HTMLElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -53,9 +64,12 @@ export function Sheet({ title, close, children }: { title: string; close: () => 
       >
         <h2>{title}</h2>
         {children}
-        <button type="button" class="button quiet" onClick={close}>
-          {texts.cancel}
-        </button>
+        <div class="pair">
+          <button type="button" class="button quiet" onClick={close}>
+            {texts.cancel}
+          </button>
+          {action}
+        </div>
       </section>
     </div>
   );
@@ -75,7 +89,15 @@ export function WordsSheet({
   const [words, setWords] = useState("");
   const isEmpty = words.trim() === "";
   return (
-    <Sheet title={texts.rejectWhy} close={close}>
+    <Sheet
+      title={texts.rejectWhy}
+      close={close}
+      action={
+        <button type="button" class="button solid" disabled={isEmpty} onClick={meant(() => answer("reject", words))}>
+          {texts.rejectWithWords}
+        </button>
+      }
+    >
       <div class="words">
         {texts.wordsQuick.map((quick) => (
           <button key={quick} type="button" class="chip" onClick={() => setWords(quick)}>
@@ -84,9 +106,6 @@ export function WordsSheet({
         ))}
       </div>
       <WordsField words={words} setWords={setWords} machine={machine} />
-      <button type="button" class="button solid" disabled={isEmpty} onClick={meant(() => answer("reject", words))}>
-        {texts.rejectWithWords}
-      </button>
       {canApprove ? (
         <button type="button" class="button text" disabled={isEmpty} onClick={meant(() => answer("approve", words))}>
           {texts.approveWithWords}
@@ -108,11 +127,16 @@ export function AnswerSheet({
 }) {
   const [words, setWords] = useState("");
   return (
-    <Sheet title={texts.yourAnswer} close={close}>
+    <Sheet
+      title={texts.yourAnswer}
+      close={close}
+      action={
+        <button type="button" class="button primary" disabled={words.trim() === ""} onClick={meant(() => send(words))}>
+          {texts.sendAnswer}
+        </button>
+      }
+    >
       <WordsField words={words} setWords={setWords} machine={machine} />
-      <button type="button" class="button primary" disabled={words.trim() === ""} onClick={meant(() => send(words))}>
-        {texts.sendAnswer}
-      </button>
     </Sheet>
   );
 }
@@ -164,7 +188,22 @@ export function ScopeSheet({
   const toggle = (at: number): void =>
     setAny((before) => new Set(before.has(at) ? [...before].filter((other) => other !== at) : [...before, at]));
   return (
-    <Sheet title={texts.scopeTitle} close={close}>
+    <Sheet
+      title={texts.scopeTitle}
+      close={close}
+      action={
+        <button
+          type="button"
+          class="button primary"
+          disabled={offer === undefined}
+          onClick={meant(() => {
+            if (offer !== undefined) choose(offer);
+          })}
+        >
+          {texts.choose[scope]}
+        </button>
+      }
+    >
       <fieldset class="choices">
         <legend class="hidden">{texts.scopeTitle}</legend>
         {offers.map((one) => (
@@ -189,16 +228,6 @@ export function ScopeSheet({
         />
       ) : null}
       <Limit payload={payload} />
-      <button
-        type="button"
-        class="button primary"
-        disabled={offer === undefined}
-        onClick={meant(() => {
-          if (offer !== undefined) choose(offer);
-        })}
-      >
-        {texts.choose}
-      </button>
     </Sheet>
   );
 }

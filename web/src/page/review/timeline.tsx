@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
-import { Act, clock, Marked, useApp } from "../parts.tsx";
+import { Act, Ago, clock, duration, Marked, useApp } from "../parts.tsx";
 import type { SentRecord } from "../sent.ts";
 import { AskAgain } from "./again.tsx";
 
@@ -76,7 +76,7 @@ export function Timeline({ record }: { record: SentRecord }) {
                 </p>
               )}
             </div>
-            <time>{time === "" ? "" : clock(time)}</time>
+            <StepTime time={time} after={record.signedAt} />
           </li>
         ))}
       </ol>
@@ -86,6 +86,18 @@ export function Timeline({ record }: { record: SentRecord }) {
       {record.failed?.kind === "expired" ? <AskAgain of={record} /> : null}
       {record.receipt === undefined ? null : <Export record={record} />}
     </section>
+  );
+}
+
+/** When a step was: the first one long ago, the others after it. A clock that goes another way says its own time. */
+function StepTime({ time, after }: { time: string; after: string }) {
+  if (time === "") return <time />;
+  if (time === after) return <Ago time={time} />;
+  const millis = Date.parse(time) - Date.parse(after);
+  return (
+    <time dateTime={time} title={clock(time)}>
+      {millis < 0 ? clock(time) : millis < 1_000 ? texts.atOnce : texts.later(duration(millis))}
+    </time>
   );
 }
 

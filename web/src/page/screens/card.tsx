@@ -6,7 +6,7 @@ import { isDangerousPayload, isSerious, type Payload, sentenceOf, visible, visib
 import { texts } from "../../texts.ts";
 import { type Asker, askerOf, initials } from "../group.ts";
 import { Icon, type IconName } from "../icons.tsx";
-import type { Card } from "../inbox.ts";
+import type { Card, CardEnd } from "../inbox.ts";
 import { duration, Lock, Marked, useNow, usePage } from "../parts.tsx";
 import { isAsked } from "../review/question.ts";
 import { writeRoute } from "../route.ts";
@@ -81,6 +81,12 @@ export function SentenceText({ text, isOfPatch }: { text: string; isOfPatch: boo
       </span>
     </>
   );
+}
+
+/** Why a request needs no answer any more. */
+export function EndText({ card: { request }, end }: { card: Card; end: CardEnd }) {
+  if (end !== "withdrawn" || request === undefined) return <>{texts.end[end]}</>;
+  return <FirstLine text={texts.withdrawnBy(visible(request.enforcerId))} />;
 }
 
 /** Who has answered a request on another device, and how that is known. */

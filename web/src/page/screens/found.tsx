@@ -1,6 +1,6 @@
 // What the machine has found, in its words from the table of effects.
 
-import { type Found, foundIn, type Payload, visible } from "../../protocol/index.ts";
+import { type Found, foundIn, noteOf, type Payload, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { Icon, type IconName } from "../icons.tsx";
 import { Marked } from "../parts.tsx";
@@ -28,9 +28,12 @@ export function WhatWasFound({ payload, machine }: { payload: Payload; machine: 
         {found.map((one) => (
           <li key={one.text} class={one.weight === "danger" ? "harm" : one.weight === "unclear" ? "unsure" : ""}>
             <Icon name={iconOf(one)} />
-            <p>
-              <Marked text={one.text} />
-            </p>
+            <div>
+              <p>
+                <Marked text={one.text.slice(0, one.text.length - noteOf(one).length).trim()} />
+              </p>
+              {noteOf(one) === "" ? null : <p>{noteOf(one)}</p>}
+            </div>
           </li>
         ))}
       </ul>

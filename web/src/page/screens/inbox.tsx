@@ -12,7 +12,7 @@ import { Act, Marked, Screen, TimeLeft, useApp, useNow, usePage } from "../parts
 import { AskAgain } from "../review/again.tsx";
 import { go, writeRoute } from "../route.ts";
 import { canBeTogether } from "../together.ts";
-import { AnsweredElsewhere, FirstLine, From, Kind, RowText } from "./card.tsx";
+import { AnsweredElsewhere, EndText, FirstLine, From, Kind, RowText } from "./card.tsx";
 import { Empty } from "./empty.tsx";
 
 export function InboxScreen() {
@@ -139,7 +139,7 @@ function Row({ card, isOpen }: { card: Card; isOpen: boolean }) {
         <TimeLeft until={request.expiresAt} isShort />
       ) : (
         <span class="reason" role="status">
-          {card.elsewhere === undefined ? texts.end[card.end] : <AnsweredElsewhere card={card} />}
+          {card.elsewhere === undefined ? <EndText card={card} end={card.end} /> : <AnsweredElsewhere card={card} />}
         </span>
       )}
     </a>

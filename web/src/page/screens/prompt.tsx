@@ -45,6 +45,7 @@ export function PromptBox({
   if (all.length === 0) return null;
   return (
     <section class="prompt">
+      <Messages sessionId={sessionId} />
       <h2 class="heading">{texts.promptTitle}</h2>
       {sessionId === undefined && all.length > 1 ? (
         <label>
@@ -70,7 +71,6 @@ export function PromptBox({
         <Act label={texts.send} kind="primary" act={send} disabled={text.trim() === "" || to === undefined} />
       </div>
       <p class="note">{texts.promptHelp}</p>
-      <Messages sessionId={sessionId} />
     </section>
   );
 }

@@ -21,7 +21,17 @@ import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import { answerOf, type SentRecord } from "../sent.ts";
 import { answeredWith } from "./answered.ts";
-import { AnsweredElsewhere, FirstLine, Kind, kindIcon, Replaces, Sentence, WhoAndWhy, weightOf } from "./card.tsx";
+import {
+  AnsweredElsewhere,
+  EndText,
+  FirstLine,
+  Kind,
+  kindIcon,
+  Replaces,
+  Sentence,
+  WhoAndWhy,
+  weightOf,
+} from "./card.tsx";
 import { WhatWasFound } from "./found.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
@@ -282,18 +292,17 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   if (request === undefined || payload === undefined) return null;
   return (
     <section class="screen review">
-      <TopBar {...(record === undefined ? { card } : {})} />
+      <TopBar {...(record === undefined && end === undefined ? { card } : {})} />
       {record === undefined ? <Sent id={card.requestId} /> : null}
       <EffectBar
         type={record === undefined ? <Type payload={payload} /> : <Answered record={record} />}
         card={card}
-        isOver={record !== undefined}
+        isOver={record !== undefined || end !== undefined}
       >
         <Sentence payload={payload} />
       </EffectBar>
       {content.caution === "unknown" ? <p class="hint">{whyUnclear(payload)}</p> : null}
-      <div class="read">
-        <WhoAndWhy card={card} />
+      <div class="read columns">
         <Lines
           document={content}
           heading={headingOf(payload)}
@@ -301,15 +310,18 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
           folded={folded}
           fold={fold}
           shown={() => setShown(reading.shown)}
+          before={<WhoAndWhy card={card} />}
+          within={
+            question === undefined ? null : (
+              <Choices
+                question={question}
+                section={content.sections.findIndex(({ isOfChoices }) => isOfChoices === true)}
+                chosen={chosen}
+                choose={setChosen}
+              />
+            )
+          }
         >
-          {question === undefined ? null : (
-            <Choices
-              question={question}
-              section={content.sections.findIndex(({ isOfChoices }) => isOfChoices === true)}
-              chosen={chosen}
-              choose={setChosen}
-            />
-          )}
           <WhatWasFound payload={payload} machine={request.enforcerId} />
         </Lines>
       </div>
@@ -339,7 +351,9 @@ function Ended({ card, end }: { card: Card; end: CardEnd }) {
     <>
       <p class="ended-now" role="alert">
         <Icon name={icon} />
-        <span>{now?.elsewhere === undefined ? texts.end[end] : <AnsweredElsewhere card={now} />}</span>
+        <span>
+          {now?.elsewhere === undefined ? <EndText card={card} end={end} /> : <AnsweredElsewhere card={now} />}
+        </span>
       </p>
       {end === "expired" && card.request !== undefined ? <AskAgain of={card.request} /> : null}
       {next === undefined ? null : (

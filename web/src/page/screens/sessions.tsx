@@ -94,6 +94,13 @@ function SessionCard({ known }: { known: Known }) {
           <SessionState session={session} waiting={waiting.length} />
           {session.updatedAt === undefined ? null : <Ago time={`${session.updatedAt}`} />}
         </p>
+        {plan.length === 0 ? null : (
+          <div class="meter" aria-hidden="true">
+            {plan.map(({ state }, at) => (
+              <i key={at} class={state} />
+            ))}
+          </div>
+        )}
         {now < 0 ? null : (
           <p class="note">
             {texts.stepNow(now + 1, plan.length)} <FirstLine text={plan[now]?.text ?? ""} />

@@ -19,6 +19,11 @@ export interface Found {
   readonly weight: Weight;
 }
 
+/** What is said of an effect beyond what it does; empty if nothing is. It is at the end of the text. */
+export function noteOf({ text }: Found): string {
+  return NOTES.find((note) => text.endsWith(`. ${note}`)) ?? "";
+}
+
 /** What is said about an effect. */
 interface Row {
   readonly effect: string;
@@ -52,6 +57,7 @@ interface Phrase extends Group {
 }
 
 const ROWS = table.effects as readonly Row[];
+const NOTES = ROWS.flatMap(({ note, tail, tails }) => [note, tail, tails].flatMap((text) => text ?? []));
 const { payloads: PAYLOADS, states: STATES, words: WORDS } = table;
 
 /** A list names at most this many things. */
