@@ -75,6 +75,23 @@ const elsewhere = async () => {
 assert.deepEqual(await asked(waits, elsewhere), [], "answered elsewhere")
 assert.ok(fs.existsSync(at("withdrawn")), "the hook is ended, so that it withdraws its question")
 
+// What a tool did and what the person wrote is told, and decides nothing.
+const told = async (answer, name, ...given) => {
+  fs.writeFileSync(at("answer"), answer)
+  await hooks[name](...given)
+  return JSON.parse(fs.readFileSync(at("input"), "utf8"))
+}
+const used = { tool: "bash", sessionID: "s", callID: "c", args: {} }
+for (const answer of ["echo '{}'", "exit 1", "echo nonsense"]) {
+  assert.deepEqual(await told(answer, "tool.execute.after", used, { output: "x" }), {
+    ...used, event: "tool.execute.after", cwd: folder,
+  })
+}
+const parts = [{ type: "text", text: "Fix" }, { type: "file" }, { type: "text", text: "note", synthetic: true }, { type: "text", text: "it" }]
+assert.deepEqual(await told("echo '{}'", "chat.message", { sessionID: "s" }, { parts }), {
+  sessionID: "s", text: "Fix\nit", event: "chat.message", cwd: folder,
+})
+
 fs.rmSync(at("hook"))
 await assert.rejects(call(""), /could not be started/)
 console.log("the plugin lets through what is allowed, and nothing else")

@@ -207,3 +207,49 @@ fn every_host_was_tested_and_looks_where_its_variables_say() {
     assert_eq!(folders(&moved.unwrap()), "/c /no/such/x /g/.gemini /xdg/opencode /home/ada/.copilot");
     assert!(ALL.iter().all(|host| !host.tested_versions.is_empty()));
 }
+
+/// What the hook reads and nobody sends it is never heard of.
+#[test]
+fn every_event_that_the_hook_reads_is_installed() {
+    use std::time::Duration;
+
+    use crate::{
+        hook_line::{HookLine, mode::Mode, place::Place},
+        install::{places::Places, plan::Wish},
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().as_os_str().to_owned();
+    let places = Places::by([("HOME".into(), home)].into_iter()).unwrap();
+    for host in ALL {
+        let line = HookLine {
+            program: "/usr/bin/countersign".to_owned(),
+            host: host.names,
+            place: Place::default(),
+            mode: Mode::Gate,
+            host_timeout: Duration::from_mins(10),
+        };
+        let plan = (host.files.install)(&places, &Wish { line, is_managed: false }).unwrap();
+        let written: String = plan.changes.into_iter().filter_map(|change| change.after).collect();
+        for (name, message) in recorded(host, folder.path()) {
+            let message = match host == opencode::HOST {
+                true => from_plugin(&name, &message, folder.path()),
+                false => message,
+            };
+            let event = host.read(&message).unwrap();
+            let is_there = written.contains(&format!("\"{}\"", event.name));
+            assert!(is_there || event.kind == Kind::Other, "{host:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_subagent_of_copilot_belongs_to_the_session_of_its_agent() {
+    let read = |parent: Value| {
+        let message = json!({
+            "sessionId": "sub", "parentAgentId": parent, "cwd": "/", "toolName": "bash", "toolArgs": { "command": "ls" },
+        });
+        copilot::HOST.read(&message).unwrap().session
+    };
+    assert_eq!(read(json!("main")).as_deref(), Some("main"));
+    assert_eq!(read(Value::Null).as_deref(), Some("sub"));
+}

@@ -62,10 +62,11 @@ fn format(is_managed: bool) -> Format {
     if is_managed { MANAGED_FORMAT } else { FORMAT }
 }
 
-const EVENTS: [Event; 8] = [
+const EVENTS: [Event; 9] = [
     Event::new("PreToolUse", Some("*"), Purpose::Decision),
     Event::new("PermissionRequest", Some("*"), Purpose::Decision),
     Event::new("PostToolUse", Some("*"), Purpose::News),
+    Event::new("PostToolUseFailure", Some("*"), Purpose::News),
     Event::new("UserPromptSubmit", None, Purpose::News),
     Event::new("SessionStart", None, Purpose::News),
     Event::new("SessionEnd", None, Purpose::End),

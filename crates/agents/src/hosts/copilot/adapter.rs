@@ -67,12 +67,15 @@ pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
         "sessionStart" => Kind::News(News::SessionStarted),
         "userPromptSubmitted" => Kind::News(News::Prompted(optional(message, "prompt").unwrap_or_default())),
         "postToolUse" => Kind::News(News::ToolUsed(None)),
-        "agentStop" => Kind::News(News::Finished(None)),
+        // A subagent that has finished leaves its agent at work.
+        "agentStop" if message["parentAgentId"].is_null() => Kind::News(News::Finished(None)),
         "notification" => Kind::News(News::Waiting(optional(message, "message").unwrap_or_default())),
         "sessionEnd" => Kind::News(News::SessionEnded),
         _ => Kind::Other,
     };
-    Ok(Event { name: name.to_owned(), session: optional(message, "sessionId"), kind })
+    // A subagent's messages name the subagent as their session, and their agent beside it.
+    let session = any(message, &["parentAgentId", "sessionId"]).map(str::to_owned);
+    Ok(Event { name: name.to_owned(), session, kind })
 }
 
 fn asked(call: Call, moment: Moment) -> Kind {

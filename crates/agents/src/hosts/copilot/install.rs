@@ -58,13 +58,15 @@ const FORMAT: Format = Format {
     emptied: &[],
 };
 
-const EVENTS: [Event; 6] = [
+const EVENTS: [Event; 8] = [
     Event::new("preToolUse", None, Purpose::Decision),
     Event::new("permissionRequest", None, Purpose::Decision),
     Event::new("postToolUse", None, Purpose::News),
     Event::new("userPromptSubmitted", None, Purpose::News),
     Event::new("sessionStart", None, Purpose::News),
     Event::new("sessionEnd", None, Purpose::End),
+    Event::new("agentStop", None, Purpose::News),
+    Event::new("notification", None, Purpose::News),
 ];
 
 pub(super) fn folder(places: &Places) -> PathBuf {

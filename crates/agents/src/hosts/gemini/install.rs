@@ -64,8 +64,9 @@ const FORMAT: Format =
 /// The name by which `hooksConfig.disabled` could switch the hook off.
 const NAME: &str = "countersign";
 
-const EVENTS: [Event; 6] = [
+const EVENTS: [Event; 7] = [
     Event::new("BeforeTool", Some("*"), Purpose::Decision),
+    Event::new("AfterTool", Some("*"), Purpose::News),
     Event::new("BeforeAgent", None, Purpose::News),
     Event::new("AfterAgent", None, Purpose::News),
     Event::new("SessionStart", None, Purpose::News),

@@ -115,14 +115,23 @@ export const Countersign = async ({ client, directory }) => {
     child?.kill("SIGTERM")
   }
 
+  // It decides nothing: whatever goes wrong, the agent goes on.
+  const tell = (event, properties) =>
+    run({ ...properties, event, cwd: directory }, directory, NEWS_LIMIT_MS).then(() => {}, () => {})
+
   return {
     "tool.execute.before": before,
+    "tool.execute.after": (input) => tell("tool.execute.after", input),
+    "chat.message": (input, output) => {
+      const text = (output?.parts ?? []).filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text)
+      return tell("chat.message", { ...input, text: text.join("\n") })
+    },
     event: async ({ event }) => {
       const properties = event.properties ?? {}
       if (event.type === "permission.asked") return relay(properties)
       if (event.type === "permission.replied") return settled(properties)
       if (!NEWS.has(event.type)) return
-      await run({ ...properties, event: event.type, cwd: directory }, directory, NEWS_LIMIT_MS).catch(() => {})
+      await tell(event.type, properties)
     },
     dispose: async () => {
       for (const child of asking.values()) child.kill("SIGTERM")
