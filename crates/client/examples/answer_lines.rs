@@ -202,6 +202,7 @@ fn read_prompt(line: &Value) -> Readable<Value> {
             let said = match &prompt.content {
                 PromptContent::Text(text) => json!(text),
                 PromptContent::Statement(statement) => json!(statement),
+                PromptContent::Stop { words } => json!({ "stop": true, "words": words }),
             };
             json!({
                 "approverId": prompt.approver, "target": prompt.target, "said": said,

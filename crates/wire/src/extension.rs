@@ -7,26 +7,30 @@ use crate::{Error, FromJson, Members};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extension {
     key: &'static str,
-    formerly: &'static str,
+    /// The name that it had before, if it had one.
+    formerly: Option<&'static str>,
 }
 
 /// 128 random bits, without which the hash of a sealed content could be guessed: a text.
-pub const SALT: Extension = Extension { key: "org.countersign.salt", formerly: "org.proto.salt" };
+pub const SALT: Extension = Extension { key: "org.countersign.salt", formerly: Some("org.proto.salt") };
 
 /// The name behind an artifact's `repoRef`, which the gateway must not learn: a text.
 pub const REPO_NAME: Extension =
-    Extension { key: "org.countersign.repoName", formerly: "org.proto.repoName" };
+    Extension { key: "org.countersign.repoName", formerly: Some("org.proto.repoName") };
 
 /// The time from which a prompt must not be used. The gateway does not see it.
 pub const EXPIRES_AT: Extension =
-    Extension { key: "org.countersign.expiresAt", formerly: "org.proto.expiresAt" };
+    Extension { key: "org.countersign.expiresAt", formerly: Some("org.proto.expiresAt") };
 
 /// The statement about a device that a prompt carries: an object.
 pub const STATEMENT: Extension =
-    Extension { key: "org.countersign.statement", formerly: "org.proto.statement" };
+    Extension { key: "org.countersign.statement", formerly: Some("org.proto.statement") };
+
+/// In a prompt: end what the agent does in this session. Always `true`.
+pub const STOP: Extension = Extension { key: "org.countersign.stop", formerly: None };
 
 /// In the trace of an exchange's status: who has acknowledged the request.
-pub const SEEN: Extension = Extension { key: "org.countersign.seen", formerly: "org.proto.seen" };
+pub const SEEN: Extension = Extension { key: "org.countersign.seen", formerly: Some("org.proto.seen") };
 
 impl Extension {
     /// The key that is written.
@@ -37,9 +41,9 @@ impl Extension {
     /// Takes the value out of `members`: under the key, or else under its former name. `null` is not absence, and a broken
     /// value is an error and not a reason to look under the former name.
     pub fn read<'a, T: FromJson<'a>>(self, members: &mut Members<'a>) -> Result<Option<T>, Error> {
-        match members.optional(self.key)? {
-            Some(value) => Ok(Some(value)),
-            None => members.optional(self.formerly),
+        match (members.optional(self.key)?, self.formerly) {
+            (None, Some(formerly)) => members.optional(formerly),
+            (value, _) => Ok(value),
         }
     }
 }
@@ -65,7 +69,7 @@ mod tests {
 
     #[test]
     fn nothing_of_ours_is_written_into_the_namespace_of_the_protocol() {
-        for extension in [SALT, REPO_NAME, EXPIRES_AT, STATEMENT, SEEN] {
+        for extension in [SALT, REPO_NAME, EXPIRES_AT, STATEMENT, STOP, SEEN] {
             assert!(extension.key().starts_with("org.countersign."), "{extension:?}");
         }
     }

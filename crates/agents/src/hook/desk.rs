@@ -92,12 +92,32 @@ impl Desk {
     /// Remembers something about a call or a session for a later hook.
     pub fn keep(&self, what: &str, of: &[&str], text: &str) -> io::Result<()> {
         self.make()?;
-        fs::write(self.file(what, of), text)
+        let path = self.file(what, of);
+        // Whoever reads it meanwhile gets all of it, before or after.
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        fs::write(&new, text)?;
+        fs::rename(new, path)
     }
 
-    /// What was kept last. It stays.
+    /// What was kept last, if it can be read. It stays.
     pub fn read(&self, what: &str, of: &[&str]) -> Option<String> {
-        fs::read_to_string(self.file(what, of)).ok()
+        self.kept(what, of).ok().flatten()
+    }
+
+    /// What was kept last; `None` if nothing was. It stays.
+    pub fn kept(&self, what: &str, of: &[&str]) -> io::Result<Option<String>> {
+        match fs::read_to_string(self.file(what, of)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => text.map(Some),
+        }
+    }
+
+    /// Whether it is time for something that is done now and then. It counts as done from now on.
+    pub fn is_due(&self, what: &str, every: Duration) -> bool {
+        let path = self.folder.join(what);
+        let done = fs::metadata(&path).and_then(|found| found.modified());
+        let is_due = done.map_or(true, |at| at.elapsed().unwrap_or_default() >= every);
+        is_due && self.make().and_then(|()| fs::write(path, "")).is_ok()
     }
 
     /// What was kept not longer than some time ago. It is gone afterwards.
@@ -116,8 +136,13 @@ impl Desk {
             let changed = entry.metadata().and_then(|found| found.modified());
             changed.is_ok_and(|at| at.elapsed().unwrap_or_default() > KEEP_TIME)
         };
+        // What an approver has stopped stays stopped.
+        let is_for_ever = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            name == "presence" || name.to_string_lossy().starts_with("stopped-")
+        };
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for entry in entries.flatten().filter(is_old).filter(|entry| entry.file_name() != "presence") {
+        for entry in entries.flatten().filter(is_old).filter(|entry| !is_for_ever(entry)) {
             // Another hook may have been faster.
             drop(fs::remove_file(entry.path()));
         }
@@ -182,5 +207,27 @@ mod tests {
         let earlier = std::time::UNIX_EPOCH + Duration::from_hours(1);
         fs::File::open(desk.file("words", &["x"])).unwrap().set_modified(earlier).unwrap();
         assert_eq!(desk.take("words", &["x"], soon), None);
+    }
+
+    #[test]
+    fn what_is_old_is_tidied_away_and_what_was_stopped_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path().to_owned());
+        let earlier = std::time::UNIX_EPOCH + Duration::from_hours(1);
+        for what in ["words", "stopped"] {
+            desk.keep(what, &["s"], "x").unwrap();
+            fs::File::open(desk.file(what, &["s"])).unwrap().set_modified(earlier).unwrap();
+        }
+        desk.tidy();
+        assert_eq!((desk.read("words", &["s"]), desk.read("stopped", &["s"]).as_deref()), (None, Some("x")));
+    }
+
+    #[test]
+    fn what_is_done_now_and_then_is_not_due_again_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path().join("desk"));
+        assert!(desk.is_due("looked", Duration::from_mins(1)));
+        assert!(!desk.is_due("looked", Duration::from_mins(1)));
+        assert!(desk.is_due("looked", Duration::ZERO));
     }
 }

@@ -19,8 +19,9 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     about, canary,
     desk::{Desk, Presence},
-    news,
+    news, said,
     settings::Settings,
+    stopped,
     turns::Turns,
 };
 use crate::{
@@ -41,7 +42,7 @@ use crate::{
     tool::{
         exit::{Exit, Failure},
         gateway_error::describe_ask,
-        home::failed,
+        home::{Identity, failed},
     },
 };
 
@@ -65,6 +66,9 @@ pub async fn verdict(settings: &Settings, message: &Message) -> Verdict {
         return verdict;
     }
     let hook = Hook { settings, message, event: &event, desk };
+    if let (Kind::Call { .. }, Some(reason)) = (&event.kind, hook.stopped()) {
+        return Verdict::deny(reason);
+    }
     match &event.kind {
         Kind::Call { call, moment, .. } => match hook.decide(call, *moment).await {
             Ok(verdict) => verdict,
@@ -92,16 +96,31 @@ struct Known {
     about: About,
 }
 
+/// Who asks.
+#[derive(Clone, Copy)]
+struct Asker<'a> {
+    identity: &'a Identity,
+    enforcer: &'a Enforcer,
+    pins: &'a Pins,
+}
+
 /// How asking ended, if it did not fail.
 enum End {
     Taken(Box<Taken>),
     /// The person at the desk was faster.
     AnsweredAtDesk,
+    /// An approver has stopped the agent, for this reason.
+    Stopped(String),
     /// The run ends, and the request goes on.
     Deferred,
 }
 
 impl Hook<'_> {
+    /// Why nothing is done in this session any more, if an approver has stopped it.
+    fn stopped(&self) -> Option<String> {
+        stopped::reason(&self.desk, self.event.session.as_deref()?)
+    }
+
     async fn decide(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
         let rules = Rules::load(&self.settings.home, &call.cwd).map_err(|error| {
             Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"))
@@ -154,11 +173,17 @@ impl Hook<'_> {
         };
         let payload = self.payload(call, &known, &enforcer);
         let draft = self.draft(call, &payload)?;
-        let taken = match self.permission(&enforcer, &pins, &draft, &rules.people(call)).await? {
+        let asker = Asker { identity: &identity, enforcer: &enforcer, pins: &pins };
+        let taken = match self.permission(asker, &draft, &rules.people(call)).await? {
             End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
             End::AnsweredAtDesk => return Ok(Verdict::silent()),
+            End::Stopped(reason) => return Ok(Verdict::deny(reason)),
             End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
         };
+        if let Some(reason) = self.stopped() {
+            asking::finish(&enforcer, &pins, taken, Outcome::Refused { reason: reason.clone() }).await;
+            return Ok(Verdict::deny(reason));
+        }
         let verdict = self.verdict_of(call, &payload, &taken, |call| self.payload(call, &known, &enforcer));
         let outcome = match &verdict {
             Verdict::Deny { failed: true, .. } => Outcome::Drifted,
@@ -218,8 +243,7 @@ impl Hook<'_> {
     /// By a grant, by a request that was deferred, or by asking.
     async fn permission(
         &self,
-        enforcer: &Enforcer,
-        pins: &Pins,
+        Asker { identity, enforcer, pins }: Asker<'_>,
         draft: &Draft,
         people: &[Turn],
     ) -> Result<End, Failure> {
@@ -245,6 +269,9 @@ impl Hook<'_> {
                 Err(_) => Err(nobody_answered()),
             },
             () = self.desk_answers() => Ok(End::AnsweredAtDesk),
+            reason = said::stopped(&self.desk, self.event.session.as_deref()) => Ok(End::Stopped(reason)),
+            // Without a connection nothing is heard. The answer comes another way.
+            Ok(()) = said::listen(identity, enforcer, pins, &self.desk) => Err(nobody_answered()),
         };
         let answered = match &end {
             Ok(End::Taken(taken)) => Some(&taken.request_id),
@@ -353,5 +380,5 @@ impl Hook<'_> {
 }
 
 fn nobody_answered() -> Failure {
-    Failure::new(Exit::Expired, "nobody answered in time").next("ask again when somebody is there")
+    Failure::new(Exit::Expired, "nobody answered in time").next("try again when somebody is there")
 }

@@ -8,6 +8,7 @@
 //! | how a hook was started, and what a failure means | [`settings`] |
 //! | a run that the doctor has started, and its last result | [`canary`], [`last_check`] |
 //! | who asks, and why | `about` |
+//! | what approvers say to an agent, and what they have stopped | [`said`], [`stopped`] |
 //! | the way from an event to a verdict | [`engine`], `turns`, `news` |
 //! | the process that the host starts | [`supervisor`] |
 //! | the permission tool over MCP | [`mcp`] |
@@ -18,8 +19,10 @@ pub mod attended;
 pub mod desk;
 pub mod last_check;
 pub mod settings;
+pub mod stopped;
 
 mod about;
+pub mod said;
 mod turns;
 
 mod news;

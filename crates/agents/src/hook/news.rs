@@ -4,29 +4,27 @@
 
 use std::time::Duration;
 
-use countersign_client::{
-    channel::{EnforcerEvent, Settings as ChannelSettings},
-    enforcer::Enforcer,
-    profile::Pins,
-    prompt::PromptContent,
-    session::SnapshotDraft,
-};
+use countersign_client::{enforcer::Enforcer, profile::Pins, session::SnapshotDraft};
 use countersign_wire::{
     id::SessionId,
-    prompt::AckStatus,
     session::{EndReason, SessionState, SnapshotType},
 };
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{about, desk::Desk, last_check, settings::Settings};
+use super::{
+    about,
+    desk::Desk,
+    said::{self, WORDS_TIME},
+    settings::Settings,
+    stopped,
+};
 use crate::{
     calls::{
         event::{Event, News},
         verdict::Verdict,
     },
     examine::repository,
-    hearing,
     tool::{
         exit::Failure,
         home::{Identity, failed},
@@ -39,8 +37,8 @@ const NEWS_TIME: Duration = Duration::from_millis(1_200);
 /// How long to listen for what was said to the agent, when it has finished a turn.
 const LISTEN_TIME: Duration = Duration::from_millis(800);
 
-/// For how long words wait for their session.
-const WORDS_TIME: Duration = Duration::from_hours(24);
+/// How often it is looked after a call whether somebody has stopped the agent. A hook that asks hears it at once.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The longest text of a snapshot.
 const MAX_TEXT: usize = 4_000;
@@ -53,17 +51,30 @@ pub(super) async fn take(settings: &Settings, event: &Event, news: &News, desk: 
         about::keep_task(desk, session, prompt);
     }
     let Ok(identity) = settings.identity() else { return Verdict::silent() };
+    if stopped::find(desk, session).is_some() {
+        drop(timeout(NEWS_TIME, tell_stopped(&identity, session, desk)).await);
+        return Verdict::silent();
+    }
     // It is only news: the next event tries again.
     drop(timeout(NEWS_TIME, report(&identity, settings, session, news)).await);
     let takes_words = matches!(news, News::SessionStarted | News::Prompted(_) | News::Finished(_));
-    if matches!(news, News::Finished(_)) {
-        drop(timeout(LISTEN_TIME, listen(&identity, desk)).await);
+    let is_used = matches!(news, News::ToolUsed(_));
+    if matches!(news, News::Finished(_)) || (is_used && desk.is_due("looked", LOOK_EVERY)) {
+        drop(timeout(LISTEN_TIME, said::take_waiting(&identity, desk)).await);
     }
     let kept = takes_words.then(|| desk.take("words", &[session], WORDS_TIME)).flatten();
     match kept.or_else(|| takes_words.then(|| desk.take("words", &[""], WORDS_TIME)).flatten()) {
         Some(text) => Verdict::Words { text },
         None => Verdict::silent(),
     }
+}
+
+/// Nothing is reported of a session that was stopped but that it has ended.
+async fn tell_stopped(identity: &Identity, session: &str, desk: &Desk) -> Result<(), Failure> {
+    if let Ok(session) = session.parse::<SessionId>() {
+        said::tell(&identity.enforcer()?, &session, desk).await;
+    }
+    Ok(())
 }
 
 /// A prompt of the host does not wait any more when its session goes on.
@@ -143,34 +154,5 @@ fn cut(text: &str) -> String {
             let missing = text[end..].chars().count();
             format!("{} … and {missing} characters more", &text[..end])
         }
-    }
-}
-
-/// Keeps what people say to the agent for the session that it is for, also another one of this machine.
-async fn listen(identity: &Identity, desk: &Desk) -> Result<(), Failure> {
-    let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-    let capabilities = last_check::capabilities(desk.folder());
-    let settings = ChannelSettings { capabilities, names: identity.names(), ..ChannelSettings::default() };
-    let mut listener = enforcer.listen(Vec::new(), settings);
-    loop {
-        let event = listener.next(&pins).await.map_err(failed)?;
-        let EnforcerEvent::Prompt(prompt) = event else { continue };
-        let status = match &prompt.content {
-            PromptContent::Text(text) => {
-                let session = prompt.session_id.as_ref().map(SessionId::as_str).unwrap_or_default();
-                let earlier = desk.take("words", &[session], WORDS_TIME);
-                let text = format!("{} says: {text}", prompt.approver);
-                let text = earlier.into_iter().chain([text]).collect::<Vec<_>>().join("\n");
-                match desk.keep("words", &[session], &text) {
-                    Ok(()) => AckStatus::Delivered,
-                    Err(_) => AckStatus::Rejected,
-                }
-            }
-            PromptContent::Statement(statement) => match hearing::apply(identity, statement, &enforcer) {
-                Ok(_) => AckStatus::Delivered,
-                Err(_) => AckStatus::Rejected,
-            },
-        };
-        enforcer.answer_prompt(&prompt, status).await.map_err(failed)?;
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use countersign_agents::{
     asking::Interruption,
     hearing,
+    hook::{desk::Desk as HookDesk, said},
     tool::{
         exit::{Exit, Failure},
         home::{Home, Identity, failed},
@@ -31,14 +32,14 @@ const QUIET: Duration = Duration::from_secs(2);
 /// How long the gateway may take to accept a request.
 const SUBMIT_TIME: Duration = Duration::from_secs(10);
 
-/// Listen to what approvers say to this machine.
+/// Receive what approvers send to this machine.
 ///
 /// Words for the agent go to stdout, one object a line; statements about devices are taken; what `ask --detach` asked and has
 /// expired is asked again if an approver wants that. Runs until it is interrupted. With --once it ends when nothing more
 /// waits.
 #[derive(Debug, Args)]
 pub(super) struct Listen {
-    /// Take what waits, and end.
+    /// Receive what is waiting, and exit.
     #[arg(long)]
     once: bool,
 }
@@ -51,7 +52,8 @@ impl Listen {
 
 /// Takes what waits for this machine, and goes on listening unless it is only to be updated.
 pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure> {
-    let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+    let home = Home::of_user()?;
+    let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
     let enforcer = identity.enforcer()?;
     let settings = Settings { names: identity.names(), ..Settings::default() };
     let mut listener = enforcer.listen(Vec::new(), settings);
@@ -65,9 +67,9 @@ pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure>
         match event {
             Err(_) if once => return Ok(()),
             Ok(Err(error)) => return Err(Failure::new(Exit::Unreachable, error)),
-            Ok(Ok(EnforcerEvent::Prompt(prompt))) => take(&identity, &enforcer, &prompt).await?,
+            Ok(Ok(EnforcerEvent::Prompt(prompt))) => take(&home, &identity, &enforcer, &prompt).await?,
             Ok(Ok(EnforcerEvent::PromptRefused { error, .. })) => {
-                say(&format!("✗ a message was refused: {error}"));
+                say(&format!("✗ refused a message: {error}"));
             }
             Ok(Ok(EnforcerEvent::Refresh { request_id, .. })) => {
                 ask_again(&enforcer, &pins, &request_id).await;
@@ -91,18 +93,23 @@ async fn ask_again(enforcer: &Enforcer, pins: &Pins, request_id: &RequestId) {
     match enforcer.is_detached(request_id).await {
         Ok(true) => {}
         Ok(false) => return,
-        Err(error) => return say(&format!("✗ {request_id} is not asked again: {error}")),
+        Err(error) => return say(&format!("✗ can't ask {request_id} again: {error}")),
     }
     match timeout(SUBMIT_TIME, enforcer.ask_again(request_id, pins)).await {
         Ok(Ok(request)) => {
             say(&format!("✓ {request_id} expired, and is asked again as {}", request.request_id));
         }
-        Ok(Err(error)) => say(&format!("✗ {request_id} is not asked again: {error}")),
+        Ok(Err(error)) => say(&format!("✗ can't ask {request_id} again: {error}")),
         Err(_) => say(&format!("✗ {request_id} is not asked again: the gateway does not answer")),
     }
 }
 
-async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -> Result<(), Failure> {
+async fn take(
+    home: &Home,
+    identity: &Identity,
+    enforcer: &Enforcer,
+    prompt: &OpenedPrompt,
+) -> Result<(), Failure> {
     let status = match &prompt.content {
         PromptContent::Text(text) => {
             object(&json!({
@@ -125,6 +132,7 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
                 AckStatus::Rejected
             }
         },
+        PromptContent::Stop { words } => stop(home, enforcer, prompt, words.as_deref()).await?,
     };
     let answered = enforcer.answer_prompt(prompt, status).await;
     answered.map_err(|error| {
@@ -133,4 +141,24 @@ async fn take(identity: &Identity, enforcer: &Enforcer, prompt: &OpenedPrompt) -
             format!("it was taken, and {} was not told: {error}", prompt.approver),
         )
     })
+}
+
+/// Hooks, `exec` and `ask` do nothing more in the session from now on; whoever reads stdout ends the agent, if they can.
+async fn stop(
+    home: &Home,
+    enforcer: &Enforcer,
+    prompt: &OpenedPrompt,
+    words: Option<&str>,
+) -> Result<AckStatus, Failure> {
+    if !said::stop(enforcer, prompt, words, &HookDesk::new(home.hooks_folder())).await {
+        say(&format!("✗ {} stops an agent, and that can't be kept here", prompt.approver));
+        return Ok(AckStatus::Rejected);
+    }
+    object(&json!({
+        "promptId": prompt.request_id, "approver": prompt.approver, "target": prompt.target,
+        "session": prompt.session_id, "stop": true, "text": words,
+    }))?;
+    let words = words.map(|words| format!(": “{}”", visible(words))).unwrap_or_default();
+    say(&format!("✓ {} stopped an agent{words}. Hooks deny everything in its session", prompt.approver));
+    Ok(AckStatus::Delivered)
 }

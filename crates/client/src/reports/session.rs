@@ -333,6 +333,8 @@ pub struct Session {
     pub updated_at: Option<Timestamp>,
     /// When it ended; `None` while it has not.
     pub ended_at: Option<Timestamp>,
+    /// Why it ended, if it has.
+    pub end_reason: Option<EndReason>,
     /// The newest snapshot of each type, to be opened with [`OpenedSnapshot::open`].
     pub snapshots: BTreeMap<String, String>,
 }
@@ -347,6 +349,7 @@ impl FromMembers<'_> for Session {
             state: loose(members, "state"),
             updated_at: loose(members, "updatedAt"),
             ended_at: loose(members, "endedAt"),
+            end_reason: loose(members, "reason"),
             snapshots: snapshots
                 .filter(|snapshots| snapshots.get() != "null")
                 .map(by_type)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_wire::{
     RawObject, Verbatim,
     envelope::Envelope,
-    extension::{EXPIRES_AT, SALT, STATEMENT},
+    extension::{EXPIRES_AT, SALT, STATEMENT, STOP},
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId, RequestId, SessionId},
     msg_type::MsgType,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-use super::write::{PromptContent, STATEMENT_TEXT, context};
+use super::write::{PromptContent, STATEMENT_TEXT, STOP_TEXT, context};
 use crate::{
     checks::{self, Check, ensure},
     ends::enforcer::Enforcer,
@@ -53,7 +53,7 @@ pub struct OpenedPrompt {
     pub device: Fingerprint,
     /// The place in the agent's user interface.
     pub target: Target,
-    /// The words or the statement.
+    /// What it says.
     pub content: PromptContent,
     /// The session that is meant, by the approver's word and not the gateway's; `None` if any.
     pub session_id: Option<SessionId>,
@@ -197,7 +197,12 @@ impl<'a> Unsealed<'a> {
         }),
         ("content", |it| {
             let is_in_place = it.said.as_ref().is_some_and(|(content, _)| {
-                matches!(content, PromptContent::Text(_)) || it.prompt.target == Target::Other
+                let is_for_machine = it.prompt.target == Target::Other;
+                match content {
+                    PromptContent::Text(_) => true,
+                    PromptContent::Statement(_) => is_for_machine,
+                    PromptContent::Stop { .. } => is_for_machine && it.prompt.session_id.is_some(),
+                }
             });
             ensure(is_in_place, PromptRefused::Malformed)
         }),
@@ -249,19 +254,22 @@ fn content(prompt: &PromptSend<'_>) -> Result<(PromptContent, Timestamp), Prompt
         let mut members = extensions.members()?;
         let salt: Option<String> = SALT.read(&mut members)?;
         let expires_at: Option<Timestamp> = EXPIRES_AT.read(&mut members)?;
-        Ok((salt.and(expires_at), STATEMENT.read::<RawObject<'_>>(&mut members)?))
+        let statement = STATEMENT.read::<RawObject<'_>>(&mut members)?;
+        Ok((salt.and(expires_at), statement, STOP.read::<bool>(&mut members)?))
     };
-    let (expires_at, statement) = read().map_err(|_| PromptRefused::Malformed)?;
+    let (expires_at, statement, stop) = read().map_err(|_| PromptRefused::Malformed)?;
     let expires_at = expires_at.ok_or(PromptRefused::Malformed)?;
-    let Some(statement) = statement else {
-        return Ok((PromptContent::Text(prompt.text.clone()), expires_at));
+    let text = &prompt.text;
+    let content = match (statement, stop) {
+        (None, None) => PromptContent::Text(text.clone()),
+        (None, Some(true)) => PromptContent::Stop { words: (text != STOP_TEXT).then(|| text.clone()) },
+        (Some(statement), None) if text == STATEMENT_TEXT => {
+            let statement: Result<Statement, _> = serde_json::from_str(statement.as_str());
+            PromptContent::Statement(Box::new(statement.map_err(|_| PromptRefused::Malformed)?))
+        }
+        _ => return Err(PromptRefused::Malformed),
     };
-    let statement: Statement =
-        serde_json::from_str(statement.as_str()).map_err(|_| PromptRefused::Malformed)?;
-    match prompt.text == STATEMENT_TEXT {
-        true => Ok((PromptContent::Statement(Box::new(statement)), expires_at)),
-        false => Err(PromptRefused::Malformed),
-    }
+    Ok((content, expires_at))
 }
 
 /// The call that answers a prompt.

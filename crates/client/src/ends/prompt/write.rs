@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_wire::{
     RawObject, base64url,
-    extension::{EXPIRES_AT, SALT, STATEMENT},
+    extension::{EXPIRES_AT, SALT, STATEMENT, STOP},
     hash::{HashAlg, Sha256Hex},
     id::{ApproverId, EnforcerId, RequestId, SessionId},
     msg_type::MsgType,
@@ -33,6 +33,9 @@ use crate::{
 /// The text of a prompt that has a statement: for readers that do not know statements.
 pub(super) const STATEMENT_TEXT: &str = "A signed statement about a device.";
 
+/// The text of a prompt that stops an agent without words: for readers that do not know it, who pass it on as words.
+pub(super) const STOP_TEXT: &str = "Stop this agent.";
+
 /// How long one call is retried.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
@@ -43,14 +46,19 @@ pub enum PromptContent {
     Text(String),
     /// A voucher or a revocation, for the enforcer itself. Its own signature has still to be verified.
     Statement(Box<Statement>),
+    /// From now on nothing more is done in the session that the prompt names.
+    Stop {
+        /// Why, for the agent and whoever is at its machine.
+        words: Option<String>,
+    },
 }
 
 /// What an approver wants to say.
 #[derive(Debug, Clone)]
 pub struct PromptDraft {
-    /// The place in the agent's user interface; a statement goes to `other`.
+    /// The place in the agent's user interface; what is for the enforcer itself goes to `other`.
     pub target: Target,
-    /// The words or the statement.
+    /// What it says.
     pub content: PromptContent,
     /// The session of the agent that is meant; `None` if any.
     pub session_id: Option<SessionId>,
@@ -82,6 +90,9 @@ pub enum PromptError {
     /// It has a statement and is not for `other`.
     #[error("a statement is for the target other")]
     StatementTarget,
+    /// It stops an agent, and is not for `other` or names no session.
+    #[error("what stops an agent names its session, and is for the target other")]
+    StopTarget,
     /// It can't be hashed.
     #[error("the prompt can't be hashed: {0}")]
     Hash(#[from] countersign_wire::Error),
@@ -148,6 +159,13 @@ pub(super) fn plaintext(
         PromptContent::Statement(statement) => {
             extensions[STATEMENT.key()] = json!(statement);
             STATEMENT_TEXT
+        }
+        PromptContent::Stop { .. } if draft.target != Target::Other || draft.session_id.is_none() => {
+            return Err(PromptError::StopTarget);
+        }
+        PromptContent::Stop { words } => {
+            extensions[STOP.key()] = json!(true);
+            words.as_deref().filter(|words| !words.is_empty()).unwrap_or(STOP_TEXT)
         }
     };
     let mut prompt = json!({

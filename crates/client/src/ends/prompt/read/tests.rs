@@ -112,10 +112,15 @@ fn statement(world: &World) -> PromptDraft {
     PromptDraft { target: Target::Other, content, ..words() }
 }
 
+fn stop(why: Option<&str>) -> PromptDraft {
+    let content = PromptContent::Stop { words: why.map(str::to_owned) };
+    PromptDraft { target: Target::Other, content, ..words() }
+}
+
 #[test]
-fn words_and_statements_arrive_as_they_were_said() {
+fn words_statements_and_stops_arrive_as_they_were_said() {
     let world = World::new();
-    for draft in [words(), statement(&world)] {
+    for draft in [words(), statement(&world), stop(None), stop(Some("the other branch"))] {
         let prompt = world.prompt(&draft);
         assert!(!prompt.envelope.contains("other branch") && !prompt.envelope.contains("revoke"));
         let opened = world.open(&prompt.envelope, &world.robots, now()).unwrap();
@@ -139,6 +144,10 @@ fn what_can_not_be_said_is_not_built() {
     assert_eq!(build(&empty, "robot"), PromptError::Empty);
     let misplaced = PromptDraft { target: Target::Tool, ..statement(&world) };
     assert_eq!(build(&misplaced, "robot"), PromptError::StatementTarget);
+    let misplaced = PromptDraft { target: Target::AgentChat, ..stop(None) };
+    assert_eq!(build(&misplaced, "robot"), PromptError::StopTarget);
+    let everywhere = PromptDraft { session_id: None, ..stop(None) };
+    assert_eq!(build(&everywhere, "robot"), PromptError::StopTarget);
 }
 
 /// For each check an attack that is refused because of it, and succeeds without it.
@@ -231,6 +240,62 @@ fn a_prompt_has_one_way_to_be_written() {
     assert!(refused(&words(), |it| it["more"] = json!(1)));
     assert!(!refused(&statement(&world), |_| ()));
     assert!(refused(&statement(&world), |it| it["text"] = "run this".into()));
+    assert!(!refused(&stop(None), |_| ()));
+    assert!(refused(&stop(None), |it| it["extensions"][STOP.key()] = json!(false)));
+    assert!(refused(&stop(None), |it| it["extensions"][STOP.key()] = json!("true")));
+    assert!(refused(&stop(None), |it| drop(it.as_object_mut().unwrap().remove("sessionId"))));
+    assert!(refused(&statement(&world), |it| it["extensions"][STOP.key()] = json!(true)));
+    // Words in the conversation of an agent stop nothing.
+    assert!(refused(&words(), |it| it["extensions"][STOP.key()] = json!(true)));
+}
+
+/// Whoever can't prove that they are paired stops nobody: not the gateway, not a stranger, not a device that was revoked, and
+/// nobody a second time or another session.
+#[test]
+fn only_a_paired_approver_stops_an_agent() {
+    let (world, stranger) = (World::new(), World::new());
+    let honest = world.prompt(&stop(None)).envelope;
+    let opened = world.open(&honest, &world.robots, now()).unwrap();
+    assert_eq!(opened.content, PromptContent::Stop { words: None });
+    assert_eq!(opened.session_id.as_ref().map(SessionId::as_str), Some("s1"));
+    // The gateway writes one itself, in the clear.
+    let (text, _) = plaintext(&stop(None), &"r".parse().unwrap(), now()).unwrap();
+    let body: Value = serde_json::from_str(&text).unwrap();
+    let own = json!({
+        "msgType": "prompt.send", "requestId": "r", "createdAt": now(), "sender": { "approverId": "ada" }, "body": body,
+    });
+    let refused = world.open(&own.to_string(), &world.robots, now()).unwrap_err();
+    assert!(matches!(refused, PromptRefused::NotSealed), "{refused}");
+    // It says that another session is meant, or turns words into a stop.
+    let mut elsewhere: Value = serde_json::from_str(&honest).unwrap();
+    elsewhere["body"]["sessionId"] = json!("s2");
+    let opened = world.open(&elsewhere.to_string(), &world.robots, now()).unwrap();
+    assert_eq!(opened.session_id.as_ref().map(SessionId::as_str), Some("s1"), "the approver's word counts");
+    let mut words: Value = serde_json::from_str(&world.prompt(&words()).envelope).unwrap();
+    words["body"]["extensions"] = json!({ "org.countersign.stop": true });
+    let opened = world.open(&words.to_string(), &world.robots, now());
+    assert!(!opened.is_ok_and(|it| matches!(it.content, PromptContent::Stop { .. })));
+    // Somebody who is not paired, and one who is not any more.
+    let foreign = Prompt::build(
+        &stop(None),
+        &"ada".parse().unwrap(),
+        &"robot".parse().unwrap(),
+        &stranger.ada,
+        &world.adas,
+        now(),
+    );
+    let refused = world.open(&foreign.unwrap().envelope, &world.robots, now()).unwrap_err();
+    assert!(matches!(refused, PromptRefused::UnknownSender), "{refused}");
+    let mut revoked = world.robots.clone();
+    revoked.revoke(world.ada.fingerprint(), now()).unwrap();
+    assert!(matches!(world.open(&honest, &revoked, now()), Err(PromptRefused::UnknownSender)));
+    // Again, and too late.
+    let journal = MemoryJournal::default();
+    let (reader, envelope) = (world.reader(&world.robots, &journal), parse(honest.as_bytes()).unwrap());
+    reader.open(&envelope, now()).unwrap();
+    assert!(matches!(reader.open(&envelope, now()), Err(PromptRefused::Replayed)));
+    let late = now().plus(Duration::from_mins(11));
+    assert!(matches!(world.open(&honest, &world.robots, late), Err(PromptRefused::Expired)));
 }
 
 /// Programs that kept everything of ours in the namespace of the protocol wrote prompts so.
