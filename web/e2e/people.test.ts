@@ -70,6 +70,25 @@ describe("people", () => {
     expect(await dana.page.locator(".prompts li").count()).toBe(1);
   });
 
+  test("an agent is stopped from its session, and the hook refuses what it asks from then on", async () => {
+    const event = (name: string, more: object = {}): string =>
+      JSON.stringify({ hook_event_name: name, session_id: "s-stop", cwd: vm.work, ...more });
+    const call = { tool_name: "Bash", tool_input: { command: "touch stopped.txt" }, tool_use_id: "toolu_1" };
+    await vm.run(["hook", "claude"], event("SessionStart"));
+    const asking = vm.run(["hook", "claude", "--mode", "gate"], event("PreToolUse", call));
+    await dana.open("touch stopped.txt");
+    await dana.page.goto(`${stage.url}/#/session/s-stop`);
+    await dana.press("Stop this agent");
+    await dana.page.getByText("There is no way back").waitFor();
+    await dana.page.getByRole("textbox", { name: "Why" }).fill("wrong branch");
+    await dana.shot("stop-agent");
+    await dana.press("Stop it");
+    expect(await asking).toContain("wrong branch");
+    await dana.page.getByText("You stopped").waitFor();
+    const again = await vm.run(["hook", "claude", "--mode", "gate"], event("PreToolUse", call));
+    expect(again).toMatch(/"deny"[^]*stopped this agent/);
+  });
+
   test("a session shows its task, plan, last words and answers, and has no id for a name", async () => {
     const session = "9f3c2d1e-1111-4222-8333-abcdefabcdef";
     await robot.startSession(session);

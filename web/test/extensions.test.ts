@@ -7,7 +7,13 @@ import { type Envelope, parseEnvelope, writeEnvelope } from "../src/protocol/env
 import { hashWithout } from "../src/protocol/hash.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import { newPin, type Party, Pins } from "../src/protocol/pins.ts";
-import { buildPrompt, type OpenedPrompt, openPrompt, PromptRefusedError } from "../src/protocol/prompt.ts";
+import {
+  buildPrompt,
+  type OpenedPrompt,
+  openPrompt,
+  type PromptDraft,
+  PromptRefusedError,
+} from "../src/protocol/prompt.ts";
 import { buildRequest, type OpenedRequest, openRequest } from "../src/protocol/request.ts";
 import { seal } from "../src/protocol/seal.ts";
 import { revoke, signStatement } from "../src/protocol/statement.ts";
@@ -149,6 +155,22 @@ describe("a prompt", () => {
     const content = JSON.parse(texts.find((text) => text.startsWith("{")) ?? "{}") as { extensions: object };
     const keys = ["org.countersign.salt", "org.countersign.expiresAt", "org.countersign.statement"];
     expect(Object.keys(content.extensions)).toEqual(keys);
+  });
+
+  test("that stops an agent names its session, and nothing else is taken for one", async () => {
+    const draft = { target: "other", content: { stop: " " }, expiresAt: LATER, sessionId: "s" } as const;
+    const build = (changed: Partial<PromptDraft>) =>
+      buildPrompt({ ...draft, ...changed }, ada, "robot", pinned("enforcer", robot), NOW);
+    const stop = await opened(parseEnvelope((await build({})).envelope));
+    expect([stop.content, stop.sessionId]).toEqual([{ stop: "Stop this agent." }, "s"]);
+    await expect(build({ target: "agentChat" })).rejects.toThrow("one session");
+    const { sessionId: _, ...everywhere } = draft;
+    await expect(buildPrompt(everywhere, ada, "robot", pinned("enforcer", robot), NOW)).rejects.toThrow("one session");
+    const keys = { "org.countersign.salt": "x", "org.countersign.expiresAt": LATER };
+    for (const value of [false, 1, "true", null])
+      expect(await refused({ ...keys, "org.countersign.stop": value }), `${value}`).toBe("malformed");
+    // It is for the target other, and for one session.
+    expect(await refused({ ...keys, "org.countersign.stop": true })).toBe("malformed");
   });
 
   test("of an earlier program is taken", async () => {

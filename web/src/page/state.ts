@@ -35,6 +35,8 @@ export interface PromptRecord {
   readonly expiresAt: string;
   /** "sending" until the gateway has answered. */
   readonly status: "sending" | PromptStatus;
+  /** Whether it stops the agent of its session. */
+  readonly isStop?: boolean;
   /** What is sent, for as long as it may have to be sent again. */
   readonly built?: BuiltPrompt;
 }

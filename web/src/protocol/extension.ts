@@ -23,6 +23,9 @@ export const EXPIRES_AT: Extension = { key: "org.countersign.expiresAt", formerl
 /** The statement about a device that a prompt carries. */
 export const STATEMENT: Extension = { key: "org.countersign.statement", formerly: "org.proto.statement" };
 
+/** `true` in a prompt that stops the agent of a session. It never had another name. */
+export const STOP = "org.countersign.stop";
+
 /** The request that has expired, or is out of date, and whose place this one takes. Sealed, so it is the machine's own word. */
 export const SUPERSEDES = "org.countersign.supersedes";
 

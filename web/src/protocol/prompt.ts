@@ -4,7 +4,7 @@ import * as base64url from "./base64url.ts";
 import { newRequestId, random, utf8 } from "./bytes.ts";
 import { type Envelope, writeEnvelope } from "./envelope.ts";
 import { CountersignError, type Explained, ReasonError } from "./errors.ts";
-import { EXPIRES_AT, optionalExtension, requiredExtension, SALT, STATEMENT } from "./extension.ts";
+import { EXPIRES_AT, optionalExtension, requiredExtension, SALT, STATEMENT, STOP } from "./extension.ts";
 import { hashWithout, hasItsHash } from "./hash.ts";
 import { parseObject } from "./json.ts";
 import { id, Members, nonEmpty, object, sha256, text, time, word } from "./members.ts";
@@ -20,15 +20,15 @@ export const TARGETS = ["agentChat", "composer", "tool", "other"] as const;
 /** The place in the agent's user interface. */
 export type Target = (typeof TARGETS)[number];
 
-/** What a prompt says. The signature of a statement has still to be verified. */
-export type PromptContent = { text: string } | { statement: Statement };
+/** What a prompt says: words, a statement whose signature has still to be verified, or why an agent is stopped (may be empty). */
+export type PromptContent = { text: string } | { statement: Statement } | { stop: string };
 
 /** What an approver wants to say. */
 export interface PromptDraft {
-  /** A statement goes to `other`. */
+  /** A statement and a stop go to `other`. */
   readonly target: Target;
   readonly content: PromptContent;
-  /** The session of the agent that is meant; absent if any. */
+  /** The session of the agent that is meant; absent if any. A stop has one, so that nothing stops more than was meant. */
   readonly sessionId?: string;
   /** From then on it must not be used: a gateway can hold a prompt back, and words have their time. */
   readonly expiresAt: Timestamp;
@@ -49,7 +49,7 @@ export type PromptStatus = (typeof PROMPT_STATUSES)[number];
 
 /** A prompt can't be made. */
 export class PromptError extends CountersignError {
-  readonly code: "not-paired" | "empty-prompt" | "statement-target";
+  readonly code: "not-paired" | "empty-prompt" | "statement-target" | "stop-target";
   readonly next: string;
 
   constructor(code: PromptError["code"]) {
@@ -64,9 +64,11 @@ const PROMPT_WORDS = {
   "not-paired": ["this device is not paired with the machine", "Pair it first."],
   "empty-prompt": ["the prompt has no text", "Write something first."],
   "statement-target": ["a statement is for the target other", "Send it to the target other."],
+  "stop-target": ["a stop is for one session, and for the target other", "Name the session."],
 } as const;
 
 const STATEMENT_TEXT = "A signed statement about a device.";
+const STOP_TEXT = "Stop this agent.";
 const SKEW_MILLIS = 60_000;
 
 /** Builds, salts, hashes and seals a prompt to every device of the enforcer that is pinned and counts now. */
@@ -94,15 +96,17 @@ export async function buildPrompt(
 }
 
 function plaintext({ target, content, sessionId, expiresAt }: PromptDraft, requestId: string, now: Timestamp): string {
-  const isStatement = "statement" in content;
-  if (!isStatement && content.text === "") throw new PromptError("empty-prompt");
-  if (isStatement && target !== "other") throw new PromptError("statement-target");
+  if ("text" in content && content.text === "") throw new PromptError("empty-prompt");
+  if ("statement" in content && target !== "other") throw new PromptError("statement-target");
+  if ("stop" in content && (target !== "other" || sessionId === undefined)) throw new PromptError("stop-target");
   const extensions = {
     [SALT.key]: base64url.encode(random(16)),
     [EXPIRES_AT.key]: expiresAt,
-    ...(isStatement ? { [STATEMENT.key]: JSON.parse(content.statement.source) as unknown } : {}),
+    ...("statement" in content ? { [STATEMENT.key]: JSON.parse(content.statement.source) as unknown } : {}),
+    ...("stop" in content ? { [STOP]: true } : {}),
   };
-  const words = isStatement ? STATEMENT_TEXT : content.text;
+  const words =
+    "statement" in content ? STATEMENT_TEXT : "stop" in content ? content.stop.trim() || STOP_TEXT : content.text;
   const head = { requestId, sessionId, artifactType: "prompt.send", createdAt: now, target, text: words };
   return JSON.stringify({ ...head, promptHashAlg: "SHA-256", extensions });
 }
@@ -174,7 +178,9 @@ export async function openPrompt(
   ];
   const different = differs.find(([, isOther]) => isOther);
   if (different !== undefined) throw new PromptRefusedError("differs", different[0]);
-  if ("statement" in inner.content && target !== "other") throw new PromptRefusedError("malformed");
+  const isForOther = "statement" in inner.content || "stop" in inner.content;
+  if (isForOther && target !== "other") throw new PromptRefusedError("malformed");
+  if ("stop" in inner.content && inner.sessionId === undefined) throw new PromptRefusedError("malformed");
   if (!now.isBefore(inner.expiresAt.plus(SKEW_MILLIS))) throw new PromptRefusedError("expired");
   const { sessionId, expiresAt } = inner;
   return {
@@ -216,7 +222,11 @@ function readInner(plaintextBytes: Uint8Array) {
     requiredExtension(extensions, SALT, text);
     const statement = optionalExtension(extensions, STATEMENT, readStatement);
     if (statement !== undefined && words !== STATEMENT_TEXT) throw new PromptRefusedError("malformed");
-    const content: PromptContent = statement === undefined ? { text: words } : { statement };
+    const stop = extensions.members.get(STOP);
+    // Anything but true is not what somebody meant.
+    if (stop !== undefined && (stop !== true || statement !== undefined)) throw new PromptRefusedError("malformed");
+    const content: PromptContent =
+      statement !== undefined ? { statement } : stop === true ? { stop: words } : { text: words };
     const inner = {
       requestId: members.required("requestId", id),
       sessionId: members.optional("sessionId", id),

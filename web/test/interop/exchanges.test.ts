@@ -232,6 +232,10 @@ describe(`${COUNT} exchanges each way`, () => {
         session: session ?? null,
         expiresAt: `${expiresAt}`,
       });
+      const stop = { target: "other", content: { stop: text }, expiresAt, sessionId: random.id() } as const;
+      const stopped = await buildPrompt(stop, ada, robot.id, pinned("enforcer", robot), NOW);
+      const heard = await rust.ask("read-prompt", { ...line, secret: robot.secret, envelope: stopped.envelope });
+      expect(heard).toMatchObject({ said: { stop: true, words: text.trim() }, session: stop.sessionId });
     });
   });
 

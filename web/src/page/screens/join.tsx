@@ -252,7 +252,7 @@ function JoinQuestion({ invitation, back }: { invitation: Invitation; back: () =
 function deviceName(id: string): string {
   const isPhone = /iPhone|Android.*Mobile/.test(navigator.userAgent);
   const isTablet = /iPad|Android/.test(navigator.userAgent);
-  return texts.deviceName(id, isPhone ? "phone" : isTablet ? "tablet" : "browser");
+  return texts.newDeviceName(id, isPhone ? "phone" : isTablet ? "tablet" : "browser");
 }
 
 function ConnectQuestion({

@@ -10,7 +10,7 @@ import { writeRoute } from "../route.ts";
 import { type Known, type PlanStep, readSession, type Told, toldBy } from "../sessions.ts";
 import { AgentSays, By } from "./card.tsx";
 import { AnsweredRow } from "./history.tsx";
-import { PromptBox } from "./prompt.tsx";
+import { PromptBox, StopAgent } from "./prompt.tsx";
 import { SessionState, useSession } from "./sessions.tsx";
 
 export function SessionScreen({ id }: { id: string }) {
@@ -51,6 +51,9 @@ export function SessionScreen({ id }: { id: string }) {
       {told === undefined ? null : <ToldParts told={told} />}
       <Answers id={id} />
       <PromptBox sessionId={id} machine={known?.session.enforcerId} agent={asker.agent} />
+      {known === undefined || known.session.endedAt !== undefined ? null : (
+        <StopAgent sessionId={id} machine={known.session.enforcerId} agent={asker.agent ?? texts.anAgent} />
+      )}
     </Screen>
   );
 }
