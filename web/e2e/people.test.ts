@@ -74,8 +74,9 @@ describe("people", () => {
     const event = (name: string, more: object = {}): string =>
       JSON.stringify({ hook_event_name: name, session_id: "s-stop", cwd: vm.work, ...more });
     const call = { tool_name: "Bash", tool_input: { command: "touch stopped.txt" }, tool_use_id: "toolu_1" };
-    await vm.run(["hook", "claude"], event("SessionStart"));
-    const asking = vm.run(["hook", "claude", "--mode", "gate"], event("PreToolUse", call));
+    const home = ["--home", join(vm.home, "data", "countersign")];
+    await vm.run(["hook", "claude", ...home], event("SessionStart"));
+    const asking = vm.run(["hook", "claude", "--mode", "gate", ...home], event("PreToolUse", call));
     await dana.open("touch stopped.txt");
     await dana.page.goto(`${stage.url}/#/session/s-stop`);
     await dana.press("Stop this agent");
@@ -85,7 +86,7 @@ describe("people", () => {
     await dana.press("Stop it");
     expect(await asking).toContain("wrong branch");
     await dana.page.getByText("You stopped").waitFor();
-    const again = await vm.run(["hook", "claude", "--mode", "gate"], event("PreToolUse", call));
+    const again = await vm.run(["hook", "claude", "--mode", "gate", ...home], event("PreToolUse", call));
     expect(again).toMatch(/"deny"[^]*stopped this agent/);
   });
 
