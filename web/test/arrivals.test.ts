@@ -161,7 +161,7 @@ describe("a request that has ended on another device", () => {
 
   test.each([
     ["decided", texts.end.answered],
-    ["withdrawn", texts.end.withdrawn],
+    ["withdrawn", texts.withdrawnBy("robot")],
     ["expired", texts.end.expired],
     ["cancelled", texts.end.cancelled],
   ])("says what became of it while it is open, and has no buttons any more: %s", async (state, end) => {
