@@ -64,7 +64,7 @@ declare global {
 }
 
 /** Watches how the page takes taps. It drops the focus of a button whose tap it ignores. */
-function watchTaps(): void {
+export function watchTaps(): void {
   window.presses = [];
   const buttonOf = ({ target }: Event): Element | null =>
     target instanceof Element ? target.closest("button, a") : null;

@@ -269,7 +269,7 @@ export const texts = {
   today: "Today",
   yesterday: "Yesterday",
   earlierDays: "Earlier",
-  historyNote: "Only answers given on this device. They never leave it.",
+  historyNote: "Answers you gave on this device. The list stays here.",
 
   // Review
   kind: {

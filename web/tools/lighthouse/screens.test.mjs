@@ -8,8 +8,8 @@ import lighthouse from "lighthouse";
 import { chromium } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { CHROMIUM, CHROMIUM_ARGS, DESK, Person, PHONE } from "../../e2e/browser.ts";
-import { Robot } from "../../e2e/robot.ts";
+import { CHROMIUM, CHROMIUM_ARGS, DESK, Person, PHONE, watchTaps } from "../../e2e/browser.ts";
+import { asked, choices, Robot } from "../../e2e/robot.ts";
 import { freePort, Stage } from "../../e2e/stage.ts";
 import { texts } from "../../src/texts.ts";
 
@@ -38,7 +38,8 @@ beforeAll(async () => {
     viewport: PHONE,
     args: [...CHROMIUM_ARGS, `--remote-debugging-port=${port}`],
   });
-  dana = new Person(context, context.pages()[0] ?? (await context.newPage()), stage.url);
+  await context.addInitScript(watchTaps);
+  dana = new Person(context, context.pages()[0] ?? (await context.newPage()), stage.url, stage.url);
 });
 
 afterAll(async () => {
@@ -111,13 +112,30 @@ test("with requests that wait", async () => {
   await measure("inbox", `${stage.url}/#/`, "cargo test --workspace");
   await dana.open("git push origin main");
   await measure("review", dana.page.url(), /^Approve/);
+  const options = [
+    ["PostgreSQL", "Handles many writers."],
+    ["SQLite", "One file."],
+  ];
+  await robot.ask(
+    {
+      artifactType: "checkpoint.review",
+      payload: asked("Which database?", options),
+      actions: choices("PostgreSQL", "SQLite"),
+    },
+    900,
+  );
+  await dana.open("Which database?");
+  await measure("question", dana.page.url(), "Choose one");
+  await robot.startSession("s-1");
+  await robot.sendSnapshot("s-1", "one", JSON.stringify({ summary: "The tests pass." }));
+  await measure("session", `${stage.url}/#/session/s-1`, "The tests pass.");
 });
 
 test.each([
   // CONTRIBUTING: add a screen, step 5
   ["history", texts.historyEmpty],
   ["devices", texts.machines],
-  ["sessions", texts.sessionsEmpty],
+  ["sessions", texts.promptTitle],
   ["pair", texts.pairTitle],
   ["recover", texts.recoverTitle],
 ])("%s", async (place, text) => {
