@@ -9,13 +9,14 @@
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | one code that joins and pairs | [`connect`] |
-//! | what the person who answers sees | [`review`], [`danger`] |
+//! | what the person who answers sees, and has answered | [`review`], [`danger`], [`answers`] |
 //! | where requests come from | [`source`] |
 //! | the full-screen interface of `inbox` | [`tui`] |
 //! | the commands | [`commands`] |
 //!
 //! What stands between an agent and its host, and what both ways of asking share, is in `countersign_agents`.
 
+pub mod answers;
 pub mod connect;
 pub mod danger;
 pub mod execution;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use countersign_agents::tool::moment;
 use countersign_client::{
-    payload::{Effect, Found, Invocation, Payload, Weight, visible, visible_code, visible_lines},
+    payload::{
+        CommandFile, Effect, Found, Invocation, PatchFile, Payload, Weight, visible, visible_code,
+        visible_lines,
+    },
     request::OpenedRequest,
 };
 use countersign_wire::{RawObject, timestamp::Timestamp};
@@ -48,27 +51,32 @@ pub fn title(payload: &Payload) -> String {
 pub fn lines(request: &OpenedRequest, now: Timestamp) -> Vec<String> {
     let payload = payload(request);
     let mut lines = vec![payload.sentence(), payload.headline()];
-    let place = request.repo_name.as_deref().map(visible).unwrap_or_default();
+    let place = request.repo_name.as_deref().map(|place| format!(" in {}", visible(place)));
     lines.push(format!(
-        "asked by {} in {place}, {} left",
+        "asked by {}{}, {} left",
         visible(request.enforcer.as_str()),
+        place.unwrap_or_default(),
         moment::left(request.expires_at.since(now)),
     ));
-    lines.extend(asked_again(request));
+    lines.extend(asked_again(request).map(str::to_owned));
     lines.extend(about(&payload));
     lines.push(String::new());
     lines.extend(body(&payload));
     lines.extend(rest_of_the_call(&payload));
     lines.extend(found(&payload));
     lines.push(String::new());
-    lines.push(format!(
-        "request {}, hash {}, key {}",
-        request.request_id,
-        request.artifact_hash,
-        request.asked_by.fingerprint().short()
-    ));
-    lines.extend(proof(&payload));
+    lines.extend(proof(request, &payload));
     lines
+}
+
+/// Who asks, in one line: the agent and its project, and the machine.
+pub fn who(request: &OpenedRequest, payload: &Payload) -> String {
+    let about = payload.context().map(|context| &context.about);
+    let agent = about.and_then(|about| about.agent.as_deref());
+    let project = about.and_then(|about| about.project.as_deref()).or(request.repo_name.as_deref());
+    let named = [agent, project].into_iter().flatten().map(visible);
+    let machine = format!("on {}", visible(request.enforcer.as_str()));
+    named.chain([machine]).collect::<Vec<_>>().join(" · ")
 }
 
 /// What the machine has found, the most serious first.
@@ -82,9 +90,8 @@ pub fn found(payload: &Payload) -> Vec<String> {
 }
 
 /// That the same was asked before, if it was.
-pub fn asked_again(request: &OpenedRequest) -> Option<String> {
-    let old = visible(request.supersedes.as_ref()?.as_str());
-    Some(format!("asked again: request {old} expired without an answer"))
+pub fn asked_again(request: &OpenedRequest) -> Option<&'static str> {
+    request.supersedes.as_ref().map(|_| "asked again: the same request expired without an answer before")
 }
 
 /// What the call has beside what is shown of it: each member with its place and its value.
@@ -112,8 +119,51 @@ pub fn about(payload: &Payload) -> Vec<String> {
     named.into_iter().chain(task).chain(words).collect()
 }
 
+/// What exactly is signed, and by whom it was asked: every id and digest, behind the content.
+pub fn proof(request: &OpenedRequest, payload: &Payload) -> Vec<String> {
+    let mut lines = vec![
+        format!("request {}, hash {}", visible(request.request_id.as_str()), request.artifact_hash),
+        format!("asked with the paired key {}", request.asked_by.fingerprint().short()),
+    ];
+    lines.extend(
+        request.supersedes.iter().map(|old| format!("asked before as request {}", visible(old.as_str()))),
+    );
+    lines.extend(digests(payload));
+    lines.extend(proof_of_call(payload));
+    lines
+}
+
+/// The digests of what is shown.
+fn digests(payload: &Payload) -> Vec<String> {
+    match payload {
+        Payload::Command(command) => {
+            let stdin = command.stdin.iter().map(|stdin| format!("standard input, SHA-256 {}", stdin.digest));
+            let file = |file: &CommandFile| {
+                format!("{} {}, SHA-256 {}", file.role.as_str(), visible_code(&file.path), file.digest)
+            };
+            stdin.chain(command.files.iter().map(file)).collect()
+        }
+        Payload::Patch(patch) => patch.files.iter().map(digests_of_change).collect(),
+        Payload::Checkpoint(checkpoint) => {
+            let earlier = checkpoint.earlier.iter().map(|earlier| {
+                let id = visible(earlier.request_id.as_str());
+                format!("after request {id}, hash {}", earlier.artifact_hash)
+            });
+            earlier.collect()
+        }
+        Payload::Plan(_) | Payload::Task(_) | Payload::Raw(_) => Vec::new(),
+    }
+}
+
+fn digests_of_change(file: &PatchFile) -> String {
+    let side = |word: &str, digest: Option<_>| digest.map(|digest| format!("{word} {digest}"));
+    let sides = [side("from", file.base_digest), side("to", file.result_digest)];
+    let sides = sides.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    format!("SHA-256 of {}: {sides}", visible_code(&file.path))
+}
+
 /// What else is bound by the signature.
-pub fn proof(payload: &Payload) -> Vec<String> {
+fn proof_of_call(payload: &Payload) -> Vec<String> {
     let Some(call) = payload.call() else { return Vec::new() };
     let mut lines = vec![format!(
         "call  {} of {} at {}",
@@ -183,14 +233,14 @@ fn command_lines(command: &countersign_client::payload::Command) -> Vec<String> 
         lines.push(format!("with  {}={value}", visible(&variable.name)));
     }
     if let Some(stdin) = &command.stdin {
-        lines.push(format!("reads {} bytes, SHA-256 {}", stdin.size, stdin.digest));
+        lines.push(format!("reads {} bytes from standard input", stdin.size));
     }
     if let Some(revision) = &command.base_revision {
         lines.push(format!("at    commit {}", visible(revision)));
     }
     for file in &command.files {
         let (path, role) = (visible(&file.path), file.role.as_str());
-        lines.push(format!("{role} {path}, {} bytes, SHA-256 {}", file.size, file.digest));
+        lines.push(format!("{role} {path}, {} bytes", file.size));
         if let Some(content) = &file.content {
             lines.extend(visible_lines(content).map(|line| format!("  │ {line}")));
         }

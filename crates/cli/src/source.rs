@@ -6,20 +6,30 @@ use std::{
     time::Duration,
 };
 
-use countersign_agents::tool::{exit::Failure, gateway_error::describe, home::failed};
+use countersign_agents::tool::{
+    exit::{Exit, Failure},
+    gateway_error::describe,
+    home::failed,
+};
 use countersign_client::{
     approver::{Approver, InboxItem},
     channel::{Channel, Event, Settings, Transport},
     profile::{Party, Profile},
 };
 use countersign_wire::{exchange::ExchangeState, id::RequestId};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// The pause between two readings of the inbox.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Two readings are at least this far apart, however much arrives.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long the first reading may take before that is said. Each that fails has twice the time, up to the longest.
+const FIRST_PATIENCE: Duration = Duration::from_millis(2_500);
+
+/// The longest time for a reading.
+const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a source tells.
 #[derive(Debug)]
@@ -42,6 +52,7 @@ pub struct Live {
     profile: Profile,
     due: Instant,
     read_at: Option<Instant>,
+    patience: Duration,
     hearing: Hearing,
 }
 
@@ -56,7 +67,8 @@ enum Hearing {
 impl Live {
     /// The first reading is at once.
     pub fn new(approver: Arc<Approver>, profile: Profile) -> Self {
-        Self { approver, profile, due: Instant::now(), read_at: None, hearing: Hearing::NotYet }
+        let (due, patience) = (Instant::now(), FIRST_PATIENCE);
+        Self { approver, profile, due, read_at: None, patience, hearing: Hearing::NotYet }
     }
 
     fn open(&self) -> Hearing {
@@ -69,12 +81,25 @@ impl Live {
     async fn read(&mut self) -> Result<Vec<InboxItem>, Failure> {
         // Pins are read each time: a machine that was revoked meanwhile does not count any more.
         let items = match self.profile.pins().map_err(failed) {
-            Ok(pins) => self.approver.inbox(&pins).await.map_err(|error| describe(&error)),
+            // A call is tried again for half a minute. Whoever looks at the screen is told sooner.
+            Ok(pins) => match timeout(self.patience, self.approver.inbox(&pins)).await {
+                Ok(items) => items.map_err(|error| describe(&error)),
+                Err(_) => Err(self.no_answer()),
+            },
             Err(failure) => Err(failure),
+        };
+        self.patience = match &items {
+            Ok(_) => FIRST_PATIENCE,
+            Err(_) => (self.patience * 2).min(LAST_PATIENCE),
         };
         let now = Instant::now();
         (self.read_at, self.due) = (Some(now), now + PAUSE);
         items
+    }
+
+    fn no_answer(&self) -> Failure {
+        let gateway = self.approver.http.gateway().as_str();
+        Failure::new(Exit::Unreachable, format!("{gateway} does not answer"))
     }
 
     /// What an event tells. A new request is opened and checked by the reading, which is due then.
@@ -92,6 +117,11 @@ impl Live {
                 Some(Incoming::Ended(pushed.request_id.clone(), ExchangeState::Withdrawn))
             }
             Event::Status(pushed) => Some(Incoming::Ended(pushed.request_id.clone(), pushed.ended()?)),
+            // The gateway may be gone, or back: the next reading says which.
+            Event::Connected { .. } | Event::Disconnected { .. } => {
+                self.due = self.due.min(self.read_at.map_or_else(Instant::now, |at| at + MIN_PAUSE));
+                None
+            }
             _ => None,
         }
     }

@@ -30,7 +30,8 @@ const INTRODUCTION: &str = "# Command reference
 
 One object on stdout. A failure has `outcome` (`rejected`, `expired`, `unreachable`, `changed`, `notSetUp`, `failed`, `usage`,
 `notExecutable`, `notFound`, `takenBack`), `message`, `next` and `detail`. `doctor` has `ok`
-or `findings`, with `findings`, `passed` and `hosts`. Everything for people goes to stderr.
+or `findings`, with `findings`, `passed` and `hosts`. `exec` has what the command wrote to its standard output in the object too,
+as `stdout`. Everything for people goes to stderr.
 ";
 
 fn page() -> String {

@@ -14,7 +14,7 @@ use countersign_wire::id::RequestId;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use super::{
-    Attendance, Interruption, Unanswered, asked_people, first_seen, nothing_ran, row, say_covered, submit,
+    Attendance, Interruption, Unanswered, Watching, asked_people, nothing_ran, row, say_covered, submit,
     submitted, wait_and_show,
 };
 use crate::tool::{
@@ -67,8 +67,7 @@ impl Asker<'_> {
         let mut ids = Vec::new();
         loop {
             let pins = self.pins()?;
-            let seen = first_seen(self.enforcer, &request);
-            match wait_and_show(self.enforcer, &pins, &request, interruption, seen).await {
+            match wait_and_show(self.enforcer, &pins, &request, interruption, Watching::Somebody).await {
                 Ok(taken) => return Ok(taken),
                 Err(Unanswered::Failed(failure)) => return Err(failure),
                 Err(Unanswered::Expired) => {}

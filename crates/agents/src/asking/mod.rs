@@ -9,6 +9,7 @@ use countersign_client::{
     authorize::Answer,
     enforcer::{AskError, Enforcer},
     grant::GrantRules,
+    http::CallError,
     profile::{Pins, Profile, Role},
     receipt::Outcome,
     reply::{Rejected, VerifiedDecision},
@@ -22,6 +23,7 @@ use countersign_wire::{
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc::{UnboundedSender, unbounded_channel},
     time::{interval, sleep, timeout},
 };
 
@@ -30,14 +32,20 @@ use crate::tool::{
     gateway_error::describe_ask,
     home::failed,
     moment,
-    output::{StatusLine, say},
+    output::{StatusLine, say, short},
 };
 
 /// How long the gateway may take to accept a request.
 const SUBMIT_TIME: Duration = Duration::from_secs(10);
 
+/// After this time without an answer of the gateway, whoever waits is told.
+const LATE: Duration = Duration::from_secs(1);
+
 /// How often the gateway is asked whether somebody has seen a request.
 const PROGRESS_TIME: Duration = Duration::from_secs(1);
+
+/// How long that may take before the gateway counts as away.
+const PROGRESS_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long a receipt may take.
 const RECEIPT_TIME: Duration = Duration::from_secs(2);
@@ -79,6 +87,13 @@ pub enum Attendance {
     Detached,
 }
 
+/// Whether somebody looks at what this process says while it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watching {
+    Somebody,
+    Nobody,
+}
+
 /// Records a request and submits it.
 pub async fn submit(
     enforcer: &Enforcer,
@@ -107,9 +122,22 @@ async fn submitted(
 ) -> Result<Request, Failure> {
     let mut line = StatusLine::default();
     line.show("  asking …");
-    let submitted = tokio::select! {
-        submitted = timeout(SUBMIT_TIME, asking) => submitted,
-        () = interruption.happens() => return Err(Failure::new(Exit::TakenBack, "taken back; nothing was run")),
+    let asking = timeout(SUBMIT_TIME, asking);
+    tokio::pin!(asking);
+    let mut is_late = false;
+    let submitted = loop {
+        tokio::select! {
+            submitted = &mut asking => break submitted,
+            () = sleep(LATE), if !is_late => {
+                is_late = true;
+                line.clear();
+                say(&no_connection(enforcer));
+                line.show("  trying again …");
+            }
+            () = interruption.happens() => {
+                return Err(Failure::new(Exit::TakenBack, "taken back; nothing was run"));
+            }
+        }
     };
     line.clear();
     let Ok(submitted) = submitted else {
@@ -124,6 +152,15 @@ async fn submitted(
         AskError::AskedTooOften => describe_ask(&error),
         error => not_asked(describe_ask(&error)),
     })
+}
+
+/// What is said after a second in which the gateway has not taken a request.
+fn no_connection(enforcer: &Enforcer) -> String {
+    let rest = SUBMIT_TIME.saturating_sub(LATE).as_secs();
+    format!(
+        "! Can't connect to the gateway at {}. Trying for {rest} more seconds.\n  If it is yours, start it in another terminal with `countersign up`; `countersign status` says more.",
+        enforcer.http.gateway().as_str()
+    )
 }
 
 fn not_asked(failure: Failure) -> Failure {
@@ -151,6 +188,16 @@ fn row(step: &str, who: &str, at: Timestamp) -> String {
     format!("  {step:<8}{who:<30}  {}", moment::clock(at))
 }
 
+/// What is noticed while an answer is waited for.
+enum Noticed {
+    /// Somebody sees the request.
+    Seen(String, Timestamp),
+    /// The gateway does not answer.
+    Away,
+    /// The gateway answers again.
+    Back,
+}
+
 /// Why a request has no answer.
 enum Unanswered {
     /// Nobody answered in time. It is still in the journal.
@@ -176,8 +223,7 @@ pub async fn wait_unwatched(
     request: &Request,
     interruption: &mut Interruption,
 ) -> Result<Taken, Failure> {
-    let seen = std::future::pending();
-    match wait_and_show(enforcer, pins, request, interruption, seen).await {
+    match wait_and_show(enforcer, pins, request, interruption, Watching::Nobody).await {
         Ok(taken) => Ok(taken),
         Err(Unanswered::Failed(failure)) => Err(failure),
         Err(Unanswered::Expired) => {
@@ -193,21 +239,26 @@ async fn wait_and_show(
     pins: &Pins,
     request: &Request,
     interruption: &mut Interruption,
-    seen: impl Future<Output = (String, Timestamp)>,
+    watching: Watching,
 ) -> Result<Taken, Unanswered> {
     let mut line = StatusLine::default();
     let mut seconds = interval(Duration::from_secs(1));
     let mut grants = GrantWatch::new(enforcer, request).map_err(|error| Unanswered::of(&error, request))?;
     let answer = enforcer.pick_up_or_keep(&request.request_id, pins);
-    tokio::pin!(answer, seen);
-    let mut is_seen = false;
+    let (notice, mut noticed) = unbounded_channel();
+    let watched = watch(enforcer, request, watching, notice);
+    tokio::pin!(answer, watched);
     let answer = loop {
         tokio::select! {
-            (who, at) = &mut seen, if !is_seen => {
-                is_seen = true;
+            Some(noticed) = noticed.recv() => {
                 line.clear();
-                say(&row("seen", &who, at));
+                say(&match noticed {
+                    Noticed::Seen(who, at) => row("seen", &who, at),
+                    Noticed::Away => "! The gateway can't be reached. Still waiting; nothing is lost.".to_owned(),
+                    Noticed::Back => "  The gateway is back.".to_owned(),
+                });
             }
+            () = &mut watched => {}
             answer = &mut answer => break answer.map_err(|error| Unanswered::of(&error, request))?,
             _ = seconds.tick() => {
                 // If the journal can't be read, taking the answer fails too, and says so.
@@ -232,7 +283,11 @@ async fn wait_and_show(
 
 /// Says that nobody needs to be asked.
 pub fn say_covered(taken: &Taken) {
-    say(&format!("  covered by the approval of request {}, use {}", taken.request_id, taken.number));
+    say(&format!(
+        "  covered by an earlier approval, use {} of it · {}",
+        taken.number,
+        short(&taken.request_id)
+    ));
 }
 
 /// A device that was revoked while its answer was waited for must not approve. The pins that the answer was checked against
@@ -248,21 +303,33 @@ pub async fn still_trusted(enforcer: &Enforcer, profile: &Profile, taken: Taken)
     Err(describe_ask(&AskError::Rejected(Rejected::UnknownSigner)))
 }
 
-/// Waits until the gateway says that somebody sees the request. It is only its word, so nothing depends on it; other gateways
-/// than ours never say it.
-async fn first_seen(enforcer: &Enforcer, request: &Request) -> (String, Timestamp) {
+/// Notices when the gateway is away, and that somebody sees the request. That is only its word, so nothing depends on it;
+/// other gateways than ours never say it. It never ends.
+async fn watch(enforcer: &Enforcer, request: &Request, watching: Watching, notice: UnboundedSender<Noticed>) {
+    let (mut is_seen, mut is_away) = (false, false);
+    if watching == Watching::Nobody {
+        return std::future::pending().await;
+    }
     loop {
         sleep(PROGRESS_TIME).await;
-        let progress = match enforcer.progress(&request.request_id).await {
-            Ok(progress) => progress,
-            Err(error) if error.is_no_endpoint() => std::future::pending().await,
-            Err(_) => continue,
+        let progress = match timeout(PROGRESS_LIMIT, enforcer.progress(&request.request_id)).await {
+            Ok(Err(error)) if error.is_no_endpoint() => break,
+            Ok(Err(CallError::Refused { .. })) => continue,
+            Ok(Ok(progress)) => Some(progress),
+            Ok(Err(_)) | Err(_) => None,
         };
-        let seen = progress.approvers.iter().find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
-        if let Some(seen) = seen {
-            return seen;
+        if progress.is_none() != is_away {
+            is_away = progress.is_none();
+            drop(notice.send(if is_away { Noticed::Away } else { Noticed::Back }));
+        }
+        let mut approvers = progress.iter().flat_map(|progress| &progress.approvers);
+        let seen = approvers.find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
+        if let Some((who, at)) = seen.filter(|_| !is_seen) {
+            is_seen = true;
+            drop(notice.send(Noticed::Seen(who, at)));
         }
     }
+    std::future::pending::<()>().await;
 }
 
 fn nothing_ran(failure: Failure, request: &Request) -> Failure {

@@ -271,7 +271,7 @@ impl Hook<'_> {
             () = self.desk_answers() => Ok(End::AnsweredAtDesk),
             reason = said::stopped(&self.desk, self.event.session.as_deref()) => Ok(End::Stopped(reason)),
             // Without a connection nothing is heard. The answer comes another way.
-            Ok(()) = said::listen(identity, enforcer, pins, &self.desk) => Err(nobody_answered()),
+            Ok(()) = Box::pin(said::listen(identity, enforcer, pins, &self.desk)) => Err(nobody_answered()),
         };
         let answered = match &end {
             Ok(End::Taken(taken)) => Some(&taken.request_id),

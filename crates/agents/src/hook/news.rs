@@ -52,7 +52,7 @@ pub(super) async fn take(settings: &Settings, event: &Event, news: &News, desk: 
     }
     let Ok(identity) = settings.identity() else { return Verdict::silent() };
     if stopped::find(desk, session).is_some() {
-        drop(timeout(NEWS_TIME, tell_stopped(&identity, session, desk)).await);
+        drop(timeout(NEWS_TIME, report_stopped(&identity, session, desk)).await);
         return Verdict::silent();
     }
     // It is only news: the next event tries again.
@@ -70,9 +70,9 @@ pub(super) async fn take(settings: &Settings, event: &Event, news: &News, desk: 
 }
 
 /// Nothing is reported of a session that was stopped but that it has ended.
-async fn tell_stopped(identity: &Identity, session: &str, desk: &Desk) -> Result<(), Failure> {
+async fn report_stopped(identity: &Identity, session: &str, desk: &Desk) -> Result<(), Failure> {
     if let Ok(session) = session.parse::<SessionId>() {
-        said::tell(&identity.enforcer()?, &session, desk).await;
+        said::report_end(&identity.enforcer()?, &session, desk).await;
     }
     Ok(())
 }

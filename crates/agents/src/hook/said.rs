@@ -29,7 +29,7 @@ use crate::{
 pub(super) const WORDS_TIME: Duration = Duration::from_hours(24);
 
 /// How long the gateway may take to hear that a session has ended.
-const TELL_TIME: Duration = Duration::from_secs(1);
+const REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// After this time without a message, everything that has waited is there.
 const QUIET: Duration = Duration::from_millis(250);
@@ -107,15 +107,15 @@ pub async fn stop(enforcer: &Enforcer, prompt: &OpenedPrompt, words: Option<&str
     if Stopped::by(prompt, words).keep(desk, session.as_str()).is_err() {
         return false;
     }
-    tell(enforcer, session, desk).await;
+    report_end(enforcer, session, desk).await;
     true
 }
 
 /// Reports the end of a session that was stopped, unless that is done. A later event tries again.
-pub(super) async fn tell(enforcer: &Enforcer, session: &SessionId, desk: &Desk) {
+pub(super) async fn report_end(enforcer: &Enforcer, session: &SessionId, desk: &Desk) {
     let Some(mut stopped) = stopped::find(desk, session.as_str()).filter(|it| !it.is_told) else { return };
-    let told = timeout(TELL_TIME, enforcer.session_end(session, EndReason::PolicyKill)).await;
-    if matches!(told, Ok(Ok(()))) {
+    let reported = timeout(REPORT_TIME, enforcer.session_end(session, EndReason::PolicyKill)).await;
+    if matches!(reported, Ok(Ok(()))) {
         // Otherwise it is said again, which changes nothing.
         stopped.is_told = true;
         drop(stopped.keep(desk, session.as_str()));

@@ -219,7 +219,7 @@ fn every_event_that_the_hook_reads_is_installed() {
     };
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().as_os_str().to_owned();
-    let places = Places::by([("HOME".into(), home)].into_iter()).unwrap();
+    let places = Places::by([("HOME".into(), home)]).unwrap();
     for host in ALL {
         let line = HookLine {
             program: "/usr/bin/countersign".to_owned(),

@@ -23,20 +23,20 @@ pub fn describe(error: &CallError) -> Failure {
                 .next("check `countersign status`, or start it with `countersign up` if it is your own")
         }
         CallError::Refused { status: 401, code, .. } => {
-            Failure::new(Exit::Unreachable, "the gateway does not know this machine's key, or not any more")
+            Failure::new(Exit::Unreachable, "the gateway no longer accepts this machine's key")
                 .next("ask its operator for a new invitation and join again with `countersign join`")
                 .detail(code)
         }
         CallError::Refused { status: 429, code, .. } => {
-            Failure::new(Exit::Unreachable, "the gateway has had too many calls")
+            Failure::new(Exit::Unreachable, "the gateway is getting too many calls")
                 .next("try again in a minute")
                 .detail(code)
         }
         CallError::Refused { status, code, .. } => {
             Failure::new(Exit::Unreachable, "the gateway refused").detail(format!("{code}, status {status}"))
         }
-        _ => Failure::new(Exit::Unreachable, "the gateway answered something that is not understood")
-            .next("check that the address is that of a Countersign gateway, of about the same version"),
+        _ => Failure::new(Exit::Unreachable, "the gateway's answer makes no sense to this program")
+            .next("check that the address is a Countersign gateway of about the same version"),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn describe_ask(error: &AskError) -> Failure {
         }
         AskError::TakenBack => Failure::new(Exit::TakenBack, "the request was taken back or cancelled"),
         AskError::Call(error) => describe(error),
-        AskError::Request(RequestError::NobodyPaired) => Failure::new(Exit::NotSetUp, "nobody is paired who could answer")
+        AskError::Request(RequestError::NobodyPaired) => Failure::new(Exit::NotSetUp, "nobody is paired to answer")
             .next("pair a person's phone or terminal with `countersign pair`"),
         AskError::Request(error) => Failure::new(Exit::Failed, error),
         other => Failure::new(Exit::Unreachable, other)

@@ -337,8 +337,8 @@ pub fn new_passphrase(owner: &str) -> Result<Passphrase, Failure> {
 
 fn missing(role: Role) -> Failure {
     let what = match role {
-        Role::Enforcer => "this machine can't ask anybody yet",
-        Role::Approver => "nobody approves on this machine yet",
+        Role::Enforcer => "this machine isn't set up to ask anyone yet",
+        Role::Approver => "nobody is set up to approve on this machine yet",
     };
     Failure::new(Exit::NotSetUp, what)
         .next("set up a gateway of your own with `countersign up`, or join one with `countersign join`")

@@ -10,6 +10,31 @@ pub fn clock(at: Timestamp) -> String {
     text.split_once('T').map_or(text.clone(), |(_, time)| time.chars().take(8).collect())
 }
 
+/// When something happened: the time of day if that is today, else the date too, such as `14 Nov, 12:01`.
+pub fn when(at: Timestamp, now: Timestamp) -> String {
+    let (text, now) = (at.to_string(), now.to_string());
+    match text.get(..10) == now.get(..10) {
+        true => clock(at),
+        false => date(at, text.get(..4) != now.get(..4)),
+    }
+}
+
+/// A date and a time to the minute, such as `14 Nov 2026, 12:01`.
+pub fn date_and_time(at: Timestamp) -> String {
+    date(at, true)
+}
+
+fn date(at: Timestamp, with_year: bool) -> String {
+    let text = at.to_string();
+    let part = |range| text.get(range).unwrap_or_default();
+    let month = part(5..7).parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let year = if with_year { format!(" {}", part(0..4)) } else { String::new() };
+    format!("{} {}{year}, {}", part(8..10).trim_start_matches('0'), month.unwrap_or(&"?"), part(11..16))
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// A duration in its two largest units, such as `9:41` for minutes and seconds or `2 h 5 min`.
 pub fn left(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -63,6 +88,17 @@ mod tests {
         {
             assert_eq!(whole(Duration::from_secs(seconds)), text);
         }
+        let now = "2026-11-15T00:01:00Z".parse().unwrap();
+        for (at, text) in [
+            ("2026-11-15T00:00:09Z", "00:00:09"),
+            ("2026-11-14T23:59:00Z", "14 Nov, 23:59"),
+            ("2026-01-02T08:05:00Z", "2 Jan, 08:05"),
+            ("2025-12-31T23:59:59Z", "31 Dec 2025, 23:59"),
+            ("2026-11-16T10:00:00Z", "16 Nov, 10:00"),
+        ] {
+            assert_eq!(when(at.parse().unwrap(), now), text);
+        }
+        assert_eq!(date_and_time("2026-11-15T12:01:03Z".parse().unwrap()), "15 Nov 2026, 12:01");
         assert_eq!(duration("10m"), Ok(Duration::from_mins(10)));
         for wrong in ["", "m", "10", "0s", "31d", "-1m", "1.5h", "1ä"] {
             duration(wrong).unwrap_err();

@@ -6,6 +6,7 @@ use clap::Args;
 use countersign_agents::{
     asking::{self, Attendance, again::Asker},
     examine::{environment::last::LastEnvironment, repository},
+    hook::stopped,
     tool::{
         exit::{Exit, Failure},
         home::{Home, failed},
@@ -30,7 +31,7 @@ use crate::execution::{Plan, Stdin, Wanted};
 /// How long people have for an answer, unless it is said.
 pub(super) const DEFAULT_VALID_FOR: &str = "10m";
 
-/// Ask about a command, plan, patch or checkpoint, and print the answer.
+/// Ask about a command, plan or checkpoint without running anything.
 ///
 /// Nothing is run. The words of the answer go to stdout; the exit code says what it was: 0 approved, 81 rejected, 82 nobody
 /// answered in time, 83 the gateway could not be reached.
@@ -42,7 +43,7 @@ pub(super) struct Ask {
     /// Where the work is, in a few words: may the agent go on?
     #[arg(long, value_name = "TEXT", group = "what")]
     checkpoint: Option<String>,
-    /// How long people have for an answer.
+    /// How long people have to answer.
     #[arg(long, value_name = "TIME", default_value = DEFAULT_VALID_FOR, value_parser = moment::duration)]
     valid_for: Duration,
     #[command(flatten)]
@@ -61,10 +62,12 @@ pub(super) struct Ask {
 impl Ask {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         if self.plan.is_none() && self.checkpoint.is_none() && self.command.is_empty() {
-            return Err(Failure::new(Exit::Usage, "nothing was given to ask about")
-                .next("name a command after --, or use --plan or --checkpoint"));
+            return Err(Failure::new(Exit::Usage, "there is nothing to ask about")
+                .next("add a command after --, or use --plan or --checkpoint"));
         }
-        let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+        let home = Home::of_user()?;
+        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
+        stopped::refuse(&home.hooks_folder(), self.session.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let payload = self.payload(&enforcer)?;
         let mut interruption = asking::Interruption::watch()?;

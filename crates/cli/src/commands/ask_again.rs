@@ -7,9 +7,9 @@ use countersign_agents::tool::{
     exit::{Exit, Failure},
     gateway_error::describe,
     moment,
-    output::{columns, object, out, say},
+    output::{object, out, say, short},
 };
-use countersign_client::{approver::InboxItem, payload::visible, request::OpenedRequest};
+use countersign_client::{approver::InboxItem, request::OpenedRequest};
 use countersign_wire::{id::RequestId, timestamp::Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -85,7 +85,7 @@ fn chosen<'a>(
     match found[..] {
         [only] => Ok(only),
         [] if waiting.iter().any(|request| begins(&request)) => {
-            Err(Failure::new(Exit::Usage, "this request still waits for you").next(format!(
+            Err(Failure::new(Exit::Usage, "this request is still waiting for you").next(format!(
                 "answer it with `countersign approve {start}` or `countersign reject {start}`"
             )))
         }
@@ -120,7 +120,7 @@ fn report(id: &RequestId, newer: Option<RequestId>, options: &Options) -> Result
     match newer {
         Some(newer) => say(&format!("✓ asked again as {newer}\n  Next: countersign approve {newer}")),
         None => say(
-            "✓ the machine is told, and has not asked again yet. If it still waits, the request appears\n  in your inbox as soon as it is connected.",
+            "✓ told the machine, which has not asked again yet. If it is still waiting, the request appears\n  in your inbox as soon as it connects.",
         ),
     }
     Ok(())
@@ -132,19 +132,16 @@ fn list(expired: &[OpenedRequest], now: Timestamp, options: &Options) -> Result<
         return object(&json!({ "items": items }));
     }
     if expired.is_empty() {
-        say("Nothing has expired in the last day.");
+        say("Nothing expired in the last day.");
         return Ok(());
     }
     let row = |request: &OpenedRequest| {
-        vec![
-            request.request_id.to_string(),
-            format!("expired {} ago", moment::left(now.since(request.expires_at))),
-            visible(request.enforcer.as_str()),
-            review::title(&review::payload(request)),
-        ]
+        let payload = review::payload(request);
+        let (who, when) = (review::who(request, &payload), moment::when(request.expires_at, now));
+        format!("{}\n  {who} · expired {when} · {}", review::title(&payload), short(&request.request_id))
     };
-    out(&columns(&expired.iter().map(row).collect::<Vec<_>>()))?;
-    say("Next: countersign ask-again ID.");
+    out(&expired.iter().map(row).collect::<Vec<_>>().join("\n"))?;
+    say("\nAsk for one again with `countersign ask-again ID`; the id is at the end of each entry.");
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{ask, options::Options};
 use crate::review::APPROVAL_VALID;
 
-/// Show where everything lies on this machine, and what applies.
+/// Show where Countersign keeps its files and which settings apply.
 ///
 /// Folders, profiles, variables that are set, and limits. No key, no credential and no passphrase is shown, and nobody is
 /// called.

@@ -22,22 +22,25 @@ use countersign_wire::{
 };
 use serde_json::json;
 
-use super::{inbox::Desk, options::Options};
+use super::{
+    inbox::{Desk, answers},
+    options::Options,
+};
 use crate::{
     danger,
     review::{self, MAX_GRANT_TIME},
 };
 
-/// Approve a request that waits for you.
+/// Approve a request that is waiting for you.
 ///
 /// Shows all of it, asks for the passphrase of your keys, and then whether you approve. What you have seen is part of what
 /// you sign.
 #[derive(Debug, Args)]
 pub(super) struct Approve {
-    /// The id of the request, or the beginning of it. Not needed while only one waits.
+    /// The id of the request, or the beginning of it. Not needed if only one is waiting.
     #[arg(value_name = "ID")]
     request: Option<String>,
-    /// Words for the agent, such as what to mind.
+    /// Tell the agent something, such as what to watch out for.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Approve for a time: the same, or what the pattern covers, runs without asking until then. At most 8h.
@@ -89,13 +92,15 @@ impl Approve {
     }
 }
 
-/// Reject a request that waits for you, with words for the agent if you like.
+/// Reject a request that is waiting for you, and say why if you like.
+///
+/// Says what is rejected. Nothing more is asked: rejecting is always safe.
 #[derive(Debug, Args)]
 pub(super) struct Reject {
-    /// The id of the request, or the beginning of it. Not needed while only one waits.
+    /// The id of the request, or the beginning of it. Not needed if only one is waiting.
     #[arg(value_name = "ID")]
     request: Option<String>,
-    /// Words for the agent: why not, or what to do instead.
+    /// Tell the agent why not, or what to do instead.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -116,7 +121,7 @@ impl Approve {
         if scope != Scope::Once && payload.is_serious() {
             return Err(no_grant(&payload));
         }
-        let mut terminal = Terminal::open("an approval is confirmed in a terminal")?;
+        let mut terminal = Terminal::open("approving needs a terminal")?;
         let action = choose(&request, &mut terminal)?;
         let outcome = action.map_or(DecisionOutcome::Approve, |action| action.decision);
         let wanted = danger::word_for(&payload).unwrap_or_else(|| "yes".to_owned());
@@ -163,13 +168,15 @@ fn choose<'a>(request: &'a OpenedRequest, terminal: &mut Terminal) -> Result<Opt
 }
 
 fn nothing_decided() -> Failure {
-    Failure::new(Exit::TakenBack, "nothing was decided").next("reject it with `countersign reject`")
+    Failure::new(Exit::TakenBack, "nothing was decided").next("to reject it, run `countersign reject`")
 }
 
 impl Reject {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let desk = Desk::open(options)?;
         let request = desk.request(self.request.as_deref()).await?;
+        let payload = review::payload(&request);
+        say(&format!("Rejecting: {}\n  {}", review::title(&payload), review::who(&request, &payload)));
         let words = Words { reason: self.reason, ..Words::default() };
         let valid_until = desk.approver.clock.now().plus(review::APPROVAL_VALID);
         let choice = Choice { outcome: DecisionOutcome::Reject, scope: Scope::Once, valid_until, words };
@@ -186,13 +193,18 @@ async fn decide(
     desk.approver.decide(request, choice).await.map_err(|error| {
         describe_decide(&error, request).detail(format!("request {}", request.request_id))
     })?;
+    // If it can't be kept, it counts all the same.
+    if let Ok(answers) = answers(options) {
+        answers.keep(request, choice, desk.approver.clock.now());
+    }
     let word = match choice.outcome {
         DecisionOutcome::Approve => "approved",
         DecisionOutcome::Reject => "rejected",
     };
     if options.json {
-        return object(&json!({ "requestId": request.request_id, "decision": word }));
+        let sentence = review::payload(request).sentence();
+        return object(&json!({ "requestId": request.request_id, "decision": word, "sentence": sentence }));
     }
-    say(&format!("✓ {word}: signed, and accepted by the gateway"));
+    say(&format!("✓ {word}, signed and accepted by the gateway"));
     Ok(())
 }

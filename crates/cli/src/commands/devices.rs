@@ -1,11 +1,15 @@
 //! `devices`.
 
 use clap::{Args, Subcommand};
-use countersign_agents::tool::{
-    exit::{Exit, Failure},
-    home::{Home, Identity, failed, word},
-    output::{columns, object, out, say},
-    terminal::Terminal,
+use countersign_agents::{
+    hearing::recovery_times,
+    tool::{
+        exit::{Exit, Failure},
+        home::{Home, Identity, failed, word},
+        moment::date_and_time,
+        output::{columns, object, out, say},
+        terminal::Terminal,
+    },
 };
 use countersign_client::{
     clock::{Clock as _, SystemClock},
@@ -27,11 +31,11 @@ pub(super) struct Devices {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List them, which is also what happens without a command.
+    /// List them. This is the default.
     List,
-    /// Take what approvers have said about devices meanwhile: vouchers and revocations.
+    /// Fetch what approvers have said about devices: vouchers and revocations.
     Update,
-    /// Take the trust from a device, for good.
+    /// Stop trusting a device, for good.
     Revoke {
         /// The short key of the device as `list` shows it, such as 9F3C-41AA.
         #[arg(value_name = "KEY")]
@@ -80,7 +84,7 @@ fn list(identities: &[Identity], options: &Options) -> Result<(), Failure> {
 
 fn state(pin: &Pin, pins: &Pins) -> String {
     match pin.revoked_at() {
-        Some(at) => format!("revoked {at}"),
+        Some(at) => format!("revoked {}", date_and_time(at)),
         None if !pins.is_active(pin.fingerprint(), SystemClock.now()) => "ended".to_owned(),
         None => "counts".to_owned(),
     }
@@ -88,13 +92,15 @@ fn state(pin: &Pin, pins: &Pins) -> String {
 
 fn source(pin: &Pin) -> String {
     match pin.source() {
-        PinSource::Paired => format!("paired {}", pin.since()),
-        PinSource::Vouched { by, until } => format!("vouched for by {} until {until}", by.short()),
-        PinSource::Recovery { by, spent_on, .. } => {
-            let state = if spent_on.is_some() { "used" } else { "unused" };
-            format!("recovery code of {}, {state}", by.short())
+        PinSource::Paired => format!("paired {}", date_and_time(pin.since())),
+        PinSource::Vouched { by, until } => {
+            format!("vouched for by {} until {}", by.short(), date_and_time(until))
         }
-        PinSource::Recovered { until, .. } => format!("by a recovery code, until {until}"),
+        PinSource::Recovery { by, .. } => {
+            let times = recovery_times(pin).unwrap_or_default();
+            format!("recovery code of {}, works {times}", by.short())
+        }
+        PinSource::Recovered { until, .. } => format!("by a recovery code, until {}", date_and_time(until)),
     }
 }
 

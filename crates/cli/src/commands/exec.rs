@@ -11,6 +11,7 @@ use countersign_agents::{
     asking::{self, again::Asker},
     calls::call::{Action, Call},
     examine::environment::last::LastEnvironment,
+    hook::stopped,
     rules::{Rules, Verdict},
     tool::{
         exit::{Exit, Failure},
@@ -27,14 +28,21 @@ use countersign_client::{
     receipt::Outcome,
     taken::Taken,
 };
-use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
+use countersign_wire::base64url;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    signal::unix::{SignalKind, signal},
+};
 
 use super::{
     ask,
     options::{AskAgain, Options},
 };
 use crate::execution::{Difference, KIND, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
+
+/// How much of what a command writes to its standard output is kept for `--json`.
+const MAX_WRITTEN: usize = 16 << 20;
 
 /// Run a command after a person has approved it.
 ///
@@ -49,11 +57,15 @@ use crate::execution::{Difference, KIND, Plan, Prepared, StartError, Stdin, Want
 ///
 /// A standard input that is no terminal is read before asking, and the command gets the same bytes.
 ///
+/// With --json, one object goes to stdout when the command has ended: the answer, `exitCode`, and what the command wrote to its
+/// standard output, as `stdout` (or `stdoutBase64` if it is no text). Of more than 16 MB the rest is dropped, and
+/// `stdoutTruncated` is true. Its standard error goes to stderr as it comes.
+///
 /// Exit codes: that of the command; 81 rejected, 82 expired, 83 unreachable, 84 changed since it was approved, 85 not set up,
 /// 126 can't be started, 127 not found, 130 taken back.
 #[derive(Debug, Args)]
 pub(super) struct Exec {
-    /// How long people have for an answer.
+    /// How long people have to answer.
     #[arg(long, value_name = "TIME", default_value = ask::DEFAULT_VALID_FOR, value_parser = moment::duration)]
     valid_for: Duration,
     #[command(flatten)]
@@ -78,6 +90,7 @@ impl Exec {
         close_fds::set_fds_cloexec(3, &[]);
         let home = Home::of_user()?;
         let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
+        stopped::refuse(&home.hooks_folder(), self.session.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let stdin = read_stdin()?;
         let mut interruption = asking::Interruption::watch()?;
@@ -101,6 +114,11 @@ impl Exec {
             let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
             let taken = asker.permission(&draft, &mut interruption).await?;
             let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
+            if let Err(stopped) = stopped::refuse(&home.hooks_folder(), self.session.as_deref()) {
+                let reason = stopped.what.clone();
+                asking::finish(&enforcer, &pins, taken, Outcome::Refused { reason }).await;
+                return Err(stopped);
+            }
             if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
                 asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
                 return Err(rejected);
@@ -128,7 +146,7 @@ fn refuse_denied(rules: &Rules, command: &[String], cwd: &Path) -> Result<(), Fa
     match ruling.verdict {
         Verdict::Deny => Err(Failure::new(
             Exit::Rejected,
-            format!("a rule denies this, and nobody was asked: {}", visible_code(&ruling.reason)),
+            format!("a rule denies this, so nobody was asked: {}", visible_code(&ruling.reason)),
         )
         .next("see what rules say with `countersign rules test -- CMD`")
         .detail(&ruling.rule)),
@@ -138,8 +156,8 @@ fn refuse_denied(rules: &Rules, command: &[String], cwd: &Path) -> Result<(), Fa
 
 /// A person at the terminal may want to ask about what it is now.
 fn ask_again(differences: &[Difference]) -> bool {
-    let Ok(mut terminal) = Terminal::open("it is asked again only in a terminal") else { return false };
-    say(&format!("✗ It has changed since it was approved, and was not run:\n{}", list(differences)));
+    let Ok(mut terminal) = Terminal::open("asking again needs a terminal") else { return false };
+    say(&format!("✗ It changed after it was approved, so it did not run:\n{}", list(differences)));
     terminal.ask("Ask about it as it is now? [y/N] ").is_ok_and(|answer| answer.eq_ignore_ascii_case("y"))
 }
 
@@ -148,8 +166,8 @@ fn list(differences: &[Difference]) -> String {
 }
 
 fn drifted(differences: &[Difference]) -> Failure {
-    let what = format!("it has changed since it was approved, and was not run:\n{}\n", list(differences));
-    Failure::new(Exit::Changed, what).next("look at what has changed, and ask again")
+    let what = format!("it changed after it was approved, so it did not run:\n{}\n", list(differences));
+    Failure::new(Exit::Changed, what).next("look at what changed, then ask again")
 }
 
 async fn execute(
@@ -160,8 +178,8 @@ async fn execute(
     taken: Taken,
     options: &Options,
 ) -> Result<ExitCode, Failure> {
-    let status = match run(prepared, stdin).await {
-        Ok(status) => status,
+    let (status, written) = match run(prepared, stdin, options.json).await {
+        Ok(ended) => ended,
         Err(StartError::Changed(differences)) => {
             asking::finish(enforcer, pins, taken, Outcome::Drifted).await;
             return Err(drifted(&differences));
@@ -176,6 +194,7 @@ async fn execute(
     if options.json {
         let mut result = ask::json_of(&taken);
         result["exitCode"] = json!(code);
+        written.add_to(&mut result);
         object(&result)?;
     }
     asking::finish(enforcer, pins, taken, Outcome::Applied { exit_status: status.code() }).await;
@@ -183,19 +202,61 @@ async fn execute(
 }
 
 /// Runs the command to its end. It is in the same group and gets the terminal's signals itself; this process must live to
-/// see its end.
-async fn run(prepared: Prepared, stdin: Stdin) -> Result<std::process::ExitStatus, StartError> {
+/// see its end. What it writes to its standard output is kept if stdout is for one object.
+async fn run(
+    prepared: Prepared,
+    stdin: Stdin,
+    is_kept: bool,
+) -> Result<(std::process::ExitStatus, Written), StartError> {
     let mut quit = signal(SignalKind::quit())?;
     let (mut command, held) = prepared.into_command(stdin)?;
+    if is_kept {
+        command.stdout(std::process::Stdio::piped());
+    }
     let mut child = command.spawn()?;
-    let status = loop {
+    let stdout = child.stdout.take();
+    let ended = async { tokio::join!(child.wait(), Written::read(stdout)) };
+    tokio::pin!(ended);
+    let (status, written) = loop {
         tokio::select! {
-            status = child.wait() => break status?,
+            (status, written) = &mut ended => break (status?, written),
             _ = quit.recv() => {}
         }
     };
     drop(held);
-    Ok(status)
+    Ok((status, written))
+}
+
+/// What a command has written to its standard output.
+#[derive(Debug, Default)]
+struct Written {
+    bytes: Vec<u8>,
+    is_truncated: bool,
+}
+
+impl Written {
+    /// Reads to the end, so that the command never waits for a reader, and keeps the beginning.
+    async fn read(output: Option<impl AsyncRead + Unpin>) -> Self {
+        let mut written = Self::default();
+        let Some(mut output) = output else { return written };
+        let mut part = vec![0; 64 * 1024];
+        while let Ok(count @ 1..) = output.read(&mut part).await {
+            let kept = count.min(MAX_WRITTEN - written.bytes.len());
+            written.bytes.extend_from_slice(&part[..kept]);
+            written.is_truncated |= kept < count;
+        }
+        written
+    }
+
+    fn add_to(self, result: &mut Value) {
+        match String::from_utf8(self.bytes) {
+            Ok(text) => result["stdout"] = text.into(),
+            Err(error) => result["stdoutBase64"] = base64url::encode(error.as_bytes()).into(),
+        }
+        if self.is_truncated {
+            result["stdoutTruncated"] = true.into();
+        }
+    }
 }
 
 /// The code as a shell has it: its own, or 128 and the number of the signal.
@@ -208,6 +269,20 @@ fn exit_code(status: std::process::ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_a_command_writes_is_in_the_object_up_to_a_limit() {
+        let object = async |bytes: &[u8]| {
+            let mut result = json!({ "exitCode": 0 });
+            Written::read(Some(bytes)).await.add_to(&mut result);
+            result
+        };
+        assert_eq!(object("zwölf\n".as_bytes()).await, json!({ "exitCode": 0, "stdout": "zwölf\n" }));
+        assert_eq!(object(b"\xff\x00").await, json!({ "exitCode": 0, "stdoutBase64": "_wA" }));
+        let long = object(&vec![b'x'; MAX_WRITTEN + 1]).await;
+        assert_eq!(long["stdout"].as_str().map(str::len), Some(MAX_WRITTEN));
+        assert_eq!(long["stdoutTruncated"], true);
+    }
 
     #[test]
     fn what_rules_deny_is_refused_before_anybody_is_asked() {

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::options::Options;
 
-/// Write finished exchanges of this machine into a folder, for `verify`.
+/// Save this machine's finished requests to a folder, for `verify`.
 ///
 /// Each file has what was asked, in the clear, what was decided, by whose key, and what was done.
 #[derive(Debug, Args)]

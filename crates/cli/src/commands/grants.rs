@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::options::Options;
 
-/// List what may run without asking again, or take it back.
+/// List or revoke approvals that last for a while.
 ///
 /// A grant is an approval for a time or a session (`countersign approve --for 1h`). It ends by itself, when the device that
 /// signed it is revoked, and when it is taken back here. What is dangerous always asks.
@@ -32,9 +32,9 @@ pub(super) struct Grants {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List them, which is also what happens without a command.
+    /// List them. This is the default.
     List,
-    /// Take one back. What runs already goes on.
+    /// Revoke one. What is already running continues.
     Revoke {
         /// The id of the request that was approved, as `list` shows it.
         #[arg(value_name = "ID")]
@@ -51,7 +51,7 @@ impl Grants {
             if options.json {
                 return object(&json!({ "revoked": request }));
             }
-            say(&format!("✓ {request} covers nothing any more"));
+            say(&format!("✓ revoked: {request} no longer allows anything"));
             return Ok(());
         }
         let found =
@@ -60,7 +60,7 @@ impl Grants {
             return object(&json!({ "grants": found.iter().map(json_of).collect::<Vec<_>>() }));
         }
         if found.is_empty() {
-            say("There is no grant: everything is asked for.");
+            say("No lasting approvals: everything is asked.");
             return Ok(());
         }
         let now = enforcer.clock.now();

@@ -12,7 +12,7 @@ use countersign_agents::{
 
 use super::options::Options;
 
-/// Answer a coding agent's host before the agent acts.
+/// The hook that an agent's host runs before the agent acts.
 ///
 /// `countersign install HOST` puts this into the host's settings; nobody types it. The host writes an event to the standard
 /// input, and reads the verdict in its own format. A rule, a grant or a person decides. Whatever fails, the verdict is no,

@@ -10,9 +10,9 @@ use clap::Args;
 use countersign_agents::tool::{
     exit::{Exit, Failure},
     gateway_error::{describe, too_late},
-    home::{Home, failed},
+    home::{Home, Identity, failed},
     moment,
-    output::{columns, object, out, say},
+    output::{object, out, say, short},
 };
 use countersign_client::{
     approver::{Approver, InboxItem},
@@ -27,9 +27,9 @@ use super::{
     export::export_one,
     follow::{Manner, follow},
 };
-use crate::{review, source::Live, tui};
+use crate::{answers::Answers, review, source::Live, tui};
 
-/// Read what waits for your answer, and answer it.
+/// Read and answer what is waiting for you.
 ///
 /// In a terminal it opens full-screen: Enter opens a request, a and then y approves it, r rejects it, ? explains the rest.
 /// Your passphrase is asked for once, and the unlocked keys stay in this process. Without a terminal, with --list or with
@@ -37,7 +37,7 @@ use crate::{review, source::Live, tui};
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(super) struct Inbox {
-    /// Print the list and end, also in a terminal.
+    /// Print the list and exit, even in a terminal.
     #[arg(long, conflicts_with = "follow")]
     list: bool,
     /// Print a line for each request that arrives or ends, until Ctrl-C.
@@ -55,14 +55,16 @@ impl Inbox {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         if self.follow || (is_terminal && !self.list && !options.json) {
-            let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
+            let home = Home::of_user()?;
+            let identity = home.find(Role::Approver, options.profile.as_deref())?;
+            let answers = Answers::of(&home.folder_named(&identity.name)?);
             let approver = Arc::new(identity.approver()?);
             let source = Live::new(Arc::clone(&approver), identity.profile);
             if self.follow {
                 let manner = Manner { bell: self.bell, notify: self.notify };
                 return follow(&approver, source, manner, options).await;
             }
-            return tui::run::run(approver, source);
+            return tui::run::run(approver, source, answers);
         }
         list(options).await
     }
@@ -76,34 +78,40 @@ async fn list(options: &Options) -> Result<(), Failure> {
         return object(&json!({ "items": items }));
     }
     if items.is_empty() {
-        say("Nothing waits for you.");
+        say("Nothing is waiting for you.");
         return Ok(());
     }
     let now = desk.approver.clock.now();
     let row = |item: &InboxItem| match &item.opened {
         Ok(request) => {
             let payload = review::payload(request);
-            vec![
-                request.request_id.to_string(),
-                format!("{} left", moment::left(request.expires_at.since(now))),
-                request.enforcer.to_string(),
+            let chips = review::chips(&payload);
+            let left = moment::left(request.expires_at.since(now));
+            let who = review::who(request, &payload);
+            let chips = if chips.is_empty() { chips } else { format!("  {chips}\n") };
+            format!(
+                "{}\n{chips}  {who} · {left} left · {}",
                 review::title(&payload),
-                review::chips(&payload),
-            ]
+                short(&request.request_id)
+            )
         }
-        Err(error) => vec![item.request_id.to_string(), format!("can't be shown: {error}")],
+        Err(error) => {
+            format!("A request that can't be shown\n  {error} · {}", short(&item.request_id))
+        }
     };
-    out(&columns(&items.iter().map(row).collect::<Vec<_>>()))?;
-    say("Next: countersign show ID, then countersign approve ID or countersign reject ID.");
+    out(&items.iter().map(row).collect::<Vec<_>>().join("\n"))?;
+    say(
+        "\nAnswer with `countersign approve ID` or `countersign reject ID`; the id is at the end of each entry.",
+    );
     Ok(())
 }
 
-/// Show everything about a request that waits for you.
+/// Show a request that is waiting for you, in full.
 ///
 /// With --export, writes what can be proven about a request that was decided and done.
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// The id of the request, or the beginning of it. Not needed while only one waits.
+    /// The id of the request, or the beginning of it. Not needed if only one is waiting.
     #[arg(value_name = "ID")]
     request: Option<String>,
     /// Write a bundle for `countersign verify` into a new file. Needs the whole id.
@@ -128,6 +136,13 @@ impl Show {
     }
 }
 
+/// What the person has answered on this device.
+pub(super) fn answers(options: &Options) -> Result<Answers, Failure> {
+    let home = Home::of_user()?;
+    let identity = home.find(Role::Approver, options.profile.as_deref())?;
+    Ok(Answers::of(&home.folder_named(&identity.name)?))
+}
+
 /// An unlocked approver with the pins of its profile.
 pub(super) struct Desk {
     /// The person's device, with its unlocked keys.
@@ -139,11 +154,16 @@ pub(super) struct Desk {
 impl Desk {
     /// Asks for the passphrase.
     pub(super) fn open(options: &Options) -> Result<Self, Failure> {
-        let identity = Home::of_user()?.find(Role::Approver, options.profile.as_deref())?;
+        Self::of(&Home::of_user()?.find(Role::Approver, options.profile.as_deref())?)
+    }
+
+    /// Asks for the passphrase of this profile.
+    pub(super) fn of(identity: &Identity) -> Result<Self, Failure> {
         Ok(Self { pins: identity.profile.pins().map_err(failed)?, approver: identity.approver()? })
     }
 
-    async fn items(&self) -> Result<Vec<InboxItem>, Failure> {
+    /// Every request that waits, as it was opened.
+    pub(super) async fn items(&self) -> Result<Vec<InboxItem>, Failure> {
         self.approver.inbox(&self.pins).await.map_err(|error| describe(&error))
     }
 
@@ -163,10 +183,12 @@ impl Desk {
                     .detail(format!("request {}", item.request_id))
                 })
             }
-            (None, _, None) => Err(Failure::new(Exit::Failed, "nothing waits for you")),
+            (None, _, None) => Err(Failure::new(Exit::Failed, "nothing is waiting for you")),
             (None, _, Some(start)) => Err(self.not_waiting(start).await),
-            (_, more, None) => Err(Failure::new(Exit::Usage, format!("{} requests wait for you", more + 1))
-                .next("say which one you mean: `countersign inbox` lists them with their ids")),
+            (_, more, None) => {
+                Err(Failure::new(Exit::Usage, format!("{} requests are waiting for you", more + 1))
+                    .next("say which one; `countersign inbox --list` shows their ids"))
+            }
             (_, _, Some(start)) => {
                 Err(Failure::new(Exit::Usage, format!("several requests begin with {start}"))
                     .next("type more of the id"))
@@ -183,8 +205,8 @@ impl Desk {
         let mut named: Vec<InboxItem> = expired.into_iter().filter(is_named).collect();
         match (named.pop(), named.is_empty()) {
             (Some(InboxItem { opened: Ok(request), .. }), true) => too_late(&request),
-            _ => Failure::new(Exit::Failed, format!("no request that begins with {start} waits for you"))
-                .next("it may be answered or taken back; `countersign inbox` lists what waits, `countersign ask-again` what has expired"),
+            _ => Failure::new(Exit::Failed, format!("no request whose id begins with {start} is waiting for you"))
+                .next("it may have been answered or taken back; `countersign inbox` lists what is waiting, `countersign ask-again` what expired"),
         }
     }
 }

@@ -31,7 +31,7 @@ const MIN_TIMEOUT: Duration = Duration::from_mins(1);
 /// The longest time that a host is made to wait.
 const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// Put Countersign into the settings of an agent.
+/// Add Countersign to an agent's settings.
 ///
 /// Shows what would change in which file, asks, keeps a backup, and changes nothing else. `countersign uninstall` gives
 /// back the bytes that were there before.
@@ -52,7 +52,7 @@ pub(super) struct Install {
     how: How,
 }
 
-/// Take Countersign out of the settings of an agent.
+/// Remove Countersign from an agent's settings.
 ///
 /// What was there before is there again, byte for byte; what was changed meanwhile stays.
 #[derive(Debug, Args)]

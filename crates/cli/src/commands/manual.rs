@@ -25,7 +25,7 @@ impl Completions {
     }
 }
 
-/// Print the manual page, or write one page for each command into a folder.
+/// Print the manual page, or write one for each command to a folder.
 #[derive(Debug, Args)]
 pub(super) struct Man {
     /// Where to write one page for each command, instead of printing the first.

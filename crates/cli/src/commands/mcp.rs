@@ -28,14 +28,14 @@ use tokio::{
 
 use super::options::Options;
 
-/// Serve a permission tool over MCP, for agents that can ask one.
+/// Serve a permission tool over MCP, for agents that support one.
 ///
 /// For Claude Code without a person: name the command `countersign mcp` as the server countersign in its MCP configuration, and
 /// start it with `--permission-prompt-tool mcp__countersign__approve` (docs/agents/unattended.md). Every call that Claude Code
 /// would ask about needs a rule, a grant or a person; whatever fails, the answer is no.
 #[derive(Debug, Args)]
 pub(super) struct Mcp {
-    /// How long people have for an answer.
+    /// How long people have to answer.
     #[arg(long, value_name = "TIME", default_value = "8h", value_parser = moment::duration)]
     valid_for: Duration,
     #[command(flatten)]

@@ -10,6 +10,8 @@ mod exec;
 mod export;
 mod follow;
 mod grants;
+mod groups;
+mod history;
 mod hook;
 mod inbox;
 mod install;
@@ -25,7 +27,9 @@ mod prompt;
 mod recovery;
 mod replay;
 mod rules;
+mod sessions;
 mod status;
+mod stop;
 mod up;
 mod verify;
 mod vouch;
@@ -40,20 +44,24 @@ pub use self::options::Options;
 
 /// Let a person approve what an agent does.
 ///
-/// An agent's machine asks, a person answers on a device of their own, and nothing runs that was not approved. What is
-/// asked is encrypted between the two, and the answer is signed: the gateway between them can read neither, and can't answer
-/// by itself.
+/// An agent's machine asks, a person answers on their own device, and nothing runs without approval. Requests are encrypted
+/// and answers are signed: the gateway in between can't read the one or forge the other.
 ///
-/// On one machine, for yourself:  countersign up, then  countersign exec -- CMD
+/// To begin, on one machine:  countersign up, then  countersign exec -- CMD
 ///
-/// Everything for people goes to stderr. With --json one object goes to stdout.
+/// Messages for people go to stderr. With --json, one object goes to stdout.
 #[derive(Debug, Parser)]
-#[command(version, name = "countersign", max_term_width = 100)]
+#[command(version, name = "countersign", max_term_width = 100, help_template = groups::template(&commands()))]
 pub struct Cli {
     #[command(flatten)]
     pub options: Options,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The commands alone, with their short descriptions.
+fn commands() -> clap::Command {
+    Command::augment_subcommands(clap::Command::new("countersign"))
 }
 
 /// What each is for is said where its arguments are, in short and at length.
@@ -76,8 +84,10 @@ enum Command {
     Approve(decide::Approve),
     Reject(decide::Reject),
     AskAgain(ask_again::AskAgain),
+    History(history::History),
     Prompt(prompt::Prompt),
-    Sessions(prompt::Sessions),
+    Sessions(sessions::Sessions),
+    Stop(stop::Stop),
     Listen(listen::Listen),
     Grants(grants::Grants),
     Hook(hook::Hook),
@@ -119,6 +129,8 @@ impl Cli {
             Command::Recovery(recovery) => recovery.run(options).await,
             Command::Prompt(prompt) => prompt.run(options).await,
             Command::Sessions(sessions) => sessions.run(options).await,
+            Command::Stop(stop) => stop.run(options).await,
+            Command::History(history) => history.run(options).await,
             Command::Listen(listen) => listen.run(options).await,
             Command::Devices(devices) => devices.run(options).await,
             Command::Ask(ask) => ask.run(options).await,

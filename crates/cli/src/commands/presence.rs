@@ -13,13 +13,13 @@ use serde_json::json;
 
 use super::options::Options;
 
-/// Say that you leave the desk: what agents ask goes to your phone at once.
+/// You are leaving your desk: agents ask on your phone right away.
 ///
 /// A locked screen says nothing to agents: run this before you go.
 #[derive(Debug, Args)]
 pub(super) struct Away;
 
-/// Say that you are back at the desk: the agent's own prompt comes first again.
+/// You are back at your desk: agents ask there first again.
 #[derive(Debug, Args)]
 pub(super) struct Here;
 

@@ -1,43 +1,41 @@
-//! `prompt` and `sessions`: what a person says to an agent, and what an agent is doing.
+//! `prompt`: what a person says to an agent.
 
 use std::{io::Read as _, time::Duration};
 
 use clap::Args;
 use countersign_agents::tool::{
     exit::{Exit, Failure},
-    gateway_error::describe,
     moment,
-    output::{object, out, say},
+    output::{object, say},
 };
 use countersign_client::{
-    payload::{visible, visible_lines},
     profile::{Party, Role},
     prompt::{PromptContent, PromptDraft},
-    session::OpenedSnapshot,
 };
-use countersign_wire::{
-    id::{EnforcerId, SessionId},
-    prompt::Target,
-};
+use countersign_wire::{id::EnforcerId, prompt::Target};
 use serde_json::json;
 
-use super::{inbox::Desk, options::Options};
+use super::{
+    inbox::{Desk, answers},
+    options::Options,
+    sessions,
+};
 
-/// Send words to an agent, without being asked.
+/// Send a message to an agent without being asked.
 ///
-/// They are encrypted to the agent's machine, which passes them on (`countersign listen`).
+/// It is encrypted to the agent's machine. Hooks deliver it when the agent finishes its turn; `countersign listen` prints it.
 #[derive(Debug, Args)]
 pub(super) struct Prompt {
-    /// The words, or `-` to read them from the standard input.
+    /// The message, or `-` to read it from standard input.
     #[arg(value_name = "TEXT")]
     text: String,
     /// The machine. Not needed while this device is paired with one.
     #[arg(long, value_name = "ID")]
     machine: Option<EnforcerId>,
-    /// The session of the agent that is meant.
+    /// The session that is meant: its id, or the beginning of it, as `countersign sessions` shows it.
     #[arg(long, value_name = "ID")]
-    session: Option<SessionId>,
-    /// How long the words may be passed on.
+    session: Option<String>,
+    /// How long the message may be delivered.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = moment::duration)]
     valid_for: Duration,
 }
@@ -55,7 +53,12 @@ impl Prompt {
             text => text.to_owned(),
         };
         let desk = Desk::open(options)?;
-        let machine = match self.machine {
+        let session = match &self.session {
+            Some(start) => Some(sessions::named(&desk, &answers(options)?, start).await?),
+            None => None,
+        };
+        let of_session = session.as_ref().and_then(|session| session.machine.clone());
+        let machine = match self.machine.or(of_session) {
             Some(machine) => machine,
             None => only_machine(&desk)?,
         };
@@ -63,7 +66,7 @@ impl Prompt {
         let draft = PromptDraft {
             target: Target::AgentChat,
             content,
-            session_id: self.session,
+            session_id: session.map(|session| session.id),
             valid_for: self.valid_for,
         };
         let sent = desk.approver.prompt(&machine, &draft, &desk.pins).await;
@@ -72,7 +75,7 @@ impl Prompt {
         if options.json {
             return object(&json!({ "promptId": sent.request_id, "machine": machine, "status": "queued" }));
         }
-        say(&format!("✓ sent to {machine}; it is passed on as soon as that machine listens"));
+        say(&format!("✓ sent to {machine}. The agent gets it when it finishes its turn"));
         Ok(())
     }
 }
@@ -94,52 +97,4 @@ fn only_machine(desk: &Desk) -> Result<EnforcerId, Failure> {
         _ => Err(Failure::new(Exit::Usage, "this device is paired with several machines")
             .next("say which one with --machine ID")),
     }
-}
-
-/// Show what a session of an agent is doing, as its machine has reported it.
-#[derive(Debug, Args)]
-pub(super) struct Sessions {
-    /// The id of the session.
-    #[arg(value_name = "ID")]
-    session: SessionId,
-}
-
-impl Sessions {
-    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let desk = Desk::open(options)?;
-        let session = desk.approver.session(&self.session).await.map_err(|error| describe(&error))?;
-        let snapshots: Vec<Opened> =
-            session.snapshots.iter().map(|(kind, event)| open(&desk, kind, event)).collect();
-        if options.json {
-            let snapshots: Vec<_> =
-                snapshots.iter().map(|it| json!({ "type": it.kind, "content": it.content })).collect();
-            return object(&json!({
-                "session": session.session_id, "machine": session.enforcer_id, "agent": session.agent_host,
-                "state": session.state, "updatedAt": session.updated_at, "endedAt": session.ended_at, "snapshots": snapshots,
-            }));
-        }
-        let state = session.state.map_or("nothing reported", |state| state.as_str());
-        let agent = session.agent_host.as_deref().map(visible).unwrap_or_default();
-        let machine = session.enforcer_id.map(|id| format!(" on {id}")).unwrap_or_default();
-        out(&format!("{}{machine}: {agent} {state}", session.session_id))?;
-        for snapshot in snapshots {
-            out(&format!("{}:", snapshot.kind))?;
-            visible_lines(&snapshot.content).try_for_each(|line| out(&format!("  {line}")))?;
-        }
-        Ok(())
-    }
-}
-
-/// A snapshot as it is shown.
-struct Opened {
-    kind: String,
-    content: String,
-}
-
-fn open(desk: &Desk, kind: &str, event: &str) -> Opened {
-    let (approver, now) = (&desk.approver, desk.approver.clock.now());
-    let opened = OpenedSnapshot::open(event, approver.id.as_str(), &approver.keys, &desk.pins, now);
-    let content = opened
-        .map_or_else(|error| format!("can't be shown: {error}"), |snapshot| snapshot.payload.to_string());
-    Opened { kind: visible(kind), content }
 }

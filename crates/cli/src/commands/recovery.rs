@@ -8,19 +8,22 @@ use countersign_agents::{
     tool::{
         exit::{Exit, Failure},
         gateway_error::describe,
-        home::{Home, Identity, failed},
+        home::{Home, failed},
         moment,
         output::{object, out, say},
         terminal::Terminal,
     },
 };
 use countersign_client::{
+    clock::{Clock as _, SystemClock},
     http::CallError,
     keys::Fingerprint,
     pairing::recovery::RecoveryCode,
-    profile::{Party, Pin, PinSource, Role},
+    profile::{Party, Pin, PinSource, RECOVERY_WAIT, Role},
 };
-use countersign_wire::{failure::Failure as WireFailure, id::EnforcerId, keys::KeyBundle};
+use countersign_wire::{
+    failure::Failure as WireFailure, id::EnforcerId, keys::KeyBundle, timestamp::Timestamp,
+};
 use serde_json::json;
 
 use super::{inbox::Desk, options::Options, vouch};
@@ -32,7 +35,7 @@ use crate::{
 /// For how long a machine takes a code, and a device that came by one: the longest that a machine accepts.
 const YEAR: Duration = Duration::from_hours(365 * 24);
 
-/// Make a recovery code, or use one when every device that could approve is lost.
+/// Make a recovery code, or use it if you lose every device.
 ///
 /// The code is shown once, when you join, and is on paper after that. It is typed in the terminal and never given as an
 /// argument. Whoever has it can put one device in the place of yours, once; a machine takes it from a day after it has
@@ -73,7 +76,7 @@ fn broken(error: impl std::fmt::Display) -> Failure {
 async fn new(options: &Options) -> Result<(), Failure> {
     let home = Home::of_user()?;
     let identity = home.find(Role::Approver, options.profile.as_deref())?;
-    let desk = desk_of(&identity)?;
+    let desk = Desk::of(&identity)?;
     let mut terminal = Terminal::open("a recovery code is shown in a terminal")?;
     let code = recovery::show_new(&mut terminal, desk.approver.id.as_str())?;
     recovery::keep(&home.folder_named(&identity.name)?, &code, &desk.approver.keys)?;
@@ -83,17 +86,13 @@ async fn new(options: &Options) -> Result<(), Failure> {
 async fn renew(options: &Options) -> Result<(), Failure> {
     let home = Home::of_user()?;
     let identity = home.find(Role::Approver, options.profile.as_deref())?;
-    let desk = desk_of(&identity)?;
+    let desk = Desk::of(&identity)?;
     let code =
         recovery::kept(&home.folder_named(&identity.name)?, &desk.approver.keys)?.ok_or_else(|| {
             Failure::new(Exit::NotSetUp, "this device has made no recovery code")
                 .next("make one with `countersign recovery new`")
         })?;
     register_everywhere(&desk, &code, options).await
-}
-
-fn desk_of(identity: &Identity) -> Result<Desk, Failure> {
-    Ok(Desk { pins: identity.profile.pins().map_err(failed)?, approver: identity.approver()? })
 }
 
 async fn register_everywhere(desk: &Desk, code: &KeyBundle, options: &Options) -> Result<(), Failure> {
@@ -103,13 +102,20 @@ async fn register_everywhere(desk: &Desk, code: &KeyBundle, options: &Options) -
         machines.push(machine);
     }
     if options.json {
-        return object(&json!({ "code": Fingerprint::of(code).to_string(), "pendingAt": machines }));
+        let (from, until) = validity(desk.approver.clock.now());
+        let code = Fingerprint::of(code).to_string();
+        return object(&json!({ "code": code, "pendingAt": machines, "from": from, "until": until }));
     }
     if machines.is_empty() {
         say("  No machine is paired with this device yet. Each learns of the code when you pair it.");
     }
     machines.iter().for_each(say_registered);
     Ok(())
+}
+
+/// From when a machine takes a code that it learns of now, and until when.
+fn validity(now: Timestamp) -> (Timestamp, Timestamp) {
+    (now.plus(RECOVERY_WAIT), now.plus(YEAR))
 }
 
 /// Says to a machine and to the gateway that the code may be used, for a year.
@@ -127,8 +133,11 @@ pub(super) async fn register(desk: &Desk, machine: &EnforcerId, code: &KeyBundle
 }
 
 pub(super) fn say_registered(machine: &EnforcerId) {
+    let (from, until) = validity(SystemClock.now());
     say(&format!(
-        "✓ {machine}: your recovery code is signed and sent. It can be used from a day after that machine has taken it (`countersign devices update` there)."
+        "✓ {machine}: your recovery code is signed and sent.\n  It works there from {} until {} (UTC).\n  The day of delay begins when {machine} has it, so run `countersign devices update` there now.",
+        moment::date_and_time(from),
+        moment::date_and_time(until)
     ));
 }
 

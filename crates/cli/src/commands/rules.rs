@@ -28,7 +28,7 @@ use super::{options::Options, replay};
 /// What `init` writes: every line that changes something is a comment.
 const STARTING_FILE: &str = include_str!("rules.toml");
 
-/// Say what agents may do without asking, and what never.
+/// Rules: what agents may do without asking, and what they never may.
 ///
 /// Rules are in rules.toml beside the profiles, and in .countersign/rules.toml of a repository, which can only tighten.
 /// Every rule that matches counts, and the strictest wins: deny, ask, allow. What no rule allows is asked for. docs/rules.md

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::options::Options;
 
-/// Say who this machine is, and whether its gateway can be reached.
+/// Show who this machine is and whether it can reach its gateway.
 #[derive(Debug, Args)]
 pub(super) struct Status {}
 
@@ -52,7 +52,7 @@ impl Status {
         out(&columns(&rows))?;
         if roles.contains(&Role::Enforcer) && roles.contains(&Role::Approver) {
             say(
-                "Both sides are in one account. That is convenient and no boundary: a program of this account can do without asking whatever the account can do. The passphrase keeps it from approving in your name.",
+                "Both sides are in one account. Convenient, but any program in this account can bypass Countersign. Your passphrase keeps it from approving in your name.",
             );
         }
         Ok(())

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::options::Options;
 
-/// Check a saved exchange offline: what was asked, decided and done.
+/// Check a saved request offline: what was asked, decided and done.
 ///
 /// Takes a file, or a folder of files, that `countersign export` has written. Says of each claim whether it is proven, only
 /// said, or wrong. Keys are compared with those that are paired on this machine, where there are any. Ends with 86 if

@@ -29,7 +29,7 @@ use crate::voucher::{Card, Voucher};
 /// For how long the gateway may keep a statement for a machine that is away.
 const STATEMENT_TIME: Duration = Duration::from_hours(7 * 24);
 
-/// Let a new device approve too, because a device that is paired already says so.
+/// Let a new device approve too, on the word of a paired one.
 ///
 /// For a new phone, or a teammate. On the new device, after `countersign join`: `countersign vouch card`. On the paired one:
 /// `countersign vouch sign`, and paste the card. On the new one again: `countersign vouch accept`, and paste the voucher. The

@@ -13,6 +13,9 @@ use crate::{danger, review};
 /// A file with more lines is folded at first.
 const LONG: usize = 200;
 
+/// A script with more lines is folded at first.
+const LONG_SCRIPT: usize = 60;
+
 /// More lines than this are not unfolded at first, however many files they are in.
 const LONG_TOGETHER: usize = 1_000;
 
@@ -128,16 +131,15 @@ fn facts(request: &OpenedRequest, payload: &Payload) -> Vec<Line> {
     let place = request.repo_name.as_deref().map(visible);
     let place = place.map(|place| format!(" in {place}")).unwrap_or_default();
     let asked = format!("asked by {}{place}", visible(request.enforcer.as_str()));
-    let notes = [asked].into_iter().chain(review::asked_again(request)).chain(review::about(payload));
+    let again = review::asked_again(request).map(str::to_owned);
+    let notes = [asked].into_iter().chain(again).chain(review::about(payload));
     notes.map(|note| Line::shown(Kind::Note, note)).chain([empty()]).collect()
 }
 
 /// What exactly is signed, and by whom it was asked.
 fn proof(request: &OpenedRequest, payload: &Payload) -> Vec<Line> {
-    let ids = format!("request {}, hash {}", visible(request.request_id.as_str()), request.artifact_hash);
-    let key = format!("asked with the paired key {}", request.asked_by.fingerprint().short());
-    let notes = [ids, key].into_iter().chain(review::proof(payload));
-    [empty()].into_iter().chain(notes.map(|note| Line::shown(Kind::Note, note))).collect()
+    let notes = review::proof(request, payload).into_iter().map(|note| Line::shown(Kind::Note, note));
+    [empty()].into_iter().chain(notes).collect()
 }
 
 fn empty() -> Line {
@@ -160,11 +162,7 @@ fn body(payload: &Payload) -> (Vec<Line>, Vec<Section>) {
                 .changes
                 .iter()
                 .map(|change| Line::shown(Kind::Text, format!("- {}", visible(change))));
-            let earlier = checkpoint.earlier.iter().map(|earlier| {
-                let id = visible(earlier.request_id.as_str());
-                Line::shown(Kind::Note, format!("after request {id}, hash {}", earlier.artifact_hash))
-            });
-            (prose(&checkpoint.summary).chain(changes).chain(earlier).collect(), Vec::new())
+            (prose(&checkpoint.summary).chain(changes).collect(), Vec::new())
         }
         Payload::Raw(raw) => {
             let reason = format!("shown as the JSON that it is: {}", raw.reason);
@@ -201,7 +199,7 @@ fn command_lines(command: &Command) -> Vec<Line> {
         lines.push(text(format!("with  {}={value}", visible_code(&variable.name))));
     }
     if let Some(stdin) = &command.stdin {
-        lines.push(text(format!("reads {} bytes, SHA-256 {}", stdin.size, stdin.digest)));
+        lines.push(text(format!("reads {} bytes from standard input", stdin.size)));
     }
     if let Some(revision) = &command.base_revision {
         lines.push(text(format!("at    commit {}", visible_code(revision))));
@@ -209,7 +207,7 @@ fn command_lines(command: &Command) -> Vec<Line> {
     // A program without content has nothing to unfold.
     for file in command.files.iter().filter(|file| !folds(file)) {
         let (path, role) = (visible_code(&file.path), file.role.as_str());
-        lines.push(text(format!("{role} {path}, {} bytes, SHA-256 {}", file.size, file.digest)));
+        lines.push(text(format!("{role} {path}, {} bytes", file.size)));
     }
     lines
 }
@@ -221,7 +219,7 @@ fn folds(file: &CommandFile) -> bool {
 
 fn command_files(command: &Command) -> Vec<Section> {
     let section = |file: &CommandFile| {
-        let mut lines = vec![Line::shown(Kind::Note, format!("SHA-256 {}", file.digest))];
+        let mut lines = Vec::new();
         match &file.content {
             Some(content) => {
                 lines.extend(foreign(content.strip_suffix('\n').unwrap_or(content)));
@@ -232,7 +230,9 @@ fn command_files(command: &Command) -> Vec<Section> {
             None => lines.push(Line::shown(Kind::Note, "the content was not sent; only its digest is known")),
         }
         let (role, path) = (file.role.as_str(), visible_code(&file.path));
-        Section { title: Some(format!("{role} {path}, {} bytes", file.size)), lines, is_folded: true }
+        // What is short is there to be read at once. Of a script that was not sent there is nothing to read.
+        let is_folded = file.content.is_none() || lines.len() > LONG_SCRIPT;
+        Section { title: Some(format!("{role} {path}, {} bytes", file.size)), lines, is_folded }
     };
     command.files.iter().filter(|file| folds(file)).map(section).collect()
 }
@@ -244,17 +244,62 @@ fn patch_body(patch: &Patch) -> (Vec<Line>, Vec<Section>) {
         let counts = format!("(+{} −{})", file.added, file.removed);
         Line::shown(Kind::Text, format!("{status} {name}{} {counts}", from.unwrap_or_default()))
     };
-    let digest = |file: &PatchFile| {
-        let side = |word: &str, digest: Option<_>| digest.map(|digest| format!("{word} {digest}"));
-        let sides = [side("from", file.base_digest), side("to", file.result_digest)];
-        let sides = sides.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        Line::shown(Kind::Note, format!("SHA-256 of {}: {sides}", visible_code(&file.path)))
-    };
-    let lines = patch.files.iter().map(list).chain(patch.files.iter().map(digest)).collect();
+    let lines = patch.files.iter().map(list).collect();
     let sections = diff::files(&patch.diff).into_iter().map(|file| Section {
         title: Some(format!("{} (+{} −{})", visible_code(&file.name), file.added, file.removed)),
         lines: file.lines.into_iter().map(|(kind, text)| Line::foreign(kind, text)).collect(),
         is_folded: file.is_binary,
     });
     (lines, sections.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::fixture::{patch, request, scripts};
+
+    /// Every line in order, with the place of the last one that has content.
+    fn lines(payload: &Payload) -> Vec<String> {
+        let document = Document::of(&request("r0", payload));
+        document
+            .sections
+            .iter()
+            .flat_map(|section| &section.lines)
+            .map(|line| line.text().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn ids_and_hashes_come_after_the_content() {
+        for (payload, content) in [(scripts(), "make two.sh"), (patch(&[3]), "+let value_2")] {
+            let lines = lines(&payload);
+            let last = lines.iter().rposition(|line| line.contains(content)).unwrap();
+            let is_proof =
+                |line: &&String| line.contains("SHA-256") || line.contains("r0") || line.contains("hash");
+            assert!(!lines[..=last].iter().any(|line| is_proof(&line)), "{lines:?}");
+            assert!(lines[last..].iter().any(|line| line.contains("SHA-256")), "{lines:?}");
+            let plain = review::lines(&request("r0", &payload), crate::tui::fixture::noon());
+            let last = plain.iter().rposition(|line| line.contains(content)).unwrap();
+            assert!(!plain[..=last].iter().any(|line| is_proof(&line)), "{plain:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_script_is_there_to_be_read_and_a_long_one_is_folded() {
+        let with = |content: Option<String>| {
+            let mut payload = scripts();
+            let Payload::Command(command) = &mut payload else { unreachable!("a command") };
+            command.files.truncate(1);
+            match content {
+                Some(content) => {
+                    command.files[0] = CommandFile::with_content("a.sh", FileRole::Script, content);
+                }
+                None => command.files[0].content = None,
+            }
+            Document::of(&request("r0", &payload)).sections[1].is_folded
+        };
+        assert!(!with(Some("make\n".repeat(LONG_SCRIPT))));
+        assert!(with(Some("make\n".repeat(LONG_SCRIPT + 1))));
+        assert!(with(None), "there is nothing to read");
+    }
 }

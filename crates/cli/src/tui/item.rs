@@ -47,14 +47,12 @@ impl End {
     /// What happened, in a few words.
     pub fn words(&self) -> String {
         match self {
-            Self::Gone => "no longer waits".to_owned(),
+            Self::Gone => "no longer waiting".to_owned(),
             Self::Answered => "answered elsewhere".to_owned(),
             Self::Expired => "expired".to_owned(),
             Self::Withdrawn => "taken back by the machine that asked".to_owned(),
-            Self::Cancelled => "cancelled by the gateway's operator".to_owned(),
-            Self::Replaced => {
-                "the gateway shows another content under the same id; don't trust it".to_owned()
-            }
+            Self::Cancelled => "cancelled by whoever runs the gateway".to_owned(),
+            Self::Replaced => "the gateway changed the content under the same id; don't trust it".to_owned(),
             Self::Unchecked(why) => format!("can't be answered: {why}"),
         }
     }
@@ -75,21 +73,21 @@ pub enum Again {
 
 impl Again {
     /// What is said behind that it has expired.
-    fn words(&self) -> String {
+    fn words(&self, now: Timestamp) -> String {
         match self {
             Self::Sending => "asking for it again …".to_owned(),
-            Self::Wanted(at) => format!("asked for again {}", moment::clock(*at)),
+            Self::Wanted(at) => format!("asked for again {}", moment::when(*at, now)),
             Self::Failed(_) => "not asked for again".to_owned(),
             Self::Replaced(by) => format!("replaced by {}", short(by)),
         }
     }
 
     /// The same as a sentence.
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self, now: Timestamp) -> String {
         match self {
             Self::Sending => "Asking for it again …".to_owned(),
             Self::Wanted(at) => {
-                let at = moment::clock(*at);
+                let at = moment::when(*at, now);
                 format!("Asked for again {at}: it appears in the list if the machine still waits.")
             }
             Self::Failed(why) => format!("It was not asked for again: {why}"),
@@ -132,11 +130,11 @@ pub enum Report {
 
 impl Report {
     /// The last step after an answer, as a line.
-    fn line(&self) -> String {
+    fn line(&self, now: Timestamp) -> String {
         match self {
             Self::Signed { is_done, words, at } => {
                 let mark = if *is_done { '✓' } else { '✗' };
-                let at = at.map(|at| format!(" {}", moment::clock(at))).unwrap_or_default();
+                let at = at.map(|at| format!(" {}", moment::when(at, now))).unwrap_or_default();
                 format!("{mark} {words}{at}")
             }
             Self::Unproven(why) => format!("✗ don't trust what came as the machine's report: {why}"),
@@ -156,19 +154,19 @@ pub enum Step {
 }
 
 impl Answer {
-    /// The steps as lines, each with its time; a step that did not happen says so.
-    pub fn timeline(&self) -> Vec<String> {
+    /// The steps as lines, each with its time, and from yesterday on with its date; a step that did not happen says so.
+    pub fn timeline(&self, now: Timestamp) -> Vec<String> {
         let word = match self.outcome {
             DecisionOutcome::Approve => "approval",
             DecisionOutcome::Reject => "rejection",
         };
         let step = |name: &str, step: &Step, waiting: &str| match step {
-            Step::Done(at) => format!("✓ {name} {}", moment::clock(*at)),
+            Step::Done(at) => format!("✓ {name} {}", moment::when(*at, now)),
             Step::Waiting => format!("· {waiting}"),
             Step::Failed(why) => format!("✗ not {name}: {why}"),
         };
         let mut lines = vec![
-            format!("✓ {word} signed {}", moment::clock(self.signed_at)),
+            format!("✓ {word} signed {}", moment::when(self.signed_at, now)),
             step("accepted by the gateway", &self.accepted, "sending it to the gateway …"),
         ];
         if matches!(self.accepted, Step::Done(_)) {
@@ -177,11 +175,10 @@ impl Answer {
                 Some(Report::Signed { .. }) => "delivered to the machine",
                 Some(Report::Unproven(_)) | None => "delivered to the machine, by the gateway's word,",
             };
-            lines.push(step(delivered, &self.delivered, "not delivered yet: the machine has not fetched it"));
-            lines.push(match (&self.report, self.outcome) {
-                (Some(report), _) => report.line(),
-                (None, DecisionOutcome::Approve) => "· applied: the machine has not reported yet".to_owned(),
-                (None, DecisionOutcome::Reject) => "· stopped: the machine has not reported yet".to_owned(),
+            lines.push(step(delivered, &self.delivered, "waiting for the machine to pick it up"));
+            lines.push(match &self.report {
+                Some(report) => report.line(now),
+                None => "· not confirmed yet by the machine".to_owned(),
             });
         }
         lines
@@ -245,7 +242,7 @@ impl Item {
                     id,
                     headline: review::title(&payload),
                     chips: review::chips(&payload),
-                    who: visible(request.enforcer.as_str()),
+                    who: review::who(&request, &payload),
                     enforcer: Some(request.enforcer.clone()),
                     supersedes: request.supersedes.clone(),
                     expires_at: Some(request.expires_at),
@@ -259,7 +256,7 @@ impl Item {
             Err(error) => Self {
                 headline: format!("a request that can't be shown: {}", visible(&error.to_string())),
                 chips: String::new(),
-                who: format!("request {}", visible(id.as_str())),
+                who: format!("request {}", short(&id)),
                 id,
                 enforcer: None,
                 supersedes: None,
@@ -287,7 +284,7 @@ impl Item {
             return Err(end.words());
         }
         match &self.request {
-            None => Err("what can't be shown can't be answered".to_owned()),
+            None => Err("it can't be shown, so it can't be answered".to_owned()),
             Some(request) if now >= request.expires_at => Err(End::Expired.words()),
             Some(request) => Ok(request),
         }
@@ -301,7 +298,7 @@ impl Item {
             }
             (_, Some(Again::Sending)) => Err("that is on its way".to_owned()),
             (_, Some(Again::Replaced(by))) => Err(format!("the machine has, as request {}", short(by))),
-            _ => Err("only what has expired can be asked for again".to_owned()),
+            _ => Err("it has not expired".to_owned()),
         }
     }
 
@@ -310,13 +307,17 @@ impl Item {
         self.end.is_some() || self.is_answered()
     }
 
-    /// Where it stands, in a few words.
+    /// Where it stands, in a few words, with when it was answered.
     pub fn status(&self, now: Timestamp) -> String {
+        let answered = |answer: &Answer| match self.is_answered() {
+            true => format!("{} · {}", answer.words(), moment::when(answer.signed_at, now)),
+            false => answer.words(),
+        };
         match (&self.answer, &self.end, self.expires_at) {
-            (Some(answer), None, _) => answer.words(),
-            (Some(answer), Some(_), _) if self.is_answered() => answer.words(),
+            (Some(answer), None, _) => answered(answer),
+            (Some(answer), Some(_), _) if self.is_answered() => answered(answer),
             (_, Some(end), _) => match &self.again {
-                Some(again) => format!("{}, {}", end.words(), again.words()),
+                Some(again) => format!("{}, {}", end.words(), again.words(now)),
                 None => end.words(),
             },
             (None, None, Some(at)) => format!("{} left", moment::left(at.since(now))),

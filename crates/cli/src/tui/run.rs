@@ -46,7 +46,10 @@ use super::{
     state::{Action, Event, Key, Now, State},
     view::{self, Palette},
 };
-use crate::source::{Incoming, Source};
+use crate::{
+    answers::Answers,
+    source::{Incoming, Source},
+};
 
 /// How long the loop waits for a key before it looks for news.
 const KEY_WAIT: Duration = Duration::from_millis(40);
@@ -80,12 +83,12 @@ enum News {
 }
 
 /// Opens the interface and stays until the person leaves. The keys of the approver stay in this process.
-pub fn run(approver: Arc<Approver>, source: impl Source + 'static) -> Result<(), Failure> {
+pub fn run(approver: Arc<Approver>, source: impl Source + 'static, answers: Answers) -> Result<(), Failure> {
     let (owner, gateway) = (visible(approver.id.as_str()), visible(approver.http.gateway().as_str()));
     let clock = Arc::clone(&approver.clock);
     let started = Instant::now();
     let now = move || Now { running: started.elapsed(), wall: clock.now() };
-    let (orders, news) = network(approver, source)?;
+    let (orders, news) = network(approver, source, answers)?;
     let mut screen = Screen::open()?;
     let mut state = State::new(owner, gateway, now());
     let palette = match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
@@ -226,12 +229,13 @@ fn restore() {
 fn network(
     approver: Arc<Approver>,
     source: impl Source + 'static,
+    answers: Answers,
 ) -> Result<(UnboundedSender<Order>, mpsc::Receiver<News>), Failure> {
     let failed = |error: io::Error| Failure::new(Exit::Failed, error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let (orders, to_do) = unbounded_channel();
     let (report, news) = mpsc::channel();
-    let work = move || runtime.block_on(serve(&approver, source, to_do, &report));
+    let work = move || runtime.block_on(serve(&approver, source, &answers, to_do, &report));
     thread::Builder::new().name("network".to_owned()).spawn(work).map_err(failed)?;
     Ok((orders, news))
 }
@@ -239,6 +243,7 @@ fn network(
 async fn serve(
     approver: &Arc<Approver>,
     mut source: impl Source,
+    answers: &Answers,
     mut to_do: UnboundedReceiver<Order>,
     report: &mpsc::Sender<News>,
 ) {
@@ -251,7 +256,7 @@ async fn serve(
             _ = hangup.recv() => News::Signal,
             order = to_do.recv() => {
                 let Some(order) = order else { return };
-                tokio::spawn(carry_out(Arc::clone(approver), order, report.clone()));
+                tokio::spawn(carry_out(Arc::clone(approver), answers.clone(), order, report.clone()));
                 continue;
             }
             incoming = source.next() => News::Event(match incoming {
@@ -272,12 +277,13 @@ async fn serve(
     }
 }
 
-async fn carry_out(approver: Arc<Approver>, order: Order, report: mpsc::Sender<News>) {
+async fn carry_out(approver: Arc<Approver>, answers: Answers, order: Order, report: mpsc::Sender<News>) {
     let event = match order {
         Order::Decide(request, choice) => {
             let id = request.request_id.clone();
             match approver.decide(&request, &choice).await {
                 Ok(sent) => {
+                    answers.keep(&request, &choice, approver.clock.now());
                     drop(report.send(News::Event(Event::Accepted(id.clone()))));
                     let found = reported(&approver, &request, &sent, choice.outcome).await;
                     let Some(found) = found else { return };

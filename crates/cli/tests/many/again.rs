@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// How long a request is valid that is answered when it is asked for the second time.
 const VALID_FOR: &str = "8s";
 
-fn tool(world: &World, home: &Path, arguments: &[&str]) -> Child {
+pub(super) fn tool(world: &World, home: &Path, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(arguments)
         .current_dir(world.folder.path())
@@ -39,7 +39,7 @@ fn tool(world: &World, home: &Path, arguments: &[&str]) -> Child {
 }
 
 /// The end of a command, what it said to people, and what to programs.
-async fn ended(child: Child) -> (Option<i32>, String, String) {
+pub(super) async fn ended(child: Child) -> (Option<i32>, String, String) {
     let output: Output =
         tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

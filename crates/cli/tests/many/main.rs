@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod again;
+mod look;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -23,6 +24,10 @@ use countersign_client::{
 use countersign_wire::decision::{DecisionOutcome, Scope};
 use support::World;
 use tokio::time::{Instant, sleep};
+
+fn approve(_: &countersign_client::request::OpenedRequest) -> (DecisionOutcome, Words) {
+    (DecisionOutcome::Approve, Words::default())
+}
 
 /// Commands that append their number to a file.
 struct Numbers {

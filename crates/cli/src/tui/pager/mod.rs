@@ -243,6 +243,12 @@ impl Pager {
         }
     }
 
+    /// Lines of the content that were not on the screen yet. The proof at the end does not count: it has ids and hashes.
+    pub fn unread(&self) -> usize {
+        let content = self.seen.len().saturating_sub(1);
+        self.seen[..content].iter().flatten().filter(|seen| !**seen).count()
+    }
+
     /// The number of the cursor's line among all lines, from 1.
     pub fn line(&self) -> usize {
         let (section, line) = self.cursor.place;

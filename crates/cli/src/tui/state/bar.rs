@@ -1,8 +1,9 @@
 //! What the bar at the bottom says: a question, what became of an answer, and which keys there are.
 
+use countersign_agents::tool::moment;
 use countersign_client::payload::visible;
 
-use super::{Mode, ROOMY, State, Tone};
+use super::{Away, Mode, ROOMY, State, Tone};
 use crate::tui::{document::Care, layout, scope::Offer, wrap};
 
 impl State {
@@ -36,8 +37,22 @@ impl State {
         {
             lines.push((Tone::Warning, format!("! {notice}")));
         }
-        if let Some(trouble) = &self.trouble {
-            lines.push((Tone::Warning, format!("! What you see may be old: {trouble}")));
+        if let Some(Away { since, why }) = &self.away {
+            let since = moment::when(*since, self.now.wall);
+            lines.push((
+                Tone::Warning,
+                format!("! No connection to the gateway since {since}, trying again. {why}"),
+            ));
+            if self.size.1 >= ROOMY {
+                let rule = "You can read what is here. An answer counts only once the gateway has it.";
+                lines.push((Tone::Plain, rule.to_owned()));
+            }
+        }
+        if let Some(at) = self.back_at {
+            lines.push((
+                Tone::Strong,
+                format!("✓ The gateway is back since {}.", moment::when(at, self.now.wall)),
+            ));
         }
         lines
     }
@@ -75,7 +90,7 @@ impl State {
             match (&item.answer, &item.end) {
                 (Some(answer), _) => {
                     // Side by side on a low screen, one below the other where there is room.
-                    let steps = answer.timeline();
+                    let steps = answer.timeline(self.now.wall);
                     match self.size.1 < ROOMY {
                         true => lines.push((Tone::Strong, steps.join(" → "))),
                         false => lines.extend(steps.into_iter().map(|step| (Tone::Strong, step))),
@@ -86,12 +101,12 @@ impl State {
                 }
                 (None, Some(end)) => {
                     let words = end.words();
-                    lines.push((Tone::Warning, format!("! {words}; it can't be answered any more")));
+                    lines.push((Tone::Warning, format!("! {words}; it can no longer be answered")));
                 }
                 (None, None) => {}
             }
             if let Some(again) = &item.again {
-                lines.push((Tone::Strong, again.sentence()));
+                lines.push((Tone::Strong, again.sentence(self.now.wall)));
             }
         }
         if let Some(notice) = &self.notice {

@@ -19,6 +19,15 @@ pub struct Now {
     pub wall: Timestamp,
 }
 
+/// That the gateway can't be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Away {
+    /// When that was seen first.
+    pub since: Timestamp,
+    /// What has failed last, as a sentence.
+    pub why: String,
+}
+
 /// What happens to the interface.
 #[derive(Debug)]
 pub enum Event {

@@ -155,6 +155,13 @@ impl State {
             ));
             return;
         }
+        let unread = pager.unread();
+        if care != Care::Ordinary && unread > 0 {
+            let lines = if unread == 1 { "1 line was" } else { &format!("{unread} lines were") };
+            self.notice =
+                Some(format!("Not yet: it is serious, so read to the end first; {lines} not on the screen."));
+            return;
+        }
         self.ask(match care {
             Care::Serious(_) => Mode::Target(String::new()),
             Care::Ordinary => Mode::Confirm,

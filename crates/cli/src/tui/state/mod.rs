@@ -17,7 +17,7 @@ use countersign_wire::{
     decision::DecisionOutcome, exchange::ExchangeState, id::RequestId, timestamp::Timestamp,
 };
 
-pub use self::event::{Action, Event, Key, Mode, Now, Tone};
+pub use self::event::{Action, Away, Event, Key, Mode, Now, Tone};
 use super::{
     document::Document,
     guard::Guard,
@@ -49,8 +49,10 @@ pub struct State {
     pub list_top: usize,
     /// Whether the inbox has been read at all.
     pub is_loaded: bool,
-    /// Why the gateway can't be reached, if it can't.
-    pub trouble: Option<String>,
+    /// Since when the gateway can't be reached, if it can't.
+    pub away: Option<Away>,
+    /// When it could be reached again, until a key is pressed after that.
+    back_at: Option<Timestamp>,
     /// What keys are for.
     pub mode: Mode,
     /// The clocks at the last event.
@@ -73,7 +75,8 @@ impl State {
             items: Vec::new(),
             list_top: 0,
             is_loaded: false,
-            trouble: None,
+            away: None,
+            back_at: None,
             mode: Mode::Browse,
             now,
             selected: None,
@@ -92,14 +95,20 @@ impl State {
         self.now = now;
         let mut actions = Vec::new();
         match event {
-            Event::Key(key) => self.key(key, &mut actions),
+            Event::Key(key) => {
+                self.back_at = None;
+                self.key(key, &mut actions);
+            }
             Event::Paste(text) => self.paste(&text),
             Event::Resize(width, height) => {
                 self.size = (width, height);
                 self.list_top = 0;
             }
             Event::Inbox(items) => self.merge(items, &mut actions),
-            Event::Trouble(why) => self.trouble = Some(why),
+            Event::Trouble(why) => {
+                let since = self.away.as_ref().map_or(now.wall, |away| away.since);
+                (self.away, self.back_at) = (Some(Away { since, why }), None);
+            }
             Event::Status(id, state) => self.status(&id, state),
             Event::Reported(id, report) => self.answer_step(&id, |answer, now| {
                 if matches!(report, Report::Signed { .. }) && answer.delivered == Step::Waiting {
@@ -257,7 +266,9 @@ impl State {
     }
 
     fn merge(&mut self, arrived: Vec<InboxItem>, actions: &mut Vec<Action>) {
-        self.trouble = None;
+        if self.away.take().is_some() {
+            self.back_at = Some(self.now.wall);
+        }
         let was_empty = self.items.is_empty();
         let waiting: Vec<RequestId> = arrived.iter().map(|item| item.request_id.clone()).collect();
         for item in arrived {
@@ -341,7 +352,7 @@ impl State {
         let is_answerable = self.current().is_some_and(|item| item.answerable(self.now.wall).is_ok());
         let why = match (asks, is_answerable, self.is_too_small() || !self.bar_fits()) {
             (false, ..) | (true, true, false) => return,
-            (true, false, _) => "The question is gone: the request can't be answered any more.",
+            (true, false, _) => "Never mind: this request can no longer be answered.",
             (true, true, true) => "The terminal is too small for the question. Make it larger.",
         };
         self.mode = Mode::Browse;

@@ -4,7 +4,10 @@ mod again;
 mod meanwhile;
 mod scopes;
 
-use countersign_client::{payload::Payload, reply::Choice};
+use countersign_client::{
+    payload::{CommandFile, FileRole, Payload},
+    reply::Choice,
+};
 use countersign_wire::decision::{DecisionOutcome, Scope};
 
 use super::*;
@@ -139,9 +142,19 @@ fn what_is_dangerous_needs_its_target_typed_and_then_y() {
     assert!(decided(&desk.slowly("y")).is_some());
 }
 
+/// Two scripts that nobody has examined, too long to be unfolded at first.
+fn long_scripts() -> Payload {
+    let mut payload = scripts();
+    let Payload::Command(command) = &mut payload else { unreachable!("a command") };
+    for file in &mut command.files {
+        *file = CommandFile::with_content(file.path.clone(), FileRole::Script, "make\n".repeat(80));
+    }
+    payload
+}
+
 #[test]
-fn what_was_not_examined_needs_all_unfolded() {
-    let mut desk = opened(scripts());
+fn what_was_not_examined_needs_all_read() {
+    let mut desk = opened(long_scripts());
     desk.slowly("a");
     assert_eq!(desk.state.mode, Mode::Browse);
     assert!(desk.bar().contains("2 of 2 files are not"), "{}", desk.bar());
@@ -151,6 +164,10 @@ fn what_was_not_examined_needs_all_unfolded() {
     assert!(desk.bar().contains("1 of 2 files are not"), "{}", desk.bar());
     desk.slowly("f");
     desk.key(Key::Tab);
+    desk.slowly("a");
+    assert_eq!(desk.state.mode, Mode::Browse, "unfolded is not read");
+    assert!(desk.bar().contains("read to the end first"), "{}", desk.bar());
+    desk.slowly(&format!("g{}", " ".repeat(20)));
     assert!(decided(&desk.slowly("ay")).is_none(), "a letter is not enough");
     desk.key(Key::Escape);
     desk.slowly("anot examined");

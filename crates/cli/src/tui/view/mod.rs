@@ -66,8 +66,8 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, palette: Palette) {
 
 fn title(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let width = usize::from(area.width);
-    let right = match (&state.trouble, state.reading()) {
-        (Some(_), _) => "not connected ".to_owned(),
+    let right = match (&state.away, state.reading()) {
+        (Some(_), _) => "no connection ".to_owned(),
         (None, Some((item, pager))) => {
             let status = item.status(state.now.wall);
             let shown = pager.shown();
@@ -109,7 +109,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, state: &State, palette: Palette) {
         lines.extend(list_item(state, item, selected == Some(index), width, palette));
     }
     if state.items.is_empty() {
-        let words = if state.is_loaded { "Nothing waits for you." } else { "Reading the inbox …" };
+        let words = if state.is_loaded { "Nothing is waiting for you." } else { "Reading the inbox …" };
         lines.push(Line::styled(words, FAINT));
     }
     frame.render_widget(Paragraph::new(lines), area);
@@ -120,10 +120,7 @@ fn list_title(state: &State, rows: usize) -> String {
     let waiting = state.items.iter().filter(|item| !item.is_settled()).count();
     let below = state.items.len().saturating_sub(state.list_top + rows);
     let new = state.items.iter().filter(|item| item.is_new && !item.is_settled()).count();
-    let waiting = match waiting {
-        1 => "1 waits".to_owned(),
-        count => format!("{count} wait"),
-    };
+    let waiting = format!("{waiting} waiting");
     let parts = [(new, "new"), (below, "more below"), (state.list_top, "more above")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     parts.fold(waiting, |title, (count, word)| format!("{title} · {count} {word}"))
@@ -141,7 +138,9 @@ fn list_item<'a>(
     let status = item.status(state.now.wall);
     let chips = if item.is_settled() { "" } else { &item.chips };
     let again = if item.supersedes.is_some() && !item.is_settled() { "again · " } else { "" };
-    let second = format!("{mark}{new}{again}{} · {status} {chips}", item.who);
+    // Where it stands and what is dangerous come first: the end may be cut.
+    let chips = if chips.is_empty() { String::new() } else { format!(" {chips}") };
+    let second = format!("{mark}{new}{again}{status}{chips} · {}", item.who);
     let fill = |text: String| {
         let text = wrap::shortened(&text, width);
         let gap = width.saturating_sub(wrap::columns(&text));
@@ -204,7 +203,7 @@ fn body_row<'a>(row: &'a Row, query: &'a str, palette: Palette) -> Line<'a> {
 /// What is known about the selected request before it is opened.
 fn summary(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let Some(item) = state.selected() else { return };
-    let mut lines = vec![format!("asked by {}, {}", item.who, item.status(state.now.wall))];
+    let mut lines = vec![format!("{} · {}", item.who, item.status(state.now.wall))];
     if item.request.is_some() && !item.is_settled() {
         lines.push(String::new());
         lines.push("Enter opens it.".to_owned());

@@ -122,7 +122,6 @@ fn what_misleads_is_visible_and_a_long_line_is_all_there() {
     });
     let mut desk = Desk::new(80, 24, &[payload]);
     desk.slowly("\nf");
-    desk.key(Key::Tab);
     let text = screen(&desk, 80, 24);
     assert!(text.contains("│ echo ⟨U+202E⟩safe⟨⇥⟩ p⟨U+0430⟩ypal"), "{text}");
     assert_eq!(text.matches('~').count(), 300, "{text}");

@@ -24,7 +24,7 @@ fn again(id: &str, supersedes: &str, enforcer: &str) -> InboxItem {
 fn expired() -> Desk {
     let mut desk = Desk::new(80, 24, &[harmless()]);
     desk.wait(600_000);
-    assert!(desk.bar().contains("expired; it can't be answered any more"), "{}", desk.bar());
+    assert!(desk.bar().contains("expired; it can no longer be answered"), "{}", desk.bar());
     desk
 }
 
@@ -48,7 +48,7 @@ fn what_has_expired_is_asked_for_again_by_one_key() {
 fn only_what_has_expired_is_asked_for_again() {
     let mut desk = Desk::new(80, 24, &[harmless()]);
     assert!(desk.slowly("A").is_empty());
-    assert!(desk.bar().contains("only what has expired"), "{}", desk.bar());
+    assert!(desk.bar().contains("it has not expired"), "{}", desk.bar());
     for state in [ExchangeState::Decided, ExchangeState::Withdrawn, ExchangeState::Cancelled] {
         let mut desk = Desk::new(80, 24, &[harmless()]);
         desk.handle(Event::Status("r0".parse().unwrap(), state));

@@ -48,6 +48,36 @@ fn time_ends_a_request_even_if_the_gateway_says_nothing() {
 }
 
 #[test]
+fn the_inbox_says_when_the_gateway_is_away_and_when_it_is_back() {
+    let mut desk = Desk::new(80, 24, &[harmless()]);
+    assert!(!desk.bar().contains("gateway"), "{}", desk.bar());
+    desk.handle(Event::Trouble("It does not answer.".to_owned()));
+    desk.wait(60_000);
+    desk.handle(Event::Trouble("It can't be reached.".to_owned()));
+    let away = "No connection to the gateway since 12:00:02, trying again. It can't be reached.";
+    assert!(desk.bar().contains(away), "{}", desk.bar());
+    desk.slowly("j");
+    assert!(desk.bar().contains(away), "it stays while it is true: {}", desk.bar());
+    desk.handle(Event::Inbox(vec![arrived("r0", &harmless())]));
+    assert!(!desk.bar().contains("No connection"), "{}", desk.bar());
+    assert!(desk.bar().contains("The gateway is back since 12:01:05"), "{}", desk.bar());
+    desk.slowly("j");
+    assert!(!desk.bar().contains("is back"), "{}", desk.bar());
+}
+
+#[test]
+fn what_was_answered_yesterday_has_its_date() {
+    let mut desk = opened(harmless());
+    desk.slowly("ay");
+    desk.handle(Event::Accepted("r0".parse().unwrap()));
+    assert!(desk.bar().contains("approval signed 12:00:0"), "{}", desk.bar());
+    desk.wait(24 * 3_600_000);
+    assert!(desk.bar().contains("approval signed 15 Nov, 12:00"), "{}", desk.bar());
+    let status = desk.state.items[0].status(desk.state.now.wall);
+    assert_eq!(status, "approved, accepted · 15 Nov, 12:00");
+}
+
+#[test]
 fn another_content_under_the_same_id_can_not_be_answered() {
     let mut desk = opened(harmless());
     let mut other = request("r0", &command(&["rm", "-rf", "/"], None));
@@ -55,7 +85,7 @@ fn another_content_under_the_same_id_can_not_be_answered() {
     let id = other.request_id.clone();
     desk.handle(Event::Inbox(vec![InboxItem { request_id: id, opened: Ok(other) }]));
     assert!(decided(&desk.slowly("ayr")).is_none());
-    assert!(desk.bar().contains("another content"), "{}", desk.bar());
+    assert!(desk.bar().contains("changed the content"), "{}", desk.bar());
 }
 
 #[test]
@@ -74,8 +104,12 @@ fn after_the_answer_each_step_has_its_time() {
     assert!(desk.bar().contains("✓ approval signed 12:00:08 · sending it"), "{}", desk.bar());
     let id: RequestId = "r0".parse().unwrap();
     desk.handle(Event::Accepted(id.clone()));
-    assert!(desk.bar().contains("✓ accepted by the gateway 12:00:09 · not delivered yet"), "{}", desk.bar());
-    assert!(desk.bar().contains("the machine has not reported yet"), "{}", desk.bar());
+    assert!(
+        desk.bar().contains("✓ accepted by the gateway 12:00:09 · waiting for the machine"),
+        "{}",
+        desk.bar()
+    );
+    assert!(desk.bar().contains("not confirmed yet by the machine"), "{}", desk.bar());
     let actions = desk.handle(Event::Inbox(Vec::new()));
     assert!(matches!(&actions[..], [Action::AskStatus(_)]), "delivery is asked for");
     desk.handle(Event::Status(id, ExchangeState::Delivered));
@@ -108,24 +142,28 @@ fn what_the_machine_reports_is_the_last_step() {
         "its own signature says more than the gateway: {}",
         desk.bar()
     );
-    assert!(!desk.bar().contains("has not reported"), "{}", desk.bar());
-    assert_eq!(desk.state.items[0].status(noon()), "approved, applied");
+    assert!(!desk.bar().contains("not confirmed yet"), "{}", desk.bar());
+    assert_eq!(desk.state.items[0].status(noon()), "approved, applied · 12:00:08");
     assert!(desk.handle(Event::Inbox(Vec::new())).is_empty(), "nothing more to ask");
 
     let mut desk = answered("ay");
     desk.handle(Event::Reported(id.clone(), report(false, "not applied: it had changed since you saw it")));
     assert!(desk.bar().contains("✗ not applied: it had changed"), "{}", desk.bar());
-    assert_eq!(desk.state.items[0].status(noon()), "approved, not applied");
+    assert_eq!(desk.state.items[0].status(noon()), "approved, not applied · 12:00:08");
 
     let mut desk = answered("r");
     desk.handle(Event::Reported(id.clone(), report(true, "stopped by the machine")));
-    assert_eq!(desk.state.items[0].status(noon()), "rejected, stopped");
+    assert_eq!(desk.state.items[0].status(noon()), "rejected, stopped · 12:00:06");
 
     let mut desk = answered("ay");
     desk.handle(Event::Reported(id.clone(), Report::Unproven("the signature does not verify".to_owned())));
-    assert!(desk.bar().contains("· not delivered yet"), "it proves nothing: {}", desk.bar());
+    assert!(
+        desk.bar().contains("· waiting for the machine to pick it up"),
+        "it proves nothing: {}",
+        desk.bar()
+    );
     assert!(desk.bar().contains("✗ don't trust what came as the machine's report"), "{}", desk.bar());
-    assert_eq!(desk.state.items[0].status(noon()), "approved, a wrong report came");
+    assert_eq!(desk.state.items[0].status(noon()), "approved, a wrong report came · 12:00:08");
 }
 
 #[test]

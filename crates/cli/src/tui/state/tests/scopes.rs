@@ -143,11 +143,11 @@ fn the_question_says_what_was_not_unfolded() {
     let mut desk = opened(patch(&[300, 3]));
     desk.slowly("a");
     assert!(
-        desk.bar().starts_with("Approve once, 1 of 2 files unopened, 311 of 320 lines not shown?"),
+        desk.bar().starts_with("Approve once, 1 of 2 files unopened, 308 of 320 lines not shown?"),
         "{}",
         desk.bar()
     );
     let actions = desk.slowly("y");
     let shown = decided(&actions).unwrap().words.shown.clone().unwrap();
-    assert_eq!(shown, "1 of 2 files, 9 of 320 lines, terminal 80×24");
+    assert_eq!(shown, "1 of 2 files, 12 of 320 lines, terminal 80×24");
 }
