@@ -99,7 +99,7 @@ impl Live {
 
     fn no_answer(&self) -> Failure {
         let gateway = self.approver.http.gateway().as_str();
-        Failure::new(Exit::Unreachable, format!("{gateway} does not answer"))
+        Failure::new(Exit::Unreachable, format!("the gateway at {gateway} does not answer"))
     }
 
     /// What an event tells. A new request is opened and checked by the reading, which is due then.

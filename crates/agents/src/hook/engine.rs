@@ -96,7 +96,7 @@ struct Known {
     about: About,
 }
 
-/// Who asks.
+/// Who asks, and whose answers count.
 #[derive(Clone, Copy)]
 struct Asker<'a> {
     identity: &'a Identity,

@@ -47,7 +47,7 @@ pub(super) async fn listen(
     hear(identity, enforcer, pins, desk, None).await
 }
 
-/// Takes what waits already.
+/// Takes what waits already, and ends when nothing more comes.
 pub(super) async fn take_waiting(identity: &Identity, desk: &Desk) -> Result<(), Failure> {
     let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
     hear(identity, &enforcer, &pins, desk, Some(QUIET)).await

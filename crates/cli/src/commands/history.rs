@@ -148,7 +148,8 @@ impl HistoryEntry {
 
     fn entry(&self, now: Timestamp) -> String {
         let (end, when) = (self.end.word(), moment::when(self.at, now));
-        let first = [format!("{end} {when}")];
+        let until = if self.end == End::Waiting { " until" } else { "" };
+        let first = [format!("{end}{until} {when}")];
         let rest = first.into_iter().chain(self.about.iter().cloned()).chain([short(&self.request_id)]);
         let reason = self.reason.as_deref().map(|reason| format!("\n  “{}”", visible(reason)));
         format!("{}\n  {}{}", self.what, rest.collect::<Vec<_>>().join(" · "), reason.unwrap_or_default())

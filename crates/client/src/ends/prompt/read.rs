@@ -53,7 +53,7 @@ pub struct OpenedPrompt {
     pub device: Fingerprint,
     /// The place in the agent's user interface.
     pub target: Target,
-    /// What it says.
+    /// The words, the statement, or that the agent is stopped.
     pub content: PromptContent,
     /// The session that is meant, by the approver's word and not the gateway's; `None` if any.
     pub session_id: Option<SessionId>,

@@ -58,7 +58,7 @@ pub enum PromptContent {
 pub struct PromptDraft {
     /// The place in the agent's user interface; what is for the enforcer itself goes to `other`.
     pub target: Target,
-    /// What it says.
+    /// The words, the statement, or that the agent is stopped.
     pub content: PromptContent,
     /// The session of the agent that is meant; `None` if any.
     pub session_id: Option<SessionId>,
