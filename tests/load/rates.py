@@ -22,7 +22,7 @@ class Gateway:
         self.program = folder / "countersign-gateway"
         self.node = Node(self.program, self.top / "one", self.postgres)
         with open(self.node.config, "a") as config:
-            config.write("[rates]\ncredential = { per_second = 100000, burst = 1000000 }\n")
+            config.write("[rates]\n" + "".join(f"{kind} = {{ per_second = 0, burst = 0 }}\n" for kind in ("credential", "tenant", "tenant_kib")))
         self.node.end()
         self.node = Node.__new__(Node)
         self.restart()
