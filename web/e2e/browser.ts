@@ -39,7 +39,7 @@ export async function openBrowser(...more: string[]): Promise<Browser> {
 
 /** A browser whose home has its own list of trusted authorities. */
 export async function openBrowserAt(home: string): Promise<Browser> {
-  return launch([], { ...process.env, HOME: home });
+  return launch(["--no-proxy-server"], { ...process.env, HOME: home });
 }
 
 function launch(more: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<Browser> {
