@@ -108,7 +108,7 @@ export class Front {
 
   /** Serves a file of a build. */
   async #build(folder: string, path: string, response: ServerResponse): Promise<void> {
-    const file = /^\/(join|pair)?$/.test(path) ? "/index.html" : path;
+    const file = /^\/(join|pair|connect)?$/.test(path) ? "/index.html" : path;
     try {
       const { headers } = await fetch(new URL("/", this.gateway));
       const kept = [...headers].filter(([name]) => !/^(content-|transfer-|etag|vary|date|connection)/.test(name));

@@ -29,7 +29,7 @@ worker.addEventListener("fetch", (event) => {
   if (request.method !== "GET" || url.origin !== worker.location.origin) return;
   // The network first: an update counts at once, and only without a network the kept shell is used.
   if (request.mode === "navigate") {
-    if (/^\/(join|pair)?$/.test(url.pathname)) event.respondWith(fresh(request));
+    if (/^\/(join|pair|connect)?$/.test(url.pathname)) event.respondWith(fresh(request));
   } else if (/^\/assets\/[\w.-]+$/.test(url.pathname)) event.respondWith(asset(request));
 });
 

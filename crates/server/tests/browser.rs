@@ -87,7 +87,7 @@ async fn a_listed_website_may_read_a_stream() {
 async fn the_page_or_a_sentence_is_where_links_lead() {
     let gateway = Gateway::start(On::Sqlite);
     let nobody = Client::new(gateway.address, "").without_key();
-    for path in ["/", "/join", "/pair", "/docs", "/docs/"] {
+    for path in ["/", "/join", "/pair", "/connect", "/docs", "/docs/"] {
         is_the_page_or_a_sentence(&nobody.get(path).await);
     }
 }
