@@ -149,7 +149,7 @@ def scenario(tmux, work, captures):
 
     step("up, with a passphrase")
     agent.line("countersign up --approver dana --machine build-1")
-    for question in ("New passphrase for desk:", "Again:"):
+    for question in ("New passphrase for dana:", "Again:"):
         agent.wait(question)
         agent.line("correct horse")
     agent.wait("the gateway runs at")

@@ -107,8 +107,8 @@ fn show(report: &Report) {
         say(&line(finding));
     }
     match report.has_problems() {
-        true => say("There is something to put right."),
-        false => say("Nothing has to be put right."),
+        true => say("Problems found. Each ✗ says what to do."),
+        false => say("No problems found."),
     }
 }
 
