@@ -171,7 +171,7 @@ def inbox(run):
     code, shown = run.ada.unlocked("inbox", "--json")
     run.stranger("4.1", "inbox: the last page has no nextCursor", code == 0 and first in shown, shown)
     code, shown = run.ada.unlocked("inbox", "--list")
-    run.spec("4.1", "inbox --list shows the request, opened", code == 0 and first in shown and "half of it is done" in shown, shown)
+    run.spec("4.1", "inbox --list shows the request, opened", code == 0 and first[:8] in shown and "half of it is done" in shown, shown)
     run.gateway.is_sender = True
     code, shown = run.ada.unlocked("inbox", "--list")
     run.stranger("2.4", "a request whose sender is the gateway alone: the seal says who asks", code == 0 and "half of it is done" in shown, shown)
@@ -179,7 +179,7 @@ def inbox(run):
     code, shown = run.ada.unlocked("show", first)
     run.spec("4.1", "show shows all of it", code == 0 and "half of it is done" in shown, shown)
     code, out, err = run.robot.call("wait")
-    run.stranger("4.1", "wait lists what was not answered", code == 0 and first in out, out + err)
+    run.stranger("4.1", "wait lists what was not answered", code == 0 and first[:8] in out, out + err)
     waiting = run.robot.start("wait", first)
     code, shown = run.answered("approve", first[:13], "--reason", "well done")
     run.spec("4.1", "approve, by the beginning of the id", code == 0 and "approved" in shown, shown)

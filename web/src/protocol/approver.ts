@@ -245,9 +245,16 @@ export class Approver {
     const enforcer = keysOrStop(resolved.publicKey);
     const { id: approverId, keys } = this.identity;
     const { bundle, digits } = answer({ enforcerId, enforcer, approverId, approver: keys.bundle, nonce });
-    const label = device === "" ? {} : { "org.countersign.deviceLabel": device };
-    const body = JSON.stringify({ nonce, approverId, publicKey: formatBundle(bundle), ...label });
-    await this.http.send({ method: "POST", path: "/v1/pairing/complete", body });
+    const plain = { nonce, approverId, publicKey: formatBundle(bundle) };
+    const complete = (body: object) =>
+      this.http.send({ method: "POST", path: "/v1/pairing/complete", body: JSON.stringify(body) });
+    const named = device === "" ? plain : { ...plain, "org.countersign.deviceLabel": device };
+    await complete(named).catch((error: unknown) => {
+      // Another gateway may take no member that the specification does not have.
+      const isOther = error instanceof CallError && (error.status === 400 || error.status === 422);
+      if (isOther && named !== plain) return complete(plain);
+      throw error;
+    });
     const pin = newPin({ role: "enforcer", id: enforcerId }, enforcer, this.#now);
     return { pin, digits, enforcerLabel, workspaceName };
   }

@@ -108,7 +108,11 @@ async fn a_program_that_waits_ends_with_82_at_once_unless_it_says_otherwise() {
     let (code, said, _) = ended(tool(&world, &world.home(), &arguments)).await;
     assert_eq!(code, Some(82), "nobody wanted it again: {said}");
     let (_, said, listed) = ended(tool(&world, &world.home(), &["wait"])).await;
-    assert_eq!((said.trim(), listed.as_str()), ("Nothing is waiting for an answer.", ""), "nobody waits any more");
+    assert_eq!(
+        (said.trim(), listed.as_str()),
+        ("Nothing is waiting for an answer.", ""),
+        "nobody waits any more"
+    );
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use countersign_wire::{
     pairing::ResolveResponse,
     timestamp::Timestamp,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
@@ -250,13 +250,20 @@ impl Approver {
         answer: pairing::Answer,
         device: &Label,
     ) -> Result<Paired, PairError> {
-        let mut body =
-            json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        let plain = json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        let mut named = plain.clone();
         if !device.as_str().is_empty() {
-            body["org.countersign.deviceLabel"] = device.as_str().into();
+            named["org.countersign.deviceLabel"] = device.as_str().into();
         }
+        let call = |body: &Value| Call::post("/v1/pairing/complete", body.to_string());
         // Nothing of the answer is needed: requests are addressed by id, or to everybody who is paired.
-        self.http.send(&Call::post("/v1/pairing/complete", body.to_string())).await?;
+        match self.http.send(&call(&named)).await {
+            // Another gateway may take no member that the specification does not have.
+            Err(CallError::Refused { status: 400 | 422, .. }) if named != plain => {
+                self.http.send(&call(&plain)).await?;
+            }
+            sent => drop(sent?),
+        }
         let enforcer = enforcer_id.parse().map_err(|_| PairingError::UnknownKeys)?;
         let pin = Pin::new(Party::Enforcer(enforcer), bundle, PinSource::Paired, self.clock.now());
         Ok(Paired { pin, digits: answer.digits, device: None })
