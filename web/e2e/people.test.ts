@@ -87,7 +87,8 @@ describe("people", () => {
     expect(await asking).toContain("wrong branch");
     await dana.page.getByText("You stopped").waitFor();
     const again = await vm.run(["hook", "claude", "--mode", "gate", ...home], event("PreToolUse", call));
-    expect(again).toMatch(/"deny"[^]*stopped this agent/);
+    expect(again).toContain('"deny"');
+    expect(again).toContain("stopped this agent");
   });
 
   test("a session shows its task, plan, last words and answers, and has no id for a name", async () => {
