@@ -132,7 +132,7 @@ describe("the recovery code in the browser", () => {
     expect(running.text()).toContain("takes the place of");
     const devices = await vm.run(["devices", "list"]);
     expect(devices).toContain("by a recovery code, until");
-    expect(devices).toMatch(/revoked 20/);
+    expect(devices).toMatch(/revoked \d/);
   });
 
   test("the new device approves", async () => {

@@ -85,6 +85,8 @@ fn list(identities: &[Identity], options: &Options) -> Result<(), Failure> {
 fn state(pin: &Pin, pins: &Pins) -> String {
     match pin.revoked_at() {
         Some(at) => format!("revoked {}", date_and_time(at)),
+        // It never decides; when it works stands beside it.
+        None if matches!(pin.source(), PinSource::Recovery { .. }) => String::new(),
         None if !pins.is_active(pin.fingerprint(), SystemClock.now()) => "ended".to_owned(),
         None => "counts".to_owned(),
     }

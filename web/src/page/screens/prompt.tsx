@@ -80,7 +80,17 @@ export function PromptBox({
 const STOP_MILLIS = 24 * 3_600_000;
 
 /** Stops the agent of a session, after a question: there is no way back. */
-export function StopAgent({ sessionId, machine, agent }: { sessionId: string; machine: string; agent: string }) {
+export function StopAgent({
+  sessionId,
+  machine,
+  agent,
+  isOver,
+}: {
+  sessionId: string;
+  machine: string;
+  agent: string;
+  isOver: boolean;
+}) {
   const app = useApp();
   const { prompts } = usePage();
   const [isAsking, setAsking] = useState(false);
@@ -97,6 +107,7 @@ export function StopAgent({ sessionId, machine, agent }: { sessionId: string; ma
     setAsking(false);
   };
   if (sent) return <p class="note">{texts.stopAgentSent(agent)}</p>;
+  if (isOver) return null;
   if (!isAsking) {
     return (
       <button type="button" class="button quiet" onClick={meant(() => setAsking(true))}>

@@ -51,8 +51,13 @@ export function SessionScreen({ id }: { id: string }) {
       {told === undefined ? null : <ToldParts told={told} />}
       <Answers id={id} />
       <PromptBox sessionId={id} machine={known?.session.enforcerId} agent={asker.agent} />
-      {known === undefined || known.session.endedAt !== undefined ? null : (
-        <StopAgent sessionId={id} machine={known.session.enforcerId} agent={asker.agent ?? texts.anAgent} />
+      {known === undefined ? null : (
+        <StopAgent
+          sessionId={id}
+          machine={known.session.enforcerId}
+          agent={asker.agent ?? texts.anAgent}
+          isOver={known.session.endedAt !== undefined}
+        />
       )}
     </Screen>
   );
