@@ -148,8 +148,7 @@ impl Approver {
         let now = self.clock.now();
         let decision = decide(request, choice, &self.id, &self.keys, now)?;
         let sent = SentDecision::of(&decision, request.enforcer.clone()).map_err(ChoiceError::from)?;
-        let decision: Value =
-            serde_json::from_str(&decision).map_err(|_| CallError::NotUnderstood)?;
+        let decision: Value = serde_json::from_str(&decision).map_err(|_| CallError::NotUnderstood)?;
         let envelope = json!({
             "msgType": MsgType::DecisionSubmit, "requestId": request.request_id, "createdAt": now,
             "sender": { "approverId": self.id }, "body": decision,
