@@ -174,9 +174,10 @@ async fn two_completions_race(harness: Box<dyn StoreHarness>) {
         let complete = |gateway: Gateway, who: &'static str| {
             let (tenant, nonce) = (world.tenant.clone(), pairing.nonce.clone());
             async move {
+                // An approver has a thousand pairs at most.
                 let request = CompleteRequest {
                     nonce,
-                    approver_id: approver(who),
+                    approver_id: approver(&format!("{who}{}", round / 500)),
                     public_key: key(who),
                     device_label: None,
                 };
