@@ -1,7 +1,7 @@
 //! Channels that are still to be closed in the store, with bounded memory: a store can be away for hours while enforcers
 //! connect again and again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use countersign_wire::id::{EnforcerId, TenantId};
 use parking_lot::Mutex;
@@ -50,6 +50,8 @@ pub(crate) struct Unconfirmed {
 struct UnconfirmedClosings {
     next: u64,
     closed: VecDeque<Unconfirmed>,
+    /// The shards on which a task reads what was closed. One at a time: a slow store must not collect tasks.
+    being_confirmed: HashSet<Shard>,
 }
 
 /// What is still to be closed. Each enforcer's entry has one task that works on it.
@@ -120,16 +122,53 @@ impl PendingClosings {
         self.unconfirmed.lock().next
     }
 
-    /// What was closed on a shard before this order and is not confirmed.
-    pub(crate) fn unconfirmed(&self, shard: Shard, before: u64) -> Vec<Unconfirmed> {
-        let unconfirmed = self.unconfirmed.lock();
+    /// What was closed on a shard before this order, for a task that confirms it and says when it has ended. Empty if another
+    /// task does, or if there is nothing: then no task starts.
+    pub(crate) fn start_confirming(&self, shard: Shard, before: u64) -> Vec<Unconfirmed> {
+        let mut unconfirmed = self.unconfirmed.lock();
+        if unconfirmed.being_confirmed.contains(&shard) {
+            return Vec::new();
+        }
         let earlier = unconfirmed.closed.iter().take_while(|closed| closed.order < before);
-        earlier.filter(|closed| closed.shard == shard).cloned().collect()
+        let earlier: Vec<Unconfirmed> = earlier.filter(|closed| closed.shard == shard).cloned().collect();
+        if !earlier.is_empty() {
+            unconfirmed.being_confirmed.insert(shard);
+        }
+        earlier
     }
 
-    /// Forgets what [`PendingClosings::unconfirmed`] has returned.
-    pub(crate) fn confirm(&self, shard: Shard, before: u64) {
-        let is_left = |closed: &Unconfirmed| closed.shard != shard || closed.order >= before;
-        self.unconfirmed.lock().closed.retain(is_left);
+    /// The task has ended. What was closed before this order is confirmed; `None` if nothing is.
+    pub(crate) fn end_confirming(&self, shard: Shard, confirmed_before: Option<u64>) {
+        let mut unconfirmed = self.unconfirmed.lock();
+        unconfirmed.being_confirmed.remove(&shard);
+        if let Some(before) = confirmed_before {
+            unconfirmed.closed.retain(|closed| closed.shard != shard || closed.order >= before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_task_at_a_time_confirms_what_was_closed_before_it() {
+        let (closings, shard, other) = (PendingClosings::default(), Shard(0), Shard(1));
+        let (tenant, robot) = ("acme".parse().unwrap(), "robot".parse().unwrap());
+        let close = |shard, attempt: &str| {
+            closings.closed(shard, &tenant, &robot, &Closing::unknown(attempt.to_owned()));
+        };
+        let attempts = |found: Vec<Unconfirmed>| found.into_iter().map(|one| one.attempt).collect::<Vec<_>>();
+        close(shard, "first");
+        close(other, "elsewhere");
+        let before = closings.next_order();
+        close(shard, "later");
+        assert_eq!(attempts(closings.start_confirming(shard, before)), ["first"]);
+        assert!(closings.start_confirming(shard, before).is_empty(), "a task is at it");
+        closings.end_confirming(shard, None);
+        assert_eq!(attempts(closings.start_confirming(shard, before)), ["first"], "it failed");
+        closings.end_confirming(shard, Some(before));
+        assert_eq!(attempts(closings.start_confirming(shard, closings.next_order())), ["later"]);
+        assert_eq!(attempts(closings.start_confirming(other, before)), ["elsewhere"]);
     }
 }

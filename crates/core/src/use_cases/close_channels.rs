@@ -99,17 +99,17 @@ impl Gateway {
     /// The lease of this node is durable, and so is what was closed before it, unless the store has lost that in between: then
     /// the channel is there again, and nobody serves it. In the background: a lease does not wait for it.
     pub(super) fn confirm_closings(&self, shard: Shard, closed_before: u64) {
-        let unconfirmed = self.closings.unconfirmed(shard, closed_before);
+        let unconfirmed = self.closings.start_confirming(shard, closed_before);
         if unconfirmed.is_empty() {
             return;
         }
         let gateway = self.clone();
         tokio::spawn(async move {
-            match gateway.close_what_is_back(unconfirmed).await {
-                Ok(()) => gateway.closings.confirm(shard, closed_before),
-                // The next lease confirms it.
-                Err(error) => tracing::debug!(%error, "closed channels were not confirmed"),
+            let confirmed = gateway.close_what_is_back(unconfirmed).await;
+            if let Err(error) = &confirmed {
+                tracing::debug!(%error, "closed channels were not confirmed; the next lease tries again");
             }
+            gateway.closings.end_confirming(shard, confirmed.is_ok().then_some(closed_before));
         });
     }
 
