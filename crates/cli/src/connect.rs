@@ -45,7 +45,7 @@ pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Pin,
         let who = visible(pin.party().id());
         return Err(Failure::new(
             Exit::Failed,
-            format!("{who} answered, and the code is for {}", invitation.approver),
+            format!("{who} answered, and the code is for {}", visible(&invitation.approver)),
         )
         .next("nothing was connected; run it again, and let nobody else see the code"));
     }
@@ -90,7 +90,7 @@ async fn answered(
             match &before {
                 Some(earlier) => match enforcer.finish_pairing(earlier, Answered::Link).await {
                     Ok(paired) => Ok(paired),
-                    // Whatever became of it: nobody sees it any more.
+                    // It has expired, or was answered wrongly: the current code is the one that counts.
                     Err(_) => std::future::pending().await,
                 },
                 None => std::future::pending().await,
@@ -132,7 +132,7 @@ async fn show(started: &StartedPairing, invitation: &Invitation, is_renewed: boo
     Ok(())
 }
 
-/// Whether nobody but this machine reaches an address.
+/// Whether nobody but this machine reaches an address: a gateway is never addressed by plain HTTP elsewhere.
 pub fn is_this_machine(gateway: &GatewayUrl) -> bool {
     gateway.as_str().starts_with("http://")
 }

@@ -33,7 +33,7 @@ use crate::{
 pub(super) struct Up {
     /// Connect your phone: make the gateway reachable for it, and show one code that joins and pairs.
     ///
-    /// Uses Tailscale where it is installed, else the address that you give with --public-url.
+    /// Uses the address that was set before or that you give with --public-url, else Tailscale where it is installed.
     #[arg(long)]
     phone: bool,
     /// Where the gateway is reached from other devices: an address with https:// that a proxy of yours serves.
@@ -111,6 +111,9 @@ impl Up {
 
     /// Makes the gateway reachable from other devices, over TLS only.
     async fn reach(&self, gateway: &LocalGateway) -> Result<(), Failure> {
+        if self.public_url.is_none() && gateway.public_url_of(&gateway.url()?).is_some() {
+            return Ok(());
+        }
         let url = match (&self.public_url, Tailscale::of_machine()) {
             (Some(url), _) => url.clone(),
             (None, Some(tailscale)) => {
@@ -228,9 +231,10 @@ struct Names {
     machine: String,
 }
 
-/// Accounts and hosts that are called like many others.
-const NOBODY: [&str; 6] = ["root", "user", "admin", "me", "ubuntu", "debian"];
-const ANYWHERE: [&str; 8] = ["localhost", "vm", "debian", "ubuntu", "fedora", "desk", "agent", "machine"];
+/// Names of accounts and hosts that say nothing of their owner.
+const GENERIC_ACCOUNTS: [&str; 6] = ["root", "user", "admin", "me", "ubuntu", "debian"];
+const GENERIC_HOSTS: [&str; 8] =
+    ["localhost", "vm", "debian", "ubuntu", "fedora", "desk", "agent", "machine"];
 
 impl Names {
     fn of(agent: &Profile, desk: &Profile) -> Self {
@@ -270,7 +274,9 @@ fn user_name() -> String {
     let name = env::var("USER").unwrap_or_default();
     let mut letters = name.chars();
     match letters.next() {
-        Some(first) if !NOBODY.contains(&name.as_str()) => first.to_uppercase().chain(letters).collect(),
+        Some(first) if !GENERIC_ACCOUNTS.contains(&name.as_str()) => {
+            first.to_uppercase().chain(letters).collect()
+        }
         _ => String::new(),
     }
 }
@@ -278,7 +284,7 @@ fn user_name() -> String {
 fn machine_name(person: &str) -> String {
     let host = fs::read_to_string(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
     let host = host.trim();
-    match host.is_empty() || ANYWHERE.contains(&host) {
+    match host.is_empty() || GENERIC_HOSTS.contains(&host) {
         true => format!("{person}'s machine"),
         false => host.to_owned(),
     }
