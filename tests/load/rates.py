@@ -15,32 +15,15 @@ from tenants import Node, Postgres
 CLIENTS = 16
 
 
+UNLIMITED = "[rates]\n" + "".join(f"{kind} = {{ per_second = 0, burst = 0 }}\n" for kind in ("credential", "tenant", "tenant_kib"))
+
+
 class Gateway:
     def __init__(self, folder):
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="rates-"))
         self.postgres = Postgres(self.top)
         self.program = folder / "countersign-gateway"
-        self.node = Node(self.program, self.top / "one", self.postgres)
-        with open(self.node.config, "a") as config:
-            config.write("[rates]\n" + "".join(f"{kind} = {{ per_second = 0, burst = 0 }}\n" for kind in ("credential", "tenant", "tenant_kib")))
-        self.node.end()
-        self.node = Node.__new__(Node)
-        self.restart()
-
-    def restart(self):
-        home, config = self.top / "one", self.top / "one" / "gateway.toml"
-        port = int(config.read_text().split('"127.0.0.1:')[1].split('"')[0])
-        log = open(home / "log", "ab")
-        self.node.program, self.node.port, self.node.home, self.node.config, self.node.log = self.program, port, home, config, log
-        self.node.process = subprocess.Popen([self.program, "serve", "--config", config], stdout=log, stderr=log)
-        for _ in range(300):
-            try:
-                if b" 200 " in call(port, "GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"):
-                    return
-            except OSError:
-                pass
-            time.sleep(0.1)
-        raise SystemExit((home / "log").read_text()[-2000:])
+        self.node = Node(self.program, self.top / "one", self.postgres, settings=UNLIMITED)
 
     def key(self, role, name, tenant="acme"):
         command = [self.program, "keys", "create", "--config", self.node.config, "--tenant", tenant, "--role", role, "--id", name]
@@ -51,12 +34,6 @@ class Gateway:
         self.node.end()
         self.postgres.end()
         shutil.rmtree(self.top, ignore_errors=True)
-
-
-def call(port, text):
-    with socket.create_connection(("127.0.0.1", port), 30) as held:
-        held.sendall(text.encode())
-        return held.recv(65536)
 
 
 def rate(work, seconds):

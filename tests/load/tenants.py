@@ -62,14 +62,14 @@ class Postgres:
 
 
 class Node:
-    def __init__(self, program, home, postgres, secrets=None):
+    def __init__(self, program, home, postgres, secrets=None, settings=""):
         self.program, self.port, self.home = program, free_port(), home
         home.mkdir()
         (home / "data").mkdir(mode=0o700)
         for name in ("secret", "key-secret") if secrets else ():
             shutil.copy(secrets / name, home / "data" / name)
         self.config = home / "gateway.toml"
-        self.config.write_text(f'listen = "127.0.0.1:{self.port}"\ndata = "{home}/data"\n[store]\nkind = "postgres"\nurl = "{postgres.url}"\n')
+        self.config.write_text(f'listen = "127.0.0.1:{self.port}"\ndata = "{home}/data"\n[store]\nkind = "postgres"\nurl = "{postgres.url}"\n{settings}')
         self.log = open(home / "log", "ab")
         self.process = subprocess.Popen([program, "serve", "--config", self.config], stdout=self.log, stderr=self.log)
         for _ in range(300):
