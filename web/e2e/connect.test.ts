@@ -127,9 +127,30 @@ class Laptop extends Machine {
     return { ...super.env, USER: "ada", SSL_CERT_FILE: this.#authority.file("ca.pem") };
   }
 
+  get config(): string {
+    return join(this.home, "data", "countersign", "gateway", "gateway.toml");
+  }
+
   get port(): number {
-    const config = readFileSync(join(this.home, "data", "countersign", "gateway", "gateway.toml"), "utf8");
-    return Number(/listen = "127\.0\.0\.1:(\d+)"/.exec(config)?.[1]);
+    return Number(/listen = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(this.config, "utf8"))?.[1]);
+  }
+
+  /** An invitation that only joins. */
+  invite(approver: string): string {
+    const args = [
+      "invite",
+      "--json",
+      "--config",
+      this.config,
+      "--tenant",
+      "home",
+      "--role",
+      "approver",
+      "--id",
+      approver,
+    ];
+    const done = spawnSync("countersign-gateway", args, { env: this.env, encoding: "utf8", timeout: 20_000 });
+    return (JSON.parse(done.stdout) as { link: string }).link;
   }
 }
 
@@ -218,6 +239,19 @@ describe("one code, from an empty home", () => {
     // Connect, to the inbox, Approve.
     expect(taps).toBe(3);
     expect(seconds).toBeLessThan(120);
+  });
+
+  test("nobody but the one who was invited is connected by a code", async () => {
+    const again = ada.startInTerminal(["up", "--phone"], [["Passphrase of Ada", PASSPHRASE]]);
+    const code = await until("a code", () => /https:\S+\/connect#v1\.\S+/.exec(again.text())?.[0]);
+    const eve = await Person.openAt(browser, url);
+    await eve.join(ada.invite("Eve"));
+    await eve.page.goto(code);
+    await eve.press("Connect");
+    expect(await again.ended).not.toBe(0);
+    expect(again.text()).toContain("Eve answered, and the code is for Ada");
+    expect(await ada.run(["devices", "list"])).not.toContain("Eve");
+    await eve.context.close();
   });
 
   test("the doctor calls the address of the codes, and says when nobody answers there", async () => {

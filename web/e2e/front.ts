@@ -13,21 +13,13 @@ import { join } from "node:path";
 import { pipeline } from "node:stream";
 
 import { FrameReader, textFrame } from "./frames.ts";
+import { TYPES } from "./host.ts";
 
 /** The files of the page, which no test changes on the way. */
 const PAGE = /^\/(|join|pair|connect|docs|assets\/[\w.-]+|sw\.js|manifest\.webmanifest)$/;
 
 /** A build of the page that is served in place of the one in the gateway; with the gateway's own headers. */
 const BUILD = process.env["COUNTERSIGN_PAGE"];
-
-const TYPES: Readonly<Record<string, string>> = {
-  html: "text/html; charset=utf-8",
-  js: "text/javascript; charset=utf-8",
-  css: "text/css; charset=utf-8",
-  webmanifest: "application/manifest+json",
-  png: "image/png",
-  svg: "image/svg+xml",
-};
 
 /** Changes the body of an answer of the gateway; the same text to leave it. */
 export type Tamper = (path: string, body: string) => string;

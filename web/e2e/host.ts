@@ -6,12 +6,14 @@ import { join } from "node:path";
 
 const DIST = join(import.meta.dirname, "..", "dist");
 
-const TYPES: Readonly<Record<string, string>> = {
+/** The media types of the page's files, by how their names end. */
+export const TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   webmanifest: "application/manifest+json",
   png: "image/png",
+  svg: "image/svg+xml",
 };
 
 /** The policy of docs/page.md, for one gateway. */

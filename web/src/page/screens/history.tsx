@@ -67,20 +67,26 @@ function Day({ day, records }: { day: string; records: readonly SentRecord[] }) 
   return (
     <>
       <h2 class="heading">{day}</h2>
-      <section class="card">
-        <ul class="rows">
-          {records.map((record) => (
-            <li key={record.requestId}>
-              <AnsweredRow record={record} />
-            </li>
-          ))}
-        </ul>
-      </section>
+      <AnsweredRows records={records} />
     </>
   );
 }
 
-/** An answer of this device, in a list. */
+/** Answers of this device. */
+export function AnsweredRows({ records }: { records: readonly SentRecord[] }) {
+  return (
+    <div class="card">
+      <ul class="rows">
+        {records.map((record) => (
+          <li key={record.requestId}>
+            <AnsweredRow record={record} />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
 export function AnsweredRow({ record }: { record: SentRecord }) {
   const last = stepsOf(record).at(-1);
   const isApproved = record.outcome === "approve";

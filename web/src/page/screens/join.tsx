@@ -3,9 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import {
-  base64url,
   type ConnectLink,
-  digits as digitsOf,
   type Invited,
   type JoinLink,
   LinkError,
@@ -20,7 +18,8 @@ import { meant } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { makeRecoveryCode } from "../pairing.ts";
-import { Act, CopyText, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { Act, CopyText, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { CodeProof, FromItsScreen } from "./machine.tsx";
 import { Scanner } from "./scanner.tsx";
 
 export function StartingScreen() {
@@ -267,15 +266,10 @@ function ConnectQuestion({
   const app = useApp();
   const [device, setDevice] = useState(() => (invited === undefined ? "" : deviceName(visible(invited.id))));
   const machine = visibleCode(both.pairing.enforcerId);
-  const digits = base64url.decode(both.pairing.fingerprint);
   return (
     <main class="alone">
       <Screen title={texts.pairQuestion(machine)} note={texts.pairWarning} kind="alone">
-        <div class="notice ok">
-          <Icon name="shield" />
-          <b>{texts.pairStraight}</b>
-          <p class="soft">{texts.pairStraightText(machine)}</p>
-        </div>
+        <FromItsScreen link={both.pairing} />
         {invited === undefined ? null : <p>{texts.connectAs(visible(invited.id))}</p>}
         <label>
           {texts.deviceNameField}
@@ -287,33 +281,12 @@ function ConnectQuestion({
             onInput={(event) => setDevice(event.currentTarget.value)}
           />
         </label>
-        <details class="card proof">
-          <summary>
-            <Icon name="shield" />
-            <span class="grow">
-              <strong>{texts.proofTitle}</strong>: {texts.pairProof}
-            </span>
-            <Icon name="right" />
-          </summary>
-          <dl class="facts">
-            <div>
-              <dt>{texts.relay}</dt>
-              <dd>
-                <Marked text={visibleCode(both.pairing.gateway)} />
-              </dd>
-            </div>
-            {digits === undefined ? null : (
-              <div>
-                <dt>{texts.factKey(machine)}</dt>
-                <dd>{digitsOf(digits)}</dd>
-              </div>
-            )}
-            <div>
-              <dt>{texts.invitation}</dt>
-              <dd>{texts.invitationOnce}</dd>
-            </div>
-          </dl>
-        </details>
+        <CodeProof link={both.pairing}>
+          <div>
+            <dt>{texts.invitation}</dt>
+            <dd>{texts.invitationOnce}</dd>
+          </div>
+        </CodeProof>
         <div class="pair even">
           <button type="button" class="button quiet" onClick={meant(back)}>
             {texts.cancel}

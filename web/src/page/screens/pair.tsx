@@ -3,9 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import {
-  base64url,
   CallError,
-  digits as digitsOf,
   type Paired,
   type PairingLink,
   parseConnectLink,
@@ -18,12 +16,12 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
-import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { makeRecoveryCode, registerKeptRecovery, removePairs } from "../pairing.ts";
-import { Act, Digits, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { Act, Digits, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { go } from "../route.ts";
 import { keepPairing, stopForPairing } from "../trust.ts";
+import { CodeProof, FromItsScreen } from "./machine.tsx";
 import { Scanner } from "./scanner.tsx";
 
 type Step =
@@ -175,8 +173,15 @@ function Ask({
   );
 }
 
+/** A link that is answered, and how it goes on. */
+interface LinkStep {
+  readonly link: PairingLink;
+  readonly keep: (paired: Paired) => Promise<void>;
+  readonly leave: () => void;
+}
+
 /** Pairs, and shows a stop where keys were replaced. */
-function usePairing(link: PairingLink, keep: (paired: Paired) => Promise<void>, leave: () => void) {
+function usePairing({ link, keep, leave }: LinkStep) {
   const app = useApp();
   return async (): Promise<void> => {
     try {
@@ -191,16 +196,8 @@ function usePairing(link: PairingLink, keep: (paired: Paired) => Promise<void>, 
 }
 
 /** The second half of one code: the person has said yes to both. Joined but not paired is where it stands until it succeeds. */
-function Connecting({
-  link,
-  keep,
-  leave,
-}: {
-  link: PairingLink;
-  keep: (paired: Paired) => Promise<void>;
-  leave: () => void;
-}) {
-  const pair = usePairing(link, keep, leave);
+function Connecting({ link, keep, leave }: LinkStep) {
+  const pair = usePairing({ link, keep, leave });
   const [problem, setProblem] = useState("");
   const attempt = (): Promise<void> => pair().catch((error: unknown) => setProblem(messageOf(error)));
   useEffect(() => void attempt(), []);
@@ -225,50 +222,15 @@ function Connecting({
   );
 }
 
-function LinkQuestion({
-  link,
-  keep,
-  leave,
-}: {
-  link: PairingLink;
-  keep: (paired: Paired) => Promise<void>;
-  leave: () => void;
-}) {
+function LinkQuestion({ link, keep, leave }: LinkStep) {
   const { profile } = usePage();
   const isOther = link.gateway !== profile?.gateway;
-  const pair = usePairing(link, keep, leave);
-  const print = base64url.decode(link.fingerprint);
+  const pair = usePairing({ link, keep, leave });
   return (
     <Screen title={texts.pairQuestion(visibleCode(link.enforcerId))} note={texts.pairWarning} kind="alone">
-      <div class="notice ok">
-        <Icon name="shield" />
-        <b>{texts.pairStraight}</b>
-        <p class="soft">{texts.pairStraightText(visibleCode(link.enforcerId))}</p>
-      </div>
+      <FromItsScreen link={link} />
       {isOther ? <Problem text={texts.pairOtherGateway} /> : null}
-      <details class="card proof">
-        <summary>
-          <Icon name="shield" />
-          <span class="grow">
-            <strong>{texts.proofTitle}</strong>: {texts.pairProof}
-          </span>
-          <Icon name="right" />
-        </summary>
-        <dl class="facts">
-          <div>
-            <dt>{texts.relay}</dt>
-            <dd>
-              <Marked text={visibleCode(link.gateway)} />
-            </dd>
-          </div>
-          {print === undefined ? null : (
-            <div>
-              <dt>{texts.factKey(visibleCode(link.enforcerId))}</dt>
-              <dd>{digitsOf(print)}</dd>
-            </div>
-          )}
-        </dl>
-      </details>
+      <CodeProof link={link} />
       <div class="pair even">
         <button type="button" class="button quiet" onClick={leave}>
           {texts.cancel}

@@ -9,7 +9,7 @@ import { Marked, Problem, Screen, useApp, useNow, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
 import { type Known, type PlanStep, readSession, type Told, toldBy } from "../sessions.ts";
 import { AgentSays, By } from "./card.tsx";
-import { AnsweredRow } from "./history.tsx";
+import { AnsweredRows } from "./history.tsx";
 import { PromptBox, StopAgent } from "./prompt.tsx";
 import { SessionState, useSession } from "./sessions.tsx";
 
@@ -122,15 +122,7 @@ function Answers({ id }: { id: string }) {
   return (
     <section class="stack" aria-label={texts.yourAnswers}>
       <h2 class="heading">{texts.yourAnswers}</h2>
-      <div class="card">
-        <ul class="rows">
-          {records.map((record) => (
-            <li key={record.requestId}>
-              <AnsweredRow record={record} />
-            </li>
-          ))}
-        </ul>
-      </div>
+      <AnsweredRows records={records} />
     </section>
   );
 }
