@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { Person } from "./browser.ts";
+import { DESK, Person, PHONE } from "./browser.ts";
 import { Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
 import { type Machine, until } from "./stage.ts";
@@ -70,13 +70,22 @@ describe("people", () => {
     expect(await dana.page.locator(".prompts li").count()).toBe(1);
   });
 
-  test("an agent is stopped from its session, and the hook refuses what it asks from then on", async () => {
+  /** Events of a session of Claude Code on the machine: it has started; `ask` is a call that waits for its answer. */
+  const agent = async (session: string): Promise<{ ask: (command: string) => Promise<string> }> => {
     const event = (name: string, more: object = {}): string =>
-      JSON.stringify({ hook_event_name: name, session_id: "s-stop", cwd: vm.work, ...more });
-    const call = { tool_name: "Bash", tool_input: { command: "touch stopped.txt" }, tool_use_id: "toolu_1" };
+      JSON.stringify({ hook_event_name: name, session_id: session, cwd: vm.work, ...more });
     const home = ["--home", join(vm.home, "data", "countersign")];
     await vm.run(["hook", "claude", ...home], event("SessionStart"));
-    const asking = vm.run(["hook", "claude", "--mode", "gate", ...home], event("PreToolUse", call));
+    const ask = (command: string): Promise<string> => {
+      const call = { tool_name: "Bash", tool_input: { command }, tool_use_id: "toolu_1" };
+      return vm.run(["hook", "claude", "--mode", "gate", ...home], event("PreToolUse", call));
+    };
+    return { ask };
+  };
+
+  test("an agent is stopped from its session, and the hook refuses what it asks from then on", async () => {
+    const { ask } = await agent("s-stop");
+    const asking = ask("touch stopped.txt");
     await dana.open("touch stopped.txt");
     await dana.page.goto(`${stage.url}/#/session/s-stop`);
     await dana.press("Stop this agent");
@@ -86,9 +95,100 @@ describe("people", () => {
     await dana.press("Stop it");
     expect(await asking).toContain("wrong branch");
     await dana.page.getByText("You stopped").waitFor();
-    const again = await vm.run(["hook", "claude", "--mode", "gate", ...home], event("PreToolUse", call));
+    const again = await ask("touch stopped.txt");
     expect(again).toContain('"deny"');
     expect(again).toContain("stopped this agent");
+  });
+
+  test("an agent is stopped from a request: the hook refuses that one too, and takes it back", async () => {
+    const { ask } = await agent("s-stop-here");
+    const asking = ask("touch here.txt");
+    await dana.open("touch here.txt");
+    const sheet = dana.page.getByRole("dialog", { name: "Stop this agent?" });
+    await dana.press("Stop this agent");
+    await sheet.getByText("This request is refused too").waitFor();
+    // Keys that answer are for what is behind the sheet, and Escape is for the sheet.
+    await dana.settle();
+    for (const key of ["r", "R", "s", "Escape"]) await dana.page.keyboard.press(key);
+    await sheet.waitFor({ state: "detached" });
+    expect(await dana.page.getByRole("dialog").count()).toBe(0);
+    await dana.page.getByRole("button", { name: /^Approve/ }).waitFor();
+    await dana.press("Stop this agent");
+    await dana.page.getByRole("textbox", { name: "Why" }).fill("not here");
+    // A device that is turned, so that there is room for columns, keeps what was typed.
+    await dana.page.setViewportSize(DESK);
+    await dana.page.locator(".beside").waitFor();
+    expect(await dana.page.getByRole("textbox", { name: "Why" }).inputValue()).toBe("not here");
+    await dana.page.setViewportSize(PHONE);
+    await dana.shot("stop-agent-request");
+    await dana.press("Stop it");
+    const denied = await asking;
+    expect(denied).toContain('"deny"');
+    expect(denied).toContain("stopped this agent: “not here”");
+    const bar = dana.page.locator(".answer-bar");
+    await bar.getByText("You stopped this agent. vm took this back. Nothing to answer.").waitFor();
+    await dana.page.locator(".notice", { hasText: "You stopped this agent." }).waitFor();
+    expect(await dana.page.getByRole("button", { name: "Stop this agent" }).count()).toBe(0);
+    await dana.shot("stop-agent-request-done");
+    expect(await ask("true")).toContain("stopped this agent");
+    // It was taken back, and not answered.
+    await dana.page.getByRole("link", { name: /^Inbox/ }).click();
+    await dana.tab("History");
+    expect(await dana.page.getByText("touch here.txt").count()).toBe(0);
+  });
+
+  test("until its machine has heard of the stop, a request can be rejected and no longer approved", async () => {
+    const session = "s-deaf";
+    await robot.startSession(session);
+    const built = await robot.ask({ payload: robot.command(["make", "deaf"]), session });
+    const other = await robot.ask({ payload: robot.command(["make", "other"]), session: "s-other" });
+    await dana.page.setViewportSize(DESK);
+    await dana.open("make deaf");
+    await dana.page.locator(".beside").getByRole("button", { name: "Stop this agent" }).waitFor();
+    await dana.press("Stop this agent");
+    await dana.press("Stop it");
+    await dana.page.getByText("Waiting for build-1 to pick it up.").waitFor();
+    const bar = dana.page.locator(".answer-bar");
+    await bar.getByText("Waiting for build-1 to take this back.").waitFor();
+    expect(await dana.page.getByRole("button", { name: /^Approve/ }).count()).toBe(0);
+    await dana.settle();
+    for (const key of ["a", "y"]) await dana.page.keyboard.press(key);
+    expect(await robot.isUndecided(built)).toBe(true);
+    await dana.shot("stop-agent-waits");
+    await dana.tap(bar.getByRole("button", { name: "Reject" }));
+    expect((await robot.decision(built)).outcome).toBe("reject");
+    // Another session of the same machine goes on.
+    await dana.open("make other");
+    await dana.page.getByRole("button", { name: /^Approve/ }).waitFor();
+    await dana.press("Reject");
+    await robot.decision(other);
+    await dana.page.setViewportSize(PHONE);
+  });
+
+  test("an agent that names no session can't be stopped, and its request says so", async () => {
+    const message = { tool_name: "Bash", tool_input: { command: "make nameless" } };
+    const shown = ["/tool_name", "/tool_input/command"];
+    const call = {
+      kind: "hook.claude",
+      moment: "PreToolUse",
+      tool: "Bash",
+      folder: "/home/robot/shop",
+      message,
+      shown,
+    };
+    const { argv: _, ...rest } = JSON.parse(robot.command([])) as { argv: unknown };
+    const built = await robot.ask({ payload: JSON.stringify({ ...rest, shell: "make nameless", call }) });
+    await dana.open("make nameless");
+    await dana.page.getByText("so it can't be stopped from here").waitFor();
+    expect(await dana.page.getByRole("button", { name: "Stop this agent" }).count()).toBe(0);
+    await dana.press("Reject");
+    await robot.decision(built);
+    // What no agent's host asks for has nothing to stop.
+    const asked = vm.start("exec", "--", "echo", "nobody");
+    await dana.open("echo nobody");
+    expect(await dana.page.getByText(/stopped from here|Stop this agent/).count()).toBe(0);
+    await dana.press("Reject");
+    expect(await asked.ended).toBe(81);
   });
 
   test("a session shows its task, plan, last words and answers, and has no id for a name", async () => {

@@ -365,15 +365,30 @@ export const texts = {
   whatYouSaw: "What was on your screen",
 
   // Sessions
-  anAgent: "The agent",
   stopAgent: "Stop this agent",
-  stopAgentTitle: (agent: string) => `Stop ${agent}?`,
+  stopAgentTitle: "Stop this agent?",
   stopAgentText: (machine: string) =>
-    `${machine} refuses everything this session asks for from then on, also what your rules allow, and reports it as ended. A command that already runs is not interrupted. There is no way back: the work goes on in a new session.`,
+    `${machine} refuses everything this session asks for from then on, also what your rules allow, and reports it as ended.`,
+  stopAgentThis: "This request is refused too. You don't have to answer it.",
+  stopAgentLimits:
+    "A command that already runs is not interrupted, and the agent can still write text. There is no way back: the work goes on in a new session.",
   stopAgentWhy: "Why (the agent reads it)",
   stopAgentNow: "Stop it",
   stopAgentSending: "Signing…",
-  stopAgentSent: (agent: string) => `You stopped ${agent}. What became of it stands with the messages above.`,
+  stopAgentSent: "You stopped this agent.",
+  stopAgentStatus: {
+    sending: () => "Not yet confirmed by the relay.",
+    queued: (machine: string) => `Waiting for ${machine} to pick it up.`,
+    delivered: (machine: string) => `${machine} has it, says the relay.`,
+    rejected: (machine: string) => `Not stopped: ${machine} refused it.`,
+    expired: (machine: string) => `Not stopped: ${machine} picked it up too late.`,
+    unheard: (machine: string) => `Not known whether it stopped: ${machine} never confirmed it.`,
+    error: (machine: string) => `Not known whether it stopped: ${machine} couldn't say.`,
+  },
+  stopAgentNoWay: (machine: string) =>
+    `This agent doesn't say which session it is in, so it can't be stopped from here. Reject what it asks, and stop it on ${machine}.`,
+  stoppedWaits: (machine: string) => `You stopped this agent. Waiting for ${machine} to take this back.`,
+  stoppedWithdrawn: (machine: string) => `You stopped this agent. ${machine} took this back. Nothing to answer.`,
   sessionsEmpty: "No agent is working for you yet.",
   waitingForYou: (count: number) => `Waiting for you: ${count}`,
   sessionState: { working: "Working", idle: "Waiting for a message", finished: "Finished" },

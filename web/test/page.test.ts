@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import { type Card, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
-import { statusOf } from "../src/page/prompts.ts";
+import { isStopping, statusOf, stopStatus } from "../src/page/prompts.ts";
 import { diffFiles } from "../src/page/review/diff.ts";
 import { markdownLines } from "../src/page/review/document.ts";
 import { shownCode } from "../src/page/review/line.ts";
@@ -205,5 +205,40 @@ describe("links and prompts", () => {
     const [before, after] = [Date.parse("2026-11-16T10:30:00Z"), Date.parse("2026-11-16T11:00:00Z")];
     expect([statusOf(prompt, before), statusOf(prompt, after)]).toEqual(["queued", "unheard"]);
     expect(statusOf({ ...prompt, status: "delivered" }, after)).toBe("delivered");
+  });
+
+  test("an agent is stopped by an order to its own machine that is on its way or was taken", () => {
+    const now = Date.parse("2026-11-16T10:30:00Z");
+    const of = { sessionId: "s", machine: "m" };
+    const stop = (status: PromptRecord["status"], more: Partial<PromptRecord> = {}): PromptRecord => ({
+      requestId: "p",
+      enforcerId: "m",
+      sessionId: "s",
+      text: "Stop this agent",
+      isStop: true,
+      sentAt: "2026-11-16T10:00:00Z",
+      expiresAt: "2026-11-17T10:00:00Z",
+      status,
+      ...more,
+    });
+    const { isStop: _, ...words } = stop("delivered");
+    // Words, another session, and a session of another machine that has the same name.
+    for (const other of [words, stop("delivered", { sessionId: "t" }), stop("delivered", { enforcerId: "n" })])
+      expect(stopStatus([other], of, now)).toBeUndefined();
+    const counts = (["sending", "queued", "delivered", "rejected", "expired", "error"] as const).map((status) =>
+      isStopping(stopStatus([stop(status)], of, now)),
+    );
+    expect(counts).toEqual([true, true, true, false, false, false]);
+    expect(isStopping(stopStatus([stop("queued")], of, Date.parse("2026-11-17T10:00:00Z")))).toBe(false);
+    // One that failed before or after changes nothing.
+    for (const all of [["rejected", "delivered"] as const, ["delivered", "rejected"] as const])
+      expect(
+        stopStatus(
+          all.map((status) => stop(status)),
+          of,
+          now,
+        ),
+      ).toBe("delivered");
+    expect(stopStatus([], of, now)).toBeUndefined();
   });
 });

@@ -17,6 +17,23 @@ export function statusOf(prompt: PromptRecord, now: number): PromptRecord["statu
   return isWaiting(prompt) && Date.parse(prompt.expiresAt) <= now ? "unheard" : prompt.status;
 }
 
+/** What became of the order to stop the agent of a session, on this machine; `undefined` if there was none. One that counts comes first. */
+export function stopStatus(
+  prompts: readonly PromptRecord[],
+  { sessionId, machine }: { readonly sessionId: string | undefined; readonly machine: string },
+  now: number,
+): ReturnType<typeof statusOf> | undefined {
+  const all = prompts
+    .filter((prompt) => prompt.isStop === true && prompt.sessionId === sessionId && prompt.enforcerId === machine)
+    .map((prompt) => statusOf(prompt, now));
+  return all.find(isStopping) ?? all[0];
+}
+
+/** Whether an order to stop counts: it is on its way, or the machine has it. */
+export function isStopping(status: ReturnType<typeof statusOf> | undefined): boolean {
+  return status === "sending" || status === "queued" || status === "delivered";
+}
+
 /** The prompts of this device, the newest first. */
 export class Prompts {
   readonly #store: Store;

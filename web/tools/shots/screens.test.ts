@@ -193,6 +193,9 @@ test("what waits, and each kind of request", async () => {
   await dana.page.getByRole("textbox", { name: "Your words" }).fill("Use the version that is pinned in uv.lock.");
   await shoot("words");
   await dana.page.keyboard.press("Escape");
+  await dana.press("Stop this agent");
+  await shoot("stop-agent");
+  await dana.page.keyboard.press("Escape");
   await read("./deploy.sh", "script");
   await dana.open("src/cart.py");
   await dana.settle();

@@ -12,7 +12,7 @@ import {
   visible,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { meant } from "../guard.ts";
+import { isTyping, meant } from "../guard.ts";
 import { Marked } from "../parts.tsx";
 import { shownCode } from "./line.ts";
 import { canBeAny, hourOffer, type Offer, ONCE, patternArguments, sessionOffer } from "./offer.ts";
@@ -38,6 +38,17 @@ export function Sheet({
       if (before instanceof HTMLElement) before.focus();
     };
   }, []);
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const isLetter = event.key.length === 1 && event.key !== " " && !isTyping(event);
+      if (event.key !== "Escape" && !isLetter) return;
+      event.stopImmediatePropagation();
+      if (!isLetter) close();
+    };
+    // Before the keys of what is behind it.
+    window.addEventListener("keydown", press, { capture: true });
+    return () => window.removeEventListener("keydown", press, { capture: true });
+  });
   const stay = (event: KeyboardEvent): void => {
     if (event.key !== "Tab" || sheet.current === null) return;
     const stops = [

@@ -4,7 +4,6 @@ import { useState } from "preact/hooks";
 
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { meant } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { machines } from "../pairing.ts";
 import { Act, Ago, Marked, useApp, useNow, usePage } from "../parts.tsx";
@@ -72,63 +71,6 @@ export function PromptBox({
         <Act label={texts.send} kind="primary" act={send} disabled={text.trim() === "" || to === undefined} />
       </div>
       <p class="note">{texts.promptHelp}</p>
-    </section>
-  );
-}
-
-/** A stop may be taken for this long: a machine may be off. */
-const STOP_MILLIS = 24 * 3_600_000;
-
-/** Stops the agent of a session, after a question: there is no way back. */
-export function StopAgent({
-  sessionId,
-  machine,
-  agent,
-  isOver,
-}: {
-  sessionId: string;
-  machine: string;
-  agent: string;
-  isOver: boolean;
-}) {
-  const app = useApp();
-  const { prompts } = usePage();
-  const [isAsking, setAsking] = useState(false);
-  const [why, setWhy] = useState("");
-  const sent = prompts.some((prompt) => prompt.sessionId === sessionId && prompt.isStop === true);
-  const stop = async (): Promise<void> => {
-    const now = app.approver.http.clock.now();
-    const expiresAt = now.plus(STOP_MILLIS);
-    const draft = { target: "other", content: { stop: why }, expiresAt, sessionId } as const;
-    const prompt = await app.approver.buildPrompt(machine, draft, app.state.pins);
-    const text = why.trim() === "" ? texts.stopAgent : `${texts.stopAgent}: ${why.trim()}`;
-    const times = { sentAt: `${now}`, expiresAt: `${expiresAt}` };
-    await app.prompts.send({ enforcerId: machine, text, sessionId, isStop: true, ...times }, prompt);
-    setAsking(false);
-  };
-  if (sent) return <p class="note">{texts.stopAgentSent(agent)}</p>;
-  if (isOver) return null;
-  if (!isAsking) {
-    return (
-      <button type="button" class="button quiet" onClick={meant(() => setAsking(true))}>
-        {texts.stopAgent}
-      </button>
-    );
-  }
-  return (
-    <section class="card pad stack" aria-label={texts.stopAgent}>
-      <h2 class="heading">{texts.stopAgentTitle(agent)}</h2>
-      <p>{texts.stopAgentText(visible(machine))}</p>
-      <label>
-        {texts.stopAgentWhy}
-        <input type="text" maxLength={500} value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
-      </label>
-      <div class="pair even">
-        <button type="button" class="button quiet" onClick={meant(() => setAsking(false))}>
-          {texts.cancel}
-        </button>
-        <Act label={texts.stopAgentNow} busy={texts.stopAgentSending} kind="danger" act={stop} />
-      </div>
     </section>
   );
 }

@@ -16,10 +16,11 @@ import { Choices } from "../review/choices.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
 import { Lines, lineElement } from "../review/lines.tsx";
 import { questionOf } from "../review/question.ts";
-import { Reading } from "../review/reading.ts";
+import { Reading, type Shown } from "../review/reading.ts";
 import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
 import { answerOf, type SentRecord } from "../sent.ts";
+import { StopAgentRow, StoppedBar, StopSheetOf, useAsking, useIsStopped } from "./agent.tsx";
 import { answeredWith } from "./answered.ts";
 import {
   AnsweredElsewhere,
@@ -271,6 +272,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   const reading = useMemo(() => new Reading(content), [content]);
   const [shown, setShown] = useState(reading.shown);
   const [chosen, setChosen] = useState("");
+  const [isStopping, setStopping] = useAsking();
   const [folded, setFolded] = useState(() => content.sections.map(({ isFolded }) => isFolded));
   useEffect(() => {
     screenChanged("pane");
@@ -290,14 +292,15 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
     requestAnimationFrame(() => lineElement(next)?.scrollIntoView({ block: "center" }));
   };
   if (request === undefined || payload === undefined) return null;
+  const isOpen = record === undefined && end === undefined;
   return (
     <section class="screen review">
-      <TopBar {...(record === undefined && end === undefined ? { card } : {})} />
+      <TopBar {...(isOpen ? { card } : {})} />
       {record === undefined ? <Sent id={card.requestId} /> : null}
       <EffectBar
         type={record === undefined ? <Type payload={payload} /> : <Answered record={record} />}
         card={card}
-        isOver={record !== undefined || end !== undefined}
+        isOver={!isOpen}
       >
         <Sentence payload={payload} />
       </EffectBar>
@@ -323,21 +326,38 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
           }
         >
           <WhatWasFound payload={payload} machine={request.enforcerId} />
+          <StopAgentRow card={card} ask={() => setStopping(true)} />
         </Lines>
       </div>
+      <Bar {...{ card, end, record, shown }}>
+        <AnswerBar card={card} content={content} shown={shown} openNext={openNext} chosen={chosen} />
+      </Bar>
+      {isStopping ? <StopSheetOf card={card} isOpen={isOpen} close={() => setStopping(false)} /> : null}
+    </section>
+  );
+}
+
+/** The answers; or what stands in their place, once there is nothing to answer. */
+function Bar({
+  card,
+  end,
+  record,
+  shown,
+  children,
+}: Parameters<typeof Review>[0] & { shown: Shown; children: ComponentChildren }) {
+  const isStopped = useIsStopped(card);
+  if (record === undefined && end === undefined) return isStopped ? <StoppedBar card={card} shown={shown} /> : children;
+  return (
+    <div class="answer-bar">
       {record !== undefined ? (
-        <div class="answer-bar">
+        <>
           <Timeline record={record} />
           <NextWaits id={card.requestId} />
-        </div>
+        </>
       ) : end !== undefined ? (
-        <div class="answer-bar">
-          <Ended card={card} end={end} />
-        </div>
-      ) : (
-        <AnswerBar card={card} content={content} shown={shown} openNext={openNext} chosen={chosen} />
-      )}
-    </section>
+        <Ended card={card} end={end} />
+      ) : null}
+    </div>
   );
 }
 
@@ -346,13 +366,21 @@ function Ended({ card, end }: { card: Card; end: CardEnd }) {
   const { inbox } = usePage();
   const next = inbox.open.find(({ requestId }) => requestId !== card.requestId);
   const now = inbox.get(card.requestId);
+  const isStopped = useIsStopped(card);
+  const machine = visible(card.request?.enforcerId ?? "");
   const icon = end === "expired" ? "clock" : end === "answered" ? "done" : "x";
   return (
     <>
       <p class="ended-now" role="alert">
         <Icon name={icon} />
         <span>
-          {now?.elsewhere === undefined ? <EndText card={card} end={end} /> : <AnsweredElsewhere card={now} />}
+          {now?.elsewhere !== undefined ? (
+            <AnsweredElsewhere card={now} />
+          ) : end === "withdrawn" && isStopped ? (
+            <FirstLine text={texts.stoppedWithdrawn(machine)} />
+          ) : (
+            <EndText card={card} end={end} />
+          )}
         </span>
       </p>
       {end === "expired" && card.request !== undefined ? <AskAgain of={card.request} /> : null}

@@ -8,9 +8,10 @@ import { Icon } from "../icons.tsx";
 import { Marked, Problem, Screen, useApp, useNow, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
 import { type Known, type PlanStep, readSession, type Told, toldBy } from "../sessions.ts";
+import { StopAgent } from "./agent.tsx";
 import { AgentSays, By } from "./card.tsx";
 import { AnsweredRows } from "./history.tsx";
-import { PromptBox, StopAgent } from "./prompt.tsx";
+import { PromptBox } from "./prompt.tsx";
 import { SessionState, useSession } from "./sessions.tsx";
 
 export function SessionScreen({ id }: { id: string }) {
@@ -55,7 +56,7 @@ export function SessionScreen({ id }: { id: string }) {
         <StopAgent
           sessionId={id}
           machine={known.session.enforcerId}
-          agent={asker.agent ?? texts.anAgent}
+          asker={asker}
           isOver={known.session.endedAt !== undefined}
         />
       )}
