@@ -22,10 +22,14 @@ use tokio::sync::Notify;
 use crate::{
     background,
     config::{Config, DoorbellKind, StoreKind},
-    cors::AllowedOrigins,
-    limits::{RateLimiters, max_connections},
+    health,
+    limits::max_connections,
+    live::LiveSettings,
     metrics::Rejection,
-    net::listener::Service,
+    net::{
+        listener::{Front, Service},
+        tls::Tls,
+    },
     random::SystemRandom,
     rest::response::busy_answer,
     router::router,
@@ -262,11 +266,9 @@ fn start(
     comparison_wanted: Arc<Notify>,
 ) -> anyhow::Result<Arc<AppState>> {
     let settings = Settings {
-        rates: RateLimiters::new(config.rates),
+        live: LiveSettings::new(config, None),
         max_stored_bytes: config.rates.max_stored_bytes(),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
-        trusted_proxies: config.trusted_proxies.clone(),
-        allowed_origins: AllowedOrigins::new(&config.allowed_origins),
         public_url: config.public_url(),
     };
     let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;
@@ -274,21 +276,34 @@ fn start(
     Ok(app)
 }
 
-/// The service, with as many connections as this process can have.
+/// The plain service, with as many connections as this process can have.
 pub fn service(app: Arc<AppState>) -> Service {
     let rejected = app.metrics.rejected.at(Rejection::Connections).clone();
+    let front = Front { tls: None, live: app.live.clone() };
     Service {
         router: router(app),
         max_connections: max_connections(),
+        front: Arc::new(front),
         busy_answer: busy_answer(),
         at_limit: "raise the limit of open files (ulimit -n)",
         rejected,
     }
 }
 
+/// The service under TLS.
+pub fn tls_service(app: Arc<AppState>, tls: Arc<Tls>) -> Service {
+    let live = app.live.clone();
+    Service { front: Arc::new(Front { tls: Some(tls), live }), ..service(app) }
+}
+
 /// The service of the listener for metrics.
-pub fn metrics_service(app: &AppState) -> Service {
-    scrape::service(app)
+pub fn metrics_service(app: &AppState, tls: Option<Arc<Tls>>) -> Service {
+    scrape::service(app, tls)
+}
+
+/// The service of the listener for health checks.
+pub fn health_service(app: Arc<AppState>) -> Service {
+    health::service(app)
 }
 
 #[cfg(test)]

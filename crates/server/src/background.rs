@@ -39,7 +39,7 @@ async fn evict_idle(app: Arc<AppState>) {
     let mut ticks = ticks(EVICTION_INTERVAL);
     loop {
         ticks.tick().await;
-        app.rates.evict_idle();
+        app.live.current().rates.evict_idle();
     }
 }
 

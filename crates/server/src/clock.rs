@@ -1,11 +1,13 @@
-//! The wall clock, for stamps on answers and logs. Nothing is decided by it: expiry is the store's matter.
+//! The wall clock, for stamps on answers and logs, and for certificates, which clients judge by theirs. Nothing else is
+//! decided by it: expiry is the store's matter.
 
 use std::time::SystemTime;
 
 use countersign_wire::timestamp::Timestamp;
 
-#[expect(clippy::disallowed_methods, reason = "stamps only; the store's clock decides")]
-fn system_now() -> SystemTime {
+/// The time on this machine, as the system has it.
+#[expect(clippy::disallowed_methods, reason = "stamps and certificates only; the store's clock decides")]
+pub(crate) fn system_now() -> SystemTime {
     SystemTime::now()
 }
 

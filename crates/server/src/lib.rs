@@ -9,6 +9,7 @@
 //! | traces for a collector | `traces`, `traceparent` |
 //! | errors as data | `error` |
 //! | rate limits and quotas | [`limits`] |
+//! | what can be changed while it runs | [`live`] |
 //! | what handlers share | [`state`], with `presence`, `api_keys` and `joins` |
 //! | who calls | `auth` |
 //! | what REST and WebSocket share: operations, envelopes | `protocol` |
@@ -18,10 +19,11 @@
 //! | SSE and WebSocket | `sse`, `ws` |
 //! | the handlers, one file for each resource | `routes` |
 //! | all routes on one page | [`router`] |
-//! | metrics for a scraper | [`scrape`] |
+//! | metrics for a scraper, health for probes | [`scrape`], `health` |
 //! | sweep, poll, heartbeat | `background` |
 //! | where stores are named | [`assemble`] |
 //! | the log, and where traces are sent | [`telemetry`] |
+//! | how settings are read again | `reload` |
 //! | the commands | [`commands`] |
 
 pub mod config;
@@ -43,6 +45,8 @@ mod traces;
 mod error;
 
 pub mod limits;
+
+pub mod live;
 
 mod api_keys;
 mod joins;
@@ -69,6 +73,7 @@ mod routes;
 
 pub mod router;
 
+mod health;
 pub mod scrape;
 
 mod background;
@@ -76,5 +81,7 @@ mod background;
 pub mod assemble;
 
 pub mod telemetry;
+
+mod reload;
 
 pub mod commands;

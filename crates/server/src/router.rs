@@ -25,6 +25,7 @@ use crate::{
     cors,
     error::ApiError,
     ids::HttpRequestId,
+    limits::Peer,
     metrics::Rejection,
     page,
     rest::{
@@ -146,6 +147,18 @@ pub fn router(app: SharedState) -> Router {
         .with_state(app)
 }
 
+/// Health checks and nothing else.
+pub(crate) fn health_router(app: SharedState) -> Router {
+    let group = Group {
+        app: &app,
+        interface: Interface::Platform,
+        access: Access::Public,
+        max_body_bytes: MAX_OTHER_BODY,
+    };
+    let routes = group.routes([("/healthz", get(meta::alive)), ("/readyz", get(meta::ready))]);
+    routes.fallback(unknown_path).layer(from_fn_with_state(app.clone(), every_request)).with_state(app)
+}
+
 /// Which part of the interface a route belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Interface {
@@ -236,7 +249,10 @@ struct Rules {
 /// request.
 async fn every_request(State(app): State<SharedState>, mut request: Request, next: Next) -> Response {
     let http_id = HttpRequestId::assign(&mut request);
-    let origin = app.allowed_origins.of(request.headers());
+    let live = app.live.current();
+    let origin = live.allowed_origins.of(request.headers());
+    let is_tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.is_tls);
+    let hsts = is_tls.then(|| live.hsts(request.headers())).flatten();
     let handle = async |request| match origin.as_ref().and_then(|_| cors::preflight(&request)) {
         Some(answer) => response::finish(&app, &http_id, ErrorForm::Bare, answer),
         None => discard_unread_body(request, async |request| next.run(request).await).await,
@@ -244,6 +260,9 @@ async fn every_request(State(app): State<SharedState>, mut request: Request, nex
     let mut answer = log_request(&app, &http_id, request, handle).await;
     if let Some(origin) = &origin {
         cors::allow(origin, answer.headers_mut());
+    }
+    if let Some(hsts) = hsts {
+        answer.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts);
     }
     answer
 }

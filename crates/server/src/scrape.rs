@@ -14,7 +14,7 @@ use countersign_core::metrics::{Catalog, Computed};
 use crate::{
     limits::{FairSemaphore, TenantQuota},
     metrics::Rejection,
-    net::listener::Service,
+    net::{listener::Service, tls::Tls},
     rest::response::busy_answer,
     state::AppState,
 };
@@ -26,10 +26,11 @@ const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// `/metrics` and nothing else.
-pub(crate) fn service(app: &AppState) -> Service {
-    let router = Router::new().route("/metrics", get(metrics)).with_state(Arc::new(catalog(app)));
+pub(crate) fn service(app: &AppState, tls: Option<Arc<Tls>>) -> Service {
+    let router = Router::new().route("/metrics", get(metrics)).with_state(Arc::new(catalog(app, tls)));
     Service {
         router,
+        front: Arc::default(),
         max_connections: MAX_CONNECTIONS,
         busy_answer: busy_answer(),
         at_limit: "too many scrapers are connected to the listener for metrics",
@@ -45,7 +46,7 @@ async fn metrics(State(catalog): State<Arc<Catalog>>) -> Response {
 }
 
 /// Everything that is counted in this process.
-fn catalog(app: &AppState) -> Catalog {
+fn catalog(app: &AppState, tls: Option<Arc<Tls>>) -> Catalog {
     let mut catalog = Catalog::default();
     app.gateway.metrics().describe(&mut catalog);
     app.metrics.describe(&mut catalog);
@@ -99,6 +100,11 @@ fn catalog(app: &AppState) -> Catalog {
     catalog.when_it_rises(
         "It is renewed every 5 s. Above 15 s other nodes take this one for dead and push in its place, and `/readyz` is \
          503: the store does not take its writes.",
+    );
+    catalog.add(
+        "certificate_days_left",
+        "Days until the first certificate that this node serves expires, or NaN without one; alert below 20",
+        &Computed(move || tls.as_ref().and_then(|tls| tls.days_left()).unwrap_or(f64::NAN)),
     );
     catalog
 }
@@ -165,7 +171,7 @@ what to alert on. This page is made from the same table as the answer:
     #[tokio::test]
     async fn docs_metrics_md_is_what_is_counted() {
         let node = TestNode::new();
-        let page = page(&catalog(&node.app));
+        let page = page(&catalog(&node.app, None));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(path, &page).unwrap();
@@ -177,7 +183,7 @@ what to alert on. This page is made from the same table as the answer:
     #[tokio::test]
     async fn every_metric_is_described_once_and_named_as_prometheus_wants() {
         let node = TestNode::new();
-        let catalog = catalog(&node.app);
+        let catalog = catalog(&node.app, None);
         let text = catalog.encode().unwrap();
         let mut names = BTreeSet::new();
         for entry in catalog.entries() {

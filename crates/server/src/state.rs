@@ -1,6 +1,6 @@
 //! What handlers share.
 
-use std::{io, net::IpAddr, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use countersign_core::{
     Gateway,
@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use crate::{
     api_keys::ApiKeys,
-    cors::AllowedOrigins,
     error::ApiError,
     joins::Joins,
-    limits::{CpuPool, FairSemaphore, RateLimiters, StoredQuota, TenantQuota, max_connections},
+    limits::{CpuPool, FairSemaphore, StoredQuota, TenantQuota, max_connections},
+    live::{Live, LiveSettings},
     metrics::ServerMetrics,
     presence::PresenceRecorder,
     secrets::{Secret, Secrets},
@@ -58,12 +58,11 @@ pub struct AppState {
     pub(crate) joins: Joins,
     /// Whose quota the requests of those count against who have no credential yet. No key can be for this tenant.
     pub(crate) newcomers: TenantId,
-    pub(crate) rates: RateLimiters,
+    /// What an operator can change while this runs.
+    pub(crate) live: Live,
     /// What each tenant may have stored.
     pub(crate) stored: StoredQuota,
     pub(crate) websocket_idle: Duration,
-    pub(crate) trusted_proxies: Vec<IpAddr>,
-    pub(crate) allowed_origins: AllowedOrigins,
     /// The beginning of links to this gateway.
     pub(crate) public_url: String,
     pub(crate) presence: PresenceRecorder,
@@ -165,15 +164,11 @@ pub(crate) type SharedState = Arc<AppState>;
 /// What an operator sets of how clients are treated.
 #[derive(Debug)]
 pub struct Settings {
-    pub rates: RateLimiters,
+    pub live: LiveSettings,
     /// Bytes that one tenant may have stored; `None` for no limit.
     pub max_stored_bytes: Option<u64>,
     /// A WebSocket from which nothing is received for this long is closed.
     pub websocket_idle: Duration,
-    /// Proxies whose `X-Forwarded-For` is believed. Without one, the address of a client is not known.
-    pub trusted_proxies: Vec<IpAddr>,
-    /// Websites that may call from a browser.
-    pub allowed_origins: AllowedOrigins,
     /// The beginning of links to this gateway, without a slash at the end.
     pub public_url: String,
 }
@@ -182,11 +177,9 @@ impl Default for Settings {
     fn default() -> Self {
         let websocket_idle = Duration::from_mins(2);
         Self {
-            rates: RateLimiters::default(),
+            live: LiveSettings::default(),
             max_stored_bytes: None,
             websocket_idle,
-            trusted_proxies: Vec::new(),
-            allowed_origins: AllowedOrigins::default(),
             public_url: "http://127.0.0.1:8787".to_owned(),
         }
     }
@@ -212,7 +205,7 @@ impl AppState {
             response_memory: TenantQuota::new(MAX_RESPONSE_BYTES),
             large_reads: FairSemaphore::new(MAX_LARGE_READS),
             small_bodies: FairSemaphore::new(SMALL_BODIES_PER_PROCESSOR * processors()),
-            cpu_pool: CpuPool::start()?,
+            cpu_pool: CpuPool::start("large-bodies")?,
             held_connections: TenantQuota::new(max_connections()),
             push_reads: FairSemaphore::new(MAX_PUSH_READS),
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
@@ -222,11 +215,9 @@ impl AppState {
             gateway,
             gateway_id,
             secret: secrets.shared,
-            rates: settings.rates,
+            live: Live::new(settings.live),
             stored: StoredQuota::new(settings.max_stored_bytes),
             websocket_idle: settings.websocket_idle,
-            trusted_proxies: settings.trusted_proxies,
-            allowed_origins: settings.allowed_origins,
             public_url: settings.public_url,
         }))
     }

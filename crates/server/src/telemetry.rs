@@ -19,6 +19,7 @@ use tracing_subscriber::{
         time::{FormatTime as _, SystemTime},
     },
     layer::SubscriberExt as _,
+    reload,
     util::SubscriberInitExt as _,
 };
 
@@ -41,44 +42,78 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts logging to stderr, and sending traces if there is a collector, until the result is dropped.
 pub fn start(log: Log, traces: &TracesConfig) -> anyhow::Result<Flush> {
-    let level = match log.level {
-        LogLevel::Error => Level::ERROR,
-        LogLevel::Warn => Level::WARN,
-        LogLevel::Info => Level::INFO,
-        LogLevel::Debug => Level::DEBUG,
-    };
     let queue = Arc::new(LogQueue::default());
     let of_thread = Arc::clone(&queue);
     let write = move || of_thread.write_to(&mut io::stderr(), log.format);
     thread::Builder::new().name("log".to_owned()).spawn(write)?;
-    // The client of NATS logs each of its attempts; the doorbell says once what became of them.
-    let sources = Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF);
     #[cfg(feature = "otel")]
     if let Some((spans, exporter)) = traces::layer(traces)? {
         let spans = registry().with(spans);
         let lines = fmt::layer().with_writer(Arc::clone(&queue)).with_target(false);
+        let (sources, handle) = reload::Layer::new(sources(log.level));
         match log.format {
             LogFormat::Json => {
                 drop(spans.with(lines.json().flatten_event(true).with_filter(sources)).try_init());
             }
             LogFormat::Text => drop(spans.with(lines.with_ansi(false).with_filter(sources)).try_init()),
         }
-        return Ok(Flush { queue, _exporter: Some(exporter) });
+        return Ok(Flush { queue, level: LogHandle::new(handle), _exporter: Some(exporter) });
     }
     // A configuration with a collector was refused.
     #[cfg(not(feature = "otel"))]
     let _ = traces;
-    let builder = fmt().with_max_level(level).with_writer(Arc::clone(&queue)).with_target(false);
+    let builder = fmt().with_max_level(Level::TRACE).with_writer(Arc::clone(&queue)).with_target(false);
     // Fails only where a log was started before, which then goes on.
-    match log.format {
-        LogFormat::Json => drop(builder.json().flatten_event(true).finish().with(sources).try_init()),
-        LogFormat::Text => drop(builder.with_ansi(false).finish().with(sources).try_init()),
-    }
+    let level = match log.format {
+        LogFormat::Json => {
+            let (sources, handle) = reload::Layer::new(sources(log.level));
+            drop(builder.json().flatten_event(true).finish().with(sources).try_init());
+            LogHandle::new(handle)
+        }
+        LogFormat::Text => {
+            let (sources, handle) = reload::Layer::new(sources(log.level));
+            drop(builder.with_ansi(false).finish().with(sources).try_init());
+            LogHandle::new(handle)
+        }
+    };
     Ok(Flush {
         queue,
+        level,
         #[cfg(feature = "otel")]
         _exporter: None,
     })
+}
+
+/// What is logged. The client of NATS logs each of its attempts; the doorbell says once what became of them.
+fn sources(level: LogLevel) -> Targets {
+    let level = match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+    };
+    Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF)
+}
+
+/// Changes the level of a log that runs.
+#[derive(Clone)]
+pub struct LogHandle(Arc<dyn Fn(LogLevel) + Send + Sync>);
+
+impl LogHandle {
+    fn new<S: 'static>(handle: reload::Handle<Targets, S>) -> Self {
+        // Fails only where there is no log.
+        Self(Arc::new(move |level| drop(handle.reload(sources(level)))))
+    }
+
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        (self.0)(level);
+    }
+}
+
+impl std::fmt::Debug for LogHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogHandle").finish_non_exhaustive()
+    }
 }
 
 /// When dropped, waits until what is queued is written, for a second at most, and as long for spans.
@@ -86,6 +121,7 @@ pub fn start(log: Log, traces: &TracesConfig) -> anyhow::Result<Flush> {
 #[derive(Debug)]
 pub struct Flush {
     queue: Arc<LogQueue>,
+    pub(crate) level: LogHandle,
     #[cfg(feature = "otel")]
     _exporter: Option<traces::Exporter>,
 }
@@ -208,6 +244,7 @@ mod tests {
 
     fn flush(queue: Arc<LogQueue>) -> Flush {
         Flush {
+            level: LogHandle(Arc::new(|_| {})),
             queue,
             #[cfg(feature = "otel")]
             _exporter: None,

@@ -5,7 +5,11 @@ use countersign_core::model::credential::Role;
 use countersign_wire::{failure::Failure, presence::Transport};
 
 use super::caller::{Caller, Newcomer};
-use crate::{error::ApiError, limits::ClientAddress, state::AppState};
+use crate::{
+    error::ApiError,
+    limits::{ClientAddress, Peer},
+    state::AppState,
+};
 
 /// Which callers a route admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +48,10 @@ pub(crate) async fn authenticate(app: &AppState, access: Access, parts: &mut Par
     if access == Access::Public {
         return Ok(());
     }
-    let peer = parts.extensions.get::<ClientAddress>().copied();
-    let client = peer.and_then(|peer| ClientAddress::behind(peer, &app.trusted_proxies, &parts.headers));
-    app.rates.admit_address(client)?;
+    let live = app.live.current();
+    let peer = parts.extensions.get::<Peer>().copied();
+    let client = peer.and_then(|peer| ClientAddress::behind(peer, &live.proxies, &parts.headers));
+    live.rates.admit_address(client)?;
     if access == Access::Invited {
         parts.extensions.insert(Newcomer { address: client });
         return Ok(());
@@ -54,11 +59,11 @@ pub(crate) async fn authenticate(app: &AppState, access: Access, parts: &mut Par
     let caller = match Caller::from_credential(app, parts).await {
         Ok(caller) => caller,
         Err(error) => {
-            app.rates.count_failed_authentication(client, &error)?;
+            live.rates.count_failed_authentication(client, &error)?;
             return Err(error);
         }
     };
-    app.rates.admit(&caller.tenant, &caller.principal)?;
+    live.rates.admit(&caller.tenant, &caller.principal)?;
     if let Role::Enforcer(Some(enforcer)) = &caller.role {
         app.presence.seen(&caller.tenant, enforcer, Transport::Poll);
     }

@@ -91,7 +91,8 @@ impl Dev {
         } else {
             output::say(&page(&started, self.data.as_deref().map(|data| data.display().to_string())));
         }
-        serve_until_signalled(listener, app).await
+        let drain = app.drain().clone();
+        serve_until_signalled(listener, assemble::service(app), drain).await
     }
 }
 

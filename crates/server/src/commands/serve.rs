@@ -12,8 +12,12 @@ use tokio::{
 use crate::{
     assemble::{self, Decorators},
     config::Config,
-    net::listener,
-    state::AppState,
+    net::{
+        listener::{self, Service},
+        tls::Tls,
+    },
+    reload::Reload,
+    shutdown::Drain,
     telemetry,
 };
 
@@ -33,36 +37,72 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let mut config = Config::read(&self.config)?;
-        config.listen = self.listen.unwrap_or(config.listen);
-        config.data = self.data.unwrap_or(config.data);
-        run_node(config, Decorators::default()).await
+        let config = self.read()?;
+        let file = self.config.clone();
+        let reading = Reading { read: Box::new(move || self.read()), file };
+        run(config, Decorators::default(), Some(reading)).await
     }
+
+    /// The configuration with what the command line says.
+    fn read(&self) -> anyhow::Result<Config> {
+        let mut config = Config::read_unchecked(&self.config)?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        config.data = self.data.clone().unwrap_or(config.data);
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// How the configuration is read again.
+struct Reading {
+    read: Box<dyn Fn() -> anyhow::Result<Config> + Send>,
+    file: PathBuf,
 }
 
 /// Runs a gateway until it is signalled, as `serve` does, with something around its ports.
-pub async fn run_node(mut config: Config, decorators: Decorators) -> anyhow::Result<()> {
+pub async fn run_node(config: Config, decorators: Decorators) -> anyhow::Result<()> {
     config.check()?;
-    let _flush = telemetry::start(config.log, &config.traces)?;
+    run(config, decorators, None).await
+}
+
+async fn run(mut config: Config, decorators: Decorators, reading: Option<Reading>) -> anyhow::Result<()> {
+    let flush = telemetry::start(config.log, &config.traces)?;
+    let tls = config.tls.is_on().then(|| Tls::new(&config.tls)).transpose()?.map(Arc::new);
     let (gateway, secrets, doorbell) = assemble::node(&config, decorators).await?;
     let listener = listen(config.listen).await?;
-    let scrapers = listen_for_scrapers(config.metrics.listen).await?;
+    let scrapers = listen_beside(config.metrics.listen, "metrics.listen").await?;
+    let probes = listen_beside(config.health.listen, "health.listen").await?;
     // Port 0 is a real one now, for links.
     config.listen = listener.local_addr()?;
     let app = assemble::app_of_node(&config, gateway, secrets, &doorbell)?;
-    tracing::info!(address = %listener.local_addr()?, version = env!("CARGO_PKG_VERSION"), "listening");
+    let serves = tls.as_ref().map(|tls| tls.describe());
+    tracing::info!(address = %config.listen, serves, version = env!("CARGO_PKG_VERSION"), "listening");
     if let Some(scrapers) = scrapers {
         tracing::info!(address = %scrapers.local_addr()?, "listening for scrapers of metrics");
-        let service = assemble::metrics_service(&app);
+        let service = assemble::metrics_service(&app, tls.clone());
         tokio::spawn(listener::serve(scrapers, service, app.drain().clone()));
     }
-    serve_until_signalled(listener, app).await
+    if let Some(probes) = probes {
+        tracing::info!(address = %probes.local_addr()?, "listening for health checks");
+        let service = assemble::health_service(Arc::clone(&app));
+        tokio::spawn(listener::serve(probes, service, app.drain().clone()));
+    }
+    if let Some(Reading { read, file }) = reading {
+        let (app, tls, log) = (Arc::clone(&app), tls.clone(), flush.level.clone());
+        let reload = Reload { read, file, config, app, tls, log };
+        tokio::spawn(reload.run(signal(SignalKind::hangup())?));
+    }
+    let service = match tls {
+        Some(tls) => assemble::tls_service(Arc::clone(&app), tls),
+        None => assemble::service(Arc::clone(&app)),
+    };
+    serve_until_signalled(listener, service, app.drain().clone()).await
 }
 
-async fn listen_for_scrapers(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+async fn listen_beside(address: Option<SocketAddr>, setting: &str) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else { return Ok(None) };
     let listener = TcpListener::bind(address).await;
-    listener.map(Some).with_context(|| format!("can't listen on {address}; change metrics.listen"))
+    listener.map(Some).with_context(|| format!("can't listen on {address}; change {setting}"))
 }
 
 pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -83,19 +123,22 @@ pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves until SIGTERM or SIGINT, and then drains.
-pub(super) async fn serve_until_signalled(listener: TcpListener, app: Arc<AppState>) -> anyhow::Result<()> {
+pub(super) async fn serve_until_signalled(
+    listener: TcpListener,
+    service: Service,
+    drain: Drain,
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let drain = app.drain().clone();
+    let begin = drain.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         tracing::info!("stopping");
-        drain.begin();
+        begin.begin();
     });
-    let drain = app.drain().clone();
-    listener::serve(listener, assemble::service(app), drain).await;
+    listener::serve(listener, service, drain).await;
     Ok(())
 }

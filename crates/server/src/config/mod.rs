@@ -2,6 +2,7 @@
 
 mod doorbell;
 mod rates;
+mod tls;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 pub use doorbell::{DoorbellConfig, DoorbellKind};
 pub use rates::{Rate, RateLimits};
+pub use tls::{CertificateFiles, TlsConfig};
 
 /// The fully commented default.
 pub const DEFAULT: &str = include_str!("default.toml");
@@ -37,13 +39,19 @@ pub struct Config {
     pub doorbell: DoorbellConfig,
     pub log: Log,
     pub rates: RateLimits,
-    /// Addresses of reverse proxies whose `X-Forwarded-For` is believed.
+    /// Whether plain HTTP may be spoken on a network.
+    pub allow_plain: bool,
+    /// Addresses of reverse proxies that are believed when they say for whom they speak.
     pub trusted_proxies: Vec<IpAddr>,
+    /// Where they say it.
+    pub proxy_header: ProxyHeader,
     /// Websites that may call the gateway from a browser, beside its own.
     pub allowed_origins: Vec<String>,
+    pub tls: TlsConfig,
     pub websocket: WebSocketConfig,
     pub retention: RetentionDays,
     pub metrics: MetricsConfig,
+    pub health: HealthConfig,
     pub traces: TracesConfig,
 }
 
@@ -142,6 +150,26 @@ pub struct MetricsConfig {
     pub listen: Option<SocketAddr>,
 }
 
+/// Health checks for what starts and stops nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HealthConfig {
+    /// Where `/healthz` and `/readyz` are served without TLS; `None` for only where everything is.
+    pub listen: Option<SocketAddr>,
+}
+
+/// How a reverse proxy says for whom it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProxyHeader {
+    #[default]
+    XForwardedFor,
+    /// RFC 7239.
+    Forwarded,
+    /// Before the first byte of each connection, in version 2.
+    ProxyProtocol,
+}
+
 /// Traces for an OpenTelemetry collector.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -200,11 +228,15 @@ impl Default for Config {
             doorbell: DoorbellConfig::default(),
             log: Log::default(),
             rates: RateLimits::default(),
+            allow_plain: false,
             trusted_proxies: Vec::new(),
+            proxy_header: ProxyHeader::default(),
             allowed_origins: Vec::new(),
+            tls: TlsConfig::default(),
             websocket: WebSocketConfig::default(),
             retention: RetentionDays::default(),
             metrics: MetricsConfig::default(),
+            health: HealthConfig::default(),
             traces: TracesConfig::default(),
         }
     }
@@ -213,26 +245,35 @@ impl Default for Config {
 impl Config {
     /// Reads and checks a file.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(file).with_context(|| {
-            format!("{} can't be read; print a default one with: countersign-gateway config", file.display())
-        })?;
-        let config: Self = toml::from_str(&text)
-            .with_context(|| format!("{} is not a valid configuration", file.display()))?;
+        let config = Self::read_unchecked(file)?;
         config.check()?;
         Ok(config)
     }
 
+    /// Reads a file that something is changed of before it is checked.
+    pub(crate) fn read_unchecked(file: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(file).with_context(|| {
+            format!("{} can't be read; print a default one with: countersign-gateway config", file.display())
+        })?;
+        toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", file.display()))
+    }
+
     /// Rejects settings that can't work, and says what to do.
     pub fn check(&self) -> anyhow::Result<()> {
-        if !self.listen.ip().is_loopback() {
+        if !self.listen.ip().is_loopback() && !self.tls.is_on() && !self.allow_plain {
             bail!(
-                "listen = \"{}\" would speak plain HTTP on a network, where anybody can read credentials. Listen on \
-                 127.0.0.1 and put a reverse proxy with TLS in front of it",
+                "listen = \"{}\" would speak plain HTTP on a network, where anybody can read credentials. Set \
+                 tls.certificate and tls.key, or listen on 127.0.0.1 behind a reverse proxy with TLS. If the network \
+                 itself is protected, set allow_plain = true",
                 self.listen
             );
         }
-        if self.metrics.listen.is_some_and(|metrics| metrics == self.listen && metrics.port() != 0) {
-            bail!("metrics.listen must not be the address of `listen`: metrics are not for clients");
+        self.check_listeners()?;
+        self.tls.check()?;
+        if self.proxy_header == ProxyHeader::ProxyProtocol && self.trusted_proxies.is_empty() {
+            bail!(
+                "proxy_header = \"proxy-protocol\" needs trusted_proxies: no other connections are served then"
+            );
         }
         self.traces.endpoint.as_deref().map_or(Ok(()), check_traces_endpoint)?;
         self.gateway_id()?;
@@ -267,10 +308,26 @@ impl Config {
         Ok(())
     }
 
+    fn check_listeners(&self) -> anyhow::Result<()> {
+        let taken = |other: Option<SocketAddr>, mine: SocketAddr| other == Some(mine) && mine.port() != 0;
+        if taken(self.metrics.listen, self.listen) {
+            bail!("metrics.listen must not be the address of `listen`: metrics are not for clients");
+        }
+        if taken(self.health.listen, self.listen)
+            || self.health.listen.is_some_and(|health| taken(self.metrics.listen, health))
+        {
+            bail!(
+                "health.listen must not be the address of `listen` or of metrics.listen: choose another port"
+            );
+        }
+        Ok(())
+    }
+
     /// The beginning of links to this gateway, without a slash at the end.
     pub fn public_url(&self) -> String {
         match &self.public_url {
             Some(url) => url.trim_end_matches('/').to_owned(),
+            None if self.tls.is_on() => format!("https://{}", self.listen),
             None => format!("http://{}", self.listen),
         }
     }
@@ -365,6 +422,9 @@ mod tests {
                 let without_default = [
                     "url",
                     "listen = \"127.0.0.1:9464\"",
+                    "listen = \"0.0.0.0:8788\"",
+                    "certificate",
+                    "key =",
                     "public_url",
                     "endpoint",
                     "root_certificates",

@@ -4,33 +4,65 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderValue};
 
-/// The address of the other end of a connection.
+use crate::config::ProxyHeader;
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// Whether nobody passes on what it sends: it speaks TLS with us, or a trusted proxy has said who it is. Anybody
+    /// else may be a proxy with many clients.
+    pub(crate) is_direct: bool,
+    /// Whether it speaks TLS with us.
+    pub(crate) is_tls: bool,
+}
+
+/// The address of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAddress(pub(crate) SocketAddr);
 
+/// The proxies in front of this gateway.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedProxies {
+    pub addresses: Vec<IpAddr>,
+    /// Where they say for whom they speak. One of them: what a proxy does not set itself, its client does.
+    pub header: ProxyHeader,
+}
+
+impl TrustedProxies {
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address.to_canonical())
+    }
+}
+
 impl ClientAddress {
-    /// The client behind trusted proxies: the last address of `X-Forwarded-For` that is not one of them. `None` if the
-    /// connection does not come from a trusted proxy: it may be anybody's proxy.
+    /// The client behind trusted proxies: the last address in what they say that is not one of them. `None` if nobody
+    /// knows who it is.
     ///
     /// It is read from the right, since what is left of the first unknown address is the client's own words. What can't be read
     /// counts as the proxy's: whoever writes nonsense must not be free of limits. Without the header the proxy sets none, and nobody
     /// is known: it would be everybody behind it.
-    pub(crate) fn behind(peer: Self, trusted: &[IpAddr], headers: &HeaderMap) -> Option<Self> {
-        let peer = Self(SocketAddr::new(peer.0.ip().to_canonical(), peer.0.port()));
-        if !trusted.contains(&peer.0.ip()) {
-            return None;
+    pub(crate) fn behind(peer: Peer, proxies: &TrustedProxies, headers: &HeaderMap) -> Option<Self> {
+        let address = Self(SocketAddr::new(peer.address.ip().to_canonical(), peer.address.port()));
+        if !proxies.trusts(address.0.ip()) {
+            return peer.is_direct.then_some(address);
         }
-        let values: Vec<&[u8]> =
-            headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes).collect();
+        let name = match proxies.header {
+            ProxyHeader::XForwardedFor => "x-forwarded-for",
+            ProxyHeader::Forwarded => "forwarded",
+            ProxyHeader::ProxyProtocol => return None,
+        };
+        let address_of = if proxies.header == ProxyHeader::Forwarded { forwarded_for } else { address_of };
+        let values: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
         if values.is_empty() {
             return None;
         }
         let entries = values.iter().rev().flat_map(|value| value.rsplit(|byte| *byte == b','));
         let client = entries
             .map(address_of)
-            .find(|address| !address.is_some_and(|address| trusted.contains(&address)))
+            .find(|address| !address.is_some_and(|address| proxies.trusts(address)))
             .flatten();
-        Some(client.map_or(peer, |address| Self(SocketAddr::new(address, 0))))
+        Some(client.map_or(address, |client| Self(SocketAddr::new(client, 0))))
     }
 
     /// The address, or the /64 of an IPv6 address, of which one person has as many as they like.
@@ -43,6 +75,19 @@ impl ClientAddress {
             v4 @ IpAddr::V4(_) => v4,
         }
     }
+}
+
+/// The address of an element of `Forwarded` (RFC 7239); `None` if it has none.
+fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(element).ok()?;
+    let mut values = text.split(';').filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("for").then_some(value.trim())
+    });
+    // Exactly one: of two, nobody knows which the proxy has written.
+    let value = values.next().filter(|_| values.next().is_none())?;
+    let unquoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    address_of(unquoted.unwrap_or(value).as_bytes())
 }
 
 /// The address in an entry, with or without a port; `None` if there is none.
@@ -58,15 +103,25 @@ fn address_of(entry: &[u8]) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
+    fn peer(text: &str) -> Peer {
+        Peer { address: text.parse().unwrap(), is_direct: false, is_tls: false }
+    }
+
+    fn proxies(header: ProxyHeader) -> TrustedProxies {
+        let addresses = ["127.0.0.1", "10.0.0.7"].map(|text| text.parse().unwrap()).to_vec();
+        TrustedProxies { addresses, header }
+    }
+
+    fn behind(peer: Peer, header: ProxyHeader, name: &'static str, value: &str) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        ClientAddress::behind(peer, &proxies(header), &headers).map(|client| client.0.ip().to_string())
+    }
+
     #[test]
     fn the_client_is_the_last_address_that_is_no_trusted_proxy() {
-        let trusted: Vec<IpAddr> = ["127.0.0.1", "10.0.0.7"].map(|text| text.parse().unwrap()).to_vec();
-        let proxy = ClientAddress("127.0.0.1:1".parse().unwrap());
-        let behind = |peer, forwarded: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("x-forwarded-for", HeaderValue::from_bytes(forwarded.as_bytes()).unwrap());
-            ClientAddress::behind(peer, &trusted, &headers).map(|client| client.0.ip().to_string())
-        };
+        let proxy = peer("127.0.0.1:1");
+        let behind = |peer, value| behind(peer, ProxyHeader::XForwardedFor, "x-forwarded-for", value);
         assert_eq!(behind(proxy, "192.0.2.9").as_deref(), Some("192.0.2.9"));
         assert_eq!(behind(proxy, "6.6.6.6, 192.0.2.9, 10.0.0.7").as_deref(), Some("192.0.2.9"));
         for (forwarded, client) in [
@@ -84,11 +139,38 @@ mod tests {
         ] {
             assert_eq!(behind(proxy, forwarded).as_deref(), Some(client), "{forwarded}");
         }
-        let mapped = ClientAddress("[::ffff:127.0.0.1]:1".parse().unwrap());
-        assert_eq!(behind(mapped, "192.0.2.9").as_deref(), Some("192.0.2.9"));
-        assert!(ClientAddress::behind(proxy, &trusted, &HeaderMap::new()).is_none());
-        let stranger = ClientAddress("192.0.2.1:1".parse().unwrap());
+        assert_eq!(behind(peer("[::ffff:127.0.0.1]:1"), "192.0.2.9").as_deref(), Some("192.0.2.9"));
+        let none = ClientAddress::behind(proxy, &proxies(ProxyHeader::XForwardedFor), &HeaderMap::new());
+        assert!(none.is_none());
+        let stranger = peer("192.0.2.1:1");
         assert_eq!(behind(stranger, "192.0.2.9"), None, "anybody can send the header");
+        let direct = Peer { is_direct: true, ..stranger };
+        assert_eq!(behind(direct, "192.0.2.9").as_deref(), Some("192.0.2.1"), "it is who it is");
+    }
+
+    #[test]
+    fn only_the_header_that_the_proxies_set_is_believed() {
+        let proxy = peer("127.0.0.1:1");
+        let forwarded = |value| behind(proxy, ProxyHeader::Forwarded, "forwarded", value);
+        for (value, client) in [
+            ("for=192.0.2.9", "192.0.2.9"),
+            ("For=\"192.0.2.9:4711\";proto=https;by=10.0.0.7", "192.0.2.9"),
+            ("for=\"[2001:db8::1]:4711\"", "2001:db8::1"),
+            ("for=6.6.6.6, for=192.0.2.9;proto=http, for=10.0.0.7", "192.0.2.9"),
+            ("for=192.0.2.9, for=_hidden", "127.0.0.1"),
+            ("for=192.0.2.9, for=unknown", "127.0.0.1"),
+            ("for=192.0.2.9;for=192.0.2.8", "127.0.0.1"),
+            ("for=192.0.2.9, proto=https", "127.0.0.1"),
+            ("for=\"192.0.2.9", "127.0.0.1"),
+            ("", "127.0.0.1"),
+        ] {
+            assert_eq!(forwarded(value).as_deref(), Some(client), "{value}");
+        }
+        assert_eq!(behind(proxy, ProxyHeader::Forwarded, "x-forwarded-for", "192.0.2.9"), None);
+        assert_eq!(behind(proxy, ProxyHeader::XForwardedFor, "forwarded", "for=192.0.2.9"), None);
+        for name in ["x-forwarded-for", "forwarded"] {
+            assert_eq!(behind(proxy, ProxyHeader::ProxyProtocol, name, "192.0.2.9"), None);
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Threads for what keeps a processor busy: parsing, hashing and rendering large bodies. They are apart from the
-//! threads that serve connections, so that nobody's small request waits for somebody's large one.
+//! Threads for what keeps a processor busy: parsing, hashing and rendering large bodies, and handshakes. They are apart from
+//! the threads that serve connections, so that nobody's small request waits for somebody's large one.
 
 use std::{future::Future, io, thread};
 
@@ -27,17 +27,17 @@ pub(crate) struct CpuPool {
 
 impl CpuPool {
     /// Starts the threads: half as many as there are processors, so that the other half stays free.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(name: &str) -> io::Result<Self> {
         let threads = thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(threads)
-            .thread_name("large-bodies")
+            .thread_name(name)
             .enable_all()
             .build()?;
         let handle = runtime.handle().clone();
         let (running, ended) = oneshot::channel::<()>();
         // A runtime must not be dropped by a task, so a thread of its own keeps it.
-        thread::Builder::new().name("large-bodies".to_owned()).spawn(move || {
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
             let _ended = ended.blocking_recv();
             runtime.shutdown_background();
         })?;

@@ -8,7 +8,8 @@ mod quota;
 mod rates;
 mod stored;
 
-pub(crate) use client_address::ClientAddress;
+pub use client_address::TrustedProxies;
+pub(crate) use client_address::{ClientAddress, Peer};
 pub use connections::max_connections;
 pub(crate) use countersign_core::fair::{FairPermit, FairSemaphore};
 pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};

@@ -1,6 +1,10 @@
 //! How much a tenant may have stored.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use countersign_core::{Error, Gateway};
 use countersign_wire::id::TenantId;
@@ -19,8 +23,8 @@ const RETRY_AFTER: Duration = Duration::from_mins(1);
 /// A quota of bytes for each tenant. Several nodes may each let through what fits within [`KNOWN_FOR`].
 #[derive(Debug)]
 pub(crate) struct StoredQuota {
-    /// In bytes; `None` for no limit.
-    max: Option<u64>,
+    /// In bytes; `u64::MAX` for no limit.
+    max: AtomicU64,
     known: Mutex<HashMap<TenantId, Known>>,
 }
 
@@ -32,12 +36,20 @@ struct Known {
 
 impl StoredQuota {
     pub(crate) fn new(max: Option<u64>) -> Self {
-        Self { max, known: Mutex::default() }
+        Self { max: AtomicU64::new(max.unwrap_or(u64::MAX)), known: Mutex::default() }
+    }
+
+    /// From now on.
+    pub(crate) fn set_max(&self, max: Option<u64>) {
+        self.max.store(max.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Admits a body of this size, if the tenant has room for it. Not for decisions: an approval must not be lost.
     pub(crate) async fn admit(&self, gateway: &Gateway, tenant: &TenantId, size: usize) -> Result<(), Error> {
-        let Some(max) = self.max else { return Ok(()) };
+        let max = self.max.load(Ordering::Relaxed);
+        if max == u64::MAX {
+            return Ok(());
+        }
         let stored = match self.known(tenant) {
             Some(bytes) => bytes,
             None => self.learn(tenant, gateway.store().stored_bytes(tenant).await?),

@@ -32,6 +32,7 @@ labels! {
         HeldConnections => "held_connections",
         Connections => "connections",
         Scrapers => "scrapers",
+        Probes => "probes",
         RequestMemory => "request_memory",
         ResponseMemory => "response_memory",
         StoreOverloaded => "store_overloaded",

@@ -3,7 +3,6 @@
 use std::{
     future::{Future as _, poll_fn},
     io,
-    net::SocketAddr,
     pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
@@ -22,16 +21,16 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::{Sleep, sleep},
 };
 use tower::ServiceExt as _;
 
 use super::{
     socket::{Socket, WRITE_TIMEOUT},
+    stream::Stream,
     takeover::{TakeoverFuture, TakeoverSlot},
 };
-use crate::{limits::ClientAddress, shutdown::Drain};
+use crate::{limits::Peer, shutdown::Drain};
 
 /// The head of a request must arrive within this; an idle connection is closed after it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,28 +41,23 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 const MAX_READ_BYTES: usize = 64 << 10;
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(stream: TcpStream, address: SocketAddr, router: Router, drain: Drain) {
+pub(crate) async fn serve(stream: Stream, peer: Peer, router: Router, drain: Drain) {
     let mut socket = Some(Socket { stream, read: bytes::Bytes::new() });
     while let Some(ready) = socket.take() {
         // Boxed, so that a held connection does not carry the memory that HTTP needs.
-        let taken_over = Box::pin(http(ready, ClientAddress(address), router.clone(), &drain)).await;
+        let taken_over = Box::pin(http(ready, peer, router.clone(), &drain)).await;
         let Some(taken_over) = taken_over else { return };
         socket = taken_over.await.filter(|_| !drain.has_begun());
     }
 }
 
 /// Serves HTTP until the connection ends, or a handler takes it over.
-async fn http(
-    socket: Socket,
-    client: ClientAddress,
-    router: Router,
-    drain: &Drain,
-) -> Option<TakeoverFuture> {
+async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Option<TakeoverFuture> {
     let slot = TakeoverSlot::default();
     let for_requests = slot.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         without_trailing_slash(&mut request);
-        request.extensions_mut().insert(client);
+        request.extensions_mut().insert(peer);
         request.extensions_mut().insert(for_requests.clone());
         match names_host(&request) {
             true => Either::Left(router.clone().oneshot(request.map(Body::new))),
@@ -142,7 +136,7 @@ fn without_trailing_slash<B>(request: &mut Request<B>) {
 /// [`WRITE_TIMEOUT`]: an answer that nobody reads must not be kept forever.
 struct ReplayStream {
     read: bytes::Bytes,
-    stream: TcpStream,
+    stream: Stream,
     /// Runs while the client reads nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
@@ -187,7 +181,9 @@ impl AsyncWrite for ReplayStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.within_timeout(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -205,6 +201,6 @@ impl AsyncWrite for ReplayStream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        self.stream.is_write_vectored()
     }
 }

@@ -1,6 +1,6 @@
 //! Accepts connections, as many as there are file descriptors for, and serves them until they end.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use bytes::Bytes;
@@ -13,20 +13,62 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::connection;
-use crate::shutdown::{DRAIN_TIMEOUT, Drain};
+use super::{connection, proxy_protocol, stream::Stream, tls::Tls};
+use crate::{
+    config::ProxyHeader,
+    limits::{ClientAddress, Peer},
+    live::Live,
+    shutdown::{DRAIN_TIMEOUT, Drain},
+};
 
 /// A service and its limit of connections.
 #[derive(Debug, Clone)]
 pub struct Service {
     pub router: Router,
+    pub front: Arc<Front>,
     pub max_connections: usize,
-    /// The whole HTTP answer to a connection beyond the limit.
+    /// The whole HTTP answer to a plain connection beyond the limit.
     pub busy_answer: Bytes,
     /// What to do when the limit is reached, for the log.
     pub at_limit: &'static str,
     /// Counts the connections beyond the limit.
     pub rejected: Counter,
+}
+
+/// What comes before HTTP.
+#[derive(Debug, Default)]
+pub struct Front {
+    /// `None` for plain HTTP.
+    pub tls: Option<Arc<Tls>>,
+    /// Who the trusted proxies are.
+    pub live: Live,
+}
+
+impl Front {
+    /// Learns who connects, and does the handshake. `None` if it is not served.
+    async fn admit(self: Arc<Self>, mut tcp: TcpStream, address: SocketAddr) -> Option<(Stream, Peer)> {
+        let is_tls = self.tls.is_some();
+        let mut peer = Peer { address, is_direct: is_tls, is_tls };
+        let live = self.live.current();
+        if live.proxies.header == ProxyHeader::ProxyProtocol {
+            // Whoever is not a proxy could say that it is anybody.
+            let read = match live.proxies.trusts(address.ip()) {
+                true => proxy_protocol::read(&mut tcp).await,
+                false => Err(io::ErrorKind::PermissionDenied.into()),
+            };
+            match read {
+                Ok(Some(client)) => peer = Peer { address: client, is_direct: true, is_tls },
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "a connection did not begin as the PROXY protocol says");
+                    return None;
+                }
+            }
+        }
+        let Some(tls) = &self.tls else { return Some((Stream::Plain(tcp), peer)) };
+        let stream = Arc::clone(tls).accept(tcp, ClientAddress(peer.address).network()).await?;
+        Some((stream, peer))
+    }
 }
 
 /// Serves until `drain` begins, and then for as long as connections need, but not longer than [`DRAIN_TIMEOUT`].
@@ -51,8 +93,12 @@ pub async fn serve(listener: TcpListener, service: Service, drain: Drain) {
             warned = false;
             drop(stream.set_nodelay(true));
             let (router, drain) = (service.router.clone(), drain.clone());
+            // Boxed, so that a connection that is served does not carry what came before.
+            let admitted = Box::pin(Arc::clone(&service.front).admit(stream, address));
             connections.spawn(async move {
-                connection::serve(stream, address, router, drain).await;
+                if let Some((stream, peer)) = admitted.await {
+                    connection::serve(stream, peer, router, drain).await;
+                }
                 drop(permit);
             });
         } else {
@@ -62,7 +108,9 @@ pub async fn serve(listener: TcpListener, service: Service, drain: Drain) {
                 warned = true;
             }
             service.rejected.inc();
-            reject(stream, service.busy_answer.clone());
+            if service.front.tls.is_none() {
+                reject(stream, service.busy_answer.clone());
+            }
         }
     }
     drop(listener);

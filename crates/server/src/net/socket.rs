@@ -7,8 +7,9 @@ use axum::{
     http::{Response, StatusCode, header},
 };
 use bytes::BytesMut;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
+use tokio::{io::AsyncWriteExt as _, time::timeout};
 
+use super::stream::Stream;
 use crate::{clock, limits::QuotaPermit};
 
 /// A client that reads nothing of what it is sent for this long is disconnected.
@@ -23,7 +24,7 @@ const MAX_SENT_BYTES: usize = 64 << 10;
 /// A socket, with what was read from it and belongs to the next request.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Stream,
     pub(crate) read: Bytes,
 }
 
@@ -54,27 +55,15 @@ impl Socket {
     }
 
     /// What the client sends next; `None` when it has disconnected. Cancel-safe.
-    async fn sent(&self) -> Option<Vec<u8>> {
-        loop {
-            self.stream.readable().await.ok()?;
-            // On the heap and only while there is something to read: an idle connection has no buffer.
-            let mut chunk = vec![0; 1_024];
-            match self.stream.try_read(&mut chunk) {
-                Ok(0) => return None,
-                Ok(count) => {
-                    chunk.truncate(count);
-                    return Some(chunk);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return None,
-            }
-        }
+    async fn sent(&mut self) -> Option<Vec<u8>> {
+        self.stream.next_chunk().await.ok().flatten()
     }
 
     /// For a client that is sent messages one by one: limits what the system buffers, which would be megabytes for
     /// each.
     pub(crate) fn limit_send_buffer(&self) {
-        if let Err(error) = rustix::net::sockopt::set_socket_send_buffer_size(&self.stream, SEND_BUFFER_BYTES)
+        if let Err(error) =
+            rustix::net::sockopt::set_socket_send_buffer_size(self.stream.tcp(), SEND_BUFFER_BYTES)
         {
             tracing::debug!(%error, "the send buffer keeps the system's size");
         }
@@ -82,7 +71,11 @@ impl Socket {
 
     /// Writes all of it, within [`WRITE_TIMEOUT`].
     pub(crate) async fn write(&mut self, text: &[u8]) -> io::Result<()> {
-        timeout(WRITE_TIMEOUT, self.stream.write_all(text)).await?
+        timeout(WRITE_TIMEOUT, async {
+            self.stream.write_all(text).await?;
+            self.stream.flush().await
+        })
+        .await?
     }
 
     /// Writes a whole answer.

@@ -110,7 +110,7 @@ impl FromRequest<SharedState> for RequestBody {
         };
         // Nothing that a newcomer sends is kept, and none must use up what the others may send.
         if caller.is_some() {
-            app.rates.admit_bytes(tenant, bytes.len())?;
+            app.live.current().rates.admit_bytes(tenant, bytes.len())?;
         }
         // Nobody waits behind all that another tenant has sent, and nobody has a turn before all of it has arrived.
         let turn = match bytes.len() > LARGE_BODY {

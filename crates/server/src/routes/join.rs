@@ -37,7 +37,7 @@ pub(crate) async fn join(
     match app.joins.join(&invitation, &nonce).await.map_err(ApiError::from) {
         Ok(made) => response::json(StatusCode::CREATED, NewKey::from(&made)),
         Err(error) => {
-            app.rates.count_failed_join(newcomer.address, &error)?;
+            app.live.current().rates.count_failed_join(newcomer.address, &error)?;
             Err(error)
         }
     }
@@ -81,7 +81,7 @@ pub(crate) async fn describe(
             response::json(StatusCode::OK, DescribedInvitation { tenant: &tenant, role, label, expires_at })
         }
         Err(error) => {
-            app.rates.count_failed_join(newcomer.address, &error)?;
+            app.live.current().rates.count_failed_join(newcomer.address, &error)?;
             Err(error)
         }
     }

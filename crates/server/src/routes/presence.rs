@@ -106,7 +106,12 @@ mod tests {
     };
 
     use super::*;
-    use crate::{net::connection::serve, router::router, test_node::TestNode};
+    use crate::{
+        limits::Peer,
+        net::{connection::serve, stream::Stream},
+        router::router,
+        test_node::TestNode,
+    };
 
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
@@ -127,13 +132,15 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, address) = listener.accept().await.unwrap();
+        let peer = Peer { address, is_direct: false, is_tls: false };
         let request = format!(
             "GET /v1/presence/enforcers HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
         );
         client.write_all(request.as_bytes()).await.unwrap();
         let mut text = String::new();
         let read = client.read_to_string(&mut text);
-        let ((), read) = tokio::join!(serve(stream, address, router(app.clone()), app.drain.clone()), read);
+        let ((), read) =
+            tokio::join!(serve(Stream::Plain(stream), peer, router(app.clone()), app.drain.clone()), read);
         read.unwrap();
         text
     }

@@ -70,7 +70,7 @@ async fn stream(
     let meter = PushMeter::open(&app.metrics, app.gateway.metrics(), HeldTransport::Sse);
     let subscription = subscribe(&app, subscriber.clone(), &positions.unwrap_or_default()).await?;
     let positions = subscription.positions();
-    let origin = app.allowed_origins.of(headers);
+    let origin = app.live.current().allowed_origins.of(headers);
     let stream = SseStream { app, revocation, subscriber, subscription, http_id, origin, meter, positions };
     let mut stream = Box::new(stream);
     match takeover

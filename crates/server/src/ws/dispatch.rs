@@ -39,8 +39,9 @@ impl Dispatch<'_> {
     /// The answer to one frame.
     pub(super) async fn answer(&self, bytes: &[u8]) -> Result<Answer, ApiError> {
         // Before anything is parsed: parsing is what a flood of frames would cost.
-        self.app.rates.admit(&self.caller.tenant, &self.caller.principal)?;
-        self.app.rates.admit_bytes(&self.caller.tenant, bytes.len())?;
+        let live = self.app.live.current();
+        live.rates.admit(&self.caller.tenant, &self.caller.principal)?;
+        live.rates.admit_bytes(&self.caller.tenant, bytes.len())?;
         let object = RawObject::parse(bytes).map_err(|fault| ApiError::invalid(&fault))?;
         let mut members = object.members().map_err(|fault| ApiError::invalid(&fault))?;
         // Whatever is wrong with the frame, the error names its request.

@@ -10,11 +10,13 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::Instant,
 };
 
-use crate::limits::{FailureBudget, QuotaPermit};
+use crate::{
+    limits::{FailureBudget, QuotaPermit},
+    net::stream::Stream,
+};
 
 /// A message must be complete within this.
 const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -24,7 +26,7 @@ const CONTROL_BURST: u32 = 30;
 const CONTROL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct MeteredStream {
-    stream: TcpStream,
+    stream: Stream,
     /// A message with the heads of its frames is not larger.
     max_bytes: usize,
     control_frames: FailureBudget,
@@ -37,7 +39,7 @@ pub(crate) struct MeteredStream {
 }
 
 impl MeteredStream {
-    pub(super) fn new(stream: TcpStream, max_message_bytes: usize, memory: QuotaPermit) -> Self {
+    pub(super) fn new(stream: Stream, max_message_bytes: usize, memory: QuotaPermit) -> Self {
         let max_bytes = max_message_bytes * 2 + (64 << 10);
         let control_frames = FailureBudget::new(CONTROL_BURST, CONTROL_INTERVAL);
         Self {

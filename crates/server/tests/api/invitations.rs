@@ -26,10 +26,7 @@ async fn an_invitation_is_made_listed_and_revoked(world: Arc<World>) {
     let invitation = made["invitation"].as_str().unwrap();
     // Without a public_url it is where the node listens, and of several nodes nobody knows which it was.
     let link = made["link"].as_str().unwrap();
-    assert!(
-        link.starts_with("http://127.0.0.1:") && link.ends_with(&format!("/join#{invitation}")),
-        "{link}"
-    );
+    assert!(link.contains("://127.0.0.1:") && link.ends_with(&format!("/join#{invitation}")), "{link}");
     assert!(world.is_cluster || link.contains(&world.gateway.address.to_string()), "{link}");
     operator.post(PATH, r#"{"role":"enforcer","id":"robot"}"#).await.expect(201);
     let listed = operator.get(PATH).await.expect(200);

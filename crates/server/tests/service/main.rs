@@ -9,6 +9,7 @@ mod commands;
 mod log;
 mod rates;
 mod running;
+mod tls;
 
 use support::{client::Client, process::Gateway};
 

@@ -8,6 +8,6 @@ pub mod messages;
 pub mod metrics;
 pub mod polling;
 pub mod process;
-pub mod round_robin;
 pub mod sse;
+pub mod tls;
 pub mod ws;

@@ -13,7 +13,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{polling::until, round_robin::RoundRobin};
+use super::{
+    polling::until,
+    tls::{Authority, front_of},
+};
 
 /// The program under test.
 pub fn program() -> Command {
@@ -25,7 +28,8 @@ pub fn program() -> Command {
 pub enum On {
     Sqlite,
     Postgres,
-    /// Three nodes on one PostgreSQL, connected over NATS; each connection goes to another node than the one before.
+    /// Three nodes on one PostgreSQL, connected over NATS, that speak TLS; each connection goes to another node than the one
+    /// before.
     Cluster,
 }
 
@@ -53,20 +57,25 @@ pub struct Gateway {
 impl Gateway {
     /// Starts one without limits of rate.
     pub fn start(on: On) -> Self {
-        Self::start_as(on, &without_rates(), None)
+        Self::start_as(on, "", &without_rates(), None)
     }
 
     /// Starts one that may open only so many files.
     pub fn start_with_files(files: u32) -> Self {
-        Self::start_as(On::Sqlite, &without_rates(), Some(files))
+        Self::start_as(On::Sqlite, "", &without_rates(), Some(files))
     }
 
     /// Starts one with more settings.
     pub fn start_with(on: On, settings: &str) -> Self {
-        Self::start_as(on, settings, None)
+        Self::start_as(on, "", settings, None)
     }
 
-    fn start_as(on: On, settings: &str, files: Option<u32>) -> Self {
+    /// Starts one with more settings, of which the first are in no table.
+    pub fn start_with_first(on: On, first: &str, settings: &str) -> Self {
+        Self::start_as(on, first, settings, None)
+    }
+
+    fn start_as(on: On, first: &str, settings: &str, files: Option<u32>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let postgres = (on != On::Sqlite).then(Postgres::start);
         let nats = (on == On::Cluster).then(Nats::start);
@@ -77,10 +86,12 @@ impl Gateway {
             Some(postgres) => format!("[store]\nkind = \"postgres\"\nurl = \"{}\"\n", postgres.url()),
             None => "[store]\nkind = \"sqlite\"\n".to_owned(),
         };
+        let authority = (on == On::Cluster).then(Authority::new);
+        let tls = authority.as_ref().map_or_else(String::new, |authority| authority.settings(folder.path()));
         let config = folder.path().join("gateway.toml");
         let data = folder.path().join("data");
         let text = format!(
-            "listen = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{doorbell}{settings}\n",
+            "{first}\nlisten = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{doorbell}{tls}{settings}\n",
             data.display()
         );
         std::fs::write(&config, text).unwrap();
@@ -91,7 +102,10 @@ impl Gateway {
             (0..if on == On::Cluster { 2 } else { 0 }).map(|_| Second::start(&config, &log)).collect();
         let nodes: Vec<SocketAddr> =
             std::iter::once(first).chain(others.iter().map(|node| node.address)).collect();
-        let address = if on == On::Cluster { RoundRobin::start(nodes) } else { first };
+        let address = match authority {
+            Some(authority) => front_of(nodes, Some(authority.any_version())),
+            None => first,
+        };
         Self { address, child, config, log, folder, postgres, others, _nats: nats }
     }
 
