@@ -86,7 +86,8 @@ pub(crate) fn parts(delivery: &Delivery, record: &Record) -> Result<Option<Messa
         | Kind::Pairs
         | Kind::SecretChecks
         | Kind::Invitation
-        | Kind::Tenant => Ok(None),
+        | Kind::Tenant
+        | Kind::Own => Ok(None),
     }
 }
 

@@ -197,6 +197,7 @@ impl Gateway {
             | Kind::Policy
             | Kind::Channels
             | Kind::SecretChecks
+            | Kind::Own
             // In `end_pairs`.
             | Kind::Pairs
             // In `erase_due`.

@@ -20,6 +20,7 @@ use countersign_store_sqlite::SqliteStore;
 use tokio::sync::Notify;
 
 use crate::{
+    acme::Challenges,
     background,
     config::{Config, DoorbellKind, StoreKind},
     health,
@@ -37,6 +38,9 @@ use crate::{
     secrets::Secrets,
     state::{AppState, Settings},
 };
+
+/// Connections at once that are told the way to TLS.
+const MAX_REDIRECTED: usize = 256;
 
 /// The database below the data folder.
 const SQLITE_FILE: &str = "countersign.sqlite";
@@ -299,6 +303,22 @@ pub fn tls_service(app: Arc<AppState>, tls: Arc<Tls>) -> Service {
 /// The service of the listener for metrics.
 pub fn metrics_service(app: &AppState, tls: Option<Arc<Tls>>) -> Service {
     scrape::service(app, tls)
+}
+
+/// The service of the listener that redirects to TLS, and answers challenges of an authority.
+pub(crate) fn redirecting_service(
+    app: &AppState,
+    challenges: Option<Challenges>,
+    public_url: String,
+) -> Service {
+    Service {
+        router: Challenges::plain_router(challenges, public_url),
+        front: Arc::default(),
+        max_connections: MAX_REDIRECTED,
+        busy_answer: busy_answer(),
+        at_limit: "too many are connected to the listener that redirects to TLS",
+        rejected: app.metrics.rejected.at(Rejection::Redirected).clone(),
+    }
 }
 
 /// The service of the listener for health checks.

@@ -8,7 +8,7 @@ use crate::{
     state::SharedState,
 };
 
-/// Probes at once.
+/// Probes that may be connected at the same time.
 const MAX_CONNECTIONS: usize = 64;
 
 /// `/healthz` and `/readyz`, and nothing else.

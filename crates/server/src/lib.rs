@@ -3,7 +3,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | what can be configured | [`config`] |
-//! | clock, randomness, ids, the shared secret, shutdown | `clock`, [`random`], `ids`, [`secrets`], [`shutdown`] |
+//! | clock, randomness, ids, the shared secret and what it encrypts, shutdown | `clock`, [`random`], `ids`, [`secrets`], `sealing`, [`shutdown`] |
 //! | what is counted, and the routes that it is counted by | `metrics`, `openapi` |
 //! | the page for approvers, and who else may call from a browser | `page`, [`cors`] |
 //! | traces for a collector | `traces`, `traceparent` |
@@ -20,6 +20,7 @@
 //! | the handlers, one file for each resource | `routes` |
 //! | all routes on one page | [`router`] |
 //! | metrics for a scraper, health for probes | [`scrape`], `health` |
+//! | certificates from an authority | `acme` |
 //! | sweep, poll, heartbeat | `background` |
 //! | where stores are named | [`assemble`] |
 //! | the log, and where traces are sent | [`telemetry`] |
@@ -31,6 +32,7 @@ pub mod config;
 mod clock;
 mod ids;
 pub mod random;
+mod sealing;
 pub mod secrets;
 pub mod shutdown;
 
@@ -75,6 +77,8 @@ pub mod router;
 
 mod health;
 pub mod scrape;
+
+mod acme;
 
 mod background;
 

@@ -9,7 +9,7 @@ use countersign_core::{
 };
 use countersign_wire::{hash::Sha256Hex, mac::MacKey};
 
-use crate::random::SystemRandom;
+use crate::{random::SystemRandom, sealing::Sealer};
 
 /// Both secrets, each in a file of its own below the data folder. They are two, because an operator replaces the first
 /// after a restore, and API keys must outlive that. Each file is a list, newest first: what the older ones made is accepted,
@@ -85,6 +85,12 @@ impl Secrets {
     /// Secrets that only this process knows.
     pub fn random() -> Self {
         Self { shared: Secret::random(), credentials: Secret::random() }
+    }
+
+    /// What the gateway's own records are encrypted with.
+    pub(crate) fn sealer(&self) -> Sealer {
+        let key = |secret: &[u8; 32]| *mac_with(secret, "own records", &[]).as_bytes();
+        Sealer::new(key(&self.credentials.newest), self.credentials.older.iter().map(key))
     }
 
     /// The key of the MAC in API keys and tickets.

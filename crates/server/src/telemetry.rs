@@ -84,7 +84,7 @@ pub fn start(log: Log, traces: &TracesConfig) -> anyhow::Result<Flush> {
     })
 }
 
-/// What is logged. The client of NATS logs each of its attempts; the doorbell says once what became of them.
+/// What is logged. The clients of NATS and HTTP log each of their attempts; who uses them says once what became of them.
 fn sources(level: LogLevel) -> Targets {
     let level = match level {
         LogLevel::Error => Level::ERROR,
@@ -92,7 +92,10 @@ fn sources(level: LogLevel) -> Targets {
         LogLevel::Info => Level::INFO,
         LogLevel::Debug => Level::DEBUG,
     };
-    Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF)
+    let silent = ["async_nats", "hyper_util", "reqwest", "rustls"];
+    silent.into_iter().fold(Targets::new().with_default(level), |targets, source| {
+        targets.with_target(source, LevelFilter::OFF)
+    })
 }
 
 /// Changes the level of a log that runs.

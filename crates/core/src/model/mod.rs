@@ -8,6 +8,7 @@ pub mod exchange;
 pub mod idempotency;
 pub mod invitation;
 pub mod message;
+pub mod own_record;
 pub mod pairing;
 pub mod pairs;
 pub mod policy;

@@ -51,6 +51,8 @@ pub enum Kind {
     Invitation = 20,
     /// Whether the tenant is suspended or being erased. A tenant has one such record, or none.
     Tenant = 21,
+    /// What the gateway keeps for itself, encrypted by its nodes, by its name.
+    Own = 22,
 }
 
 impl Kind {
@@ -76,6 +78,7 @@ impl Kind {
         Self::SecretChecks,
         Self::Invitation,
         Self::Tenant,
+        Self::Own,
     ];
 
     /// Whether a record of this kind is read to find out who a client is. A store answers such a read however many others

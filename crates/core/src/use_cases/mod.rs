@@ -10,6 +10,7 @@ pub mod hide;
 pub mod inbox;
 pub mod invitations;
 pub mod join;
+pub mod own_records;
 pub mod pairing;
 pub mod pairs;
 pub mod parties;

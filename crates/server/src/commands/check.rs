@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::output;
-use crate::{assemble, config::Config};
+use crate::{acme, assemble, config::Config, net::tls::Tls};
 
 /// Say what is wrong with a configuration, without starting anything.
 #[derive(Debug, Args)]
@@ -19,6 +19,14 @@ impl Check {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let config = Config::read(&self.config)?;
         assemble::probe(&config).await?;
+        if config.tls.is_on() {
+            let tls = Tls::new(&config.tls)?;
+            let served = tls.describe();
+            if !served.is_empty() {
+                output::say(&format!("serves the certificate for {served}"));
+            }
+        }
+        acme::probe(&config.tls, config.listen.port(), output::say).await?;
         output::say(&format!("{} is fine: listens on {}", self.config.display(), config.listen));
         Ok(())
     }

@@ -10,6 +10,7 @@ use tokio::{
 };
 
 use crate::{
+    acme::Acme,
     assemble::{self, Decorators},
     config::Config,
     net::{
@@ -69,8 +70,11 @@ async fn run(mut config: Config, decorators: Decorators, reading: Option<Reading
     let flush = telemetry::start(config.log, &config.traces)?;
     let tls = config.tls.is_on().then(|| Tls::new(&config.tls)).transpose()?.map(Arc::new);
     let (gateway, secrets, doorbell) = assemble::node(&config, decorators).await?;
+    let acme = config.tls.acme.clone().zip(tls.clone());
+    let acme = acme.map(|(acme, tls)| Acme::new(acme, gateway.clone(), secrets.sealer(), tls));
     let listener = listen(config.listen).await?;
     let scrapers = listen_beside(config.metrics.listen, "metrics.listen").await?;
+    let redirected = listen_beside(config.tls.redirect_listen, "tls.redirect_listen").await?;
     let probes = listen_beside(config.health.listen, "health.listen").await?;
     // Port 0 is a real one now, for links.
     config.listen = listener.local_addr()?;
@@ -81,6 +85,15 @@ async fn run(mut config: Config, decorators: Decorators, reading: Option<Reading
         tracing::info!(address = %scrapers.local_addr()?, "listening for scrapers of metrics");
         let service = assemble::metrics_service(&app, tls.clone());
         tokio::spawn(listener::serve(scrapers, service, app.drain().clone()));
+    }
+    if let Some(redirected) = redirected {
+        tracing::info!(address = %redirected.local_addr()?, "redirecting to TLS");
+        let challenges = acme.as_ref().map(Acme::challenges);
+        let service = assemble::redirecting_service(&app, challenges, config.public_url());
+        tokio::spawn(listener::serve(redirected, service, app.drain().clone()));
+    }
+    if let Some(acme) = acme {
+        tokio::spawn(acme.run(app.drain().clone()));
     }
     if let Some(probes) = probes {
         tracing::info!(address = %probes.local_addr()?, "listening for health checks");

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 pub use doorbell::{DoorbellConfig, DoorbellKind};
 pub use rates::{Rate, RateLimits};
-pub use tls::{CertificateFiles, TlsConfig};
+pub use tls::{AcmeConfig, CertificateFiles, ChallengeKind, ExternalAccount, TlsConfig};
 
 /// The fully commented default.
 pub const DEFAULT: &str = include_str!("default.toml");
@@ -164,7 +164,7 @@ pub struct HealthConfig {
 pub enum ProxyHeader {
     #[default]
     XForwardedFor,
-    /// RFC 7239.
+    /// As in RFC 7239, with `for=` for each proxy.
     Forwarded,
     /// Before the first byte of each connection, in version 2.
     ProxyProtocol,
@@ -425,6 +425,14 @@ mod tests {
                     "listen = \"0.0.0.0:8788\"",
                     "certificate",
                     "key =",
+                    "redirect_listen",
+                    "directory",
+                    "names",
+                    "contact",
+                    "challenge",
+                    "eab",
+                    "ca =",
+                    "[tls.acme]",
                     "public_url",
                     "endpoint",
                     "root_certificates",

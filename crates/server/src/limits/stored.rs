@@ -39,7 +39,7 @@ impl StoredQuota {
         Self { max: AtomicU64::new(max.unwrap_or(u64::MAX)), known: Mutex::default() }
     }
 
-    /// From now on.
+    /// Holds for what is submitted from now on.
     pub(crate) fn set_max(&self, max: Option<u64>) {
         self.max.store(max.unwrap_or(u64::MAX), Ordering::Relaxed);
     }

@@ -33,6 +33,7 @@ labels! {
         Connections => "connections",
         Scrapers => "scrapers",
         Probes => "probes",
+        Redirected => "redirected",
         RequestMemory => "request_memory",
         ResponseMemory => "response_memory",
         StoreOverloaded => "store_overloaded",

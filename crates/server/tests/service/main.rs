@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod acme;
 mod commands;
 mod log;
 mod rates;

@@ -24,7 +24,6 @@ pub struct Client {
     pub seen: Seen,
 }
 
-/// An answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod messages;
 pub mod metrics;
+pub mod pebble;
 pub mod polling;
 pub mod process;
 pub mod sse;

@@ -25,7 +25,6 @@ impl Event {
     }
 }
 
-/// An open stream.
 pub struct Stream {
     socket: TcpStream,
     pub head: String,

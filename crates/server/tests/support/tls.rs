@@ -57,6 +57,13 @@ impl Authority {
         format!("[tls]\ncertificate = \"{}\"\nkey = \"{}\"\n", certificate.display(), key.display())
     }
 
+    /// Writes the authority's own certificate; returns the file.
+    pub fn write_to(&self, folder: &Path) -> PathBuf {
+        let file = folder.join("authority.pem");
+        write(&file, &pem("CERTIFICATE", self.0.der()));
+        file
+    }
+
     /// What trusts this authority alone.
     pub fn client(
         &self,
@@ -109,6 +116,16 @@ pub async fn connect(
 pub fn front_of(nodes: Vec<SocketAddr>, client: Option<Arc<ClientConfig>>) -> SocketAddr {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
+    pass_all_on(listener, nodes, client);
+    address
+}
+
+/// The same, on an address that others know already.
+pub fn pass_all_on(
+    listener: std::net::TcpListener,
+    nodes: Vec<SocketAddr>,
+    client: Option<Arc<ClientConfig>>,
+) {
     listener.set_nonblocking(true).unwrap();
     thread::spawn(move || {
         let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -120,7 +137,6 @@ pub fn front_of(nodes: Vec<SocketAddr>, client: Option<Arc<ClientConfig>>) -> So
             }
         });
     });
-    address
 }
 
 async fn pass_on(mut client: TcpStream, node: SocketAddr, tls: Option<Arc<ClientConfig>>) {

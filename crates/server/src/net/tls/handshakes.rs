@@ -11,7 +11,6 @@ const MAX_HANDSHAKES: usize = 4_096;
 /// Handshakes with one network at once: one that never finishes its own must not keep others from theirs.
 const MAX_OF_NETWORK: usize = 256;
 
-/// Turns at handshakes.
 #[derive(Debug)]
 pub(super) struct HandshakeTurns {
     all: Semaphore,

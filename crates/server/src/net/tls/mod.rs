@@ -1,13 +1,15 @@
 //! TLS in the gateway's own listener: 1.2 and 1.3, HTTP/1.1 only, since held connections leave HTTP.
 
 mod certificates;
+mod challenge;
 mod handshakes;
+mod provider;
 mod stream;
 
 use std::{
     io,
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime},
 };
 
@@ -15,17 +17,17 @@ use anyhow::Context as _;
 use parking_lot::RwLock;
 use rustls::{
     ServerConfig,
-    crypto::{CryptoProvider, aws_lc_rs},
+    crypto::aws_lc_rs,
     server::NoServerSessionStorage,
     version::{TLS12, TLS13},
 };
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 
-use self::{certificates::Certificates, handshakes::HandshakeTurns};
+use self::{certificates::Certificates, challenge::hello, handshakes::HandshakeTurns, provider::provider};
 use super::stream::Stream;
 use crate::{clock, config::TlsConfig, limits::CpuPool};
 
-pub(crate) use self::stream::TlsStream;
+pub(crate) use self::{certificates::Certificate, challenge::ChallengeSource, stream::TlsStream};
 
 /// A client that has not finished its handshake within this is disconnected.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,20 +38,30 @@ const HTTP_1_1: &[u8] = b"http/1.1";
 /// before stay as they are.
 #[derive(Debug)]
 pub struct Tls {
-    current: RwLock<Arc<ServerConfig>>,
-    served: RwLock<Arc<Certificates>>,
+    current: RwLock<Current>,
+    /// Where answers to the challenges of an authority come from, if there is one.
+    challenges: OnceLock<Arc<dyn ChallengeSource>>,
     turns: HandshakeTurns,
     /// The threads of handshakes: those who only say hello must not keep the processors from those who are served.
     threads: CpuPool,
 }
 
+/// What is served now.
+#[derive(Debug)]
+struct Current {
+    settings: Arc<ServerConfig>,
+    served: Arc<Certificates>,
+    config: TlsConfig,
+    /// What the authority has issued.
+    issued: Option<Certificate>,
+}
+
 impl Tls {
-    /// Reads the certificates.
+    /// Fails if a certificate can't be read or does not fit its key.
     pub fn new(config: &TlsConfig) -> anyhow::Result<Self> {
-        let (current, served) = settings(config)?;
         Ok(Self {
-            current: RwLock::new(Arc::new(current)),
-            served: RwLock::new(served),
+            current: RwLock::new(Current::new(config.clone(), None)?),
+            challenges: OnceLock::new(),
             turns: HandshakeTurns::default(),
             threads: CpuPool::start("handshakes")?,
         })
@@ -57,41 +69,85 @@ impl Tls {
 
     /// Reads the certificates again. If that fails, what was served before is served on.
     pub(crate) fn reload(&self, config: &TlsConfig) -> anyhow::Result<()> {
-        let (current, served) = settings(config)?;
-        *self.current.write() = Arc::new(current);
-        *self.served.write() = served;
+        let issued = self.current.read().issued.clone();
+        *self.current.write() = Current::new(config.clone(), issued)?;
         Ok(())
+    }
+
+    /// Serves what an authority has issued. Whether it was not served before.
+    pub(crate) fn serve_issued(&self, issued: Certificate) -> bool {
+        let config = {
+            let current = self.current.read();
+            if current.issued.as_ref().is_some_and(|served| served.is_same(&issued)) {
+                return false;
+            }
+            current.config.clone()
+        };
+        match Current::new(config, Some(issued)) {
+            Ok(new) => {
+                *self.current.write() = new;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "a new certificate can't be served beside the others"
+                );
+                false
+            }
+        }
+    }
+
+    /// Challenges of an authority are answered from here.
+    pub(crate) fn answer_challenges(&self, source: Arc<dyn ChallengeSource>) {
+        // Once: there is one authority.
+        drop(self.challenges.set(source));
     }
 
     /// Days until the first certificate expires; negative if one has.
     pub(crate) fn days_left(&self) -> Option<f64> {
-        let served = Arc::clone(&self.served.read());
+        let served = Arc::clone(&self.current.read().served);
         served.iter().map(|certificate| days_until(certificate.expires_at())).min_by(f64::total_cmp)
     }
 
     /// What is served, for the log.
     pub(crate) fn describe(&self) -> String {
-        let served = Arc::clone(&self.served.read());
+        let served = Arc::clone(&self.current.read().served);
         let describe = served.iter().map(|certificate| {
             format!("{} ({:.0} days left)", certificate.names(), days_until(certificate.expires_at()))
         });
         describe.collect::<Vec<_>>().join("; ")
     }
 
-    /// Does the handshake; `None` if that failed.
+    /// Does the handshake; `None` if that failed, or all that the client wanted was an answer to a challenge.
     pub(crate) async fn accept(self: Arc<Self>, tcp: TcpStream, network: IpAddr) -> Option<Stream> {
         let _turn = self.turns.next(network).await?;
-        let config = Arc::clone(&self.current.read());
-        let handshake = timeout(HANDSHAKE_TIMEOUT, TlsStream::accept(tcp, Vec::new(), config));
+        let handshake = timeout(HANDSHAKE_TIMEOUT, Arc::clone(&self).handshake(tcp));
         let accepted = self.threads.run(handshake).await.ok()?;
         let accepted = accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match accepted {
-            Ok(stream) => Some(Stream::Tls(Box::new(stream))),
+            Ok(stream) => stream.map(|stream| Stream::Tls(Box::new(stream))),
             Err(error) => {
                 tracing::debug!(%error, "a handshake failed");
                 None
             }
         }
+    }
+
+    async fn handshake(self: Arc<Self>, tcp: TcpStream) -> io::Result<Option<TlsStream>> {
+        let mut received = Vec::new();
+        if let Some(challenges) = self.challenges.get() {
+            received = hello(&tcp).await?;
+            if let Some(name) = challenge::name_in(&received) {
+                let answer = challenges.certificate(name).await.ok_or(io::ErrorKind::NotFound)?;
+                let mut stream =
+                    TlsStream::accept(tcp, received, Arc::new(challenge::settings(answer)?)).await?;
+                stream.shutdown().await?;
+                return Ok(None);
+            }
+        }
+        let settings = Arc::clone(&self.current.read().settings);
+        TlsStream::accept(tcp, received, settings).await.map(Some)
     }
 }
 
@@ -103,19 +159,19 @@ fn days_until(time: SystemTime) -> f64 {
     seconds / 86_400.0
 }
 
-/// Our provider; the same as everywhere in the process.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(aws_lc_rs::default_provider())
-}
-
-fn settings(config: &TlsConfig) -> anyhow::Result<(ServerConfig, Arc<Certificates>)> {
-    let provider = provider();
-    let served = Arc::new(Certificates::read(config.files(), &provider).context("[tls]")?);
-    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
-    let mut settings = builder.with_no_client_auth().with_cert_resolver(served.clone());
-    settings.alpn_protocols = vec![HTTP_1_1.to_vec()];
-    // What a client needs to resume is in its ticket, and nothing in our memory.
-    settings.session_storage = Arc::new(NoServerSessionStorage {});
-    settings.ticketer = aws_lc_rs::Ticketer::new()?;
-    Ok((settings, served))
+impl Current {
+    fn new(config: TlsConfig, issued: Option<Certificate>) -> anyhow::Result<Self> {
+        let provider = provider();
+        let mut served = Certificates::read(config.files(), &provider).context("[tls]")?;
+        served.extend(issued.clone());
+        let served = Arc::new(served);
+        let builder =
+            ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
+        let mut settings = builder.with_no_client_auth().with_cert_resolver(served.clone());
+        settings.alpn_protocols = vec![HTTP_1_1.to_vec()];
+        // What a client needs to resume is in its ticket, and nothing in our memory.
+        settings.session_storage = Arc::new(NoServerSessionStorage {});
+        settings.ticketer = aws_lc_rs::Ticketer::new()?;
+        Ok(Self { settings: Arc::new(settings), served, config, issued })
+    }
 }
