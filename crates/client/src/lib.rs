@@ -22,6 +22,7 @@
 //! | | a finished exchange that others can verify | [`bundle`] |
 //! | `acting` | by a grant or by asking, at most once for each use, with a receipt | [`authorize`], [`finish`] |
 //! | | by a grant that was given while a request waits; asking once more for what has expired | [`waiting`], [`again`] |
+//! | | bringing what waits to a device that was connected later | [`bring`] |
 //! | `channel` | what the gateway pushes, live | [`channel`] |
 
 #![warn(missing_docs)]
@@ -47,7 +48,7 @@ mod acting;
 
 pub mod channel;
 
-pub use acting::{again, authorize, finish, waiting};
+pub use acting::{again, authorize, bring, finish, waiting};
 pub use content::{pattern, payload, shell};
 pub use ends::{approver, enforcer, names, presence, progress, prompt, vouching};
 pub use exchange::{effect_hash, grant, reply, request, seal, taken};

@@ -91,7 +91,8 @@ async fn what_has_expired_is_asked_again_and_answered() {
         "whoever has the old id finds it"
     );
     let gone = robot.pick_up_or_keep(&old.request_id, robots).await;
-    assert!(matches!(gone, Err(AskError::NotOpen)), "{gone:?}");
+    assert!(matches!(gone, Err(AskError::Replaced)), "{gone:?}");
+    assert_eq!(robot.follow(&old.request_id, robots).await.unwrap(), new);
     ada.decide(shown, &approve()).await.unwrap();
     let answer = robot.pick_up_or_keep(&new.request_id, robots).await.unwrap();
     let Answer::Approved(taken) = answer else { panic!("it was approved") };

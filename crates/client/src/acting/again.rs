@@ -3,13 +3,15 @@
 //! It is the gateway that says so, and nothing of it is proven. So all that it can bring about is that the same people are
 //! shown the same call again, one request at a time, each for its whole time, and only so often.
 
-use countersign_wire::id::RequestId;
+use std::time::Duration;
+
+use countersign_wire::{id::RequestId, timestamp::Timestamp};
 
 use crate::{
     acting::open::{Manner, OpenRequest, removed},
     ends::enforcer::{AskError, Enforcer},
     exchange::{
-        request::Request,
+        request::{Draft, Request},
         taken::{OPEN_TIME, Settled},
     },
     gateway::http::CallError,
@@ -19,6 +21,9 @@ use crate::{
 
 /// How often the same is asked again.
 pub const MAX_AGAIN: u32 = 10;
+
+/// How often the same is brought to devices that were connected while it waits.
+pub const MAX_BROUGHT: u32 = 10;
 
 impl Enforcer {
     /// Asks for the same as a request that has expired, under a new id, and acknowledges that an approver wanted that. Waiting
@@ -34,7 +39,7 @@ impl Enforcer {
     /// The request that asks now for what this one asked for: the newest that has taken its place, or itself.
     pub async fn newest(&self, request_id: &RequestId) -> Result<RequestId, AskError> {
         let mut newest = request_id.clone();
-        for _ in 0..=MAX_AGAIN {
+        for _ in 0..=MAX_AGAIN + MAX_BROUGHT {
             let key = newest.as_str().to_owned();
             let settled = off_thread(&self.journal, move |journal| journal.get(Kind::Settled, &key)).await?;
             let Some(Settled::Superseded { by }) = settled.as_ref().map(Settled::read).transpose()? else {
@@ -69,7 +74,9 @@ impl Enforcer {
             if manner.asked_before >= MAX_AGAIN {
                 return Err(AskError::AskedTooOften);
             }
-            if let Some(request) = self.replace(&expired, manner, pins).await? {
+            let valid_for = manner.draft(&expired)?.valid_for;
+            let again = Manner { asked_before: manner.asked_before + 1, ..manner };
+            if let Some(request) = self.replace(&expired, again, |_| valid_for, pins).await? {
                 self.submit_recorded(&request).await?;
                 return Ok(request);
             }
@@ -86,21 +93,25 @@ impl Enforcer {
         }
     }
 
-    /// Puts a new request into the place of one that has expired; `None` if another process was faster.
-    async fn replace(
+    /// Puts a new request into the place of one that has no answer, in one commit; `None` if another process was faster.
+    /// From then on no decision about the old one counts.
+    pub(crate) async fn replace(
         &self,
-        expired: &Request,
+        old: &Request,
         manner: Manner,
+        valid_for: impl FnOnce(Timestamp) -> Duration,
         pins: &Pins,
     ) -> Result<Option<Request>, AskError> {
-        let now = self.clock.now();
-        let (old, draft) = (&expired.request_id, manner.draft(expired)?);
-        let request = Request::build_after(Some(old), &draft, &self.id, &self.keys, pins, now)?;
-        let manner = Manner { asked_before: manner.asked_before + 1, ..manner };
+        let (now, id) = (self.clock.now(), &old.request_id);
+        let draft = Draft { valid_for: valid_for(now), ..manner.draft(old)? };
+        let request = Request::build_after(Some(id), &draft, &self.id, &self.keys, pins, now)?;
+        let manner = Manner { is_moving: false, ..manner };
         let by = request.request_id.as_str().to_owned();
         let changes = [
-            Change::Add(Settled::Superseded { by }.record(old, request.expires_at.plus(OPEN_TIME))),
-            removed(old),
+            // Nobody waits for what was given up.
+            Change::Present(Kind::Open, id.as_str().to_owned()),
+            Change::Add(Settled::Superseded { by }.record(id, request.expires_at.plus(OPEN_TIME))),
+            removed(id),
             Change::Add(OpenRequest::record(&request, manner)),
         ];
         match off_thread(&self.journal, move |journal| journal.commit(&changes, now)).await? {

@@ -81,7 +81,8 @@ impl Enforcer {
     }
 
     /// Waits for the answer to a request that was asked before. Whatever ends the request also ends it here; only if the
-    /// gateway can't be reached, or the journal not be written, it can be picked up again.
+    /// gateway can't be reached, or the journal not be written, it can be picked up again. What fails with
+    /// [`AskError::Replaced`] goes on under another id, which [`Enforcer::follow`] finds.
     pub async fn pick_up(&self, request_id: &RequestId, pins: &Pins) -> Result<Answer, AskError> {
         let answered = self.pick_up_or_keep(request_id, pins).await;
         if let Err(AskError::Expired) = answered {
@@ -93,7 +94,12 @@ impl Enforcer {
     /// As [`Enforcer::pick_up`], and a request that has expired stays: it can be asked for once more, with
     /// [`Enforcer::ask_again`], for a day. [`Enforcer::abandon`] ends it.
     pub async fn pick_up_or_keep(&self, request_id: &RequestId, pins: &Pins) -> Result<Answer, AskError> {
-        let (request, _) = self.open_request(request_id).await?;
+        let (request, _) = match self.open_request(request_id).await {
+            Err(AskError::NotOpen) if self.newest(request_id).await? != *request_id => {
+                return Err(AskError::Replaced);
+            }
+            open => open?,
+        };
         if self.clock.now() < request.expires_at {
             // It may have been recorded and not submitted.
             self.submit(&request).await?;
@@ -173,7 +179,7 @@ impl Enforcer {
     ) -> Result<Request, AskError> {
         let now = self.clock.now();
         let request = Request::build(draft, &self.id, &self.keys, pins, now)?;
-        let manner = Manner { people: draft.people.clone(), is_detached, asked_before: 0 };
+        let manner = Manner { people: draft.people.clone(), is_detached, ..Manner::default() };
         let change = Change::Add(OpenRequest::record(&request, manner));
         let commit = off_thread(&self.journal, move |journal| journal.commit(&[change], now)).await?;
         if commit != Commit::Done {
@@ -209,8 +215,15 @@ impl Enforcer {
             Ok(text) => self.take(&text, request, pins).await,
             Err(error) => Err(error),
         };
-        if let Err(AskError::TakenBack | AskError::Rejected(_)) = taken {
-            self.abandon(&request.request_id).await?;
+        match taken {
+            // It is the same that is asked for, so nobody stops waiting.
+            Err(AskError::TakenBack | AskError::Rejected(Rejected::Settled))
+                if self.is_replaced(&request.request_id).await? =>
+            {
+                return Err(AskError::Replaced);
+            }
+            Err(AskError::TakenBack | AskError::Rejected(_)) => self.abandon(&request.request_id).await?,
+            _ => {}
         }
         taken
     }

@@ -8,3 +8,5 @@ pub mod authorize;
 
 pub mod again;
 pub mod waiting;
+
+pub mod bring;

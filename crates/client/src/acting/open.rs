@@ -1,5 +1,7 @@
 //! A request without an answer, as the journal has it.
 
+use std::time::Duration;
+
 use countersign_wire::id::RequestId;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -30,8 +32,15 @@ pub(crate) struct Manner {
     pub(crate) people: Vec<String>,
     /// Whether nobody waits for the answer: whoever comes later picks it up.
     pub(crate) is_detached: bool,
-    /// How many requests before it have asked for the same.
+    /// How many requests before it have expired and asked for the same.
     pub(crate) asked_before: u32,
+    /// How many requests before it were taken back because a device was connected that could not open them.
+    pub(crate) brought: u32,
+    /// Whether this machine has begun to take it back in order to ask anew. If the gateway says that it is taken back, that
+    /// was not the end of it.
+    pub(crate) is_moving: bool,
+    /// For how long it was asked at first. `None` if that is its own time; what was brought has what was left of it.
+    pub(crate) whole_millis: Option<u64>,
 }
 
 impl OpenRequest {
@@ -61,9 +70,11 @@ impl Manner {
         *self == Self::default()
     }
 
-    /// The draft that a request was made of.
+    /// The draft that a request was made of at first, with its whole time.
     pub(crate) fn draft(&self, request: &Request) -> Result<Draft, RequestError> {
-        Ok(Draft { people: self.people.clone(), ..request.draft()? })
+        let draft = request.draft()?;
+        let valid_for = self.whole_millis.map_or(draft.valid_for, Duration::from_millis);
+        Ok(Draft { people: self.people.clone(), valid_for, ..draft })
     }
 }
 
@@ -82,8 +93,16 @@ mod tests {
         let ends = Ends::new();
         let draft = draft_of(command(&["ls"]), None);
         let request = Request::build(&draft, &robot_id(), &ends.robot, &ends.robots, now()).unwrap();
-        let manner = Manner { people: vec!["ada".to_owned()], is_detached: true, asked_before: 3 };
+        let manner = Manner {
+            people: vec!["ada".to_owned()],
+            is_detached: true,
+            asked_before: 3,
+            brought: 2,
+            is_moving: true,
+            whole_millis: Some(600_000),
+        };
         let record = OpenRequest::record(&request, manner.clone());
+        assert_eq!(manner.draft(&request).unwrap().valid_for, Duration::from_mins(10));
         assert_eq!(OpenRequest::read(&record).unwrap(), (request.clone(), manner));
         let plain = OpenRequest::record(&request, Manner::default());
         let value: serde_json::Value = serde_json::from_str(&plain.value).unwrap();

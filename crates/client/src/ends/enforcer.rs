@@ -75,6 +75,9 @@ pub enum AskError {
     /// It was taken back, or cancelled by the operator.
     #[error("the request was taken back")]
     TakenBack,
+    /// It was taken back because the same is asked under another id, which more devices can open.
+    #[error("the same is asked under another id now")]
+    Replaced,
     /// An answer came and failed a check.
     #[error("an answer came and is not accepted: {0}")]
     Rejected(#[from] Rejected),
@@ -158,9 +161,13 @@ impl Enforcer {
     }
 
     /// Takes a request back, or says that it was answered at the desk. If a decision was faster, this fails.
+    /// If the same is asked under another id by now, that request is taken back.
     pub async fn withdraw(&self, request: &Request) -> Result<(), AskError> {
         self.withdraw_at_gateway(request, self.deadline(request.expires_at)).await?;
-        self.record_withdrawal(request).await
+        match self.record_withdrawal(request).await {
+            Err(AskError::Rejected(Rejected::Settled)) => self.withdraw_newest(request).await,
+            recorded => recorded,
+        }
     }
 
     /// Takes a request back so that nobody sees it any more. Nothing is recorded.

@@ -22,7 +22,7 @@ use crate::{
     checks::{self, Check, ensure},
     exchange::seal::{Context, Recipient, SealError, Sealed, seal},
     identity::{
-        keys::DeviceKeys,
+        keys::{DeviceKeys, Fingerprint},
         profile::{Party, Pin, Pins, Role},
     },
     random::{self, NoRandomness},
@@ -114,7 +114,7 @@ impl Request {
         Self::build_after(None, draft, enforcer, keys, pins, now)
     }
 
-    /// As [`Request::build`], in place of a request that has expired: that is said to the approvers in what is sealed, and to
+    /// As [`Request::build`], in place of a request that has no answer: that is said to the approvers in what is sealed, and to
     /// the gateway in the trace.
     pub(crate) fn build_after(
         supersedes: Option<&RequestId>,
@@ -124,7 +124,7 @@ impl Request {
         pins: &Pins,
         now: Timestamp,
     ) -> Result<Self, RequestError> {
-        let pinned = asked(draft, pins, now)?;
+        let pinned = asked(&draft.people, pins, now)?;
         let request_id: RequestId = match RequestId::new(random::id()?) {
             Ok(request_id) => request_id,
             Err(_) => unreachable!("a UUID is an id"),
@@ -194,6 +194,17 @@ impl Request {
         Ok(envelope.to_string())
     }
 
+    /// Whether some device that would be asked now can't open it: it was connected later.
+    pub(crate) fn misses_device(&self, people: &[String], pins: &Pins, now: Timestamp) -> bool {
+        let Ok(mut envelope) = serde_json::from_str::<Value>(&self.envelope) else { return false };
+        let Ok(sealed) = serde_json::from_value::<Sealed>(envelope["body"]["ciphertext"].take()) else {
+            return false;
+        };
+        let opens: Vec<Fingerprint> = sealed.devices().collect();
+        asked(people, pins, now)
+            .is_ok_and(|asked| asked.iter().any(|pin| !opens.contains(&pin.fingerprint())))
+    }
+
     /// What was asked for, from the artifact.
     pub(crate) fn draft(&self) -> Result<Draft, RequestError> {
         let read: Verbatim<'_, Artifact<'_>> = parse(self.artifact.as_bytes())?;
@@ -210,13 +221,12 @@ impl Request {
 }
 
 /// The devices that are asked: those of the people whom it is for, or of everybody.
-fn asked<'a>(draft: &Draft, pins: &'a Pins, now: Timestamp) -> Result<Vec<&'a Pin>, RequestError> {
-    let is_asked =
-        |pin: &&Pin| draft.people.is_empty() || draft.people.iter().any(|id| id == pin.party().id());
+fn asked<'a>(people: &[String], pins: &'a Pins, now: Timestamp) -> Result<Vec<&'a Pin>, RequestError> {
+    let is_asked = |pin: &&Pin| people.is_empty() || people.iter().any(|id| id == pin.party().id());
     let pinned: Vec<&Pin> = pins.active_in_role(Role::Approver, now).filter(is_asked).collect();
-    match (pinned.is_empty(), draft.people.is_empty()) {
+    match (pinned.is_empty(), people.is_empty()) {
         (true, true) => Err(RequestError::NobodyPaired),
-        (true, false) => Err(RequestError::NobodyOf(draft.people.join(", "))),
+        (true, false) => Err(RequestError::NobodyOf(people.join(", "))),
         (false, _) => Ok(pinned),
     }
 }
@@ -282,7 +292,8 @@ pub struct OpenedRequest {
     pub payload: String,
     /// Buttons that the enforcer asks for; empty for approve and reject.
     pub actions: Vec<Action>,
-    /// The request of the same enforcer that expired without an answer, and whose place this one takes.
+    /// The request of the same enforcer that had no answer, and whose place this one takes: it expired, or a device was
+    /// connected that could not open it.
     pub supersedes: Option<RequestId>,
     /// The device that asked, to which words of the decision are sealed.
     pub asked_by: Pin,

@@ -289,6 +289,11 @@ impl Sealed {
         Fingerprint::parse(&self.sender)
     }
 
+    /// The devices that can open it.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = Fingerprint> {
+        self.recipients.iter().filter_map(|wrap| Fingerprint::parse(&wrap.fingerprint))
+    }
+
     /// Opens it with the keys of one device. `sender` are the pinned keys of whoever must have sealed it; `own_id` is the
     /// approver or enforcer whose device this is.
     pub fn open(

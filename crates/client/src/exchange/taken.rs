@@ -74,7 +74,7 @@ impl Signer {
 pub(crate) enum Settled {
     /// It was taken back, or answered at the desk.
     Withdrawn,
-    /// It expired, and the same was asked again under another id.
+    /// It expired, or was taken back for a device that could not open it, and the same was asked again under another id.
     Superseded {
         /// The id of the request that asks for the same.
         by: String,

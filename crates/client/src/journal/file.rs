@@ -262,7 +262,7 @@ fn written(changes: &[Change]) -> Zeroizing<Vec<u8>> {
             keep_until: record.keep_until.to_string(),
         }),
         Change::Remove(kind, key) => Some(Written::Remove { kind: *kind, key: Cow::Borrowed(key) }),
-        Change::Absent(..) => None,
+        Change::Absent(..) | Change::Present(..) => None,
     });
     let list: Vec<Written<'_>> = list.collect();
     // Room for most of it: a buffer that grows leaves copies behind.
@@ -282,7 +282,7 @@ fn written(changes: &[Change]) -> Zeroizing<Vec<u8>> {
 fn room(change: &Change) -> usize {
     match change {
         Change::Add(record) | Change::Put(record) => record.value.len() / 2 * 3 + record.key.len() + 128,
-        Change::Remove(..) | Change::Absent(..) => 128,
+        Change::Remove(..) | Change::Absent(..) | Change::Present(..) => 128,
     }
 }
 

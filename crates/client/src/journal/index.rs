@@ -22,15 +22,16 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// The first condition that is not met, by the kind of record that is in the way.
+    /// The first condition that is not met, by the kind of record that is in the way or missing.
     pub(super) fn conflict(&self, changes: &[Change]) -> Option<Kind> {
         changes.iter().find_map(|change| {
-            let (kind, key) = match change {
-                Change::Add(record) => (record.kind, &record.key),
-                Change::Absent(kind, key) => (*kind, key),
+            let (kind, key, is_wanted) = match change {
+                Change::Add(record) => (record.kind, &record.key, false),
+                Change::Absent(kind, key) => (*kind, key, false),
+                Change::Present(kind, key) => (*kind, key, true),
                 Change::Put(_) | Change::Remove(..) => return None,
             };
-            self.records.contains_key(&(kind, key.clone())).then_some(kind)
+            (self.records.contains_key(&(kind, key.clone())) != is_wanted).then_some(kind)
         })
     }
 
@@ -40,7 +41,7 @@ impl Index {
                 self.records.insert((record.kind, record.key), (record.value, record.keep_until));
             }
             Change::Remove(kind, key) => drop(self.records.remove(&(kind, key))),
-            Change::Absent(..) => (),
+            Change::Absent(..) | Change::Present(..) => (),
         }
     }
 

@@ -97,6 +97,8 @@ pub enum Change {
     Remove(Kind, String),
     /// Changes nothing. If there is such a record, nothing of the commit is done.
     Absent(Kind, String),
+    /// Changes nothing. If there is no such record, nothing of the commit is done.
+    Present(Kind, String),
 }
 
 /// What became of a commit.
@@ -105,7 +107,7 @@ pub enum Change {
 pub enum Commit {
     /// Everything was done and is durable.
     Done,
-    /// Nothing was done: there is a record of this kind that must not be there.
+    /// Nothing was done: there is a record of this kind that must not be there, or none that must be.
     Conflict(Kind),
 }
 

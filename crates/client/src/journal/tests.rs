@@ -60,6 +60,10 @@ fn a_commit_is_done_as_a_whole_or_not_at_all() {
         assert!(journal.get(Kind::Open, "r").unwrap().is_some());
         let unless = [Change::Absent(Kind::Open, "r".into()), add(Kind::Use, "r/1")];
         assert_eq!(commit(&unless), Commit::Conflict(Kind::Open));
+        let only_if = |key: &str| [Change::Present(Kind::Open, key.into()), add(Kind::Use, "p/1")];
+        assert_eq!(commit(&only_if("s")), Commit::Conflict(Kind::Open));
+        assert!(journal.get(Kind::Use, "p/1").unwrap().is_none());
+        assert_eq!(commit(&only_if("r")), Commit::Done);
         assert_eq!(commit(&[Change::Remove(Kind::Open, "r".into())]), Commit::Done);
         assert_eq!(commit(&unless), Commit::Done);
         for key in ["r/2", "r/3", "s/9"] {
@@ -67,8 +71,8 @@ fn a_commit_is_done_as_a_whole_or_not_at_all() {
         }
         assert_eq!(journal.last(Kind::Use, "r/").unwrap().unwrap().key, "r/3");
         assert!(journal.last(Kind::Use, "q/").unwrap().is_none());
-        assert_eq!(journal.list(Kind::Use).unwrap().len(), 4);
-        let known = ["r/1", "r/3", "x"].map(str::to_owned).into();
+        assert_eq!(journal.list(Kind::Use).unwrap().len(), 5);
+        let known = ["p/1", "r/1", "r/3", "x"].map(str::to_owned).into();
         let new: Vec<String> =
             journal.list_new(Kind::Use, &known).unwrap().into_iter().map(|record| record.key).collect();
         assert_eq!(new, ["r/2", "s/9"]);
@@ -259,6 +263,7 @@ fn a_file_that_three_use_is_what_memory_is() {
                 0 | 1 => Change::Remove(kind, key),
                 2 => Change::Absent(kind, key),
                 3 => Change::Add(new),
+                4 => Change::Present(kind, key),
                 _ => Change::Put(new),
             });
         }

@@ -100,6 +100,11 @@ impl World {
         self.gateway.status(&tenant, Viewer::AnyEnforcer, request_id).await.unwrap().state
     }
 
+    /// What an operator can do.
+    pub async fn cancel(&self, request_id: &RequestId) {
+        self.gateway.cancel(&"acme".parse().unwrap(), request_id).await.unwrap();
+    }
+
     pub async fn enforcer(&self, id: &str) -> Enforcer {
         self.enforcer_with(id, Arc::new(MemoryJournal::default())).await
     }

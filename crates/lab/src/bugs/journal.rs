@@ -33,6 +33,7 @@ impl Journal for LateJournal {
                 Change::Add(Record { kind, key, .. }) | Change::Absent(kind, key) => {
                     self.disk.get(*kind, key)?.map(|_| *kind)
                 }
+                Change::Present(kind, key) => self.disk.get(*kind, key)?.is_none().then_some(*kind),
                 Change::Put(_) | Change::Remove(..) => None,
             };
             if let Some(kind) = conflict {
