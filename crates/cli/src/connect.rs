@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
-use countersign_agents::tool::{
-    exit::{Exit, Failure},
-    gateway_error::describe_pairing,
-    home::{Identity, failed},
-    output::{is_live, out, say},
-    terminal::Terminal,
+use countersign_agents::{
+    asking::bring::bring,
+    tool::{
+        exit::{Exit, Failure},
+        gateway_error::describe_pairing,
+        home::{Identity, failed},
+        output::{is_live, out, say},
+        terminal::Terminal,
+    },
 };
 use countersign_client::{
     clock::{Clock as _, SystemClock},
@@ -35,8 +38,16 @@ pub struct Invitation {
     pub approver: String,
 }
 
-/// Shows codes until a device has joined and answered, and a person has said that it may approve.
-pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Pin, Failure> {
+/// A device that may approve from now on.
+pub struct Connected {
+    /// The keys that were pinned for it.
+    pub pin: Pin,
+    /// How many requests that waited it can answer too.
+    pub brought: usize,
+}
+
+/// Shows codes until a device has joined and answered, and a person has said that it may approve. Then it gets what waits.
+pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Connected, Failure> {
     let enforcer = machine.enforcer()?;
     let mut terminal = Terminal::open("a new device is confirmed in a terminal")?;
     let paired = answered(machine, &enforcer, invitation).await?;
@@ -49,11 +60,10 @@ pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Pin,
         )
         .next("nothing was connected; run it again, and let nobody else see the code"));
     }
-    let device = paired
-        .device
-        .map_or_else(|| "A device".to_owned(), |device| format!("“{}”", visible(device.as_str())));
+    let device = paired.device.map(|device| format!("“{}”", visible(device.as_str())));
     say(&format!(
-        "  {device} answered as {}. Its key is {}.",
+        "  {} answered as {}. Its key is {}.",
+        device.as_deref().unwrap_or("A device"),
         visible(&invitation.approver),
         pin.fingerprint().short()
     ));
@@ -63,7 +73,11 @@ pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Pin,
         _ => return Err(Failure::new(Exit::TakenBack, "nothing was connected")),
     }
     machine.profile.update_pins(|pins| pins.insert(pin.clone())).map_err(failed)?;
-    Ok(pin)
+    let id = visible(pin.party().id());
+    say(&format!("✓ connected: {id} can answer on it (key {})", pin.fingerprint().short()));
+    let brought = bring(machine, &enforcer).await;
+    brought.say(device.as_deref().unwrap_or("it"));
+    Ok(Connected { pin, brought: brought.count })
 }
 
 /// Waits for the answer to one of the codes. The one before counts until its end.

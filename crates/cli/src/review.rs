@@ -91,7 +91,7 @@ pub fn found(payload: &Payload) -> Vec<String> {
 
 /// That the same was asked before, if it was.
 pub fn asked_again(request: &OpenedRequest) -> Option<&'static str> {
-    request.supersedes.as_ref().map(|_| "asked again: the same request expired without an answer before")
+    request.supersedes.as_ref().map(|_| "asked again: in place of a request without an answer")
 }
 
 /// What the call has beside what is shown of it: each member with its place and its value.

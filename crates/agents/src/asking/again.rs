@@ -14,8 +14,8 @@ use countersign_wire::id::RequestId;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use super::{
-    Attendance, Interruption, Unanswered, Watching, asked_people, nothing_ran, row, say_covered, submit,
-    submitted, wait_and_show,
+    Attendance, Interruption, Unanswered, Watching, asked_people, follow, nothing_ran, row, say_covered,
+    submit, submitted, wait_and_show,
 };
 use crate::tool::{
     exit::{Exit, Failure},
@@ -70,6 +70,10 @@ impl Asker<'_> {
             match wait_and_show(self.enforcer, &pins, &request, interruption, Watching::Somebody).await {
                 Ok(taken) => return Ok(taken),
                 Err(Unanswered::Failed(failure)) => return Err(failure),
+                Err(Unanswered::Replaced) => {
+                    request = follow(self.identity, self.enforcer, &request).await?;
+                    continue;
+                }
                 Err(Unanswered::Expired) => {}
             }
             ids.push(request.request_id.clone());

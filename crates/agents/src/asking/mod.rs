@@ -2,6 +2,7 @@
 //! What happens when it expires is in [`again`].
 
 pub mod again;
+pub mod bring;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -30,7 +31,7 @@ use tokio::{
 use crate::tool::{
     exit::{Exit, Failure},
     gateway_error::describe_ask,
-    home::failed,
+    home::{Identity, failed},
     moment,
     output::{StatusLine, say, short},
 };
@@ -202,6 +203,8 @@ enum Noticed {
 enum Unanswered {
     /// Nobody answered in time. It is still in the journal.
     Expired,
+    /// The same is asked under another id, for a device that was connected meanwhile.
+    Replaced,
     Failed(Failure),
 }
 
@@ -209,6 +212,7 @@ impl Unanswered {
     fn of(error: &AskError, request: &Request) -> Self {
         match error {
             AskError::Expired => Self::Expired,
+            AskError::Replaced => Self::Replaced,
             error => Self::Failed(nothing_ran(describe_ask(error), request)),
         }
     }
@@ -216,20 +220,44 @@ impl Unanswered {
 
 /// Waits for the answer to a request, or for a grant that covers it: the answer to another request of this machine may be
 /// one. It counts as used when this returns. An interruption takes the request back. Nobody watches: the gateway is not asked
-/// whether somebody has seen it, and when it has expired nobody asks again.
+/// whether somebody has seen it, and when it has expired nobody asks again. When a device is connected meanwhile, it goes on
+/// with the request that the device can open, and with the pins of then.
 pub async fn wait_unwatched(
+    identity: &Identity,
     enforcer: &Enforcer,
-    pins: &Pins,
-    request: &Request,
+    mut request: Request,
     interruption: &mut Interruption,
 ) -> Result<Taken, Failure> {
-    match wait_and_show(enforcer, pins, request, interruption, Watching::Nobody).await {
-        Ok(taken) => Ok(taken),
-        Err(Unanswered::Failed(failure)) => Err(failure),
-        Err(Unanswered::Expired) => {
-            // If it stays, it is listed for a day and nothing else.
-            drop(enforcer.abandon(&request.request_id).await);
-            Err(nothing_ran(describe_ask(&AskError::Expired), request))
+    loop {
+        let pins = identity.profile.pins().map_err(failed)?;
+        match wait_and_show(enforcer, &pins, &request, interruption, Watching::Nobody).await {
+            Ok(taken) => return Ok(taken),
+            Err(Unanswered::Failed(failure)) => return Err(failure),
+            Err(Unanswered::Replaced) => request = follow(identity, enforcer, &request).await?,
+            Err(Unanswered::Expired) => {
+                // If it stays, it is listed for a day and nothing else.
+                drop(enforcer.abandon(&request.request_id).await);
+                return Err(nothing_ran(describe_ask(&AskError::Expired), &request));
+            }
+        }
+    }
+}
+
+/// The request to wait for in the place of one that was brought to a new device.
+async fn follow(identity: &Identity, enforcer: &Enforcer, old: &Request) -> Result<Request, Failure> {
+    let pins = identity.profile.pins().map_err(failed)?;
+    match enforcer.follow(&old.request_id, &pins).await {
+        Ok(request) => {
+            let now = enforcer.clock.now();
+            say(&row("asked", &format!("{}, also on a new device", asked_people(&pins, now)), now));
+            Ok(request)
+        }
+        Err(error) => {
+            if let AskError::Expired = error {
+                // If it stays, it is listed for a day and nothing else.
+                drop(enforcer.abandon(&old.request_id).await);
+            }
+            Err(nothing_ran(describe_ask(&error), old))
         }
     }
 }
@@ -267,6 +295,12 @@ async fn wait_and_show(
                     say_covered(&taken);
                     return Ok(taken);
                 }
+                // Whoever has connected a device has said so in the journal. Other gateways than ours don't say it.
+                let newest = enforcer.newest(&request.request_id).await;
+                if newest.is_ok_and(|newest| newest != request.request_id) {
+                    line.clear();
+                    return Err(Unanswered::Replaced);
+                }
                 let left = moment::left(request.expires_at.since(enforcer.clock.now()));
                 line.show(&format!("  waiting … {left} left · Ctrl-C takes it back"));
             }
@@ -291,12 +325,16 @@ pub fn say_covered(taken: &Taken) {
 }
 
 /// A device that was revoked while its answer was waited for must not approve. The pins that the answer was checked against
-/// are those of the beginning.
-pub async fn still_trusted(enforcer: &Enforcer, profile: &Profile, taken: Taken) -> Result<Taken, Failure> {
+/// are those of the beginning. Returns those of now, with which whoever was connected meanwhile gets the receipt.
+pub async fn still_trusted(
+    enforcer: &Enforcer,
+    profile: &Profile,
+    taken: Taken,
+) -> Result<(Taken, Pins), Failure> {
     let pins = profile.pins().map_err(failed)?;
     let is_approval = taken.decision.outcome == DecisionOutcome::Approve;
     if !is_approval || pins.is_active(taken.decision.device, enforcer.clock.now()) {
-        return Ok(taken);
+        return Ok((taken, pins));
     }
     let reason = "the device that approved it was revoked on the machine".to_owned();
     finish(enforcer, &pins, taken, Outcome::Refused { reason }).await;

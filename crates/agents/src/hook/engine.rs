@@ -174,7 +174,7 @@ impl Hook<'_> {
         let payload = self.payload(call, &known, &enforcer);
         let draft = self.draft(call, &payload)?;
         let asker = Asker { identity: &identity, enforcer: &enforcer, pins: &pins };
-        let taken = match self.permission(asker, &draft, &rules.people(call)).await? {
+        let (taken, pins) = match self.permission(asker, &draft, &rules.people(call)).await? {
             End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
             End::AnsweredAtDesk => return Ok(Verdict::silent()),
             End::Stopped(reason) => return Ok(Verdict::deny(reason)),
@@ -251,7 +251,7 @@ impl Hook<'_> {
         if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
             return Ok(End::Taken(Box::new(taken)));
         }
-        let turns = Turns::new(enforcer, pins, draft);
+        let turns = Turns::new(identity, enforcer, pins, draft);
         let deferred = self.deferred(enforcer).await?;
         let answer = async {
             match deferred {
@@ -300,6 +300,8 @@ impl Hook<'_> {
         let (Some(of), Some(time)) = (self.deferred_of(), self.settings.defer_for) else { return Ok(None) };
         let kept = self.desk.take("deferred", &of, time);
         let Some(id) = kept.and_then(|id| id.parse::<RequestId>().ok()) else { return Ok(None) };
+        // It may have been brought to a device that was connected meanwhile.
+        let id = enforcer.newest(&id).await.map_err(|error| describe_ask(&error))?;
         let open = enforcer.open_requests().await.map_err(|error| describe_ask(&error))?;
         Ok(open.into_iter().find(|request| request.request_id == id))
     }

@@ -18,6 +18,7 @@ use super::{
     stopped::{self, Stopped},
 };
 use crate::{
+    asking::bring::bring,
     hearing,
     tool::{
         exit::Failure,
@@ -94,7 +95,14 @@ async fn take(
             let text = earlier.into_iter().chain([text]).collect::<Vec<_>>().join("\n");
             desk.keep("words", &[session], &text).is_ok()
         }
-        PromptContent::Statement(statement) => hearing::apply(identity, statement, enforcer).is_ok(),
+        PromptContent::Statement(statement) => {
+            let is_taken = hearing::apply(identity, statement, enforcer).is_ok();
+            if is_taken {
+                // What is left over is brought by `countersign devices update`.
+                drop(bring(identity, enforcer).await);
+            }
+            is_taken
+        }
         PromptContent::Stop { words } => stop(enforcer, prompt, words.as_deref(), desk).await,
     };
     let status = if is_kept { AckStatus::Delivered } else { AckStatus::Rejected };

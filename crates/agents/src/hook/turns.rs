@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     asking::{self, Attendance, Interruption},
     rules::Turn,
-    tool::exit::Failure,
+    tool::{exit::Failure, home::Identity},
 };
 
 /// How long it may take to take a request back.
@@ -26,6 +26,7 @@ const WITHDRAW_TIME: Duration = Duration::from_secs(1);
 
 /// What was asked about one call.
 pub(super) struct Turns<'a> {
+    pub(super) identity: &'a Identity,
     pub(super) enforcer: &'a Enforcer,
     pub(super) pins: &'a Pins,
     pub(super) draft: &'a Draft,
@@ -33,15 +34,20 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    pub(super) fn new(enforcer: &'a Enforcer, pins: &'a Pins, draft: &'a Draft) -> Self {
-        Self { enforcer, pins, draft, asked: Mutex::default() }
+    pub(super) fn new(
+        identity: &'a Identity,
+        enforcer: &'a Enforcer,
+        pins: &'a Pins,
+        draft: &'a Draft,
+    ) -> Self {
+        Self { identity, enforcer, pins, draft, asked: Mutex::default() }
     }
 
     /// Waits for the answer to a request that was asked before.
     pub(super) async fn pick_up(&self, request: Request) -> Result<Taken, Failure> {
         let mut interruption = Interruption::watch()?;
         self.note(&request);
-        asking::wait_unwatched(self.enforcer, self.pins, &request, &mut interruption).await
+        asking::wait_unwatched(self.identity, self.enforcer, request, &mut interruption).await
     }
 
     /// Asks these people in their turns; everybody who is paired, if there are none.
@@ -64,7 +70,8 @@ impl<'a> Turns<'a> {
                 asking::submit(self.enforcer, self.pins, &draft, Attendance::Attended, &mut interruption)
                     .await?;
             self.note(&request);
-            let answer = asking::wait_unwatched(self.enforcer, self.pins, &request, &mut interruption);
+            let answer =
+                asking::wait_unwatched(self.identity, self.enforcer, request.clone(), &mut interruption);
             let Some(next) = turns.iter().map(|turn| turn.after).filter(|after| *after > now).min() else {
                 return answer.await;
             };
@@ -84,7 +91,9 @@ impl<'a> Turns<'a> {
         before: &Request,
     ) -> Result<Taken, Failure> {
         tokio::time::sleep(wait).await;
-        let progress = self.enforcer.progress(&before.request_id).await;
+        // It may have been brought to a device that was connected meanwhile.
+        let newest = self.enforcer.newest(&before.request_id).await;
+        let progress = self.enforcer.progress(newest.as_ref().unwrap_or(&before.request_id)).await;
         let is_seen = progress.is_ok_and(|progress| progress.approvers.iter().any(|it| it.seen.is_some()));
         if is_seen {
             return std::future::pending().await;

@@ -49,6 +49,7 @@ pub fn describe_ask(error: &AskError) -> Failure {
             Failure::new(Exit::Expired, format!("it was asked again {MAX_AGAIN} times, and nobody answered in time"))
                 .next("run the command again when somebody is there")
         }
+        AskError::Replaced => Failure::new(Exit::TakenBack, error).next("wait for that one with `countersign wait`"),
         AskError::TakenBack => Failure::new(Exit::TakenBack, "the request was taken back or cancelled"),
         AskError::Call(error) => describe(error),
         AskError::Request(RequestError::NobodyPaired) => Failure::new(Exit::NotSetUp, "nobody is paired to answer")

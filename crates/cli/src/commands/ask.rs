@@ -82,7 +82,7 @@ impl Ask {
         }
         let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
         let taken = asker.permission(&draft, &mut interruption).await?;
-        let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
+        let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         report(&enforcer, &pins, taken, options).await
     }
 

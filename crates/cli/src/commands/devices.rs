@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use countersign_agents::{
+    asking::bring::bring,
     hearing::recovery_times,
     tool::{
         exit::{Exit, Failure},
@@ -33,7 +34,7 @@ pub(super) struct Devices {
 enum Command {
     /// List them. This is the default.
     List,
-    /// Fetch what approvers have said about devices: vouchers and revocations.
+    /// Fetch what approvers have said about devices, vouchers and revocations, and bring what waits to new ones.
     Update,
     /// Stop trusting a device, for good.
     Revoke {
@@ -47,6 +48,8 @@ impl Devices {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         if let Some(Command::Update) = self.command {
             super::listen::listen(options, true).await?;
+            let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+            bring(&identity, &identity.enforcer()?).await.say("the devices that were connected since");
         }
         let home = Home::of_user()?;
         let identities: Vec<Identity> = [Role::Enforcer, Role::Approver]

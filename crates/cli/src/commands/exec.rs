@@ -15,7 +15,7 @@ use countersign_agents::{
     rules::{Rules, Verdict},
     tool::{
         exit::{Exit, Failure},
-        home::{Home, failed},
+        home::Home,
         moment,
         output::{object, say},
         terminal::Terminal,
@@ -91,7 +91,7 @@ impl Exec {
         let home = Home::of_user()?;
         let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         stopped::refuse(&home.hooks_folder(), self.session.as_deref())?;
-        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        let enforcer = identity.enforcer()?;
         let stdin = read_stdin()?;
         let mut interruption = asking::Interruption::watch()?;
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
@@ -113,7 +113,7 @@ impl Exec {
             let draft = ask::draft(&plan.payload(&stdin), self.valid_for, self.session.clone())?;
             let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
             let taken = asker.permission(&draft, &mut interruption).await?;
-            let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
+            let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
             if let Err(stopped) = stopped::refuse(&home.hooks_folder(), self.session.as_deref()) {
                 let reason = stopped.what.clone();
                 asking::finish(&enforcer, &pins, taken, Outcome::Refused { reason }).await;

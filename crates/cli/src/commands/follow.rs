@@ -1,7 +1,7 @@
 //! `inbox --follow`: a line for each request that arrives, and for each that ends.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     io::{self, Write as _},
     process::{Command, Stdio},
     sync::Arc,
@@ -41,12 +41,16 @@ pub(super) async fn follow(
     options: &Options,
 ) -> Result<(), Failure> {
     let mut known: BTreeMap<RequestId, String> = BTreeMap::new();
+    let mut taken_back: BTreeSet<RequestId> = BTreeSet::new();
     let mut is_reachable = true;
     loop {
         let items = match source.next().await {
             Ok(Incoming::Inbox(items)) => items,
             Ok(Incoming::Ended(id, state)) => {
                 if let Some(what) = known.remove(&id) {
+                    if state == ExchangeState::Withdrawn {
+                        taken_back.insert(id.clone());
+                    }
                     let now = moment::clock(approver.clock.now());
                     let word = word(state);
                     report(word, &id, &format!("{now}  {word}: {what}"), options)?;
@@ -73,9 +77,14 @@ pub(super) async fn follow(
                 Ok(request) if request.supersedes.is_some() => "asks again",
                 _ => "asks",
             };
+            // Whoever was told of it hears nothing when it is asked anew for a device that was connected.
+            let place = item.opened.as_ref().ok().and_then(|request| request.supersedes.clone());
+            let is_moved = place.is_some_and(|old| taken_back.remove(&old));
             if let Entry::Vacant(entry) = known.entry(item.request_id) {
                 report("asks", entry.key(), &format!("{now}  {who} {asks}: {what}"), options)?;
-                ring(manner, &who);
+                if !is_moved {
+                    ring(manner, &who);
+                }
                 entry.insert(what);
             }
         }

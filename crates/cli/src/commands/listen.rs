@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use countersign_agents::{
-    asking::Interruption,
+    asking::{Interruption, bring::bring},
     hearing,
     hook::{desk::Desk as HookDesk, said},
     tool::{
@@ -122,6 +122,7 @@ async fn take(
         PromptContent::Statement(statement) => match hearing::apply(identity, statement, enforcer) {
             Ok(words) => {
                 say(&format!("✓ {} says: {words}", prompt.approver));
+                bring(identity, enforcer).await.say("that device");
                 AckStatus::Delivered
             }
             Err(error) => {

@@ -1,17 +1,21 @@
 //! `pair`: one command for both sides.
 
 use clap::Args;
-use countersign_agents::tool::{
-    exit::{Exit, Failure},
-    gateway_error::describe_pairing,
-    home::{Home, Identity, failed},
-    output::{is_live, object, out, say},
-    terminal::Terminal,
+use countersign_agents::{
+    asking::bring::bring,
+    tool::{
+        exit::{Exit, Failure},
+        gateway_error::describe_pairing,
+        home::{Home, Identity, failed},
+        output::{is_live, object, out, say},
+        terminal::Terminal,
+    },
 };
 use countersign_client::{
     approver::Approver,
     enforcer::{Answered, PairError, Paired},
     join::{ConnectLink, Invited, JoinError, JoinLink, Preview, preview},
+    keys::Fingerprint,
     pairing::{PairingError, code::GivenCode, link::PairingLink},
     profile::{GatewayUrl, Party, Role},
 };
@@ -26,7 +30,7 @@ use super::{
     up,
 };
 use crate::{
-    connect::{Invitation, connect, is_this_machine},
+    connect::{Connected, Invitation, connect, is_this_machine},
     local_gateway::LocalGateway,
     qr, recovery,
 };
@@ -103,7 +107,14 @@ impl Pair {
         }
         let by = if self.typed { Answered::TypedCode } else { Answered::Link };
         let paired = enforcer.finish_pairing(&started, by).await.map_err(|error| describe_pairing(&error))?;
-        keep(&identity, paired, options)
+        let (id, fingerprint) = keep(&identity, paired)?;
+        let brought = bring(&identity, &enforcer).await;
+        brought.say("it");
+        if options.json {
+            let fingerprint = fingerprint.to_string();
+            return object(&json!({ "paired": id, "fingerprint": fingerprint, "brought": brought.count }));
+        }
+        Ok(())
     }
 
     async fn invite(self, options: &Options) -> Result<(), Failure> {
@@ -119,17 +130,12 @@ impl Pair {
         if is_this_machine(invitation.link.gateway()) {
             say("  This code works on this machine only. For your phone, run `countersign up --phone`.");
         }
-        let pin = connect(&identity, &invitation).await?;
+        let Connected { pin, brought } = connect(&identity, &invitation).await?;
         if options.json {
-            return object(
-                &json!({ "paired": pin.party().id(), "fingerprint": pin.fingerprint().to_string() }),
-            );
+            return object(&json!({
+                "paired": pin.party().id(), "fingerprint": pin.fingerprint().to_string(), "brought": brought,
+            }));
         }
-        say(&format!(
-            "✓ connected: {} can answer on it (key {})",
-            pin.party().id(),
-            pin.fingerprint().short()
-        ));
         Ok(())
     }
 
@@ -211,7 +217,10 @@ async fn answer(options: &Options) -> Result<(), Failure> {
         }
     };
     let party = paired.pin.party().clone();
-    keep(&identity, paired, options)?;
+    let (id, fingerprint) = keep(&identity, paired)?;
+    if options.json {
+        object(&json!({ "paired": id, "fingerprint": fingerprint.to_string() }))?;
+    }
     if let Party::Enforcer(machine) = party
         && let Err(failure) = register_code(&home, &identity, approver, &machine).await
     {
@@ -251,8 +260,8 @@ async fn register_code(
     Ok(())
 }
 
-/// Keeps the pin, after a person has compared the digits where there are any.
-fn keep(identity: &Identity, paired: Paired, options: &Options) -> Result<(), Failure> {
+/// Keeps the pin, after a person has compared the digits where there are any. Returns whose device it is, and which.
+fn keep(identity: &Identity, paired: Paired) -> Result<(String, Fingerprint), Failure> {
     let pin = paired.pin;
     if let Some(digits) = &paired.digits {
         say("Compare these thirty digits with those on the other screen:");
@@ -266,9 +275,6 @@ fn keep(identity: &Identity, paired: Paired, options: &Options) -> Result<(), Fa
     }
     let (id, fingerprint) = (pin.party().id().to_owned(), pin.fingerprint());
     identity.profile.update_pins(|pins| pins.insert(pin)).map_err(failed)?;
-    if options.json {
-        return object(&json!({ "paired": id, "fingerprint": fingerprint.to_string() }));
-    }
     say(&format!("✓ paired with {id} (key {})", fingerprint.short()));
-    Ok(())
+    Ok((id, fingerprint))
 }

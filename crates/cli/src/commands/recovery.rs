@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use countersign_agents::{
+    asking::bring::bring,
     hearing::apply,
     tool::{
         exit::{Exit, Failure},
@@ -64,7 +65,7 @@ impl Recovery {
             Command::New => new(options).await,
             Command::Renew => renew(options).await,
             Command::Use => use_code(options).await,
-            Command::Accept => accept(options),
+            Command::Accept => accept(options).await,
         }
     }
 }
@@ -192,7 +193,7 @@ fn not_presented(error: &CallError) -> Failure {
     }
 }
 
-fn accept(options: &Options) -> Result<(), Failure> {
+async fn accept(options: &Options) -> Result<(), Failure> {
     let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
     let enforcer = identity.enforcer()?;
     let card = MachineCard { machine: enforcer.id.clone(), keys: enforcer.keys.bundle().clone() };
@@ -210,9 +211,10 @@ fn accept(options: &Options) -> Result<(), Failure> {
     }
     let words = apply(&identity, &statement, &enforcer)
         .map_err(|error| broken(format!("it is not taken, and nothing has changed: {error}")))?;
+    say(&format!("✓ {words}"));
+    bring(&identity, &enforcer).await.say("the new device");
     if options.json {
         return object(&json!({ "taken": words }));
     }
-    say(&format!("✓ {words}"));
     Ok(())
 }

@@ -6,7 +6,7 @@ use countersign_agents::{
     tool::{
         exit::{Exit, Failure},
         gateway_error::describe_ask,
-        home::{Home, failed},
+        home::Home,
         moment,
         output::{object, out, say, short},
     },
@@ -23,7 +23,7 @@ use super::{
 
 /// Wait for the answer to a request that was asked with --detach.
 ///
-/// The exit code says what the answer was, as with `countersign ask`. If the request has expired and was asked again, this
+/// The exit code says what the answer was, as with `countersign ask`. If the same was asked again under another id, this
 /// waits for the newer one. Without an id it lists the requests that have no answer yet.
 #[derive(Debug, Args)]
 pub(super) struct Wait {
@@ -37,14 +37,14 @@ pub(super) struct Wait {
 impl Wait {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
-        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        let enforcer = identity.enforcer()?;
         let open = enforcer.open_requests().await.map_err(|error| describe_ask(&error))?;
         let Some(start) = self.request else { return list(&open, enforcer.clock.now(), options) };
         let request = find(&enforcer, open, &start).await?;
         let mut interruption = asking::Interruption::watch()?;
         let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
         let taken = asker.wait(request, Attendance::Detached, &mut interruption).await?;
-        let taken = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
+        let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         ask::report(&enforcer, &pins, taken, options).await
     }
 }
@@ -78,7 +78,7 @@ async fn find(enforcer: &Enforcer, open: Vec<Request>, start: &str) -> Result<Re
         if newest != id
             && let Some(request) = open.iter().find(|request| request.request_id == newest)
         {
-            say(&format!("  This request expired and was asked again. Waiting for {}.", short(&newest)));
+            say(&format!("  This request was asked again. Waiting for {}.", short(&newest)));
             return Ok(request.clone());
         }
     }

@@ -203,7 +203,7 @@ async fn an_approver_who_comes_too_late_is_told_so_and_asks_for_it_again() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("This request is still waiting for you."), "{said}");
     let (_, _, shown) = ended(tool(&world, &desk, &["show"])).await;
-    assert!(shown.contains("asked again: the same request expired"), "{shown}");
+    assert!(shown.contains("asked again: in place of a request without an answer"), "{shown}");
     let (code, said, _) = ended(tool(&world, &desk, &["reject", new.request_id.as_str()])).await;
     assert_eq!(code, Some(0), "{said}");
     let (code, said, _) = ended(exec).await;
