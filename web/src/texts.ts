@@ -116,7 +116,7 @@ export const texts = {
   askedAgainHelp: "If the agent still wants it, a new request will appear in your inbox.",
   askAgainGone: "The relay no longer has this request. Ask the agent to try again.",
   replaced: "Replaced by a newer request",
-  replaces: "Replaces a request that expired",
+  replaces: "Replaces a request without an answer",
   expiredEmpty: "Nothing has expired.",
   historyEmpty: "You haven't answered anything on this device.",
   historyShow: "Show",

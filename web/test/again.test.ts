@@ -6,7 +6,7 @@ import { renderToString } from "preact-render-to-string";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { App } from "../src/page/app.ts";
-import { EXPIRED_MILLIS, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
+import { type CardEnd, EXPIRED_MILLIS, FADE_MILLIS, Inbox } from "../src/page/inbox.ts";
 import { AppContext } from "../src/page/parts.tsx";
 import { reviewDocument } from "../src/page/review/document.ts";
 import { Timeline } from "../src/page/review/timeline.tsx";
@@ -146,13 +146,14 @@ describe("what has expired", () => {
 
 describe("a request that takes the place of another", () => {
   /** A page with an expired request, at which this arrives. */
-  async function replaced(supersedes: (old: string) => string, machine = desk.robot) {
+  async function replaced(supersedes: (old: string) => string, machine = desk.robot, end?: CardEnd) {
     const listed: Awaited<ReturnType<Desk["request"]>>[] = [];
     const gateway: Partial<Approver> = {
       list: async () => ({ envelopes: [...listed], isComplete: true }),
       acknowledge: async () => undefined,
     };
     const { app, card } = await expired(gateway);
+    if (end !== undefined) app.set({ inbox: new Inbox([{ ...card, end, endedAt: Date.now() }]) });
     await changePins(app, (pins) => pins.add(newPin({ role: "enforcer", id: "other" }, other.keys.bundle, NOW)));
     const arriving = await desk.request({ supersedes: supersedes(card.requestId) }, machine);
     listed.push(arriving);
@@ -189,6 +190,26 @@ describe("a request that takes the place of another", () => {
     expect(request(app, old)).toContain(`${texts.askAgain}</button>`);
     expect(inbox(app)).not.toContain(texts.replaced);
     expect(app.state.inbox.get(old)?.endedAt).toBe(NOW.millis);
+  });
+
+  test("is not listed beside one that was taken back for a new device, which leads to it where it is open", async () => {
+    const { app, old, requestId } = await replaced((id) => id, desk.robot, "withdrawn");
+    await soon(() => expect(app.state.again).toHaveLength(1));
+    const opened = app.state.inbox.get(requestId)?.request;
+    if (opened === undefined) throw new Error("it was not opened");
+    expect(app.state.inbox.wasMoved(opened)).toBe(true);
+    const left = app.state.inbox.tick(Date.now(), undefined);
+    expect([left.get(old), left.get(requestId)?.end, left.pending]).toEqual([undefined, undefined, 1]);
+    expect(app.state.inbox.tick(Date.now(), old).get(old)?.end).toBe("withdrawn");
+    expect(request(app, old)).toContain(`<a href="#/request/${requestId}">${texts.replaced}</a>`);
+  });
+
+  test("does not take another machine's word that one was taken back for a new device", async () => {
+    const { app, old, requestId } = await replaced((id) => id, other, "withdrawn");
+    const opened = app.state.inbox.get(requestId)?.request;
+    if (opened === undefined) throw new Error("it was not opened");
+    expect(app.state.inbox.wasMoved(opened)).toBe(false);
+    expect(app.state.inbox.tick(Date.now(), undefined).get(old)).toBeDefined();
   });
 
   test("leaves a request that waits as it is", async () => {

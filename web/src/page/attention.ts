@@ -64,7 +64,9 @@ export class Attention {
     try {
       // One for each session: a newer one takes the place of the one before.
       const tag = card.request?.session ?? card.requestId;
-      const notification = new Notification(words.title, { body: words.body, tag });
+      // Who was told of a request hears nothing when it is asked anew for a new device.
+      const silent = card.request !== undefined && this.#store.state.inbox.wasMoved(card.request);
+      const notification = new Notification(words.title, { body: words.body, tag, silent });
       notification.onclick = () => {
         window.focus();
         go({ name: "request", id: card.requestId });

@@ -116,11 +116,21 @@ export class Inbox {
     return known?.end === "answered" ? this.#replace({ ...known, elsewhere }) : this;
   }
 
-  /** An expired request of the same machine is replaced by one that has come: it says so for a moment, and leaves. */
-  replaced({ supersedes = "", enforcerId }: OpenedRequest, now: number): Inbox {
+  /**
+   * A request of the same machine is replaced by one that has come. An expired one says so for a moment, and leaves; one that
+   * was taken back for a new device leaves at once, so that nothing is listed twice.
+   */
+  replaced(by: OpenedRequest, now: number): Inbox {
+    const known = this.get(by.supersedes ?? "");
+    if (known?.request?.enforcerId !== by.enforcerId) return this;
+    if (this.wasMoved(by)) return this.#replace({ ...known, endedAt: now - FADE_MILLIS });
+    return known.end === "expired" ? this.#replace({ ...known, endedAt: now - EXPIRED_MILLIS + FADE_MILLIS }) : this;
+  }
+
+  /** Whether a request is one that was here a moment ago, taken back by its machine and asked anew for a new device. */
+  wasMoved({ supersedes = "", enforcerId }: OpenedRequest): boolean {
     const known = this.get(supersedes);
-    const isReplaced = known?.end === "expired" && known.request?.enforcerId === enforcerId;
-    return isReplaced ? this.#replace({ ...known, endedAt: now - EXPIRED_MILLIS + FADE_MILLIS }) : this;
+    return known?.end === "withdrawn" && known.request?.enforcerId === enforcerId;
   }
 
   /** What waits although its time is over by this device's clock. */

@@ -24,17 +24,23 @@ export function AgainLine({ of }: { of: Asked }) {
   return <span class="reason">{replacedBy === undefined ? texts.askedAgain : texts.replaced}</span>;
 }
 
+/** Leads to the request that has taken the place of another; nothing if there is none. */
+export function ReplacedBy({ of }: { of: Asked }) {
+  const { replacedBy } = useBecame(of);
+  if (replacedBy === undefined) return null;
+  return (
+    <p class="again" role="status">
+      <a href={writeRoute({ name: "request", id: replacedBy })}>{texts.replaced}</a>
+    </p>
+  );
+}
+
 /** The state of a request that has expired, and the button that asks for it again. */
 export function AskAgain({ of }: { of: Asked }) {
   const app = useApp();
   const { isOnline } = usePage();
   const { isAsked, replacedBy } = useBecame(of);
-  if (replacedBy !== undefined)
-    return (
-      <p class="again" role="status">
-        <a href={writeRoute({ name: "request", id: replacedBy })}>{texts.replaced}</a>
-      </p>
-    );
+  if (replacedBy !== undefined) return <ReplacedBy of={of} />;
   if (isAsked)
     return (
       <p class="again" role="status">

@@ -116,7 +116,7 @@ export function Tag({ payload }: { payload: Payload | undefined }) {
   return <p class={`tag ${weight}`}>{weight === "harm" ? texts.dangerous : texts.cantTell}</p>;
 }
 
-/** That a request takes the place of one that has expired. */
+/** That a request takes the place of one that has expired, or that a new device could not open. */
 export function Replaces({ card }: { card: Card }) {
   return card.request?.supersedes === undefined ? null : <p class="replaces">{texts.replaces}</p>;
 }

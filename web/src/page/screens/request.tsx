@@ -10,7 +10,7 @@ import { Icon } from "../icons.tsx";
 import { type Card, type CardEnd, trusted } from "../inbox.ts";
 import { following } from "../next.ts";
 import { Marked, Problem, TimeLeft, useApp, usePage } from "../parts.tsx";
-import { AskAgain } from "../review/again.tsx";
+import { AskAgain, ReplacedBy } from "../review/again.tsx";
 import { AnswerBar } from "../review/answer.tsx";
 import { Choices } from "../review/choices.tsx";
 import { type ReviewDocument, reviewDocument } from "../review/document.ts";
@@ -384,6 +384,7 @@ function Ended({ card, end }: { card: Card; end: CardEnd }) {
         </span>
       </p>
       {end === "expired" && card.request !== undefined ? <AskAgain of={card.request} /> : null}
+      {end === "withdrawn" && card.request !== undefined ? <ReplacedBy of={card.request} /> : null}
       {next === undefined ? null : (
         <a class="button quiet" href={writeRoute({ name: "request", id: next.requestId })}>
           {texts.nextRequest}
