@@ -14,7 +14,7 @@ use countersign_client::{
 };
 use countersign_wire::{decision::DecisionOutcome, id::RequestId};
 use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     about, canary,
@@ -262,6 +262,7 @@ impl Hook<'_> {
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
+        let mut listening = Box::pin(said::listen(identity, enforcer, pins, &self.desk));
         let end = tokio::select! {
             taken = timeout_at(deadline, answer) => match taken {
                 Ok(taken) => Ok(End::Taken(Box::new(taken?))),
@@ -271,8 +272,12 @@ impl Hook<'_> {
             () = self.desk_answers() => Ok(End::AnsweredAtDesk),
             reason = said::stopped(&self.desk, self.event.session.as_deref()) => Ok(End::Stopped(reason)),
             // Without a connection nothing is heard. The answer comes another way.
-            Ok(()) = Box::pin(said::listen(identity, enforcer, pins, &self.desk)) => Err(nobody_answered()),
+            Ok(()) = &mut listening => Err(nobody_answered()),
         };
+        if matches!(end, Ok(End::Stopped(_))) {
+            // What has heard of it has still to say so: to the person, and at the end of the session.
+            drop(timeout(said::CONFIRMATION_TIME, listening).await);
+        }
         let answered = match &end {
             Ok(End::Taken(taken)) => Some(&taken.request_id),
             _ => None,

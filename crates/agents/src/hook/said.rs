@@ -32,6 +32,9 @@ pub(super) const WORDS_TIME: Duration = Duration::from_hours(24);
 /// How long the gateway may take to hear that a session has ended.
 const REPORT_TIME: Duration = Duration::from_secs(1);
 
+/// How long who has heard that it must stop may take to confirm it.
+pub(super) const CONFIRMATION_TIME: Duration = Duration::from_millis(1_500);
+
 /// After this time without a message, everything that has waited is there.
 const QUIET: Duration = Duration::from_millis(250);
 
