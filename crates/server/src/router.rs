@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::{
     Router,
     extract::{Request, State},
-    http::header,
+    http::{HeaderValue, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
     routing::{MethodRouter, delete, get, post},
@@ -229,8 +229,14 @@ impl Group<'_> {
             // On the methods that the route has, and not on others: an unknown method is 405 before 401.
             built = built.route(path, finish(methods.route_layer(admission.clone()), form));
         }
+        let is_held = deadline.is_none();
         built.method_not_allowed_fallback(async move |State(app): State<SharedState>, id: HttpRequestId| {
-            method_not_allowed(&app, &id, form)
+            let mut answer = method_not_allowed(&app, &id, form);
+            if is_held {
+                // Without HEAD, which axum would add for every GET.
+                answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
+            }
+            answer
         })
     }
 }

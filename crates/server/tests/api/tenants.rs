@@ -140,6 +140,9 @@ async fn only_who_runs_the_gateway_runs_its_tenants_and_nothing_else(world: Arc<
     for path in ["/v1/presence/enforcers", "/platform/v1/keys", "/platform/v1/pairs", "/v1/exchanges/x"] {
         operator.get(path).await.refuse(403, "PROTO_ERR_FORBIDDEN");
     }
+    let rotation = json!({ "nonce": "0123456789abcdef0123456789abcdef" }).to_string();
+    operator.post("/platform/v1/keys/rotate", rotation).await.refuse(403, "PROTO_ERR_FORBIDDEN");
+    operator.delete("/platform/v1/pairs/x").await.refuse(403, "PROTO_ERR_FORBIDDEN");
     let key = json!({ "role": "gatewayOperator" }).to_string();
     world.operator.post("/platform/v1/keys", key).await.refuse(400, "PROTO_ERR_VALIDATION");
 }
