@@ -163,9 +163,17 @@ impl Scene {
 
     /// Dies after the new request was recorded, and before it was submitted.
     async fn dies_before_it_is_submitted(&self, old: &Request) {
-        self.evil.forth(|call| (call.path == "/v1/artifacts").then(|| Given::invented(503, "")));
-        self.dies(old, async || self.robot.newest(&old.request_id).await.unwrap() != old.request_id).await;
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        self.evil.forth(move |call| {
+            let is_submission = call.path == "/v1/artifacts";
+            counted.fetch_add(usize::from(is_submission), Ordering::SeqCst);
+            is_submission.then(|| Given::invented(503, ""))
+        });
+        // Once it was tried, nothing is on its way that an honest gateway would take.
+        self.dies(old, async || calls.load(Ordering::SeqCst) > 0).await;
         self.evil.honest();
+        assert_ne!(self.robot.newest(&old.request_id).await.unwrap(), old.request_id);
         assert!(self.on_phone().await.is_empty() && self.on_laptop().await.is_empty());
     }
 }
