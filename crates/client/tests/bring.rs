@@ -400,7 +400,7 @@ async fn the_same_is_brought_ten_times_at_most() {
 async fn an_answer_and_a_new_device_at_the_same_time_lead_to_one_use() {
     let scene = Scene::start().await;
     let (mut to_old, mut to_new) = (0, 0);
-    for round in 0..30_u64 {
+    for round in 0..10_u64 {
         let old = scene.asked().await;
         let shown = scene.on_laptop().await.remove(0);
         let bring = || scene.robot.bring(&old.request_id, &scene.after);

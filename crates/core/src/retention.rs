@@ -30,7 +30,9 @@ const DAY: Duration = Duration::from_hours(24);
 impl Retention {
     /// Until when a key is kept; `None` while it has no end.
     pub(crate) fn of_key(&self, key: &Credential) -> Option<Timestamp> {
-        key.ends_at().map(|end| end.plus(self.ended_keys))
+        // One of a certificate outlives it: without it a revoked certificate would be like new.
+        let end = if key.certificate.is_some() { key.expires_at } else { key.ends_at() };
+        end.map(|end| end.plus(self.ended_keys))
     }
 }
 

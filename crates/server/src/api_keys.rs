@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_core::{
     Error, Gateway,
-    model::credential::{ActiveKey, Role},
+    model::credential::{ActiveKey, CertificateSpec, Role},
     use_cases::credentials::Recognized,
 };
 use countersign_wire::{
@@ -69,6 +69,20 @@ impl ApiKeys {
                 self.gateway.authenticate(key).await?
             }
             (Recognized::Unknown, _) => self.active_unmarked(key).await?,
+        };
+        Ok(active.map(|active| CheckedKey::new(active, asked)))
+    }
+
+    /// What a certificate that an authority vouches for is for; `None` if it is revoked or has expired.
+    pub(crate) async fn active_certificate(
+        &self,
+        certificate: &CertificateSpec,
+    ) -> Result<Option<CheckedKey>, Error> {
+        let asked = Instant::now();
+        let active = match self.gateway.recognize_certificate(certificate) {
+            Recognized::Lately(Some(active)) => Some(active),
+            Recognized::Suspended => return Err(Failure::Forbidden.into()),
+            _ => self.gateway.authenticate_certificate(certificate).await?,
         };
         Ok(active.map(|active| CheckedKey::new(active, asked)))
     }
@@ -139,6 +153,7 @@ mod tests {
                 label: None,
                 rotation: None,
                 rotated_from: None,
+                certificate: None,
             };
             let mut change = Change::new(self.node.tenant.clone());
             change.puts.push(Put {

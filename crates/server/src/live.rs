@@ -20,6 +20,8 @@ pub struct LiveSettings {
     pub proxies: TrustedProxies,
     /// Websites that may call from a browser.
     pub allowed_origins: AllowedOrigins,
+    /// Whether API keys are accepted with `Authorization: Basic`, too.
+    pub allow_basic: bool,
     /// Days for which browsers remember that this name speaks TLS only.
     pub hsts_days: u32,
 }
@@ -36,6 +38,7 @@ impl LiveSettings {
                 header: config.proxy_header,
             },
             allowed_origins: AllowedOrigins::new(&config.allowed_origins),
+            allow_basic: config.allow_basic,
             hsts_days: config.tls.hsts_days,
         }
     }

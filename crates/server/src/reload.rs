@@ -84,7 +84,8 @@ impl Reload {
     fn fingerprint(&self) -> Vec<Option<Sha256Hex>> {
         let of = |file: &Path| fs::read(file).ok().map(|text| Sha256Hex::digest(&text));
         let named = self.config.tls.files().flat_map(|files| [of(&files.certificate), of(&files.key)]);
-        iter::once(of(&self.file)).chain(named).collect()
+        let clients = self.config.tls.clients.iter().map(|clients| of(&clients.ca));
+        iter::once(of(&self.file)).chain(named).chain(clients).collect()
     }
 }
 
@@ -95,6 +96,9 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway_id", old.gateway_id != new.gateway_id),
         ("data", old.data != new.data),
         ("tls (on or off)", old.tls.is_on() != new.tls.is_on()),
+        ("tls.listen", old.tls.listen != new.tls.listen),
+        ("tls.redirect_listen", old.tls.redirect_listen != new.tls.redirect_listen),
+        ("[tls.acme]", old.tls.acme != new.tls.acme),
         ("[store]", old.store != new.store),
         ("[doorbell]", old.doorbell != new.doorbell),
         ("log.format", old.log.format != new.log.format),

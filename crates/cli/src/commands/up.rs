@@ -1,13 +1,17 @@
 //! `up` and `down`: a gateway on this machine for one person, with both sides set up.
 
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    path::{self, Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use countersign_agents::tool::{
     exit::{Exit, Failure},
     gateway_error::describe_pairing,
     home::{Home, Identity, failed, new_passphrase},
-    output::{object, say},
+    output::{StatusLine, object, say},
     terminal::Terminal,
 };
 use countersign_client::{
@@ -17,11 +21,12 @@ use countersign_client::{
     profile::{Facts, GatewayUrl, Party, Passphrase, Profile},
 };
 use serde_json::json;
+use tokio::time::{Instant, sleep};
 
 use super::options::Options;
 use crate::{
     connect::{Invitation, connect},
-    local_gateway::{LocalGateway, Tailscale},
+    local_gateway::{LocalGateway, OwnName, Tailscale},
 };
 
 /// Start a gateway of your own on this machine, and set up both sides.
@@ -33,12 +38,28 @@ use crate::{
 pub(super) struct Up {
     /// Connect your phone: make the gateway reachable for it, and show one code that joins and pairs.
     ///
-    /// Uses the address that was set before or that you give with --public-url, else Tailscale where it is installed.
+    /// Uses the address that was set before or that you give with --public-url or --name, else Tailscale where it is installed.
     #[arg(long)]
     phone: bool,
     /// Where the gateway is reached from other devices: an address with https:// that a proxy of yours serves.
     #[arg(long, value_name = "URL", requires = "phone")]
     public_url: Option<String>,
+    /// A name of your own for the gateway, such as gateway.example.org, which gets a certificate by itself. Port 443 of that name
+    /// must lead to this machine.
+    #[arg(long, value_name = "NAME", requires = "phone", conflicts_with = "public_url")]
+    name: Option<String>,
+    /// The port of this machine that port 443 of the name leads to.
+    #[arg(long, value_name = "PORT", requires = "name", default_value_t = 8443)]
+    tls_port: u16,
+    /// Your mail address, for the authority that issues the certificate.
+    #[arg(long, value_name = "MAIL", requires = "name")]
+    contact: Option<String>,
+    /// Another authority than Let's Encrypt: the address of its ACME directory.
+    #[arg(long, value_name = "URL", requires = "name")]
+    authority: Option<String>,
+    /// The file of the authorities that sign the authority's own certificate, if the system does not know them.
+    #[arg(long, value_name = "FILE", requires = "authority")]
+    authority_ca: Option<PathBuf>,
     /// Your name, as others see it. Asked for without this.
     #[arg(long, value_name = "NAME")]
     approver: Option<String>,
@@ -111,6 +132,9 @@ impl Up {
 
     /// Makes the gateway reachable from other devices, over TLS only.
     async fn reach(&self, gateway: &LocalGateway) -> Result<(), Failure> {
+        if let Some(name) = &self.name {
+            return self.reach_by_name(gateway, name).await;
+        }
         if self.public_url.is_none() && gateway.public_url_of(&gateway.url()?).is_some() {
             return Ok(());
         }
@@ -130,7 +154,7 @@ impl Up {
                 tailscale.serve(port)?;
                 tailscale.url()
             }
-            (None, None) => return Err(unreachable_from_outside(gateway.port()?)),
+            (None, None) => return Err(unreachable_from_outside()),
         };
         if gateway.set_public_url(&url)? {
             // The address is read when it starts.
@@ -138,25 +162,69 @@ impl Up {
         }
         Ok(())
     }
+
+    /// Gets a certificate for a name of the person's, after the gateway has said what the authority would find.
+    async fn reach_by_name(&self, gateway: &LocalGateway, name: &str) -> Result<(), Failure> {
+        // The gateway runs in a folder of its own.
+        let ca = self.authority_ca.as_ref().map(path::absolute).transpose().map_err(failed)?;
+        let own = OwnName {
+            name: name.to_owned(),
+            port: self.tls_port,
+            directory: self.authority.clone(),
+            ca,
+            contact: self.contact.clone(),
+        };
+        let (has_changed, said) = gateway.set_name(&own)?;
+        for line in said {
+            say(&format!("  {line}"));
+        }
+        if has_changed {
+            // The listener is made when it starts.
+            gateway.stop().await?;
+        }
+        Ok(())
+    }
 }
 
-fn unreachable_from_outside(port: u16) -> Failure {
-    Failure::new(Exit::NotSetUp, "your phone can't reach this machine yet").next(format!(
-        "Two ways: install Tailscale on both and run this again; or let a proxy that has a certificate, such as Caddy \
-         (`caddy reverse-proxy --from gateway.example.org --to 127.0.0.1:{port}`), lead to this machine, and run \
-         `countersign up --phone --public-url https://gateway.example.org`"
-    ))
+/// How long an authority may take before the person is told that nothing answers.
+const CERTIFICATE_PATIENCE: Duration = Duration::from_secs(20);
+
+fn unreachable_from_outside() -> Failure {
+    Failure::new(Exit::NotSetUp, "your phone can't reach this machine yet").next(
+        "choose one of three. Tailscale: install it on both and run this again; nobody else can reach it. A name of your own: let \
+         port 443 of it lead to port 8443 of this machine and run `countersign up --phone --name gateway.example.org`; the \
+         certificate comes by itself (a proxy that has one: `--public-url https://gateway.example.org`). A gateway that somebody \
+         else runs: ask for an invitation and run `countersign join LINK`",
+    )
+}
+
+/// Waits until the gateway has its certificate, and answers under its name.
+async fn wait_for_certificate(gateway: &LocalGateway, url: &GatewayUrl) {
+    let mut line = StatusLine::default();
+    let until = Instant::now() + CERTIFICATE_PATIENCE;
+    while Instant::now() < until && gateway.unreachable(url).await.is_some() {
+        line.show("  waiting for the certificate …");
+        sleep(Duration::from_millis(500)).await;
+    }
+    line.clear();
 }
 
 /// Shows the code with which a phone joins and is paired, and stays until it is.
 async fn connect_phone(gateway: &LocalGateway, machine: &Identity, approver: &str) -> Result<(), Failure> {
     let invitation = invite(gateway, &machine.profile.facts().gateway, approver)?;
+    if gateway.orders_certificate() {
+        wait_for_certificate(gateway, invitation.link.gateway()).await;
+    }
     if let Some(reason) = gateway.unreachable(invitation.link.gateway()).await {
         say(&format!(
             "  Careful: {} does not answer from here: {reason}.",
             invitation.link.gateway().as_str()
         ));
-        say("  If your phone can't open it either, check the proxy, then run this again.");
+        say(if gateway.orders_certificate() {
+            "  Its log says why it has no certificate yet. It is tried again by itself; run this again then."
+        } else {
+            "  If your phone can't open it either, check the proxy, then run this again."
+        });
     }
     connect(machine, &invitation).await.map(drop)
 }

@@ -18,8 +18,8 @@ use countersign_agents::tool::{
 use countersign_client::profile::GatewayUrl;
 use serde::Deserialize;
 
-pub use self::tailscale::Tailscale;
 use self::{binary::binary, settings::Settings, systemd::Systemd};
+pub use self::{settings::OwnName, tailscale::Tailscale};
 
 /// The tenant of a gateway for one person.
 const TENANT: &str = "home";
@@ -72,6 +72,51 @@ impl LocalGateway {
             settings.write(&self.config()).map_err(|error| self.unusable(error))?;
         }
         Ok(changed)
+    }
+
+    /// Makes the gateway reachable under a name of the user's, with a certificate that comes by itself. Returns whether that has
+    /// changed, and what the gateway says of it. What can't work is not kept.
+    pub fn set_name(&self, own: &OwnName) -> Result<(bool, Vec<String>), Failure> {
+        let is_name = own.name.contains('.') && GatewayUrl::new(&format!("https://{}", own.name)).is_ok();
+        if !is_name || own.name.contains(['/', ':', '@', '"', '\\']) {
+            let message = format!("--name {:?} is not a name of the DNS", own.name);
+            return Err(Failure::new(Exit::Usage, message)
+                .next("write it like gateway.example.org, without https://"));
+        }
+        let (before, mut settings) = (self.settings()?, self.settings()?);
+        let changed = settings.set_name(own).map_err(|reason| self.unusable(reason))?;
+        let write =
+            |settings: &Settings| settings.write(&self.config()).map_err(|error| self.unusable(error));
+        write(&settings)?;
+        match self.check() {
+            Ok(said) => Ok((changed, said)),
+            Err(failure) => {
+                write(&before)?;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Whether it gets its certificate from an authority.
+    pub fn orders_certificate(&self) -> bool {
+        self.settings().is_ok_and(|settings| settings.orders_certificate())
+    }
+
+    /// What the gateway says of its own configuration, name, port and authority; an error if something is wrong.
+    fn check(&self) -> Result<Vec<String>, Failure> {
+        let mut command = Command::new(binary()?);
+        command.args(["check", "--config"]).arg(self.config()).stdin(Stdio::null());
+        let checked = command.output().map_err(|error| self.unusable(error))?;
+        let said = String::from_utf8_lossy(&[checked.stdout, checked.stderr].concat()).into_owned();
+        let lines: Vec<String> = said.lines().map(str::to_owned).collect();
+        match (checked.status.success(), lines.split_last()) {
+            (true, _) => Ok(lines),
+            (false, Some((reason, _))) => {
+                let reason = reason.trim_start_matches("countersign-gateway: ");
+                Err(Failure::new(Exit::NotSetUp, reason).next("mend that, then run this again"))
+            }
+            (false, None) => Err(self.unusable("countersign-gateway check says nothing")),
+        }
     }
 
     fn settings(&self) -> Result<Settings, Failure> {

@@ -5,11 +5,23 @@ use std::{
     io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     os::unix::fs::OpenOptionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// The port to listen on, if it is free.
 const PORT: u16 = 8787;
+
+/// A name of one's own, with a certificate that an authority issues.
+#[derive(Debug, Clone)]
+pub struct OwnName {
+    pub name: String,
+    /// Where TLS is spoken on this machine. The authority connects to port 443 of the name.
+    pub port: u16,
+    /// Another authority than the usual one, and the file of those that sign its own certificate.
+    pub directory: Option<String>,
+    pub ca: Option<PathBuf>,
+    pub contact: Option<String>,
+}
 
 /// The lines of the file.
 #[derive(Debug)]
@@ -62,20 +74,58 @@ impl Settings {
             .map(|(_, value)| value.trim())
     }
 
+    /// Whether an authority issues the certificate.
+    pub(super) fn orders_certificate(&self) -> bool {
+        self.lines.iter().any(|line| line.trim() == "[tls.acme]")
+    }
+
+    /// Sets the name under which the gateway is reached with a certificate of its own. Returns whether anything has changed; an
+    /// error where the file says something else about TLS.
+    pub(super) fn set_name(&mut self, own: &OwnName) -> Result<bool, &'static str> {
+        let mut lines = vec![
+            "[tls]".to_owned(),
+            format!("listen = \"0.0.0.0:{}\"", own.port),
+            "[tls.acme]".to_owned(),
+            format!("names = [{:?}]", own.name),
+        ];
+        lines.extend(own.directory.as_ref().map(|directory| format!("directory = {directory:?}")));
+        lines.extend(own.ca.as_ref().map(|ca| format!("ca = {:?}", ca.display().to_string())));
+        lines.extend(own.contact.as_ref().map(|contact| format!("contact = \"mailto:{contact}\"")));
+        if lines.iter().all(|line| self.lines.contains(line)) {
+            return Ok(false);
+        }
+        if self.lines.iter().any(|line| line.trim().starts_with("[tls")) {
+            return Err("gateway.toml says something else in its section [tls]; change it there");
+        }
+        self.lines.push(String::new());
+        self.lines.extend(lines);
+        self.set_url(&format!("https://{}", own.name));
+        Ok(true)
+    }
+
     /// Sets where others reach the gateway, through a proxy on this machine. Returns whether anything has changed.
     pub(super) fn set_public_url(&mut self, url: &str) -> bool {
+        let has_changed = self.set_url(url);
+        if has_changed && self.value("trusted_proxies").is_none() {
+            self.insert("trusted_proxies = [\"127.0.0.1\"]".to_owned());
+        }
+        has_changed
+    }
+
+    fn set_url(&mut self, url: &str) -> bool {
         let wanted = format!("{url:?}");
         if self.value("public_url") == Some(&wanted) {
             return false;
         }
         self.lines.retain(|line| !line.starts_with("public_url"));
-        let has_proxies = self.value("trusted_proxies").is_some();
-        let position = self.lines.iter().position(|line| line.starts_with('[')).unwrap_or(self.lines.len());
-        self.lines.insert(position, format!("public_url = {wanted}"));
-        if !has_proxies {
-            self.lines.insert(position + 1, "trusted_proxies = [\"127.0.0.1\"]".to_owned());
-        }
+        self.insert(format!("public_url = {wanted}"));
         true
+    }
+
+    /// Inserts a setting before the first section.
+    fn insert(&mut self, line: String) {
+        let position = self.lines.iter().position(|line| line.starts_with('[')).unwrap_or(self.lines.len());
+        self.lines.insert(position, line);
     }
 }
 
@@ -94,6 +144,31 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_ones_own_is_set_once_and_never_over_what_the_user_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway/gateway.toml");
+        Settings::create(file.parent().unwrap(), &file).unwrap();
+        let mut settings = Settings::read(&file).unwrap();
+        let own = |name: &str| OwnName {
+            name: name.to_owned(),
+            port: 8443,
+            directory: None,
+            ca: None,
+            contact: Some("ada@example.org".to_owned()),
+        };
+        assert!(!settings.orders_certificate());
+        assert_eq!(settings.set_name(&own("gateway.example.org")), Ok(true));
+        assert_eq!(settings.set_name(&own("gateway.example.org")), Ok(false));
+        assert!(settings.orders_certificate());
+        settings.set_name(&own("other.example.org")).unwrap_err();
+        settings.set_name(&OwnName { port: 9443, ..own("gateway.example.org") }).unwrap_err();
+        assert_eq!(settings.public_url(), Some("https://gateway.example.org"));
+        assert_eq!(settings.value("trusted_proxies"), None, "nobody else speaks for clients");
+        let text = settings.lines.join("\n");
+        assert!(text.ends_with("[tls]\nlisten = \"0.0.0.0:8443\"\n[tls.acme]\nnames = [\"gateway.example.org\"]\ncontact = \"mailto:ada@example.org\""), "{text}");
+    }
 
     #[test]
     fn the_public_address_is_set_once_and_replaced() {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use countersign_wire::{
     Label,
-    api_key::ApiKey,
+    api_key::{ApiKey, KeyId},
     hash::Sha256Hex,
-    id::{ApproverId, EnforcerId},
+    id::{ApproverId, EnforcerId, TenantId},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use super::derived_key::DerivedKey;
 use crate::store::{Kind, Stored};
@@ -49,6 +50,42 @@ pub struct Credential {
     /// The id of the key whose place it took; `None` for the first of its chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated_from: Option<String>,
+    /// The thumbprint of the certificate that it is, which nobody has a secret of; `None` for a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Sha256Hex>,
+}
+
+/// A certificate of a client that some authority vouches for. By what it says its credential is made when it is first used,
+/// and can be revoked like a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateSpec {
+    pub tenant: TenantId,
+    pub role: Role,
+    /// SHA-256 of the whole certificate.
+    pub thumbprint: Sha256Hex,
+    pub expires_at: Timestamp,
+}
+
+impl CertificateSpec {
+    /// The id of its credential: the first half of the thumbprint, as a ULID is written.
+    pub fn key_id(&self) -> KeyId {
+        let half = self.thumbprint.as_bytes().first_chunk().copied().unwrap_or_default();
+        KeyId::from_ulid_text(&Ulid(u128::from_be_bytes(half)).to_string())
+    }
+
+    pub(crate) fn credential(&self, secret_hash: Sha256Hex, now: Timestamp) -> Credential {
+        Credential {
+            role: self.role.clone(),
+            secret_hash,
+            created_at: now,
+            revoked_at: None,
+            expires_at: Some(self.expires_at),
+            label: Some(Label::new("certificate")),
+            rotation: None,
+            rotated_from: None,
+            certificate: Some(self.thumbprint),
+        }
+    }
 }
 
 /// How the owner of a key has replaced it.
@@ -84,6 +121,12 @@ impl Credential {
     /// tells nothing of use.
     pub(crate) fn opened_by(self, key: &ApiKey) -> Option<Self> {
         (self.secret_hash == key.secret_hash()).then_some(self)
+    }
+
+    /// Itself, if it is the credential of this certificate.
+    pub(crate) fn of_certificate(self, certificate: &CertificateSpec) -> Option<Self> {
+        let is_it = self.certificate == Some(certificate.thumbprint) && self.role == certificate.role;
+        is_it.then_some(self)
     }
 
     pub(crate) fn is_active(&self, now: Timestamp) -> bool {

@@ -6,6 +6,7 @@ use countersign_wire::{
     Label,
     api_key::{ApiKey, KeyId},
     failure::Failure,
+    hash::Sha256Hex,
     id::TenantId,
     mac::MacKey,
     timestamp::Timestamp,
@@ -18,7 +19,7 @@ use crate::{
     gateway::{Evaluation, Gateway, Page},
     load::{RecordOf, record_at, record_of},
     model::{
-        credential::{ActiveKey, Credential, Role, Rotation},
+        credential::{ActiveKey, CertificateSpec, Credential, Role, Rotation},
         tenant::Suspension,
     },
     notify::{Listener, Ring},
@@ -53,6 +54,7 @@ impl KeySpec {
             label: self.label,
             rotation: None,
             rotated_from: None,
+            certificate: None,
         }
     }
 }
@@ -129,14 +131,65 @@ impl Gateway {
         }
     }
 
+    /// What a certificate is for; `None` if it is revoked or has expired. The first time its credential is made. The caller has
+    /// made sure that an authority vouches for it, and that the client has its key.
+    pub async fn authenticate_certificate(
+        &self,
+        certificate: &CertificateSpec,
+    ) -> Result<Option<ActiveKey>, Error> {
+        let (tenant, key_id) = (&certificate.tenant, certificate.key_id());
+        self.update(tenant, &key_and_suspension(&key_id), |(known, suspension), now| {
+            let is_new = known.is_none();
+            // Nobody knows the secret, so that the id can't be used as a key.
+            let mut secret = [0; 32];
+            self.random.fill(&mut secret);
+            let made = || certificate.credential(Sha256Hex::digest(&secret), now);
+            let credential =
+                known.map_or_else(|| Some(made()), |known| known.value.of_certificate(certificate));
+            let active = credential.clone().and_then(|credential| credential.active(now));
+            let (Some(active), Some(credential)) = (active, credential) else {
+                return Ok(Evaluation::NothingToDo(None));
+            };
+            if suspension.is_some() {
+                return Err(Failure::Forbidden.into());
+            }
+            if !is_new {
+                return Ok(Evaluation::NothingToDo(Some(active)));
+            }
+            let record = Credential::key(&key_id);
+            let mut change = Change::new(tenant.clone());
+            change.guards.push(Guard::Absent(record.clone()));
+            change.due.extend(self.retention.of_key(&credential).map(|at| (at, record.clone())));
+            change.puts.push(credential.put(record.clone())?);
+            change.audit.push(audit::action(record, Actor::Key(key_id.as_str()), "certificate.first-used")?);
+            Ok(Evaluation::commit(change, Some(active)))
+        })
+        .await
+    }
+
     /// What this node knows of a key without asking the store.
     pub fn recognize(&self, key: &ApiKey) -> Recognized {
-        let record = self.cache.known.get(key.tenant(), &Credential::key(key.key_id()), None);
+        self.recognize_with(key.tenant(), key.key_id(), |known| known.opened_by(key))
+    }
+
+    /// The same of a certificate.
+    pub fn recognize_certificate(&self, certificate: &CertificateSpec) -> Recognized {
+        let is_it = |known: Credential| known.of_certificate(certificate);
+        self.recognize_with(&certificate.tenant, &certificate.key_id(), is_it)
+    }
+
+    fn recognize_with(
+        &self,
+        tenant_id: &TenantId,
+        key_id: &KeyId,
+        is_it: impl Fn(Credential) -> Option<Credential>,
+    ) -> Recognized {
+        let record = self.cache.known.get(tenant_id, &Credential::key(key_id), None);
         let Some(Known { record, at }) = record else { return Recognized::Unknown };
         let Ok(credential) = Credential::read(record.as_ref()) else { return Recognized::Unknown };
-        let credential = credential.and_then(|known| known.value.opened_by(key));
-        let tenant = self.cache.known.get(key.tenant(), &Suspension::record(), Some(MAX_KNOWN_AGE));
-        match (self.store.estimated_now(key.tenant()), tenant) {
+        let credential = credential.and_then(|known| is_it(known.value));
+        let tenant = self.cache.known.get(tenant_id, &Suspension::record(), Some(MAX_KNOWN_AGE));
+        match (self.store.estimated_now(tenant_id), tenant) {
             (Some(now), Some(tenant)) if at.elapsed() < MAX_KNOWN_AGE => {
                 let active = credential.and_then(|known| known.active(now));
                 match active.is_some() && tenant.record.is_some() {

@@ -6,6 +6,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use countersign_core::model::{credential::Role, viewer::Viewer};
 use countersign_wire::{
     api_key::ApiKey,
@@ -17,7 +18,7 @@ use countersign_wire::{
 use crate::{
     api_keys::CheckedKey,
     error::ApiError,
-    limits::ClientAddress,
+    limits::{ClientAddress, ClientName},
     state::{AppState, SharedState},
 };
 
@@ -107,16 +108,29 @@ impl Caller {
         }
     }
 
-    /// From an API key, or on a WebSocket from a ticket.
+    /// From an API key, on a WebSocket from a ticket, or from the certificate of the connection. What the request says counts
+    /// before the certificate, even if it is wrong.
     pub(super) async fn from_credential(app: &AppState, parts: &Parts) -> Result<Self, ApiError> {
         let headers = &parts.headers;
-        let key = match presented_key(headers) {
+        let key = match presented_key(headers, app.live.current().allow_basic) {
             Some(key) => key,
-            None if parts.uri.path() == "/v1/ws" => return Self::from_ticket(app, headers).await,
-            None => return Err(Failure::Unauthenticated.into()),
+            None if names_credential(headers) => return Err(Failure::Unauthenticated.into()),
+            None if parts.uri.path() == "/v1/ws" && offered_ticket(headers).is_some() => {
+                return Self::from_ticket(app, headers).await;
+            }
+            None => return Self::from_certificate(app, parts.extensions.get::<ClientName>()).await,
         };
         let CheckedKey { role, .. } = app.keys.active(&key).await?.ok_or(Failure::Unauthenticated)?;
         let (tenant, principal) = (key.tenant().clone(), key.key_id().as_str().into());
+        Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
+    }
+
+    /// An authority has vouched for the certificate, and the handshake has shown that the client has its key.
+    async fn from_certificate(app: &AppState, name: Option<&ClientName>) -> Result<Self, ApiError> {
+        let name = name.ok_or(Failure::Unauthenticated)?;
+        let active = app.keys.active_certificate(name).await?;
+        let CheckedKey { role, .. } = active.ok_or(Failure::Unauthenticated)?;
+        let (tenant, principal) = (name.tenant.clone(), name.key_id().as_str().into());
         Ok(Self { tenant, role, principal, by_ticket: false, transport: Transport::Poll })
     }
 
@@ -141,16 +155,27 @@ pub(crate) fn offered_ticket(headers: &HeaderMap) -> Option<&str> {
     words.map(str::trim).find(|word| word.starts_with("ticket."))
 }
 
-/// The API key, from `Authorization: Bearer` or `X-Api-Key`.
-fn presented_key(headers: &HeaderMap) -> Option<ApiKey> {
-    let text = match headers.get(header::AUTHORIZATION) {
-        Some(value) => {
-            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then_some(token)?
-        }
-        None => headers.get("x-api-key")?.to_str().ok()?,
+/// Whether the request itself says who calls, however wrongly.
+fn names_credential(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key")
+}
+
+/// The API key, from `Authorization: Bearer` or `X-Api-Key`, and where that is allowed from `Authorization: Basic`.
+fn presented_key(headers: &HeaderMap, allow_basic: bool) -> Option<ApiKey> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return headers.get("x-api-key")?.to_str().ok()?.trim().parse().ok();
     };
-    text.trim().parse().ok()
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return token.trim().parse().ok();
+    }
+    if !allow_basic || !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let text = String::from_utf8(STANDARD.decode(token.trim()).ok()?).ok()?;
+    let (key_id, key) = text.split_once(':')?;
+    let key: ApiKey = key.parse().ok()?;
+    (key.key_id().as_str() == key_id).then_some(key)
 }
 
 impl Enforcer {
@@ -221,8 +246,9 @@ impl FromRequestParts<SharedState> for Newcomer {
 impl FromRequestParts<SharedState> for OwnKey {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &SharedState) -> Result<Self, ApiError> {
-        match (authenticated(parts)?.by_ticket, presented_key(&parts.headers)) {
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, ApiError> {
+        let key = presented_key(&parts.headers, app.live.current().allow_basic);
+        match (authenticated(parts)?.by_ticket, key) {
             (false, Some(key)) => Ok(Self(key)),
             _ => Err(Failure::Forbidden.into()),
         }

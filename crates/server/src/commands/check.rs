@@ -26,8 +26,9 @@ impl Check {
                 output::say(&format!("serves the certificate for {served}"));
             }
         }
-        acme::probe(&config.tls, config.listen.port(), output::say).await?;
-        output::say(&format!("{} is fine: listens on {}", self.config.display(), config.listen));
+        acme::probe(&config.tls, config.tls_listen().port(), output::say).await?;
+        let beside = config.tls.listen.map_or_else(String::new, |tls| format!(", and with TLS on {tls}"));
+        output::say(&format!("{} is fine: listens on {}{beside}", self.config.display(), config.listen));
         Ok(())
     }
 }

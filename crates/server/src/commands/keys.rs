@@ -1,17 +1,23 @@
 //! `keys`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use countersign_core::{
+    Gateway,
     model::credential::{Credential, Role},
     use_cases::credentials::KeySpec,
 };
 use countersign_wire::{Label, api_key::KeyId, failure::Failure, id::TenantId};
 
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+
 use super::{life, output};
-use crate::{assemble, config::Config};
+use crate::{assemble, config::Config, net::tls::client_named_by};
 
 /// Make, list and revoke API keys, directly in the store.
 #[derive(Debug, Subcommand)]
@@ -60,8 +66,11 @@ pub struct Revoke {
     #[command(flatten)]
     place: Where,
     /// The third part of the key, as `list` shows it.
-    #[arg(long, value_name = "KEY_ID")]
-    key: String,
+    #[arg(long, value_name = "KEY_ID", required_unless_present = "certificate")]
+    key: Option<String>,
+    /// A client's certificate in PEM form instead of a key, whether it was used or not.
+    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    certificate: Option<PathBuf>,
 }
 
 /// What a key is for.
@@ -95,9 +104,14 @@ impl Keys {
                     }
                 }
             }
-            Self::Revoke(Revoke { place, key }) => {
+            Self::Revoke(Revoke { place, key, certificate }) => {
                 let gateway = assemble::gateway(&Config::read(&place.config)?).await?;
-                let key_id: KeyId = key.parse().map_err(|rule| anyhow::anyhow!("--key {rule}"))?;
+                let key_id = match certificate {
+                    Some(file) => known_certificate(&gateway, &place.tenant, &file).await?,
+                    None => {
+                        key.unwrap_or_default().parse().map_err(|rule| anyhow::anyhow!("--key {rule}"))?
+                    }
+                };
                 let at = match gateway.revoke_key(&place.tenant, &key_id).await {
                     Err(error) if error.failure() == Failure::NotFound => anyhow::bail!(
                         "tenant {} has no key {key_id}; `keys list` shows those that it has",
@@ -110,6 +124,16 @@ impl Keys {
             }
         }
     }
+}
+
+/// The id of the credential of a certificate, which is made if it was never used.
+async fn known_certificate(gateway: &Gateway, tenant: &TenantId, file: &Path) -> anyhow::Result<KeyId> {
+    let unreadable = || format!("{} has no certificate in PEM form", file.display());
+    let certificate = CertificateDer::from_pem_file(file).with_context(unreadable)?;
+    let spec = client_named_by(&certificate).with_context(|| file.display().to_string())?;
+    anyhow::ensure!(spec.tenant == *tenant, "{} is for the tenant {}", file.display(), spec.tenant);
+    gateway.authenticate_certificate(&spec).await?;
+    Ok(spec.key_id())
 }
 
 impl Create {

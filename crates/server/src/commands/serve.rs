@@ -74,6 +74,10 @@ async fn run(mut config: Config, decorators: Decorators, reading: Option<Reading
     let acme = acme.map(|(acme, tls)| Acme::new(acme, gateway.clone(), secrets.sealer(), tls));
     let listener = listen(config.listen).await?;
     let scrapers = listen_beside(config.metrics.listen, "metrics.listen").await?;
+    let beside = match config.tls.listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
     let redirected = listen_beside(config.tls.redirect_listen, "tls.redirect_listen").await?;
     let probes = listen_beside(config.health.listen, "health.listen").await?;
     // Port 0 is a real one now, for links.
@@ -105,9 +109,15 @@ async fn run(mut config: Config, decorators: Decorators, reading: Option<Reading
         let reload = Reload { read, file, config, app, tls, log };
         tokio::spawn(reload.run(signal(SignalKind::hangup())?));
     }
-    let service = match tls {
-        Some(tls) => assemble::tls_service(Arc::clone(&app), tls),
-        None => assemble::service(Arc::clone(&app)),
+    let service = match (tls, beside) {
+        (Some(tls), None) => assemble::tls_service(Arc::clone(&app), tls),
+        (Some(tls), Some(beside)) => {
+            tracing::info!(address = %beside.local_addr()?, "listening with TLS");
+            let service = assemble::tls_service(Arc::clone(&app), tls);
+            tokio::spawn(listener::serve(beside, service, app.drain().clone()));
+            assemble::service(Arc::clone(&app))
+        }
+        (None, _) => assemble::service(Arc::clone(&app)),
     };
     serve_until_signalled(listener, service, app.drain().clone()).await
 }

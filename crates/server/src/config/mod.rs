@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 pub use doorbell::{DoorbellConfig, DoorbellKind};
 pub use rates::{Rate, RateLimits};
-pub use tls::{AcmeConfig, CertificateFiles, ChallengeKind, ExternalAccount, TlsConfig};
+pub use tls::{AcmeConfig, CertificateFiles, ChallengeKind, ClientCertificates, ExternalAccount, TlsConfig};
 
 /// The fully commented default.
 pub const DEFAULT: &str = include_str!("default.toml");
@@ -47,6 +47,8 @@ pub struct Config {
     pub proxy_header: ProxyHeader,
     /// Websites that may call the gateway from a browser, beside its own.
     pub allowed_origins: Vec<String>,
+    /// Whether API keys are accepted with `Authorization: Basic`, too.
+    pub allow_basic: bool,
     pub tls: TlsConfig,
     pub websocket: WebSocketConfig,
     pub retention: RetentionDays,
@@ -232,6 +234,7 @@ impl Default for Config {
             trusted_proxies: Vec::new(),
             proxy_header: ProxyHeader::default(),
             allowed_origins: Vec::new(),
+            allow_basic: false,
             tls: TlsConfig::default(),
             websocket: WebSocketConfig::default(),
             retention: RetentionDays::default(),
@@ -260,7 +263,8 @@ impl Config {
 
     /// Rejects settings that can't work, and says what to do.
     pub fn check(&self) -> anyhow::Result<()> {
-        if !self.listen.ip().is_loopback() && !self.tls.is_on() && !self.allow_plain {
+        let is_plain = !self.tls.is_on() || self.tls.listen.is_some();
+        if !self.listen.ip().is_loopback() && is_plain && !self.allow_plain {
             bail!(
                 "listen = \"{}\" would speak plain HTTP on a network, where anybody can read credentials. Set \
                  tls.certificate and tls.key, or listen on 127.0.0.1 behind a reverse proxy with TLS. If the network \
@@ -310,6 +314,11 @@ impl Config {
 
     fn check_listeners(&self) -> anyhow::Result<()> {
         let taken = |other: Option<SocketAddr>, mine: SocketAddr| other == Some(mine) && mine.port() != 0;
+        if taken(self.tls.listen, self.listen) {
+            bail!(
+                "tls.listen must not be the address of `listen`, where plain HTTP is spoken then: choose another port"
+            );
+        }
         if taken(self.metrics.listen, self.listen) {
             bail!("metrics.listen must not be the address of `listen`: metrics are not for clients");
         }
@@ -327,9 +336,14 @@ impl Config {
     pub fn public_url(&self) -> String {
         match &self.public_url {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None if self.tls.is_on() => format!("https://{}", self.listen),
+            None if self.tls.is_on() => format!("https://{}", self.tls_listen()),
             None => format!("http://{}", self.listen),
         }
+    }
+
+    /// Where TLS is spoken, if it is.
+    pub fn tls_listen(&self) -> SocketAddr {
+        self.tls.listen.unwrap_or(self.listen)
     }
 
     /// The gateway id, checked.
@@ -423,6 +437,7 @@ mod tests {
                     "url",
                     "listen = \"127.0.0.1:9464\"",
                     "listen = \"0.0.0.0:8788\"",
+                    "listen = \"0.0.0.0:443\"",
                     "certificate",
                     "key =",
                     "redirect_listen",
@@ -433,6 +448,9 @@ mod tests {
                     "eab",
                     "ca =",
                     "[tls.acme]",
+                    "[tls.clients]",
+                    "required",
+                    "tenants",
                     "public_url",
                     "endpoint",
                     "root_certificates",

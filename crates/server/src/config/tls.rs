@@ -8,12 +8,15 @@ use std::{
 
 use anyhow::bail;
 use axum::http::Uri;
+use countersign_wire::id::TenantId;
 use serde::{Deserialize, Serialize};
 
 /// Certificates that the gateway serves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
+    /// Where TLS is spoken, beside plain HTTP on `listen`; `None` where that itself is TLS.
+    pub listen: Option<SocketAddr>,
     /// PEM file of a certificate and those that lead to its authority; `None` for plain HTTP.
     pub certificate: Option<PathBuf>,
     /// PEM file of its key.
@@ -24,6 +27,8 @@ pub struct TlsConfig {
     pub redirect_listen: Option<SocketAddr>,
     /// An authority that issues certificates; `None` where files have them.
     pub acme: Option<AcmeConfig>,
+    /// Certificates of clients; `None` where nobody asks for them.
+    pub clients: Option<ClientCertificates>,
     /// For how long browsers remember that this name speaks TLS only; 0 for not at all.
     pub hsts_days: u32,
 }
@@ -123,6 +128,20 @@ fn is_label(label: &str) -> bool {
     !label.is_empty() && label.len() <= 63 && label.bytes().all(is_part)
 }
 
+/// Which certificates of clients are accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientCertificates {
+    /// PEM file of the authorities that vouch for clients.
+    pub ca: PathBuf,
+    /// Whether who has none is not served at all.
+    #[serde(default)]
+    pub required: bool,
+    /// The tenants whose clients they may vouch for; empty for all.
+    #[serde(default)]
+    pub tenants: Vec<TenantId>,
+}
+
 /// A certificate and its key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,11 +153,13 @@ pub struct CertificateFiles {
 impl Default for TlsConfig {
     fn default() -> Self {
         Self {
+            listen: None,
             certificate: None,
             key: None,
             more: Vec::new(),
             redirect_listen: None,
             acme: None,
+            clients: None,
             hsts_days: 365,
         }
     }
@@ -159,6 +180,12 @@ impl TlsConfig {
 
     pub(super) fn check(&self) -> anyhow::Result<()> {
         self.acme.as_ref().map_or(Ok(()), |acme| acme.check(self.redirect_listen))?;
+        if self.clients.is_some() && !self.is_on() {
+            bail!("[tls.clients] needs tls.certificate or [tls.acme]: certificates of clients come with TLS");
+        }
+        if self.listen.is_some() && !self.is_on() {
+            bail!("tls.listen needs tls.certificate or [tls.acme]: there is no certificate to serve there");
+        }
         if self.redirect_listen.is_some() && !self.is_on() {
             bail!("tls.redirect_listen needs tls.certificate or [tls.acme]: there is nowhere to redirect to");
         }

@@ -1,8 +1,12 @@
-//! Where a connection comes from.
+//! Where a connection comes from, and from whom.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::http::{HeaderMap, HeaderValue};
+use countersign_core::model::credential::CertificateSpec;
 
 use crate::config::ProxyHeader;
 
@@ -16,6 +20,9 @@ pub(crate) struct Peer {
     /// Whether it speaks TLS with us.
     pub(crate) is_tls: bool,
 }
+
+/// The client that the certificate of a connection names, which an authority has vouched for.
+pub(crate) type ClientName = Arc<CertificateSpec>;
 
 /// The address of a client.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ mod rates;
 mod stored;
 
 pub use client_address::TrustedProxies;
-pub(crate) use client_address::{ClientAddress, Peer};
+pub(crate) use client_address::{ClientAddress, ClientName, Peer};
 pub use connections::max_connections;
 pub(crate) use countersign_core::fair::{FairPermit, FairSemaphore};
 pub(crate) use cpu_pool::{CpuPool, LARGE_BODY};

@@ -30,7 +30,10 @@ use super::{
     stream::Stream,
     takeover::{TakeoverFuture, TakeoverSlot},
 };
-use crate::{limits::Peer, shutdown::Drain};
+use crate::{
+    limits::{ClientName, Peer},
+    shutdown::Drain,
+};
 
 /// The head of a request must arrive within this; an idle connection is closed after it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,24 +43,42 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Bytes of a request body that are buffered for a connection.
 const MAX_READ_BYTES: usize = 64 << 10;
 
+/// A connection that is to be served, and what is known of its client.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) stream: Stream,
+    pub(crate) peer: Peer,
+    /// Whom its certificate names.
+    pub(crate) name: Option<ClientName>,
+}
+
 /// Serves a connection to its end.
-pub(crate) async fn serve(stream: Stream, peer: Peer, router: Router, drain: Drain) {
+pub(crate) async fn serve(Admitted { stream, peer, name }: Admitted, router: Router, drain: Drain) {
     let mut socket = Some(Socket { stream, read: bytes::Bytes::new() });
     while let Some(ready) = socket.take() {
         // Boxed, so that a held connection does not carry the memory that HTTP needs.
-        let taken_over = Box::pin(http(ready, peer, router.clone(), &drain)).await;
+        let taken_over = Box::pin(http(ready, peer, name.clone(), router.clone(), &drain)).await;
         let Some(taken_over) = taken_over else { return };
         socket = taken_over.await.filter(|_| !drain.has_begun());
     }
 }
 
 /// Serves HTTP until the connection ends, or a handler takes it over.
-async fn http(socket: Socket, peer: Peer, router: Router, drain: &Drain) -> Option<TakeoverFuture> {
+async fn http(
+    socket: Socket,
+    peer: Peer,
+    name: Option<ClientName>,
+    router: Router,
+    drain: &Drain,
+) -> Option<TakeoverFuture> {
     let slot = TakeoverSlot::default();
     let for_requests = slot.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         without_trailing_slash(&mut request);
         request.extensions_mut().insert(peer);
+        if let Some(name) = &name {
+            request.extensions_mut().insert(name.clone());
+        }
         request.extensions_mut().insert(for_requests.clone());
         match names_host(&request) {
             true => Either::Left(router.clone().oneshot(request.map(Body::new))),

@@ -13,7 +13,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{connection, proxy_protocol, stream::Stream, tls::Tls};
+use super::{
+    connection::{self, Admitted},
+    proxy_protocol,
+    stream::Stream,
+    tls::Tls,
+};
 use crate::{
     config::ProxyHeader,
     limits::{ClientAddress, Peer},
@@ -46,7 +51,7 @@ pub struct Front {
 
 impl Front {
     /// Learns who connects, and does the handshake. `None` if it is not served.
-    async fn admit(self: Arc<Self>, mut tcp: TcpStream, address: SocketAddr) -> Option<(Stream, Peer)> {
+    async fn admit(self: Arc<Self>, mut tcp: TcpStream, address: SocketAddr) -> Option<Admitted> {
         let is_tls = self.tls.is_some();
         let mut peer = Peer { address, is_direct: is_tls, is_tls };
         let live = self.live.current();
@@ -65,9 +70,11 @@ impl Front {
                 }
             }
         }
-        let Some(tls) = &self.tls else { return Some((Stream::Plain(tcp), peer)) };
-        let stream = Arc::clone(tls).accept(tcp, ClientAddress(peer.address).network()).await?;
-        Some((stream, peer))
+        let Some(tls) = &self.tls else {
+            return Some(Admitted { stream: Stream::Plain(tcp), peer, name: None });
+        };
+        let (stream, name) = Arc::clone(tls).accept(tcp, ClientAddress(peer.address).network()).await?;
+        Some(Admitted { stream, peer, name })
     }
 }
 
@@ -96,8 +103,8 @@ pub async fn serve(listener: TcpListener, service: Service, drain: Drain) {
             // Boxed, so that a connection that is served does not carry what came before.
             let admitted = Box::pin(Arc::clone(&service.front).admit(stream, address));
             connections.spawn(async move {
-                if let Some((stream, peer)) = admitted.await {
-                    connection::serve(stream, peer, router, drain).await;
+                if let Some(admitted) = admitted.await {
+                    connection::serve(admitted, router, drain).await;
                 }
                 drop(permit);
             });

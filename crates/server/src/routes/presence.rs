@@ -108,7 +108,10 @@ mod tests {
     use super::*;
     use crate::{
         limits::Peer,
-        net::{connection::serve, stream::Stream},
+        net::{
+            connection::{Admitted, serve},
+            stream::Stream,
+        },
         router::router,
         test_node::TestNode,
     };
@@ -133,14 +136,14 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, address) = listener.accept().await.unwrap();
         let peer = Peer { address, is_direct: false, is_tls: false };
+        let admitted = Admitted { stream: Stream::Plain(stream), peer, name: None };
         let request = format!(
             "GET /v1/presence/enforcers HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
         );
         client.write_all(request.as_bytes()).await.unwrap();
         let mut text = String::new();
         let read = client.read_to_string(&mut text);
-        let ((), read) =
-            tokio::join!(serve(Stream::Plain(stream), peer, router(app.clone()), app.drain.clone()), read);
+        let ((), read) = tokio::join!(serve(admitted, router(app.clone()), app.drain.clone()), read);
         read.unwrap();
         text
     }

@@ -6,6 +6,7 @@
 mod support;
 
 mod acme;
+mod client_certificates;
 mod commands;
 mod log;
 mod rates;

@@ -337,6 +337,20 @@ async fn probes_need_no_certificate() {
 }
 
 #[tokio::test]
+async fn tls_can_be_spoken_beside_plain_http_for_this_machine() {
+    let beside = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let served = Served::start(&format!("listen = \"{beside}\"\n"));
+    let mut plain = TcpStream::connect(served.gateway.address).await.unwrap();
+    plain.write_all(LIVENESS.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    plain.read_to_string(&mut said).await.unwrap();
+    assert!(said.starts_with("HTTP/1.1 200") && !said.contains("strict-transport-security"), "{said}");
+    let mut stream = connect(&served.authority.any_version(), beside, NAME).await.unwrap();
+    let said = answer(&mut stream, LIVENESS).await;
+    assert!(said.starts_with("HTTP/1.1 200") && said.contains("strict-transport-security"), "{said}");
+}
+
+#[tokio::test]
 async fn only_a_trusted_proxy_says_who_connects() {
     let rates = "[rates]\naddress = { per_second = 1, burst = 3 }\n";
     let gateway = Gateway::start_with_first(On::Sqlite, "proxy_header = \"proxy-protocol\"", rates);

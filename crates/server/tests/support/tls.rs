@@ -9,7 +9,9 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
+};
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
@@ -21,7 +23,7 @@ use tokio_rustls::{
     rustls::{
         ClientConfig, RootCertStore, SupportedProtocolVersion,
         crypto::aws_lc_rs,
-        pki_types::ServerName,
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
         version::{TLS12, TLS13},
     },
 };
@@ -49,6 +51,33 @@ impl Authority {
         write(&files.1, &pem("PRIVATE KEY", &key.serialize_der()));
         write(&files.0, &pem("CERTIFICATE", certificate.der()));
         files
+    }
+
+    /// A certificate of a client, and the file that it is in.
+    pub fn client_certificate(&self, folder: &Path, file: &str, client: &ClientCertificate<'_>) -> Shown {
+        let key = KeyPair::generate().unwrap();
+        let mut parameters = CertificateParams::new(Vec::new()).unwrap();
+        parameters.subject_alt_names =
+            client.names.iter().map(|name| SanType::URI((*name).try_into().unwrap())).collect();
+        parameters.extended_key_usages = vec![client.purpose.clone()];
+        if client.has_expired {
+            parameters.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
+        let certificate = parameters.signed_by(&key, &self.0).unwrap();
+        let file = folder.join(format!("{file}.pem"));
+        write(&file, &pem("CERTIFICATE", certificate.der()));
+        Shown { file, certificate: certificate.der().to_vec(), key: key.serialize_der() }
+    }
+
+    /// A client that trusts this authority, and shows a certificate.
+    pub fn showing(&self, shown: &Shown) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(shown.key.clone()));
+        let chain = vec![CertificateDer::from(shown.certificate.clone())];
+        Arc::new(builder.with_client_auth_cert(chain, key).unwrap())
     }
 
     /// The settings of a gateway with a certificate for [`NAME`].
@@ -83,6 +112,26 @@ impl Authority {
     pub fn any_version(&self) -> Arc<ClientConfig> {
         self.client(&[&TLS12, &TLS13], &["h2", "http/1.1"])
     }
+}
+
+/// What a certificate of a client says.
+pub struct ClientCertificate<'a> {
+    pub names: &'a [&'a str],
+    pub purpose: ExtendedKeyUsagePurpose,
+    pub has_expired: bool,
+}
+
+impl<'a> ClientCertificate<'a> {
+    pub fn of(names: &'a [&'a str]) -> Self {
+        Self { names, purpose: ExtendedKeyUsagePurpose::ClientAuth, has_expired: false }
+    }
+}
+
+/// What a client shows.
+pub struct Shown {
+    pub file: PathBuf,
+    pub certificate: Vec<u8>,
+    key: Vec<u8>,
 }
 
 /// At once, as a careful tool would.

@@ -94,7 +94,8 @@ impl Certificate {
     }
 }
 
-fn chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+/// The certificates in a PEM file; at least one.
+pub(super) fn chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let unreadable = || format!("{} has no certificate in PEM form", file.display());
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(file).with_context(unreadable)?.collect();
     let chain = chain.with_context(unreadable)?;

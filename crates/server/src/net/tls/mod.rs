@@ -2,6 +2,7 @@
 
 mod certificates;
 mod challenge;
+mod client;
 mod handshakes;
 mod provider;
 mod stream;
@@ -25,9 +26,15 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 
 use self::{certificates::Certificates, challenge::hello, handshakes::HandshakeTurns, provider::provider};
 use super::stream::Stream;
-use crate::{clock, config::TlsConfig, limits::CpuPool};
+use crate::{
+    clock,
+    config::TlsConfig,
+    limits::{ClientName, CpuPool},
+};
 
-pub(crate) use self::{certificates::Certificate, challenge::ChallengeSource, stream::TlsStream};
+pub(crate) use self::{
+    certificates::Certificate, challenge::ChallengeSource, client::read as client_named_by, stream::TlsStream,
+};
 
 /// A client that has not finished its handshake within this is disconnected.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -120,13 +127,17 @@ impl Tls {
     }
 
     /// Does the handshake; `None` if that failed, or all that the client wanted was an answer to a challenge.
-    pub(crate) async fn accept(self: Arc<Self>, tcp: TcpStream, network: IpAddr) -> Option<Stream> {
+    pub(crate) async fn accept(
+        self: Arc<Self>,
+        tcp: TcpStream,
+        network: IpAddr,
+    ) -> Option<(Stream, Option<ClientName>)> {
         let _turn = self.turns.next(network).await?;
         let handshake = timeout(HANDSHAKE_TIMEOUT, Arc::clone(&self).handshake(tcp));
         let accepted = self.threads.run(handshake).await.ok()?;
         let accepted = accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match accepted {
-            Ok(stream) => stream.map(|stream| Stream::Tls(Box::new(stream))),
+            Ok(accepted) => accepted.map(|(stream, name)| (Stream::Tls(Box::new(stream)), name)),
             Err(error) => {
                 tracing::debug!(%error, "a handshake failed");
                 None
@@ -134,7 +145,10 @@ impl Tls {
         }
     }
 
-    async fn handshake(self: Arc<Self>, tcp: TcpStream) -> io::Result<Option<TlsStream>> {
+    async fn handshake(
+        self: Arc<Self>,
+        tcp: TcpStream,
+    ) -> io::Result<Option<(TlsStream, Option<ClientName>)>> {
         let mut received = Vec::new();
         if let Some(challenges) = self.challenges.get() {
             received = hello(&tcp).await?;
@@ -146,8 +160,14 @@ impl Tls {
                 return Ok(None);
             }
         }
-        let settings = Arc::clone(&self.current.read().settings);
-        TlsStream::accept(tcp, received, settings).await.map(Some)
+        let (settings, clients) = {
+            let current = self.current.read();
+            (Arc::clone(&current.settings), current.config.clients.clone())
+        };
+        let stream = TlsStream::accept(tcp, received, settings).await?;
+        let name =
+            stream.certificate().zip(clients).and_then(|(shown, clients)| client::named(shown, &clients));
+        Ok(Some((stream, name.map(Arc::new))))
     }
 }
 
@@ -167,11 +187,20 @@ impl Current {
         let served = Arc::new(served);
         let builder =
             ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
-        let mut settings = builder.with_no_client_auth().with_cert_resolver(served.clone());
+        let mut settings = match &config.clients {
+            Some(clients) => builder.with_client_cert_verifier(client::verifier(clients)?),
+            None => builder.with_no_client_auth(),
+        }
+        .with_cert_resolver(served.clone());
         settings.alpn_protocols = vec![HTTP_1_1.to_vec()];
-        // What a client needs to resume is in its ticket, and nothing in our memory.
         settings.session_storage = Arc::new(NoServerSessionStorage {});
-        settings.ticketer = aws_lc_rs::Ticketer::new()?;
+        if config.clients.is_none() {
+            // What a client needs to resume is in its ticket, and nothing in our memory. One with a certificate shows it each time:
+            // it may have expired, or its authority may be gone.
+            settings.ticketer = aws_lc_rs::Ticketer::new()?;
+        } else {
+            settings.send_tls13_tickets = 0;
+        }
         Ok(Self { settings: Arc::new(settings), served, config, issued })
     }
 }

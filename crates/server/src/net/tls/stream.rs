@@ -10,6 +10,7 @@ use std::{
 
 use rustls::{
     ServerConfig,
+    pki_types::CertificateDer,
     server::UnbufferedServerConnection,
     unbuffered::{ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus},
 };
@@ -95,6 +96,11 @@ impl TlsStream {
             stream.tcp.readable().await?;
             stream.receive()?;
         }
+    }
+
+    /// The certificate that the client has shown, if it has one.
+    pub(super) fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.tls.peer_certificates()?.first()
     }
 
     pub(crate) fn tcp(&self) -> &TcpStream {
