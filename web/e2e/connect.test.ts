@@ -1,28 +1,24 @@
 // One code from an empty home to an approved command: `countersign up --phone` behind a proxy with a certificate of a local
 // authority, on an address that is not this machine's own loopback, and a phone that trusts the authority.
 
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer, type Server } from "node:https";
 import { connect as connectTo } from "node:net";
-import { networkInterfaces, tmpdir } from "node:os";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { Authority, type Issued, trustingHome } from "./authority.ts";
 import { openBrowserAt, Person } from "./browser.ts";
+import { Laptop } from "./laptop.ts";
 import { Robot } from "./robot.ts";
 import { Scene } from "./scene.ts";
-import { freePort, Machine, type Running, until } from "./stage.ts";
+import { freePort, type Running, until } from "./stage.ts";
 
 const PASSPHRASE = "correct horse battery";
-
-function run(program: string, args: readonly string[], cwd: string): void {
-  const done = spawnSync(program, args, { cwd, encoding: "utf8", timeout: 20_000 });
-  if (done.status !== 0) throw new Error(`${program}: ${done.error?.message ?? done.stderr}`);
-}
 
 /** An address of this machine that other devices could reach. */
 function outerAddress(): string {
@@ -33,56 +29,14 @@ function outerAddress(): string {
   return outer?.address ?? "127.0.0.2";
 }
 
-/** A local authority, a certificate for one address, and a home of a browser that trusts it. */
-class Authority {
-  readonly folder = mkdtempSync(join(tmpdir(), "countersign-page-ca-"));
-  readonly home = join(this.folder, "home");
-
-  constructor(address: string) {
-    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-    run(
-      "openssl",
-      ["req", "-x509", ...key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Local authority"],
-      this.folder,
-    );
-    run("openssl", ["req", ...key, "-keyout", "key.pem", "-out", "csr.pem", "-subj", "/CN=gateway"], this.folder);
-    writeFileSync(join(this.folder, "san"), `subjectAltName=IP:${address}\nextendedKeyUsage=serverAuth\n`);
-    const sign = [
-      "x509",
-      "-req",
-      "-in",
-      "csr.pem",
-      "-CA",
-      "ca.pem",
-      "-CAkey",
-      "ca.key",
-      "-CAcreateserial",
-      "-days",
-      "2",
-    ];
-    run("openssl", [...sign, "-extfile", "san", "-out", "cert.pem"], this.folder);
-    const database = join(this.home, ".pki", "nssdb");
-    mkdirSync(database, { recursive: true });
-    run("certutil", ["-d", `sql:${database}`, "-N", "--empty-password"], this.folder);
-    run("certutil", ["-d", `sql:${database}`, "-A", "-t", "C,,", "-n", "local", "-i", "ca.pem"], this.folder);
-  }
-
-  file(name: string): string {
-    return join(this.folder, name);
-  }
-}
-
 /** A proxy that ends TLS, as Caddy or nginx do. */
 class TlsProxy {
   readonly #server: Server;
   /** The port of the gateway, as soon as it is known. */
   port = (): number => 0;
 
-  constructor(authority: Authority) {
-    const credentials = {
-      key: readFileSync(authority.file("key.pem")),
-      cert: readFileSync(authority.file("cert.pem")),
-    };
+  constructor({ certificate, key }: Issued) {
+    const credentials = { key: readFileSync(key), cert: readFileSync(certificate) };
     this.#server = createServer(credentials, (incoming, answer) => {
       const { method, url, headers } = incoming;
       const passed = request({ host: "127.0.0.1", port: this.port(), method, path: url, headers }, (from) => {
@@ -114,46 +68,6 @@ class TlsProxy {
   }
 }
 
-/** A machine whose home is empty, as its owner found it. */
-class Laptop extends Machine {
-  readonly #authority: Authority;
-
-  constructor(authority: Authority) {
-    super("laptop");
-    this.#authority = authority;
-  }
-
-  override get env(): NodeJS.ProcessEnv {
-    return { ...super.env, USER: "ada", SSL_CERT_FILE: this.#authority.file("ca.pem") };
-  }
-
-  get config(): string {
-    return join(this.home, "data", "countersign", "gateway", "gateway.toml");
-  }
-
-  get port(): number {
-    return Number(/listen = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(this.config, "utf8"))?.[1]);
-  }
-
-  /** An invitation that only joins. */
-  invite(approver: string): string {
-    const args = [
-      "invite",
-      "--json",
-      "--config",
-      this.config,
-      "--tenant",
-      "home",
-      "--role",
-      "approver",
-      "--id",
-      approver,
-    ];
-    const done = spawnSync("countersign-gateway", args, { env: this.env, encoding: "utf8", timeout: 20_000 });
-    return (JSON.parse(done.stdout) as { link: string }).link;
-  }
-}
-
 describe("one code, from an empty home", () => {
   const address = outerAddress();
   let authority: Authority;
@@ -172,14 +86,14 @@ describe("one code, from an empty home", () => {
   };
 
   beforeAll(async () => {
-    authority = new Authority(address);
-    proxy = new TlsProxy(authority);
-    ada = new Laptop(authority);
+    authority = new Authority();
+    proxy = new TlsProxy(authority.issue("gateway", `IP:${address}`, "serverAuth"));
+    ada = new Laptop(authority.certificate);
     proxy.port = () => ada.port;
     const port = await freePort();
     await proxy.listen(address, port);
     url = `https://${address}:${port}`;
-    browser = await openBrowserAt(authority.home);
+    browser = await openBrowserAt(trustingHome(authority.folder, authority.certificate));
     phone = await Person.openAt(browser, url);
   });
   afterAll(async () => {
@@ -187,7 +101,7 @@ describe("one code, from an empty home", () => {
     proxy?.stop();
     await ada?.run(["down"]).catch(() => undefined);
     ada?.end();
-    if (authority !== undefined) rmSync(authority.folder, { recursive: true, force: true });
+    authority?.end();
   });
 
   test("up --phone asks for names and a passphrase, and shows one code", async () => {
