@@ -18,6 +18,10 @@ use super::{
 /// A call that has no usable answer.
 pub fn describe(error: &CallError) -> Failure {
     match error {
+        CallError::Unreachable { gateway, .. } if error.is_untrusted() => {
+            Failure::new(Exit::Unreachable, format!("the certificate of {gateway} is not trusted on this machine"))
+                .next("check the address; if an authority of your own has issued it, add that to the system's authorities")
+        }
         CallError::Unreachable { gateway, reason } => {
             Failure::new(Exit::Unreachable, format!("the gateway at {gateway} can't be reached: {reason}"))
                 .next("check `countersign status`, or start it with `countersign up` if it is your own")

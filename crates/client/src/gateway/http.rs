@@ -77,6 +77,11 @@ impl CallError {
         }
     }
 
+    /// Whether the gateway's certificate is not trusted.
+    pub fn is_untrusted(&self) -> bool {
+        matches!(self, Self::Unreachable { reason: Trouble::Certificate, .. })
+    }
+
     /// Whether there is nothing behind the path: what is outside of the protocol only our own gateway has, and its errors have
     /// a code.
     pub fn is_no_endpoint(&self) -> bool {
@@ -350,6 +355,9 @@ impl Http {
         loop {
             let error = match timeout_at(deadline, self.send(call)).await {
                 Ok(Ok(answer)) => return Ok(answer),
+                // Who joins is a person, and an untrusted certificate stays so. Whoever waits for an answer goes on: it may be
+                // renewed.
+                Ok(Err(error)) if self.authorization.is_none() && error.is_untrusted() => return Err(error),
                 Ok(Err(error)) if error.is_retryable() => error,
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {

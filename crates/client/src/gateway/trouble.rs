@@ -25,8 +25,11 @@ pub enum Trouble {
     /// There is no way to its network.
     #[error("there is no route to it")]
     NoRoute,
-    /// TLS failed: the certificate is not one for this name, or nothing there speaks TLS.
-    #[error("TLS failed; check its certificate")]
+    /// The certificate is not one for this name, has expired, or is of an authority that this machine does not trust.
+    #[error("its certificate is not trusted here")]
+    Certificate,
+    /// TLS failed otherwise: perhaps nothing there speaks TLS.
+    #[error("TLS failed")]
     Tls,
     /// What answers does not speak HTTP.
     #[error("what answers there does not speak HTTP")]
@@ -75,6 +78,9 @@ impl Trouble {
             let text = cause.to_string();
             if text == "dns error" {
                 return Self::NameUnknown;
+            }
+            if text.contains("invalid peer certificate") {
+                return Self::Certificate;
             }
             if text.contains("certificate") || text.contains("TLS") || text.contains("tls") {
                 found = Some(Self::Tls);
