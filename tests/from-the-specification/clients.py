@@ -440,8 +440,9 @@ def strict(run):
         done, said = pair(robot, ada)
         run.spec("2.10", "strict: pairing initiate has all four members", done, said)
         run.server.lose = "/artifacts"
-        process = robot.start("exec", "--", "echo", "it ran")
-        run.answered("approve", run.newest(1), place=ada)
+        # What waited was brought along by the pairing, so the request is not the second here.
+        process, request_id = run.asked("exec", "--", "echo", "it ran", place=robot)
+        run.answered("approve", request_id, place=ada)
         code, out, err = finish(process)
         run.spec("7.4", "strict: 409 for one's own submission, whose answer was lost, is no refusal", code == 0 and "it ran" in out, out + err)
     finally:

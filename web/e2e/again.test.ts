@@ -37,7 +37,7 @@ describe("a request that has expired", () => {
     expect(await axe(dana)).toEqual([]);
     const next = await robot.ask({ payload: robot.command(["make", "late"]), supersedes: late.requestId });
     await dana.tap(bar.getByRole("link", { name: "Replaced by a newer request" }));
-    await dana.page.locator(".effect-bar", { hasText: "Replaces a request that expired" }).waitFor();
+    await dana.page.locator(".effect-bar", { hasText: "Replaces a request without an answer" }).waitFor();
     await dana.shot("replaces");
     expect(await axe(dana)).toEqual([]);
     await dana.answer(/^Approve/);
