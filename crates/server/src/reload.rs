@@ -47,15 +47,12 @@ impl Reload {
                 continue;
             }
             seen = now;
-            match self.reload() {
-                Ok(()) => {}
-                Err(error) => tracing::error!(
+            if let Err(error) = self.reload() {
+                tracing::error!(
                     error = format!("{error:#}"),
                     "the new configuration can't be used; what was in force stays so"
-                ),
+                );
             }
-            // A new configuration may name other files.
-            seen = if asked { self.fingerprint() } else { seen };
         }
     }
 

@@ -184,21 +184,18 @@ impl Acme {
     }
 
     async fn try_order(&self, contents: &mut Contents) -> anyhow::Result<Issued> {
-        let known = contents.account.clone();
-        let (account, credentials) = match order::account(&self.config, known.clone()).await {
-            // An authority that has lost the account, or a store from another time: a new account is as good.
-            Err(error) if known.is_some() => {
-                tracing::warn!(error = format!("{error:#}"), "the account can't be used; a new one is made");
-                order::account(&self.config, None).await?
-            }
-            other => other?,
-        };
+        let (account, credentials) = order::account(&self.config, contents.account.clone()).await?;
         if credentials.is_some() {
             contents.account = credentials;
         }
         let (mut order, challenges) = match order::place(&account, &self.config).await {
-            Err(error) if known.is_some() && contents.account == known => {
-                tracing::warn!(error = format!("{error:#}"), "the account can't order; a new one is made");
+            // An authority that has lost the account, or a store from another time. On no other error: authorities limit how
+            // many accounts one may have.
+            Err(error) if order::is_unknown_account(&error) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the authority does not know the account; a new one is made"
+                );
                 let (account, credentials) = order::account(&self.config, None).await?;
                 contents.account = credentials;
                 order::place(&account, &self.config).await?

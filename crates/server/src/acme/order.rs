@@ -52,6 +52,15 @@ pub(super) async fn account(
     Ok((account, Some(serde_json::to_value(credentials)?)))
 }
 
+/// Whether the authority has refused because it has no such account.
+pub(super) fn is_unknown_account(error: &anyhow::Error) -> bool {
+    let problem = error.downcast_ref::<Error>().and_then(|error| match error {
+        Error::Api(problem) => problem.r#type.as_deref(),
+        _ => None,
+    });
+    problem == Some("urn:ietf:params:acme:error:accountDoesNotExist")
+}
+
 /// Places an order, and collects what the authority asks.
 pub(super) async fn place(account: &Account, config: &AcmeConfig) -> anyhow::Result<(Order, Vec<Challenge>)> {
     let names: Vec<Identifier> = config.names.iter().map(|name| Identifier::Dns(name.clone())).collect();

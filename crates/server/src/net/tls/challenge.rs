@@ -15,6 +15,9 @@ use super::provider::provider;
 
 const ACME_TLS: &[u8] = b"acme-tls/1";
 
+/// What the first record of a client begins with.
+const HANDSHAKE: u8 = 22;
+
 /// Bytes of the head of a record.
 const HEAD: usize = 5;
 
@@ -34,6 +37,9 @@ pub(crate) trait ChallengeSource: std::fmt::Debug + Send + Sync {
 pub(super) async fn hello(tcp: &TcpStream) -> io::Result<Vec<u8>> {
     let mut received = Vec::with_capacity(2 << 10);
     loop {
+        if received.first().is_some_and(|kind| *kind != HANDSHAKE) {
+            return Ok(received);
+        }
         if let Some(head) = received.first_chunk::<HEAD>() {
             let [_, _, _, high, low] = *head;
             let whole = HEAD + usize::from(u16::from_be_bytes([high, low]));
