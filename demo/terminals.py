@@ -21,6 +21,8 @@ class Terminal:
         self.argv, self.text, self.read_to, self.code = argv, "", 0, None
         self.process, self.screen = pty.fork()
         if self.process == 0:
+            # A shell starts what runs in the background with this signal ignored, and programs inherit that.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(folder)
             os.execvpe(argv[0], argv, environment)
         ioctl(self.screen, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
