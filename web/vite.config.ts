@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { defineConfig, type Plugin } from "vite";
+import { build, defineConfig, type Plugin } from "vite";
 
 import { drawDocs } from "./src/docs/document.tsx";
 import type { OpenApi } from "./src/docs/openapi.ts";
@@ -17,10 +17,34 @@ const docs: Plugin = {
   },
 };
 
-/** The page, and beside it the worker that keeps its shell for the time without a network. */
+/** The worker of the page, in one file: not every browser takes a worker that imports others. */
+const worker: Plugin = {
+  name: "worker",
+  async generateBundle() {
+    const built = await build({
+      configFile: false,
+      publicDir: false,
+      logLevel: "error",
+      build: {
+        write: false,
+        target: "es2022",
+        rolldownOptions: {
+          input: "src/sw.ts",
+          output: { format: "iife", entryFileNames: "sw.js", codeSplitting: false },
+        },
+      },
+    });
+    const outputs = Array.isArray(built) ? built : "output" in built ? [built] : [];
+    for (const { output } of outputs)
+      for (const file of output)
+        if (file.type === "chunk") this.emitFile({ type: "asset", fileName: file.fileName, source: file.code });
+  },
+};
+
+/** The page, and beside it its worker. */
 export default defineConfig({
   base: "/",
-  plugins: [docs],
+  plugins: [docs, worker],
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: "dist",
@@ -31,9 +55,9 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      input: { index: "index.html", sw: "src/sw.ts" },
+      input: "index.html",
       output: {
-        entryFileNames: ({ name }) => (name === "sw" ? "sw.js" : "assets/[name]-[hash].js"),
+        entryFileNames: "assets/[name]-[hash].js",
         chunkFileNames: "assets/[name]-[hash].js",
         assetFileNames: "assets/[name]-[hash][extname]",
       },

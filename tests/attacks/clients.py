@@ -3,7 +3,7 @@
 
     tests/attacks/clients.py FOLDER [--short]    (with countersign and countersign-gateway)
 
-`--short` leaves out a wait of a minute, which crates/client/tests/gateway_words.rs tests too. The tool talks to the gateway through a
+`--short` leaves out a wait of a minute, which crates/client/tests/client/gateway_words.rs tests too. The tool talks to the gateway through a
 small proxy that records what it sends, and that can rename the header which only our gateway
 has. Exits 0 only if every check holds. Standard library only; about two minutes.
 """

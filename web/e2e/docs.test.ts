@@ -94,6 +94,8 @@ test("reaches nothing of the approver's page, which is under the same address", 
   const ada = await Person.open(scene.browser, stage);
   await ada.page.goto(stage.url);
   await ada.page.getByRole("button", { name: "Scan the code" }).waitFor();
+  // The worker reads the page once while it is installed, which may end after the page is shown.
+  await ada.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
   expect(await ada.page.evaluate(() => indexedDB.databases().then((all) => all.length))).toBeGreaterThan(0);
   const asked = stage.front.asked.length;
   await ada.page.goto(`${stage.url}/docs`);

@@ -146,7 +146,7 @@ describe("a tab that nobody looks at", () => {
     await until("the title", async () => (await dana.page.title()) === "Countersign");
   });
 
-  test("notifies while it is hidden: who asks and what happens, until it is settled", async () => {
+  test("notifies while it is hidden that something waits, until it is settled", async () => {
     await dana.page.evaluate(() => {
       const notices: object[] = [];
       class Notice {
@@ -167,16 +167,16 @@ describe("a tab that nobody looks at", () => {
     });
     const notices = () =>
       dana.page.evaluate(() =>
-        (window as unknown as { notices: { title: string; isClosed: boolean }[] }).notices.map(
-          ({ title, isClosed }) => `${title}${isClosed ? ", closed" : ""}`,
+        (window as unknown as { notices: { title: string; body: string; isClosed: boolean }[] }).notices.map(
+          ({ title, body, isClosed }) => `${title}: ${body}${isClosed ? ", closed" : ""}`,
         ),
       );
     const who = { agent: "Claude Code", project: "shop" };
     const built = await robot.ask({ payload: robot.command(["make", "noticed"], who) });
     await until("a notification", async () => (await notices()).length > 0);
-    expect(await notices()).toEqual(["Claude Code · shop"]);
+    expect(await notices()).toEqual(["Countersign: A request is waiting."]);
     await robot.withdraw(built);
-    await until("it is closed", async () => (await notices())[0] === "Claude Code · shop, closed");
+    await until("it is closed", async () => (await notices())[0] === "Countersign: A request is waiting., closed");
     expect((await notices()).length).toBe(1);
     await dana.page.reload();
   });

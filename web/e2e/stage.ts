@@ -129,6 +129,15 @@ export class Stage {
     return said.link;
   }
 
+  /** A key for an id, as an operator makes it. */
+  key(role: "approver" | "enforcer", id: string): string {
+    const args = ["keys", "create", "--config", this.config, "--tenant", "acme", "--role", role, "--id", id];
+    const done = spawnSync(bin("countersign-gateway"), args, { encoding: "utf8", timeout: 20_000 });
+    const key = /\bcs\w*_\S+/.exec(done.stdout)?.[0];
+    if (done.status !== 0 || key === undefined) throw new Error(`keys create: ${done.stderr}`);
+    return key;
+  }
+
   /** Ends the credentials of an id. */
   revokeKeys(id: string): void {
     const run = (...args: string[]): string => {

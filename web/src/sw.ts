@@ -1,6 +1,14 @@
-// Keeps the shell of the page for the time without a network. It never keeps an answer of the gateway.
+// The worker of the page: it keeps the shell for the time without a network, never an answer of the gateway; and it shows
+// notifications while the page is closed.
 
 /// <reference lib="webworker" />
+
+import { withDevice } from "./notices/device.ts";
+import { noticeData, placeOf } from "./notices/notice.ts";
+import { rejectShown } from "./notices/reject.ts";
+import { resubscribe } from "./notices/resubscribe.ts";
+import { pushed } from "./notices/show.ts";
+import { sendNoticeReceipt } from "./protocol/index.ts";
 
 const CACHE = "countersign-shell-1";
 const worker = self as unknown as ServiceWorkerGlobalScope;
@@ -54,4 +62,36 @@ async function asset(request: Request): Promise<Response> {
   const response = await fetch(request);
   if (response.ok) await (await caches.open(CACHE)).put(request, response.clone());
   return response;
+}
+
+worker.addEventListener("push", (event) => {
+  event.waitUntil(pushed(event.data?.text(), worker.registration));
+});
+
+worker.addEventListener("pushsubscriptionchange", (event) => {
+  (event as ExtendableEvent).waitUntil(resubscribe(worker.registration));
+});
+
+worker.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  const data = noticeData(event.notification.data);
+  if (event.action === "reject" && data !== undefined) event.waitUntil(rejectShown(data, worker.registration));
+  else event.waitUntil(Promise.all([openAt(data === undefined ? "#/" : placeOf(data)), opened(event.notification)]));
+});
+
+/** Opens the page at a place, or focuses it there if it is open. */
+async function openAt(place: string): Promise<void> {
+  const tabs = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const tab = tabs.find(({ focused }) => focused) ?? tabs[0];
+  const isShown = await tab?.focus().catch(() => undefined);
+  if (tab === undefined || isShown === undefined) await worker.clients.openWindow(`/${place}`);
+  else tab.postMessage({ open: place });
+}
+
+/** The gateway learns that the person has opened it. */
+async function opened({ data }: Notification): Promise<void> {
+  const { channel = "", requestIds = [] } = noticeData(data) ?? {};
+  if (channel === "") return;
+  const receipt = { channel, event: "opened", requestIds } as const;
+  await withDevice(({ access }) => sendNoticeReceipt(access, receipt)).catch(() => undefined);
 }

@@ -1,13 +1,19 @@
-// Every text of the page: what screens of requests say is here, what sets the page up in `texts/setup.ts`.
+// Every text of the page: what screens of requests say is here, what sets the page up in `texts/setup.ts`, and
+// what notifications say in `texts/notices.ts`, `texts/notify.ts` and `texts/webhook.ts`.
 
+import { notices } from "./texts/notices.ts";
+import { notify } from "./texts/notify.ts";
 import { plural } from "./texts/plural.ts";
 import { setup } from "./texts/setup.ts";
+import { webhook } from "./texts/webhook.ts";
 
 // CONTRIBUTING: add a screen, step 4
 /** The texts of the page. */
 export const texts = {
   ...setup,
-  name: "Countersign",
+  ...notices,
+  ...notify,
+  ...webhook,
 
   // Navigation
   inbox: "Inbox",
@@ -252,7 +258,6 @@ export const texts = {
   notSigned: (what: string, why: string) => `${what}: ${why}`,
 
   // Answer
-  reject: "Reject",
   approve: "Approve",
   approveScope: { once: "Approve", session: "Approve for this task", timebox: "Approve for 1 hour" },
   rejectWhy: "Reject and say why",
@@ -262,7 +267,6 @@ export const texts = {
   onlyOnce: "Only this once",
   onceUnlocked: "once, with your device lock",
   answer: "Answer",
-  dontAnswer: "Don't answer",
   choicesTitle: "Choose one",
   yourAnswer: "Your answer",
   sendAnswer: "Send answer",
@@ -283,7 +287,6 @@ export const texts = {
   holding: "Keep holding…",
   holdingHelp: "Let go now and nothing is signed",
   letGo: "Let go to approve",
-  dangerous: "Dangerous",
   lockCancelled: "Your device lock didn't confirm it was you. Nothing was signed.",
   lockWrong: "Your device lock gave a wrong answer. Nothing was signed.",
   wordsLabel: "Your words",
@@ -293,7 +296,6 @@ export const texts = {
   approveWithWords: "Approve with these words",
   confirmKey: (what: string) => `${what}? Press y to approve, Esc to go back.`,
   signing: "Signing…",
-  answeredBefore: "This device has already answered this request. Nothing was sent.",
   notReadNow: "You haven't seen all of this yet. Nothing was signed.",
   notTrustedNow: "This machine is no longer trusted. Nothing was signed.",
   expiredNow: "Too late: it has expired. Nothing was approved.",
@@ -321,7 +323,6 @@ export const texts = {
   // Afterwards
   onItsWay: (machine: string) => `On its way to ${machine}.`,
   follow: "Follow",
-  open: "Open",
   next: { plain: "Next request", harm: "Next: a dangerous request", unsure: "Next: an unclear request" },
   timeline: "What happened to your answer",
   approved: "Approved",

@@ -48,6 +48,24 @@ describe("the gateway's document", () => {
     for (const name of Object.keys(openapi.components.responses)) expect(page).toContain(`id="response-${name}"`);
   });
 
+  test("every credential has its name, and what no certificate does says so", () => {
+    const [, credentials = ""] = /<section id="credentials">(.*?)<\/section>/s.exec(page) ?? [];
+    expect(Array.from(credentials.matchAll(/<code class="name">(.*?)<\/code>/g), ([, name]) => name)).toEqual([
+      "Authorization: Bearer …",
+      "X-Api-Key: …",
+      "Authorization: Basic …",
+      "A certificate in the TLS handshake",
+    ]);
+    const only = page.split("<article ").filter((card) => card.includes("With a key, not with a certificate."));
+    expect(only.map((card) => /^id="(\w+)"/.exec(card)?.[1])).toEqual([
+      "rotateKey",
+      "listTenants",
+      "eraseTenant",
+      "suspendTenant",
+      "resumeTenant",
+    ]);
+  });
+
   test("every description, property, pattern and value is there", () => {
     const texts = unescaped.replace(/<\/?(code|strong|p)>/g, "").replaceAll("`", "");
     const look = (value: unknown, key: string): void => {

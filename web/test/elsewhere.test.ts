@@ -4,7 +4,7 @@ import { h } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { beforeAll, describe, expect, test } from "vitest";
 
-import type { VouchedDevice } from "../src/keys/profile.ts";
+import type { VouchedDevice } from "../src/keys/record.ts";
 import { App } from "../src/page/app.ts";
 import { type Elsewhere, elsewhere } from "../src/page/elsewhere.ts";
 import { type Card, Inbox } from "../src/page/inbox.ts";

@@ -144,11 +144,13 @@ describe("after an answer", () => {
   });
 });
 
-test("a notification says who asks and what happens; what is dangerous says so instead of the agent", () => {
+test("a notification says that something waits; if wanted, who asks and what happens; what is dangerous says so", () => {
   const who = { agent: "Claude Code", project: "shop" };
-  expect(notificationOf(card("a", { payload: who }))?.title).toBe("Claude Code · shop");
-  expect(notificationOf(card("a", { payload: { ...who, ...DELETES } }))?.title).toBe(`${texts.dangerous} · shop`);
-  expect(notificationOf({ ...base, request: undefined, payload: undefined })).toBeUndefined();
+  const said = (of: Card, showsRequests: boolean) => notificationOf(of, showsRequests)?.title;
+  expect(notificationOf(card("a", { payload: who }), false)).toEqual({ title: texts.name, body: texts.waitingNotice });
+  expect(said(card("a", { payload: who }), true)).toBe("Claude Code · shop");
+  expect(said(card("a", { payload: { ...who, ...DELETES } }), true)).toBe(`${texts.dangerous} · shop`);
+  expect(said({ ...base, request: undefined, payload: undefined }, true)).toBeUndefined();
 });
 
 describe("a change", () => {

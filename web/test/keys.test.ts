@@ -4,7 +4,8 @@ import { IDBFactory } from "fake-indexeddb";
 import { beforeEach, describe, expect, test } from "vitest";
 
 import { Database, StorageError } from "../src/keys/database.ts";
-import { changeProfile, findProfile, forget, keepProfile, prepareKeys, type Texts } from "../src/keys/profile.ts";
+import { findProfile, forget, keepProfile, prepareKeys, type Texts } from "../src/keys/profile.ts";
+import { changeProfile } from "../src/keys/record.ts";
 import { generateKeys } from "../src/protocol/device.ts";
 import { verifyStrict } from "../src/protocol/ed25519.ts";
 import { newPin, PinError, Pins } from "../src/protocol/pins.ts";

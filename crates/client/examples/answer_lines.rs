@@ -3,12 +3,13 @@
 //! A line is an object with an `op` and what that operation needs; every secret in it is a test key. An answer is what the
 //! operation made, or `refused` with the reason in words.
 
-#[path = "../tests/support/seal_cases.rs"]
+#[path = "../tests/client/support/seal_cases.rs"]
 mod seal_cases;
 
 use std::io::{BufRead as _, Write as _};
 
 use countersign_client::{
+    audience::Audience,
     bundle::Bundle,
     journal::MemoryJournal,
     keys::DeviceKeys,
@@ -118,7 +119,7 @@ fn request(line: &Value) -> Readable<Value> {
         valid_for: time(line, "expiresAt")?.since(time(line, "now")?),
         session: line["session"].as_str().map(str::to_owned),
         actions,
-        people: Vec::new(),
+        to: Audience::everybody(),
     };
     let enforcer = text(line, "enforcerId")?.parse()?;
     let built = Request::build(&draft, &enforcer, &device(line)?, &approvers(line)?, time(line, "now")?)?;

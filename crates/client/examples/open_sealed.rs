@@ -3,7 +3,7 @@
 //! Reads cases of the form of `vectors/seal.json` from stdin, one a line, and writes one line for each of their devices:
 //! the `plaintext` in base64url, or why it is `refused`.
 
-#[path = "../tests/support/seal_cases.rs"]
+#[path = "../tests/client/support/seal_cases.rs"]
 mod seal_cases;
 
 use std::io::{BufRead as _, Write as _};

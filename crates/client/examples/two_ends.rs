@@ -11,6 +11,7 @@ use std::{env::args, error::Error, sync::Arc, time::Duration};
 
 use countersign_client::{
     approver::Approver,
+    audience::Audience,
     clock::{Clock as _, SystemClock},
     enforcer::{Answered, Enforcer},
     http::Http,
@@ -67,7 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         valid_for: Duration::from_mins(5),
         session: None,
         actions: Vec::new(),
-        people: Vec::new(),
+        to: Audience::everybody(),
     };
     let answer = async {
         loop {

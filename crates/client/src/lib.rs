@@ -51,7 +51,7 @@ pub mod channel;
 pub use acting::{again, authorize, bring, finish, waiting};
 pub use content::{pattern, payload, shell};
 pub use ends::{approver, enforcer, names, presence, progress, prompt, vouching};
-pub use exchange::{effect_hash, grant, reply, request, seal, taken};
+pub use exchange::{audience, effect_hash, grant, reply, request, seal, taken};
 pub use gateway::{http, join, trouble};
 pub use identity::{keys, pairing, profile};
 pub use reports::{bundle, receipt, session};

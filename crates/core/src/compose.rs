@@ -87,7 +87,8 @@ pub(crate) fn parts(delivery: &Delivery, record: &Record) -> Result<Option<Messa
         | Kind::SecretChecks
         | Kind::Invitation
         | Kind::Tenant
-        | Kind::Own => Ok(None),
+        | Kind::Own
+        | Kind::Notifications => Ok(None),
     }
 }
 

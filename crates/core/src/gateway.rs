@@ -17,6 +17,7 @@ use crate::{
     load::{Load, ReadFrom, Reading},
     metrics::Metrics,
     model::{channels::NodeId, exchange::Exchange, viewer::Viewer},
+    notices::Notices,
     notify::{Announcer, Doorbell, Endings, Listener, Ring},
     random::RandomSource,
     retention::Retention,
@@ -43,6 +44,7 @@ pub struct Ports {
     pub(crate) announcer: Box<dyn Announcer>,
     pub(crate) metrics: Metrics,
     pub(crate) closings: PendingClosings,
+    pub(crate) notices: Notices,
     durable: DurabilityCache,
     turns: Turns,
 }
@@ -139,6 +141,7 @@ impl Gateway {
             announcer,
             metrics,
             closings: PendingClosings::default(),
+            notices: Notices::default(),
             durable: DurabilityCache::default(),
             turns: Turns::default(),
         }))

@@ -12,7 +12,7 @@
 //! | what can go wrong; how long things are kept | [`error`], [`retention`] |
 //! | what each transition of an exchange writes; what a pair changes; what is audited | `transitions`, `couple`, `audit` |
 //! | what a node remembers, so that nothing is read twice; what is known to be durable | [`cache`], `durability` |
-//! | channels that are still to be closed | `closings` |
+//! | channels that are still to be closed; requests that somebody is to be notified of | `closings`, [`notices`] |
 //! | load, evaluate, commit with retry | [`gateway`], `load` |
 //! | what is handed over and rung after a commit | `announce`, `committed`, `compose` |
 //! | expiry, tombstones, deletion | `lifecycle` |
@@ -46,6 +46,7 @@ mod compose;
 mod couple;
 mod durability;
 mod load;
+pub mod notices;
 mod transitions;
 mod turns;
 

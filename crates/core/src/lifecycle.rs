@@ -1,6 +1,9 @@
 //! What becomes of a record when its due time comes: expire, bury, purge. Used by the sweeper and by use cases.
 
-use std::collections::BTreeMap;
+mod pending;
+mod weekly_tests;
+
+use std::{collections::BTreeMap, time::Duration};
 
 use countersign_wire::{
     failure::Failure,
@@ -8,7 +11,7 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
     audit::{self, Actor},
@@ -27,6 +30,7 @@ use crate::{
         prompt::Prompt,
         session::{RecordedEvent, Session},
     },
+    notices::CLAIMS_AT_ONCE,
     notify::Ring,
     store::{
         Change, Due, Guard, Key, Kind, Loaded, PayloadId, Record, Removal, StoreError, Stored as _, Versioned,
@@ -37,6 +41,9 @@ use crate::{
 /// Changes of due records that are committed at once: enough for the store to commit them in full batches, and far fewer
 /// than a tenant may queue there.
 const COMMITS_AT_ONCE: usize = 256;
+
+/// How long what is to be sent waits until what sends has room; with it a claim is still long enough.
+const ROOM_WAIT: Duration = Duration::from_secs(1);
 
 /// Reads of due records at once. Few: others read too.
 const LOADS_AT_ONCE: usize = 2;
@@ -58,6 +65,26 @@ struct LoadedDue {
     now: Timestamp,
 }
 
+/// What became of a due record at first.
+enum Processed {
+    Now(Result<(), NotProcessed>),
+    /// It comes after all others.
+    Notifies(LoadedDue),
+}
+
+impl LoadedDue {
+    /// Whether somebody is to be notified again of a request, and nothing else is due of it.
+    fn notifies(&self) -> bool {
+        let exchange = self.record.as_ref().filter(|_| self.due.key.kind == Kind::Exchange);
+        let known = exchange.and_then(|record| Exchange::read(Some(record)).ok().flatten());
+        known.is_some_and(|Versioned { value, .. }| {
+            value.state_at(self.now) == State::Pending
+                && value.next_turn_at().is_none_or(|at| self.now < at)
+                && value.notifying.is_some_and(|notifying| notifying.is_due(self.now))
+        })
+    }
+}
+
 impl NotProcessed {
     fn one(due: Due, error: Error) -> Self {
         Self { tenant: due.tenant, records: vec![due.key], error }
@@ -66,7 +93,8 @@ impl NotProcessed {
 
 impl Gateway {
     /// Does what is due for all of these: one read for each tenant, then many commits at once, so that the store commits
-    /// them together. What fails, or the whole read of a tenant, does not stop the others.
+    /// them together. Notifications come last, a few at once: a service that fails makes many of them. What fails, or the
+    /// whole read of a tenant, does not stop the others.
     pub(crate) async fn process_all_due(&self, all: Vec<Due>) -> Vec<NotProcessed> {
         let mut by_tenant: BTreeMap<TenantId, Vec<Due>> = BTreeMap::new();
         for due in all {
@@ -83,15 +111,37 @@ impl Gateway {
                 Err(error) => failed.push(error),
             }
         }
-        let process = |LoadedDue { due, record, now }| {
+        let process = |loaded: LoadedDue| {
             let gateway = self.clone();
             async move {
-                let result = gateway.process_loaded(&due, record.as_ref(), now).await;
-                result.err().map(|error| NotProcessed::one(due, error))
+                match loaded.notifies() {
+                    true => Processed::Notifies(loaded),
+                    false => Processed::Now(gateway.process_one(loaded).await),
+                }
             }
         };
-        failed.extend(at_once(COMMITS_AT_ONCE, loaded, process).await.into_iter().flatten());
+        let mut notify = Vec::new();
+        for processed in at_once(COMMITS_AT_ONCE, loaded, process).await {
+            match processed {
+                Processed::Now(result) => failed.extend(result.err()),
+                Processed::Notifies(loaded) => notify.push(loaded),
+            }
+        }
+        let until = Instant::now() + ROOM_WAIT;
+        let claim = |loaded| {
+            let gateway = self.clone();
+            async move {
+                gateway.notices.wait_for_room(until).await;
+                gateway.process_one(loaded).await
+            }
+        };
+        failed.extend(at_once(CLAIMS_AT_ONCE, notify, claim).await.into_iter().filter_map(Result::err));
         failed
+    }
+
+    async fn process_one(&self, LoadedDue { due, record, now }: LoadedDue) -> Result<(), NotProcessed> {
+        let result = self.process_loaded(&due, record.as_ref(), now).await;
+        result.map_err(|error| NotProcessed::one(due, error))
     }
 
     /// The records behind what is due of one tenant.
@@ -117,6 +167,12 @@ impl Gateway {
         }
         if due.key.kind == Kind::Tenant {
             return self.erase_due(due, record, now).await;
+        }
+        if due.key.kind == Kind::Notifications {
+            return self.weekly_test_due(due, record, now).await;
+        }
+        if let Some(step) = self.pending_due(due, record, now)? {
+            return self.take_pending_step(due, step).await;
         }
         let (change, ring) = self.due_step(due, record, false, now)?;
         match self.commit(change, ring).await? {
@@ -189,6 +245,7 @@ impl Gateway {
                 let event = RecordedEvent::read(Some(record))?.map(|known| known.value.event);
                 purge(None, event.into_iter().collect())
             }
+            Kind::Notifications => Ok(Self::keep_weekly_test(due, record, now)?),
             Kind::Pairing | Kind::PairingCode | Kind::Ticket | Kind::Invitation => purge(None, Vec::new()),
             // These are never due; a due time of one is only removed.
             Kind::Enforcer
@@ -255,6 +312,10 @@ impl Gateway {
         if now < due_at {
             return Ok(keep(due, record, due_at));
         }
+        if known.value.state == State::Pending {
+            // Somebody is to be asked or notified, and another commit was faster than this node's.
+            return Ok(keep(due, record, now.plus(pending::PUT_OFF).min(known.value.expires_at)));
+        }
         if known.value.is_tombstone() {
             let mut change = Change::new(due.tenant.clone());
             change.guards.push(Guard::unchanged(due.key.clone(), Some(&known)));
@@ -287,6 +348,8 @@ impl Gateway {
             refresh: None,
             hidden_by: Vec::new(),
             seen: Vec::new(),
+            turns: Vec::new(),
+            notifying: None,
             state,
             ..exchange.clone()
         };

@@ -69,7 +69,11 @@ pub(crate) fn transition_change(
 /// When the sweeper has something to do for the exchange.
 pub(crate) fn next_due_at(exchange: &Exchange, retention: &Retention) -> Timestamp {
     match exchange.ended_at() {
-        None => exchange.expires_at,
+        None => {
+            let notified_at = exchange.notifying.as_ref().and_then(|notifying| notifying.next_at);
+            let before = [notified_at, exchange.next_turn_at()].into_iter().flatten().min();
+            before.map_or(exchange.expires_at, |at| at.min(exchange.expires_at))
+        }
         Some(ended_at) if exchange.is_tombstone() => ended_at.plus(retention.tombstone),
         Some(ended_at) => ended_at.plus(retention.after_end),
     }
@@ -90,6 +94,19 @@ pub(crate) fn new_delivery(
     until: Timestamp,
 ) -> NewDelivery {
     NewDelivery { mailbox, msg_id, msg_type, subject: key.clone(), payload: None, until }
+}
+
+/// The request itself, for these of its mailboxes.
+pub(crate) fn requests<'a>(
+    key: &'a Key,
+    exchange: &'a Exchange,
+    mailboxes: &'a [Mailbox],
+) -> impl Iterator<Item = NewDelivery> + 'a {
+    mailboxes.iter().map(move |mailbox| {
+        let (id, until) = (exchange.request.clone(), exchange.expires_at);
+        let delivery = new_delivery(key, mailbox.clone(), id, MsgType::ApprovalRequest, until);
+        NewDelivery { payload: exchange.artifact, ..delivery }
+    })
 }
 
 /// Pending → expired, with `expires_at` as the time of the transition.

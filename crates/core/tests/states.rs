@@ -91,8 +91,10 @@ fn exchange(column: &str) -> Option<Exchange> {
         size: 2,
         refreshed_at: None,
         refresh: None,
+        turns: Vec::new(),
         hidden_by: Vec::new(),
         seen: Vec::new(),
+        notifying: None,
         state,
     })
 }

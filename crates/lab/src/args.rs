@@ -176,6 +176,20 @@ pub(crate) struct ChannelsArgs {
     pub(crate) only_push: bool,
 }
 
+/// Arguments of `bench reconnect`, see [`crate::reconnect`].
+#[derive(Debug, Clone, Args, Serialize)]
+pub(crate) struct ReconnectArgs {
+    /// Held channels, one client each.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=19_000))]
+    pub(crate) channels: u64,
+    /// How many times the gateway is killed under plain channels, and under channels with TLS.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u64).range(1..=100))]
+    pub(crate) rounds: u64,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) gateway: GatewayArgs,
+}
+
 /// The storage engine of a gateway or of a bare commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]

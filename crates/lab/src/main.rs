@@ -8,6 +8,7 @@
 //! | what a commit contains, and how commits are run concurrently | `workload.rs`, `load.rs` |
 //! | expiries compared with decisions, on one node and on two | `expiries/` |
 //! | held channels compared with Nchan's | `channels/` |
+//! | held channels whose gateway gets a new certificate, or is killed | `reconnect/` |
 //! | from a decision to its delivery | `latency/` |
 //! | submissions over HTTP compared with bare INSERTs | `submit/` |
 //! | whole exchanges compared with their bare statements | `exchange/` |
@@ -17,7 +18,7 @@
 //! | many nodes under mixed load | `cluster/` |
 //! | what the client library costs | `client_costs/` |
 //! | faults on purpose, and the promises that must hold | `faults/` |
-//! | the servers and their clients | `servers/`, `clients/` |
+//! | the servers, their certificates and their clients | `servers/`, `tls.rs`, `clients/` |
 //! | nodes on a simulated clock, with faults | `simulate/` |
 //! | bugs that must be found | `bugs/` |
 //! | the push path without a disk | `memory_store.rs`, `servers/in_memory.rs` |
@@ -42,6 +43,7 @@ mod neighbours;
 mod nodes;
 mod payload;
 mod progress;
+mod reconnect;
 mod report;
 mod rounds;
 mod servers;
@@ -49,6 +51,7 @@ mod simulate;
 mod stopwatch;
 mod submit;
 mod table;
+mod tls;
 mod workload;
 
 use std::{
@@ -61,7 +64,7 @@ use clap::{Parser, Subcommand};
 
 use args::{
     ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ExpiriesArgs, LatencyArgs, LoadArgs, NeighboursArgs,
-    NodesArgs, SubmitArgs,
+    NodesArgs, ReconnectArgs, SubmitArgs,
 };
 pub(crate) use progress::{Failure, report_progress};
 
@@ -154,7 +157,7 @@ enum Bench {
     /// Held channels compared with those of Nchan: memory while idle, messages a second, latency.
     ///
     /// Alternates in one run, each measurement on a freshly started server. Memory: --channels idle channels of each
-    /// kind, one identity each; resident bytes after minus before. Messages: from the POST of a decision to
+    /// kind, plain and over TLS 1.3, one identity each; resident bytes after minus before. Messages: from the POST of a decision to
     /// its arrival on the enforcer's channel, with the gateway's store in memory; for Nchan from the POST of a
     /// message to its arrival at the subscriber. First as fast as eight publishers can, then at --rate.
     ///
@@ -162,8 +165,17 @@ enum Bench {
     /// are medians of the rounds.
     ///
     /// The `ratio` of its JSON is our memory of an idle channel divided by Nchan's, for the channel kind where that is
-    /// worst.
+    /// worst; its `tls_ratio` is the same over TLS.
     Channels(ChannelsArgs),
+    /// Held channels whose gateway gets a new certificate, and whose gateway is killed.
+    ///
+    /// First, --channels event streams over TLS: the certificate is replaced, the gateway gets SIGHUP, new connections must be
+    /// shown the new one, and a message must arrive on every channel, none of which may have ended. Then, alternating with and
+    /// without TLS: the gateway is killed and started again on the same port, and its clients come back as those of the client
+    /// library do: after 1 to 1.5 s, and after twice as long each time that fails; a connection that takes 5 s has failed.
+    ///
+    /// The `ratio` of its JSON is the time until all are back with TLS divided by that without.
+    Reconnect(ReconnectArgs),
     /// From just before a decision is posted to its arrival at the enforcer's WebSocket, on one node.
     ///
     /// Alternates in one run with the minimum possible: one bare durable commit of the same kind on the same store,
@@ -267,6 +279,7 @@ fn run_bench(bench: Bench, json: bool) -> Result<String, Failure> {
         Bench::Commits(args) => report::text(&commits::run(&args)?, json),
         Bench::Expiries(args) => report::text(&expiries::run(&args)?, json),
         Bench::Channels(args) => report::text(&channels::run(&args)?, json),
+        Bench::Reconnect(args) => report::text(&reconnect::run(&args)?, json),
         Bench::Latency(args) => report::text(&latency::run(&args)?, json),
         Bench::Client(args) => report::text(&client_costs::run(&args)?, json),
         Bench::Submit(args) => report::text(&submit::run(&args)?, json),

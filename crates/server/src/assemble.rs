@@ -274,6 +274,7 @@ fn start(
         max_stored_bytes: config.rates.max_stored_bytes(),
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         public_url: config.public_url(),
+        notifications: config.notifications.clone(),
     };
     let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;
     background::start(&app, comparison_wanted);

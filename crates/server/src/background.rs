@@ -18,6 +18,9 @@ pub(crate) fn start(app: &Arc<AppState>, comparison_wanted: Arc<Notify>) {
     let leases: Arc<dyn LeaseObserver> = Arc::new(app.leases.clone());
     background::start(&app.gateway, &leases, comparison_wanted, |task| drop(tokio::spawn(task)));
     tokio::spawn(evict_idle(Arc::clone(app)));
+    if let Some(notices) = app.gateway.take_notices() {
+        tokio::spawn(Arc::clone(&app.notifier).run(notices));
+    }
 }
 
 /// `/readyz` answers with the last results.

@@ -11,6 +11,7 @@
 //! | rate limits and quotas | [`limits`] |
 //! | what can be changed while it runs | [`live`] |
 //! | what handlers share | [`state`], with `presence`, `api_keys` and `joins` |
+//! | what is sent to people outside of the protocol | `notifications` |
 //! | who calls | `auth` |
 //! | what REST and WebSocket share: operations, envelopes | `protocol` |
 //! | what a channel has to send | `delivery` |
@@ -52,6 +53,7 @@ pub mod live;
 
 mod api_keys;
 mod joins;
+mod notifications;
 mod presence;
 pub mod state;
 

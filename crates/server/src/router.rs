@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderValue, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
-    routing::{MethodRouter, delete, get, post},
+    routing::{MethodRouter, delete, get, post, put},
 };
 use countersign_wire::{
     failure::Failure,
@@ -36,8 +36,8 @@ use crate::{
         unread_body::discard_unread_body,
     },
     routes::{
-        acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, pairing, pairs,
-        platform, presence, progress, prompts, rotate, sessions, streams, tenants,
+        acks, artifacts, decisions, exchanges, generic, inbox, invitations, join, meta, notifications,
+        pairing, pairs, platform, presence, progress, prompts, rotate, sessions, streams, tenants,
     },
     state::{AppState, SharedState},
     traces::SPANS,
@@ -123,6 +123,14 @@ pub fn router(app: SharedState) -> Router {
         ]))
         .merge(group(Platform, Enforcer, MAX_OTHER_BODY).routes([
             ("/platform/v1/exchanges/{requestId}/progress", get(progress::progress)),
+        ]))
+        .merge(group(Platform, Approver, MAX_OTHER_BODY).routes([
+            ("/platform/v1/approvers/{approverId}/notifications", get(notifications::list)),
+            ("/platform/v1/approvers/{approverId}/notifications/channels/{channelId}", put(notifications::set_channel).delete(notifications::remove_channel)),
+            ("/platform/v1/approvers/{approverId}/notifications/channels/{channelId}/test", post(notifications::test_channel)),
+            ("/platform/v1/approvers/{approverId}/notifications/quiet-hours", put(notifications::set_quiet_hours).delete(notifications::end_quiet_hours)),
+            ("/platform/v1/approvers/{approverId}/notifications/weekly-test", put(notifications::begin_weekly_test).delete(notifications::end_weekly_test)),
+            ("/platform/v1/approvers/{approverId}/notifications/receipts", post(notifications::receive_receipt)),
         ]))
         .merge(group(Platform, Participant, MAX_OTHER_BODY).routes([
             ("/platform/v1/tickets", post(platform::create_ticket)),

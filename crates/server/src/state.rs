@@ -16,11 +16,13 @@ use tokio::time::Instant;
 
 use crate::{
     api_keys::ApiKeys,
+    config::NotificationsConfig,
     error::ApiError,
     joins::Joins,
     limits::{CpuPool, FairSemaphore, StoredQuota, TenantQuota, max_connections},
     live::{Live, LiveSettings},
     metrics::ServerMetrics,
+    notifications::Notifier,
     presence::PresenceRecorder,
     secrets::{Secret, Secrets},
     shutdown::Drain,
@@ -86,6 +88,7 @@ pub struct AppState {
     /// This node's lease on each shard of the store.
     pub(crate) leases: Leases,
     pub(crate) metrics: ServerMetrics,
+    pub(crate) notifier: Arc<Notifier>,
 }
 
 /// This node's lease on each shard. A shard that takes no writes must not make its node useless to the tenants of the
@@ -171,6 +174,7 @@ pub struct Settings {
     pub websocket_idle: Duration,
     /// The beginning of links to this gateway, without a slash at the end.
     pub public_url: String,
+    pub notifications: NotificationsConfig,
 }
 
 impl Default for Settings {
@@ -181,6 +185,7 @@ impl Default for Settings {
             max_stored_bytes: None,
             websocket_idle,
             public_url: "http://127.0.0.1:8787".to_owned(),
+            notifications: NotificationsConfig::default(),
         }
     }
 }
@@ -194,6 +199,11 @@ impl AppState {
         settings: Settings,
     ) -> io::Result<Arc<Self>> {
         let mac_key = secrets.mac_key();
+        let metrics = ServerMetrics::default();
+        let Settings { notifications, public_url, .. } = &settings;
+        let notifier =
+            Notifier::new(notifications, public_url, gateway.clone(), secrets.sealer(), metrics.clone());
+        let notifier = Arc::new(notifier.map_err(io::Error::other)?);
         Ok(Arc::new(Self {
             keys: ApiKeys::new(gateway.clone(), mac_key.clone()),
             joins: Joins::new(gateway.clone(), mac_key.clone()),
@@ -211,7 +221,8 @@ impl AppState {
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
             drain: Drain::default(),
             leases: Leases::of_shards(gateway.store().shard_count()),
-            metrics: ServerMetrics::default(),
+            metrics,
+            notifier,
             gateway,
             gateway_id,
             secret: secrets.shared,

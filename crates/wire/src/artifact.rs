@@ -171,7 +171,91 @@ pub struct Routing {
 
 impl Routing {
     /// The members that the gateway removes before delivery, from `metadata` or, for an open artifact, from `trace`.
-    pub const KEYS: &'static [&'static str] = &["routingToken", "approverId", "tenantId"];
+    pub const KEYS: &'static [&'static str] = &["routingToken", "approverId", "tenantId", Turns::KEY];
+}
+
+/// How loudly an enforcer asks: whether people are notified of the request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loudness {
+    /// Nobody is notified: the request waits to be looked at.
+    Quiet,
+    /// People are notified, except in their quiet hours.
+    #[default]
+    Normal,
+    /// People are notified at any hour.
+    Loud,
+}
+
+impl Loudness {
+    /// The member of `metadata` that says it.
+    pub const KEY: &'static str = "org.countersign.ring";
+
+    /// All of them, from the quietest to the loudest.
+    pub const ALL: [Self; 3] = [Self::Quiet, Self::Normal, Self::Loud];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Normal => "normal",
+            Self::Loud => "loud",
+        }
+    }
+
+    /// The loudness with this word; `None` if there is none.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|loudness| loudness.as_str() == word)
+    }
+}
+
+impl FromMembers<'_> for Loudness {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        let said: Option<String> = members.optional(Self::KEY)?;
+        Ok(said.as_deref().and_then(Self::of_word).unwrap_or_default())
+    }
+}
+
+/// When one approver is asked, where several are asked in turns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Who is asked, by the id that decisions name.
+    pub approver_id: ApproverId,
+    /// Before this time the approver is no addressee; absent for one who is asked at once.
+    pub at: Option<Timestamp>,
+}
+
+impl FromMembers<'_> for Turn {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        let turn = Self { approver_id: members.required("approverId")?, at: members.optional("at")? };
+        members.close()?;
+        Ok(turn)
+    }
+}
+
+/// The addressees of a request, each with their turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turns(pub Vec<Turn>);
+
+impl Turns {
+    /// The member of `metadata` that has them.
+    pub const KEY: &'static str = "org.countersign.turns";
+
+    /// At most so many people are asked in turns.
+    pub const MAX: usize = 20;
+}
+
+impl FromMembers<'_> for Turns {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        let Some(turns) = members.optional::<Vec<Turn>>(Self::KEY)? else { return Ok(Self::default()) };
+        let is_twice = |(at, turn): (usize, &Turn)| {
+            turns.iter().skip(at + 1).any(|other| other.approver_id == turn.approver_id)
+        };
+        if turns.is_empty() || turns.len() > Self::MAX || turns.iter().enumerate().any(is_twice) {
+            let rule = Rule("must name 1 to 20 approvers, each once");
+            return Err(MemberFault::at(Self::KEY, Problem::Breaks(rule)).into());
+        }
+        Ok(Self(turns))
+    }
 }
 
 impl FromMembers<'_> for Routing {
@@ -196,6 +280,26 @@ pub enum ArtifactSubmit<'a> {
 }
 
 impl ArtifactSubmit<'_> {
+    /// How loudly it asks. What can't be read is no reason to refuse a request, and asks as most do.
+    pub fn loudness(&self) -> Loudness {
+        let said = self.metadata().and_then(|metadata| metadata.view::<Loudness>().ok());
+        said.map(Verbatim::into_view).unwrap_or_default()
+    }
+
+    /// Who is asked when; empty if nobody has to wait for their turn. What can't be read is an error: it says who may see
+    /// the request.
+    pub fn turns(&self) -> Result<Turns, Error> {
+        let Some(metadata) = self.metadata() else { return Ok(Turns::default()) };
+        metadata.view().map(Verbatim::into_view).map_err(|error| inside(error, "metadata"))
+    }
+
+    fn metadata(&self) -> Option<RawObject<'_>> {
+        match self {
+            Self::Sealed(sealed) => sealed.metadata,
+            Self::SealedInPlace(artifact) | Self::Open(artifact) => artifact.metadata,
+        }
+    }
+
     /// The kind of artifact, which is in both forms of the body.
     pub fn artifact_type(&self) -> ArtifactType {
         match self {

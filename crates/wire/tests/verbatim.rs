@@ -131,7 +131,30 @@ fn sealed_metadata_contains_the_routing() {
     let routing = sealed.routing().unwrap();
     assert_eq!(routing.routing_token.unwrap().as_str(), "t");
     assert_eq!(routing.approver_id.unwrap().as_str(), "ada");
-    assert_eq!(Routing::KEYS.len(), 3);
+    assert_eq!(Routing::KEYS.len(), 4);
+}
+
+#[test]
+fn turns_are_read_whole_or_refused_with_their_place() {
+    let turns = |turns: &str| {
+        let body = format!(
+            r#"{{"artifactType":"plan.review","artifactHash":"{HASH}","ciphertext":"c","metadata":{{"org.countersign.turns":{turns}}}}}"#
+        );
+        let submit = parse::<ArtifactSubmit<'_>>(body.as_bytes()).unwrap();
+        submit.turns().map(|turns| turns.0).map_err(|error| error.to_string())
+    };
+    let read = turns(r#"[{"approverId":"ada"},{"approverId":"bob","at":"2026-11-18T12:00:00Z"}]"#).unwrap();
+    assert_eq!((read.len(), read[0].at, read[1].approver_id.as_str()), (2, None, "bob"));
+    for (text, what) in [
+        ("[]", "1 to 20 approvers"),
+        (r#"[{"approverId":"ada"},{"approverId":"ada"}]"#, "each once"),
+        (r#"[{"approverId":"ada","at":5}]"#, "metadata.org.countersign.turns"),
+        (r#"[{"approverId":"ada","after":5}]"#, "metadata.org.countersign.turns"),
+        (r#"{"approverId":"ada"}"#, "metadata.org.countersign.turns"),
+    ] {
+        let error = turns(text).unwrap_err();
+        assert!(error.contains(what), "{text}: {error}");
+    }
 }
 
 #[test]

@@ -7,20 +7,24 @@ The endpoints come from crates/server/openapi.json, the answers that are right f
 no gateway. Each answer is compared with the table; what is not the caller's must be answered as what nobody has, byte for
 byte; no answer may have anything of the other tenant; and refused requests must change nothing. Then the table is spoiled, one
 endpoint after the other, which must be noticed. `--plant` does something else: a proxy in between lets keys of one tenant pass
-for the other's on one endpoint, as a gateway would without that check, for N endpoints chosen at random; each must be noticed.
-Exits 0 only if all held. Standard library only; a minute.
+for the other's on one endpoint, as a gateway would without that check, for N endpoints chosen at random; each must be noticed,
+by keys, by certificates of clients and by Basic. Exits 0 only if all held. Needs `cryptography`, for certificates; a minute.
 """
 import argparse, collections, dataclasses, json, pathlib, random, re, sys, tempfile, time, urllib.parse
 
 from cases import ACCESS, TABLE, Asked, Case
+from certificates import uri
+from methods import Methods
 from plant import Plant
 from table import HANDSHAKE, NONCE, bad_invitations
-from wire import Client, Gateway
-from world import Credential, World, bearer, unlike
+from wire import Answer, Client, Gateway, bearer
+from world import Credential, World, unlike
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-GROUPS = ("none", "malformed", "ended", "roles", "other tenant", "methods")
+GROUPS = ("none", "malformed", "ended", "roles", "other tenant", "certificates", "Basic", "methods")
+KINDS = ("keys", "certificates", "Basic")
+NOT_COMPARED = ("date", "content-length", "strict-transport-security")
 CODES = {401: "PROTO_ERR_UNAUTHENTICATED", 403: ("PROTO_ERR_FORBIDDEN", "PROTO_ERR_SIGNATURE_INVALID"), 404: "PROTO_ERR_NOT_FOUND",
          405: "PROTO_ERR_UNSUPPORTED", 422: "PROTO_ERR_NO_RECIPIENT"}
 
@@ -43,6 +47,8 @@ class Probe:
 
 def expected(access, credential, status):
     """The order of docs/protocol.md: the head, the credential, its tenant, its role, and then what it asks for."""
+    if credential.state == "refused":
+        return 0
     if credential.state == "huge":
         return 431
     if access in ("public", "invited"):
@@ -55,8 +61,15 @@ def expected(access, credential, status):
 
 
 class Matrix:
-    def __init__(self, world, port):
-        self.world, self.client, self.probes, self.plant = world, Client(port), [], None
+    def __init__(self, world, port, methods):
+        self.methods = methods
+        self.world, self.clients, self.probes, self.plant = world, {None: Client(port)}, [], None
+
+    def client(self, context):
+        """A connection for everything that is shown in handshakes; `None` for the plain one."""
+        if context not in self.clients:
+            self.clients[context] = Client(self.world.gateway.tls_port, context)
+        return self.clients[context]
 
     def endpoint(self, method, path, credentials):
         row = TABLE[method, path]
@@ -71,27 +84,34 @@ class Matrix:
                     cases = [c for i, c in enumerate(cases) if i == 0 or c.aspect == cases[0].aspect and c.name == "unknown"]
                     if row.access == "invited" and credential.name == "none" and self.world.invitations:
                         cases += bad_invitations(self.world, **(NONCE if path.endswith("join") else {}))
-            if credential.group == "malformed" and credential.state == "good":
+            if credential.brief:
                 cases = cases[:1]
             for case in cases:
                 self.probe((method, path), row, credential, case)
 
     def probe(self, endpoint, row, credential, case, method=None, suffix="", group=None):
         status = expected(row.access, credential, case.status)
-        asked = case.make(status < 300)
+        asked = case.make(0 < status < 300)
         probe = Probe(endpoint, credential, case, group or credential.group, status)
         path = re.sub(r"\{(\w+)\}", lambda m: urllib.parse.quote(asked.params[m[1]], safe=""), endpoint[1]) + suffix
         if asked.query:
             path += "?" + urllib.parse.urlencode(asked.query)
-        headers = [*credential.headers, *asked.headers]
+        headers, context = [*credential.headers, *asked.headers], credential.context
         if row.own_key and credential.key:
             headers = self.with_own_key(credential, headers)
+        elif row.own_key and credential.certified:
+            context = self.world.gateway.authority.shown(uri(credential.tenant.name, credential.role, credential.id))
         body = None
         if asked.body is not None:
             headers.append(("Content-Type", "application/json"))
             body = json.dumps(asked.body).encode()
-        held = 0.1 if row.held in ("sse", "websocket") and credential.group == "other tenant" else 0.0
-        probe.answer = self.client.send(method or endpoint[0], path, headers, body, held)
+        held = 0.1 if row.held in ("sse", "websocket") and credential.tenant is self.world.b else 0.0
+        if self.plant and credential.certified and credential.tenant is self.world.b:
+            self.plant.swapped, context = self.plant.swapped + 1, self.plant.contexts[credential.context]
+        try:
+            probe.answer = self.client(context).send(method or endpoint[0], path, headers, body, held)
+        except OSError as error:
+            probe.answer = Answer(0, [], str(error).encode())
         self.judge(probe, row, asked, method or endpoint[0])
         self.probes.append(probe)
         return probe
@@ -101,14 +121,16 @@ class Matrix:
         tenant, role, id = credential.tenant, credential.role, credential.id
         key = tenant.machine_key(role) if role == "gateway-operator" else tenant.new_key(role, id)["key"]
         if self.plant and tenant is self.world.b:
-            self.plant.keys[key] = self.world.a.keys[role, id]
+            self.plant.swap(key, self.world.a.keys[role, id])
+        if credential.carry:
+            return [*credential.carry(key), *headers[len(credential.headers):]]
         return [(name, value.replace(credential.key, key)) for name, value in headers]
 
     def judge(self, probe, row, asked, method):
         answer, faults = probe.answer, probe.faults
         if answer.status != probe.expected:
             faults.append(f"{answer.status} and not {probe.expected}: {answer.body[:200].decode(errors='replace')}")
-        if answer.status == 431:
+        if answer.status in (0, 431):
             return
         length = answer.header("content-length")
         if method != "HEAD" and length is not None and int(length) != len(answer.body):
@@ -117,6 +139,11 @@ class Matrix:
             faults.append("no X-Request-Id")
         if (answer.status == 401) != (answer.header("www-authenticate") == "Bearer"):
             faults.append("WWW-Authenticate is for 401 only")
+        has_hsts, is_tls = answer.header("strict-transport-security") is not None, probe.credential.context is not None
+        # No document decides it for what holds its connection: streams, WebSockets and waits without a decision come without.
+        is_held = row.held and (answer.status in (101, 204) or (answer.header("content-type") or "").startswith("text/event-stream"))
+        if has_hsts != (is_tls and not is_held):
+            faults.append("Strict-Transport-Security is for TLS, and only for TLS")
         text = plain_text(answer, asked.ids)
         tenant = probe.credential.tenant
         for mark, owner in zip(self.world.marks, self.world.tenants):
@@ -137,7 +164,7 @@ class Matrix:
 
     # What is not one endpoint with one credential
 
-    def methods(self, paths):
+    def other_methods(self, paths):
         """A method that a path does not have is 405 before any credential is read; HEAD is GET; a slash at the end is none."""
         for path, known in paths.items():
             caller = TABLE[known[0], path].caller(self.world)
@@ -171,8 +198,10 @@ class Matrix:
         w, row, endpoint = self.world, TABLE["GET", "/v1/ws"], ("GET", "/v1/ws")
         def ticket(tenant=w.a):
             return tenant.ok(("approver", "ada"), "POST", "/platform/v1/tickets")["ticket"]
-        def use(name, text, status, id="ada", role="approver", tenant=w.a, more=()):
-            credential = Credential(name, tenant, "approver", "ada", headers=(("Sec-WebSocket-Protocol", f"ticket.{text}"), *more), group="ended")
+        def use(name, text, status, id="ada", role="approver", tenant=w.a, more=(), context=None):
+            group = "certificates" if context else "ended"
+            headers = (("Sec-WebSocket-Protocol", f"ticket.{text}"), *more)
+            credential = Credential(name, tenant, "approver", "ada", headers=headers, group=group, context=context)
             credential = dataclasses.replace(credential, state="good" if status in (101, 403) else "bad")
             return self.probe(endpoint, row, credential, Case(f"{role} {id}", status, lambda _: Asked(query={"role": role, "id": id}, ids=(id,), headers=HANDSHAKE)))
         good = ticket()
@@ -190,6 +219,15 @@ class Matrix:
         use("a key as a ticket", w.a.keys["approver", "ada"], 401)
         use("an invitation as a ticket", w.a.own["invitation"].more, 401)
         use("a revoked key beside a ticket", ticket(), 401, more=bearer(w.ended["approver", "ada"]["revoked"]))
+        own, foreign = (self.methods.of("approver", "ada", tenant).context for tenant in w.tenants)
+        by_certificate = json.loads(self.client(own).send("POST", "/platform/v1/tickets").body)["ticket"]
+        use("a ticket of a certificate", by_certificate, 101)
+        use("a reused ticket of a certificate", by_certificate, 401)
+        use("a reused ticket beside a right certificate", by_certificate, 401, context=own)
+        use("a ticket beside another tenant's certificate", ticket(), 101, context=foreign)
+        use("another tenant's ticket beside a right certificate", ticket(w.b), 101, tenant=w.b, context=own)
+        use("a ticket for another's id beside a right certificate", ticket(), 403, "eve", context=self.methods.of("approver", "eve", w.a).context)
+        use("a ticket of a revoked certificate", self.methods.ticket_of_revoked, 401)
         for method, path in TABLE:
             row_of = TABLE[method, path]
             if row_of.access not in ("public", "invited") and path != "/v1/ws":
@@ -208,9 +246,9 @@ class Matrix:
 
 
 def plain_text(answer, ids):
-    """An answer without what differs between two that are the same: its id, its date, and what was asked for."""
+    """An answer without what differs between two that are the same: its id, its date, how it was carried, and what was asked for."""
     id = answer.header("x-request-id") or "-"
-    heads = [f"{name.lower()}: {value}" for name, value in answer.headers if name.lower() not in ("date", "content-length")]
+    heads = [f"{name.lower()}: {value}" for name, value in answer.headers if name.lower() not in NOT_COMPARED]
     text = "\n".join(heads) + "\n\n" + answer.body.decode(errors="replace")
     for asked in sorted(ids, key=len, reverse=True):
         for form in {asked, urllib.parse.quote(asked, safe="")}:
@@ -252,16 +290,21 @@ def spoil(probes):
     by_endpoint, missed = collections.defaultdict(list), []
     for probe in probes:
         if probe.group != "methods":
-            by_endpoint[probe.endpoint].append(probe)
-    for endpoint, row in TABLE.items():
-        if all(expected(other[row.access], p.credential, p.case.status) == p.answer.status for p in by_endpoint[endpoint]):
-            missed.append(f"an access that is wrong at {' '.join(endpoint)}")
-        hidden = next((p for p in by_endpoint[endpoint] if p.expected == 404 and p.case.name == "foreign"), None)
+            by_endpoint[probe.endpoint, kind(probe)].append(probe)
+    for (endpoint, kind_of), found in by_endpoint.items():
+        row, at = TABLE[endpoint], f"at {' '.join(endpoint)}, {kind_of}"
+        if all(expected(other[row.access], p.credential, p.case.status) == p.answer.status for p in found):
+            missed.append(f"an access that is wrong {at}")
+        hidden = next((p for p in found if p.expected == 404 and p.case.name == "foreign"), None)
         if hidden:
             changed = dataclasses.replace(hidden, same=hidden.same + " ")
-            if not differences([changed if p is hidden else p for p in by_endpoint[endpoint]]):
-                missed.append(f"a byte more about a foreign id at {' '.join(endpoint)}")
-    return missed
+            if not differences([changed if p is hidden else p for p in found]):
+                missed.append(f"a byte more about a foreign id {at}")
+    return missed + [f"{kind_of} at {' '.join(endpoint)}" for endpoint in TABLE for kind_of in KINDS if (endpoint, kind_of) not in by_endpoint]
+
+
+def kind(probe):
+    return probe.group if probe.group in KINDS else "keys"
 
 
 def planted(gateway, wanted):
@@ -269,27 +312,35 @@ def planted(gateway, wanted):
     able = [endpoint for endpoint, row in TABLE.items() if row.has_tenant and row.access not in ("public", "invited", "gateway operator")]
     chosen = able if wanted == "all" else random.sample(able, min(int(wanted), len(able)))
     worlds, missed = [World(gateway, whole=False) for _ in chosen], []
+    gateway.turn_basic_on(worlds[0].a.keys["operator", None])
     for endpoint, world in zip(chosen, worlds):
         world.settle()
-        plant = Plant(gateway.port, *endpoint)
+        plant, methods = Plant(gateway.port, *endpoint), Methods(world, whole=False)
+        # Basic goes through the proxy, which does not speak TLS; certificates are changed before they are shown.
+        others = methods.certified + [dataclasses.replace(c, context=None) for c in methods.basic]
+        credentials = world.roles + [c for c in others if c.tenant is world.b]
         def found(forgets):
-            matrix = Matrix(world, plant.port)
+            matrix = Matrix(world, plant.port, methods)
             matrix.plant = plant if forgets else None
-            matrix.endpoint(*endpoint, world.roles)
+            matrix.endpoint(*endpoint, credentials)
             matrix.compare()
-            return [probe for probe in matrix.probes if probe.faults], len(matrix.probes)
+            return [probe for probe in matrix.probes if probe.faults], matrix.probes
         before = found(False)[0]
-        plant.keys = {key: world.a.keys[who] for who, key in world.b.keys.items()}
-        wrong, count = found(True)
+        for who, key in world.b.keys.items():
+            plant.swap(key, world.a.keys[who])
+        plant.contexts = {c.context: methods.of(c.role, c.id, world.a).context for c in methods.certified if c.tenant is world.b}
+        wrong, probes = found(True)
         plant.stop()
+        able_kinds = {kind(probe) for probe in probes if 0 < probe.expected < 300}
         if before:
             missed.append(endpoint)
             print(f"WRONG without a fault at {' '.join(endpoint)}: {before[0]}: {before[0].faults[0]}")
-        elif not wrong:
+        elif unnoticed := able_kinds - {kind(probe) for probe in wrong}:
             missed.append(endpoint)
-            print(f"NOT FOUND at {' '.join(endpoint)}, in {plant.swapped} requests")
+            print(f"NOT FOUND at {' '.join(endpoint)} with {', '.join(unnoticed)}, in {plant.swapped} requests")
         else:
-            print(f"found at {' '.join(endpoint)}: {len(wrong)} of {count} wrong, such as {wrong[0]}: {wrong[0].faults[0][:90]}", flush=True)
+            example = f"{wrong[0]}: {wrong[0].faults[0][:90]}"
+            print(f"found at {' '.join(endpoint)} with {', '.join(sorted(able_kinds))}: {len(wrong)} of {len(probes)} wrong, such as {example}", flush=True)
     return missed, len(chosen)
 
 
@@ -305,10 +356,13 @@ def documented():
 
 def show(matrix, verbose):
     print(f"{'endpoint':58}" + "".join(f"{name:>14}" for name in GROUPS))
+    cells = collections.defaultdict(list)
+    for probe in matrix.probes:
+        cells[probe.endpoint, probe.group].append(probe)
     for endpoint in TABLE:
         line = ""
         for group in GROUPS:
-            cell = [p for p in matrix.probes if p.endpoint == endpoint and p.group == group]
+            cell = cells[endpoint, group]
             wrong = sum(bool(p.faults) for p in cell)
             line += f"{(f'{len(cell)}' + (f', {wrong} WRONG' if wrong else '')) if cell else '':>14}"
         print(f"{' '.join(endpoint):58}{line}")
@@ -335,11 +389,18 @@ def main():
                 print(f"{count - len(missed)} of {count} missing checks of the tenant were found (seed {options.seed}, {time.time() - begun:.0f} s)")
                 sys.exit(1 if missed else 0)
             world = World(gateway)
+            methods = Methods(world)
             world.settle()
-            matrix = Matrix(world, gateway.port)
+            matrix = Matrix(world, gateway.port, methods)
+            matrix.clients[methods.outlived] = methods.open
             for method, path in TABLE:
-                matrix.endpoint(method, path, world.spoiled(TABLE[method, path].caller(world)) + world.roles)
-            matrix.methods(paths)
+                caller = TABLE[method, path].caller(world)
+                matrix.endpoint(method, path, world.spoiled(caller) + world.roles)
+                matrix.endpoint(method, path, methods.with_certificates(caller) + methods.certified + methods.basic_off(caller))
+            gateway.turn_basic_on(caller.key)
+            for method, path in TABLE:
+                matrix.endpoint(method, path, methods.with_basic(TABLE[method, path].caller(world)))
+            matrix.other_methods(paths)
             matrix.tickets()
             matrix.compare()
             changed, missed = matrix.unchanged(), spoil(matrix.probes)

@@ -289,10 +289,10 @@ row("GET", "/platform/v1/invitations", "operator")(pages("invitations"))
 row("DELETE", "/platform/v1/invitations/{invitationId}", "operator")(deleted("invitation", "invitationId"))
 
 
-# A key of the gateway's operator is made on the gateway's machine only, so it does not rotate.
+# A key of the gateway's operator is made on the gateway's machine only, so it does not rotate; and nothing follows a certificate.
 @row("POST", "/platform/v1/keys/rotate", "authenticated", own_key=True)
 def _(w, c):
-    return [Case("", 201, lambda ok: Asked(body={"nonce": "n" * 20}, check=names_tenant(c)))]
+    return [Case("", 403 if c.certified else 201, lambda ok: Asked(body={"nonce": "n" * 20}, check=names_tenant(c)))]
 
 
 def joining(status, **more):
@@ -373,6 +373,28 @@ def _(w, c):
             return None if all(lives) else "it is another tenant's now"
         return Asked(body={"maxLifeSeconds": life}, check=check)
     return [Case("", 200, make)]
+
+
+NOTIFICATIONS = "/platform/v1/approvers/{approverId}/notifications"
+
+
+def own_notifications(status, body=None, **path):
+    """What is the person's own: a path with another's id is 403, whatever is in the body. A status does not tell in which tenant it
+    was done; `api::notifications` compares what two tenants read afterwards."""
+    def cases(w, c):
+        return people(w, c, status, "approver", lambda id: Asked({"approverId": id, **path}, body=body, ids=(id,)), "path")
+    return cases
+
+
+row("GET", NOTIFICATIONS, "approver", has_tenant=False)(own_notifications(200))
+row("PUT", NOTIFICATIONS + "/channels/{channelId}", "approver", has_tenant=False)(own_notifications(400, {}, channelId="phone"))
+row("DELETE", NOTIFICATIONS + "/channels/{channelId}", "approver", has_tenant=False)(own_notifications(200, channelId="phone"))
+row("POST", NOTIFICATIONS + "/channels/{channelId}/test", "approver", has_tenant=False)(own_notifications(404, channelId="phone"))
+row("PUT", NOTIFICATIONS + "/quiet-hours", "approver", has_tenant=False)(own_notifications(200, {"from": "22:00", "to": "07:00", "utcOffsetMinutes": 60}))
+row("DELETE", NOTIFICATIONS + "/quiet-hours", "approver", has_tenant=False)(own_notifications(200))
+row("PUT", NOTIFICATIONS + "/weekly-test", "approver", has_tenant=False)(own_notifications(200, {}))
+row("DELETE", NOTIFICATIONS + "/weekly-test", "approver", has_tenant=False)(own_notifications(200))
+row("POST", NOTIFICATIONS + "/receipts", "approver", has_tenant=False)(own_notifications(200, {"channel": "phone", "event": "opened", "requestIds": []}))
 
 
 @row("GET", "/platform/v1/exchanges/{requestId}/progress", "enforcer")

@@ -1,21 +1,44 @@
 """A gateway of one's own, and HTTP/1.1 byte by byte: headers twice, heads that are too large, answers with every byte."""
-import base64, dataclasses, hashlib, os, pathlib, socket, subprocess, time
+import base64, dataclasses, hashlib, json, os, pathlib, signal, socket, subprocess, time
+
+from certificates import Authority, of_gateway
 
 RATES = ("credential", "tenant", "tenant_kib", "address", "failed_authentication")
-CONFIG = 'listen = "127.0.0.1:{port}"\ndata = "{home}/data"\n[store]\nkind = "sqlite"\n[rates]\n' + "".join(
-    f"{name} = {{{{ per_second = 0, burst = 0 }}}}\n" for name in RATES)
+CONFIG = """listen = "127.0.0.1:{port}"
+data = "{home}/data"
+allow_basic = {allow_basic}
+[tls]
+listen = "127.0.0.1:{tls_port}"
+certificate = "{certificate}"
+key = "{key}"
+[tls.clients]
+ca = "{ca}"
+tenants = {tenants}
+[store]
+kind = "sqlite"
+[rates]
+""" + "".join(f"{name} = {{{{ per_second = 0, burst = 0 }}}}\n" for name in RATES)
+# The tenants that certificates may be of: those of all worlds that are made.
+TENANTS = [f"{name}{n:03}" for n in range(1, 100) for name in ("acme", "beta", "shut")]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class Gateway:
-    """`serve` on SQLite in a folder of its own, on a free port, without rate limits."""
+    """`serve` on SQLite in a folder of its own, on two free ports, plain and with TLS, without rate limits."""
 
     def __init__(self, program, home):
         self.program, self.home = program, pathlib.Path(home)
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port, self.tls_port = free_port(), free_port()
+        self.authority = Authority(self.home / "certificates")
+        self.stranger = Authority(self.home / "stranger", self.authority.file)
+        self.certificate = of_gateway(self.authority)
         self.config = self.home / "gateway.toml"
-        self.config.write_text(CONFIG.format(port=self.port, home=self.home))
+        self.configure(allow_basic=False)
         self.log = open(self.home / "log", "ab")
         self.process = subprocess.Popen([program, "serve", "--config", self.config], stdout=self.log, stderr=self.log)
         for _ in range(150):
@@ -27,6 +50,20 @@ class Gateway:
             time.sleep(0.1)
         self.stop()
         raise SystemExit((self.home / "log").read_text()[-2000:])
+
+    def configure(self, allow_basic):
+        self.config.write_text(CONFIG.format(port=self.port, tls_port=self.tls_port, home=self.home, allow_basic=json.dumps(allow_basic),
+                               certificate=self.certificate, key=self.authority.key_file, ca=self.authority.file, tenants=json.dumps(TENANTS)))
+
+    def turn_basic_on(self, key):
+        """While it runs; until it takes this key."""
+        self.configure(allow_basic=True)
+        self.process.send_signal(signal.SIGHUP)
+        for _ in range(100):
+            if Client(self.port).send("GET", "/v1/status", basic(key)).status == 200:
+                return
+            time.sleep(0.05)
+        raise SystemExit("matrix: Basic stays off")
 
     def run(self, *args):
         """A command of the gateway's program, for what only its machine may do."""
@@ -53,10 +90,10 @@ class Answer:
 
 
 class Client:
-    """One connection that is kept; a new one where the last was closed or taken."""
+    """One connection that is kept, with TLS if there is a context; a new one where the last was closed or taken."""
 
-    def __init__(self, port):
-        self.port, self.socket, self.buffer = port, None, b""
+    def __init__(self, port, context=None):
+        self.port, self.context, self.socket, self.buffer = port, context, None, b""
 
     def send(self, method, path, headers=(), body=None, held=0.0):
         """`held`: how long to listen to an answer that does not end, in seconds."""
@@ -82,6 +119,8 @@ class Client:
         if self.socket is None:
             self.socket = socket.create_connection(("127.0.0.1", self.port), 30)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.context:
+                self.socket = self.context.wrap_socket(self.socket, server_hostname="localhost")
         self.socket.sendall(message)
         while b"\r\n\r\n" not in self.buffer:
             self.more()
@@ -196,3 +235,16 @@ class SigningKey:
 
 def base64url(data):
     return base64.urlsafe_b64encode(bytes(data)).decode().rstrip("=")
+
+
+def bearer(key):
+    return (("Authorization", f"Bearer {key}"),)
+
+
+def basic(key, user=None, scheme="Basic"):
+    """The id of the key as the user, unless there is another."""
+    return encoded_basic(f"{key.split('_')[2] if user is None else user}:{key}".encode(), scheme)
+
+
+def encoded_basic(text, scheme="Basic"):
+    return (("Authorization", f"{scheme} {base64.b64encode(text).decode()}"),)

@@ -1,7 +1,7 @@
 """Two tenants with the same names inside, everything that they have, and every credential that is or was one of theirs."""
 import base64, dataclasses, hashlib, json, os, random, re, time
 
-from wire import Client, SigningKey, base64url
+from wire import Client, SigningKey, base64url, bearer
 
 HASH = "a" * 64
 # The same in both tenants: whoever forgets the tenant finds them.
@@ -15,11 +15,19 @@ class Credential:
     tenant: object = None
     role: str = ""
     id: str = None
-    # "good"; "bad", which is nobody's; "suspended"; "huge", which no head has room for
+    # "good"; "bad", which is nobody's; "suspended"; "huge", which no head has room for; "refused", to whom TLS is not spoken
     state: str = "good"
     headers: tuple = ()
     group: str = "roles"
     key: str = None
+    # With what it connects, if with TLS: a context that may show a certificate
+    context: object = None
+    # Whether the certificate is the credential
+    certified: bool = False
+    # Makes the headers of another key, where they do not have it as it is
+    carry: object = None
+    # Whether one case says it all
+    brief: bool = False
 
     def acting(self, named):
         """Who acts, if the request names somebody: a credential for any id is whoever it names."""
@@ -315,7 +323,7 @@ class World:
         ended["gateway-operator", None] = {"expired": a.machine_key("gateway-operator", "--expires", "1s"), "revoked": revoked,
                                            "of a suspended tenant": closed.machine_key("gateway-operator")}
         self.ticket_of_revoked = self.revoked_ticket()
-        self.shut_invitation = closed.invitation().more
+        self.shut, self.shut_invitation = closed, closed.invitation().more
         a.ok(None, "POST", f"/platform/v1/tenants/{closed.name}/suspend", key=a.keys["gateway-operator", None])
         return ended
 
@@ -370,12 +378,8 @@ class World:
         same = {"X-Api-Key": [("X-Api-Key", key)], "bearer in lower case": [("authorization", f"bearer {key}")],
                 "right, and a wrong X-Api-Key": [*bearer(key), ("X-Api-Key", "csk_x")], "right, and another tenant's X-Api-Key": [*bearer(key), ("X-Api-Key", other)],
                 "right, then another tenant's": [*bearer(key), *bearer(other)]}
-        made += [dataclasses.replace(right, name=name, headers=tuple(headers), group="malformed") for name, headers in same.items()]
+        made += [dataclasses.replace(right, name=name, headers=tuple(headers), group="malformed", brief=True) for name, headers in same.items()]
         for name, key in self.ended[right.role, right.id].items():
             state = "suspended" if "suspended" in name else "bad"
             made.append(Credential(name, state=state, headers=bearer(key), group="ended"))
         return made
-
-
-def bearer(key):
-    return (("Authorization", f"Bearer {key}"),)

@@ -84,7 +84,9 @@ function Overview({ group }: { group: Group }) {
   );
 }
 
-function credential({ scheme, name }: SecurityScheme): string {
+function credential({ type, scheme, name }: SecurityScheme): string {
+  if (type === "mutualTLS") return texts.certificate;
+  if (scheme === "basic") return texts.basic;
   return scheme === "bearer" ? texts.bearer : texts.header(name ?? "");
 }
 

@@ -11,6 +11,7 @@ import {
   type Media,
   nameOf,
   type OpenApi,
+  type Operation,
   type Parameter,
   type Reference,
   resolve,
@@ -143,6 +144,10 @@ export function Address({ method, path }: { method: string; path: string }) {
   );
 }
 
+function isForKeysOnly({ security = [] }: Operation): boolean {
+  return security.length > 0 && !security.some((one) => "certificate" in one);
+}
+
 export function OperationCard({ endpoint, document }: { endpoint: Endpoint; document: OpenApi }) {
   const { method, path, operation } = endpoint;
   const parameters = (operation.parameters ?? []).map((parameter) => resolve<Parameter>(document, parameter));
@@ -155,6 +160,7 @@ export function OperationCard({ endpoint, document }: { endpoint: Endpoint; docu
       </p>
       <Text>{operation.description}</Text>
       {operation.security?.length === 0 && <p class="note">{texts.noCredential}</p>}
+      {isForKeysOnly(operation) && <p class="note">{texts.keyOnly}</p>}
       {parameters.length > 0 && (
         <>
           <h4>{texts.parameters}</h4>

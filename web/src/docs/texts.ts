@@ -20,8 +20,11 @@ export const docsTexts = {
   credentials: "Credentials",
   credentialsText: "Every operation needs one of these, unless it says otherwise.",
   bearer: "Authorization: Bearer …",
+  basic: "Authorization: Basic …",
+  certificate: "A certificate in the TLS handshake",
   header: (name: string): string => `${name}: …`,
   noCredential: "Without a credential.",
+  keyOnly: "With a key, not with a certificate.",
 
   parameters: "Parameters",
   requestBody: "Request body",

@@ -59,8 +59,8 @@ export class Database {
   readonly #factory: IDBFactory;
   #database: IDBDatabase;
   #reopening: Promise<void> | undefined;
-  /** Somebody has deleted it, here or in another tab. */
-  #isDeleted = false;
+  /** It is not opened again: somebody has deleted it, here or in another tab, or it is not needed any more. */
+  #isOver = false;
 
   private constructor(database: IDBDatabase, factory: IDBFactory) {
     this.#factory = factory;
@@ -71,10 +71,21 @@ export class Database {
     return new Database(await opened(factory, true), factory);
   }
 
+  /** The database that the page has made. Throws {@link StorageError} if there is none. */
+  static async existing(factory: IDBFactory = indexedDB): Promise<Database> {
+    return new Database(await opened(factory, false), factory);
+  }
+
+  /** Ends the connection. */
+  close(): void {
+    this.#isOver = true;
+    this.#database.close();
+  }
+
   #watched(database: IDBDatabase): IDBDatabase {
     // Another tab that forgets this device deletes the database.
     database.onversionchange = () => {
-      this.#isDeleted = true;
+      this.#isOver = true;
       database.close();
     };
     return database;
@@ -105,7 +116,7 @@ export class Database {
 
   /** Deletes everything. */
   async destroy(): Promise<void> {
-    this.#isDeleted = true;
+    this.#isOver = true;
     this.#database.close();
     await request(this.#factory.deleteDatabase(NAME));
   }
@@ -140,7 +151,7 @@ export class Database {
     try {
       transaction = begin();
     } catch (error) {
-      if (this.#isDeleted || !isLost(error)) throw error;
+      if (this.#isOver || !isLost(error)) throw error;
       await this.#reopen();
       transaction = begin();
     }

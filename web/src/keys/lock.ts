@@ -2,7 +2,7 @@
 // approved. It is checked here, and is no part of what the machine verifies.
 
 import { base64url } from "../protocol/index.ts";
-import type { LockCredential } from "./profile.ts";
+import type { LockCredential } from "./record.ts";
 
 /** The person was not verified; why. `none` means that this device has no lock that a page can use. */
 export class LockError extends Error {

@@ -1,59 +1,9 @@
-// Who this browser is: its keys, its credential, and whom it trusts.
+// How this browser gets its profile, finds it again, and forgets it.
 
 import { type DeviceKeys, generateKeys, openKeys, Pins, type StoredKeys } from "../protocol/index.ts";
 import type { Database } from "./database.ts";
+import { PROFILE, type Profile, readProfile } from "./record.ts";
 
-/** What this browser keeps of itself. The private halves of the keys can't be read, also not by this page. */
-export interface Profile {
-  readonly version: 1;
-  readonly gateway: string;
-  /** The API key. */
-  readonly credential: string;
-  readonly tenant: string;
-  /** Whose device this is. */
-  readonly id: string;
-  readonly keys: StoredKeys;
-  /** Whom a person has confirmed, as `Pins.toText` writes it. */
-  readonly pins: string;
-  /** What machines call themselves: for people, and no proof. */
-  readonly labels: Readonly<Record<string, string>>;
-  readonly joinedAt: string;
-  /** What this device is called, as its person named it. */
-  readonly device?: string;
-  /** The public keys of the recovery code, if one was made. */
-  readonly recovery?: string;
-  /** The credential by which the lock of this device confirms who holds it. */
-  readonly lock?: LockCredential;
-  /** Devices that this one has vouched for. */
-  readonly vouched?: readonly VouchedDevice[];
-  /** Sessions of agents that were seen. */
-  readonly sessions?: readonly string[];
-  /** Warnings about changed keys that a person has read, and when: RFC 3339. */
-  readonly stopsRead?: readonly { readonly change: string; readonly at: string }[];
-}
-
-/** A credential of the device's own lock (WebAuthn). */
-export interface LockCredential {
-  readonly id: Uint8Array<ArrayBuffer>;
-  /** The public key in SubjectPublicKeyInfo, and its COSE algorithm. */
-  readonly publicKey: ArrayBuffer;
-  readonly algorithm: number;
-}
-
-/** A device that this one has vouched for. */
-export interface VouchedDevice {
-  readonly approverId: string;
-  readonly fingerprint: string;
-  readonly short: string;
-  /** What its owner calls it, such as "Ada's laptop". */
-  readonly label?: string;
-  /** Its public keys, by which its answers are checked. */
-  readonly keys?: string;
-  readonly until: string;
-  readonly revokedAt?: string;
-}
-
-const PROFILE = "profile";
 const PENDING = "pending-keys";
 /** Outside of the database: it is how a browser that has lost the database knows that it had one. */
 const MARKER = "countersign.joined";
@@ -64,11 +14,6 @@ export type Found =
   /** There was a profile in this browser, and its keys are gone or can't be used. */
   | { readonly kind: "lost"; readonly id: string; readonly gateway: string }
   | { readonly kind: "profile"; readonly profile: Profile; readonly keys: DeviceKeys };
-
-/** The profile as it is kept. */
-export async function readProfile(database: Database): Promise<Profile | undefined> {
-  return (await database.get(PROFILE)) as Profile | undefined;
-}
 
 /** Looks for the profile of this browser, and whether its keys still work. */
 export async function findProfile(database: Database, texts: Texts = localStorage): Promise<Found> {
@@ -135,14 +80,6 @@ export async function keepProfile(
     // The marker only helps to explain a loss.
   }
   return profile;
-}
-
-/** Changes the profile. What `change` throws changes nothing. */
-export function changeProfile(database: Database, change: (before: Profile) => Profile): Promise<Profile> {
-  return database.update(PROFILE, (before) => {
-    if (before === undefined) throw new Error("the profile is gone");
-    return change(before as Profile);
-  });
 }
 
 /** Removes everything that this browser keeps. */

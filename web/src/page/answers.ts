@@ -1,8 +1,7 @@
 // This device's decisions: kept before they are sent, sent, and watched until the machine has reported.
 
 import { receiptSession } from "../protocol/index.ts";
-import { texts } from "../texts.ts";
-import { interrupted, isBeingSent, isSettled, look, merged, type SentRecord, submit, watch } from "./sent.ts";
+import { interrupted, isBeingSent, isSettled, keepRecord, look, type SentRecord, submit, watch } from "./sent.ts";
 import type { Store } from "./store.ts";
 
 /** What another tab has not sent after this time, it does not send any more. */
@@ -78,11 +77,7 @@ export class Answers {
 
   async #keep(record: SentRecord): Promise<void> {
     const { requestId } = record;
-    const kept = await this.#store.database.changeSent(requestId, (before) => {
-      const known = before as SentRecord | undefined;
-      if (known !== undefined && known.source !== record.source) throw new Error(texts.answeredBefore);
-      return known === undefined ? record : merged(known, record);
-    });
+    const kept = await keepRecord(this.#store.database, record);
     const { sent, inbox } = this.#store.state;
     // A card that says that another tab has answered leaves by itself.
     const isAnswered = kept.acceptedAt !== undefined && inbox.get(requestId)?.end !== "answered";

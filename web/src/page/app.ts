@@ -1,17 +1,10 @@
 // The page without its screens: how it starts, joins a gateway, and forgets it. `store.ts` has what all parts share, `live.ts`
-// what arrives, `answers.ts` and `prompts.ts` what was sent, `again.ts` what was asked for again, `trust.ts` who is trusted.
+// what arrives, `answers.ts` and `prompts.ts` what was sent, `again.ts` what was asked for again, `notices.ts`
+// whether this device is notified, `trust.ts` who is trusted.
 
 import { Database } from "../keys/database.ts";
-import {
-  type Found,
-  findProfile,
-  forget,
-  keepProfile,
-  keepStorage,
-  type Profile,
-  prepareKeys,
-  readProfile,
-} from "../keys/profile.ts";
+import { type Found, findProfile, forget, keepProfile, keepStorage, prepareKeys } from "../keys/profile.ts";
+import { type Profile, readProfile } from "../keys/record.ts";
 import {
   Approver,
   type ConnectLink,
@@ -27,6 +20,7 @@ import { AskedAgain } from "./again.ts";
 import { Answers } from "./answers.ts";
 import { Live } from "./live.ts";
 import { messageOf } from "./messages.ts";
+import { Notices } from "./notices.ts";
 import { Prompts } from "./prompts.ts";
 import { checkReach } from "./reach.ts";
 import { readRoute } from "./route.ts";
@@ -37,16 +31,23 @@ export class App extends Store {
   readonly answers = new Answers(this);
   readonly prompts = new Prompts(this);
   readonly again = new AskedAgain(this);
+  readonly notices = new Notices(this);
   readonly live = new Live(this, this.answers, this.prompts, this.again);
 
   /** Starts the page, with the link that it was opened with. */
   async start(link: string | undefined): Promise<void> {
     this.set({ link, route: readRoute(location.hash) });
     window.addEventListener("hashchange", () => this.#routeChanged());
-    window.addEventListener("online", () => this.live.networkBack());
+    window.addEventListener("online", () => {
+      this.live.networkBack();
+      if (this.state.notices.status === "unread") void this.notices.check();
+    });
     window.addEventListener("offline", () => this.live.networkGone());
     document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "visible") this.live.wake();
+      if (document.visibilityState !== "visible") return;
+      this.live.wake();
+      // The person may come from the settings of the phone.
+      if (this.state.phase === "ready") void this.notices.check();
     });
     this.listen(() => void this.#reload());
     try {
@@ -71,6 +72,7 @@ export class App extends Store {
     await this.answers.load();
     this.set({ phase: "ready", profile, pins: Pins.parse(profile.pins) });
     this.live.start();
+    void this.notices.check();
   }
 
   #routeChanged(): void {
@@ -129,6 +131,9 @@ export class App extends Store {
   async forget(): Promise<void> {
     this.live.stop();
     this.answers.stop();
+    // A device that is forgotten is not notified any more; without a network, its push service says so later.
+    if (this.state.profile?.notices?.registered !== undefined)
+      await this.notices.stop(this.notices.channel).catch(() => undefined);
     await forget(this.database);
     this.changed();
     history.replaceState(null, "", "/");

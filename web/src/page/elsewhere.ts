@@ -1,6 +1,6 @@
 // Who has answered a request on another device: by a signature that this device can check, else by the relay's word.
 
-import type { VouchedDevice } from "../keys/profile.ts";
+import type { VouchedDevice } from "../keys/record.ts";
 import {
   type DeviceKeys,
   type JsonObject,

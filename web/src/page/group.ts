@@ -1,6 +1,6 @@
 // The requests of the inbox by task: what a group is called, and in which order groups are.
 
-import { visible, whoAsks } from "../protocol/index.ts";
+import { oneLine, visible, whoAsks } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
 import type { Card } from "./inbox.ts";
 
@@ -28,22 +28,20 @@ export interface Group {
 
 const time = (millis: number): string => new Date(millis).toTimeString().slice(0, 5);
 
-/** A text of others on one line. */
-export const oneLine = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : visible(text.replace(/\s*\n\s*/g, " ").trim());
+const line = (text: string | undefined): string | undefined => (text === undefined ? undefined : oneLine(text));
 
 /** Who asks for what is on a card; `undefined` if it could not be opened. */
 export function askerOf({ request, payload }: Card): Asker | undefined {
   if (request === undefined || payload === undefined) return undefined;
   const who = whoAsks(payload);
   const repository = request.repoName?.split("/").at(-1);
-  const project = oneLine(who.project ?? repository);
+  const project = line(who.project ?? repository);
   const untitled = request.session === undefined ? undefined : texts.untitled(time(request.createdAt.millis));
   return {
-    task: oneLine(who.task) ?? untitled ?? texts.noTask,
-    agent: oneLine(who.agent),
+    task: line(who.task) ?? untitled ?? texts.noTask,
+    agent: line(who.agent),
     project,
-    branch: oneLine(who.branch),
+    branch: line(who.branch),
     machine: visible(request.enforcerId),
     words: who.words,
     session: request.session,

@@ -7,7 +7,7 @@ import { Attention } from "./attention.ts";
 import { ignoreRepeats } from "./guard.ts";
 import { Page } from "./page.tsx";
 import { takeLink } from "./route.ts";
-import { keepOffline } from "./worker.ts";
+import { followTaps, keepOffline } from "./worker.ts";
 
 const app = new App();
 new Attention(app);
@@ -15,5 +15,6 @@ const place = document.getElementById("page");
 const link = takeLink();
 ignoreRepeats();
 if (place !== null) render(<Page app={app} />, place);
+followTaps();
 void app.start(link);
 keepOffline();

@@ -13,6 +13,7 @@ import { DevicesScreen } from "./screens/devices.tsx";
 import { ExpiredScreen, HistoryScreen } from "./screens/history.tsx";
 import { InboxScreen } from "./screens/inbox.tsx";
 import { JoinScreen, LostScreen, RefusedScreen, StartingScreen, UnusableScreen } from "./screens/join.tsx";
+import { SilentScreen } from "./screens/notices.tsx";
 import { PairScreen } from "./screens/pair.tsx";
 import { RecoverScreen, RecoveryCodeScreen } from "./screens/recovery.tsx";
 import { RequestScreen } from "./screens/request.tsx";
@@ -117,6 +118,8 @@ function screen(route: Route) {
       return <VouchScreen />;
     case "recover":
       return <RecoverScreen />;
+    case "silent":
+      return <SilentScreen />;
   }
 }
 
@@ -157,7 +160,7 @@ function tabOf({ name }: Route): string {
   if (name === "request" || name === "batch") return "inbox";
   if (name === "session") return "sessions";
   if (name === "expired") return "history";
-  return name === "pair" || name === "vouch" || name === "recover" ? "devices" : name;
+  return ["pair", "vouch", "recover", "silent"].includes(name) ? "devices" : name;
 }
 
 function Tabs({ state }: { state: State }) {

@@ -7,7 +7,7 @@ import type { Timestamp } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
 import type { App } from "./app.ts";
 import { meant } from "./guard.ts";
-import { Icon } from "./icons.tsx";
+import { Icon, type IconName } from "./icons.tsx";
 import { messageOf } from "./messages.ts";
 import type { State } from "./state.ts";
 
@@ -151,6 +151,38 @@ export function Act({
   );
 }
 
+/** One thing of the list: its name, and inside what can be done with it. */
+export function Fold({
+  icon,
+  title,
+  note,
+  children,
+  isOpen = false,
+}: {
+  icon: IconName;
+  title: ComponentChildren;
+  note: ComponentChildren;
+  children: ComponentChildren;
+  isOpen?: boolean;
+}) {
+  return (
+    <details open={isOpen}>
+      <summary class="tall">
+        <span class="kind" aria-hidden="true">
+          <Icon name={icon} />
+        </span>
+        <span class="grow">
+          <span class="strong">{title}</span>
+          <br />
+          <span class="note">{note}</span>
+        </span>
+        <Icon name="right" />
+      </summary>
+      <div class="pad stack flush">{children}</div>
+    </details>
+  );
+}
+
 /** Something that went wrong. */
 export function Problem({ text }: { text: string }) {
   return (
@@ -161,14 +193,17 @@ export function Problem({ text }: { text: string }) {
 }
 
 /** A text to be carried to another device. */
-export function CopyText({ text, label }: { text: string; label: string }) {
+export function CopyText({ text, label, rows = 4 }: { text: string; label: string; rows?: number }) {
   const [isCopied, setCopied] = useState(false);
+  const area = useRef<HTMLTextAreaElement>(null);
   const copy = (): void => {
-    void navigator.clipboard.writeText(text).then(() => setCopied(true));
+    // Where a page may not copy, the person can: it is selected then.
+    const select = (): void => area.current?.select();
+    navigator.clipboard.writeText(text).then(() => setCopied(true), select);
   };
   return (
     <div class="copy">
-      <textarea class="code" readOnly aria-label={label} value={text} rows={4} />
+      <textarea ref={area} class="code" readOnly aria-label={label} value={text} rows={rows} />
       <button type="button" class="button quiet" onClick={copy}>
         {isCopied ? texts.copied : texts.copy}
       </button>

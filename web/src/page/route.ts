@@ -3,12 +3,14 @@
 // CONTRIBUTING: add a screen, step 1
 /** A screen. */
 export type Route =
-  | { readonly name: "inbox" | "history" | "expired" | "sessions" | "devices" | "pair" | "vouch" | "recover" }
+  | {
+      readonly name: "inbox" | "history" | "expired" | "sessions" | "devices" | "pair" | "vouch" | "recover" | "silent";
+    }
   | { readonly name: "request"; readonly id: string }
   | { readonly name: "session"; readonly id: string }
   | { readonly name: "batch"; readonly id: string };
 
-const PLAIN = ["history", "expired", "sessions", "devices", "pair", "vouch", "recover"] as const;
+const PLAIN = ["history", "expired", "sessions", "devices", "pair", "vouch", "recover", "silent"] as const;
 
 /** The screen that a fragment names; the inbox if it names none. */
 export function readRoute(hash: string): Route {

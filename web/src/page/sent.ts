@@ -1,19 +1,30 @@
 // What became of this device's decisions: signed, accepted, delivered, and what the machine did.
 
+import type { Database } from "../keys/database.ts";
 import {
+  type Action,
   type Approver,
   CallError,
+  type Choice,
   decisionHash,
   type ExchangeStatus,
+  headline,
+  type OpenedRequest,
   type Outcome,
+  type Payload,
   type Pins,
   ReceiptError,
   type ReceiptOutcome,
   readDecision,
   type Scope,
+  type SentDecision,
   SnapshotError,
   sentDecision,
+  sentenceOf,
+  type Timestamp,
 } from "../protocol/index.ts";
+import { notices } from "../texts/notices.ts";
+import { isAsked } from "./review/question.ts";
 
 /** A decision of this device, as it is kept. Times are RFC 3339, by the clock that the text names. */
 export interface SentRecord {
@@ -48,6 +59,42 @@ export interface SentRecord {
   readonly receipt?: { readonly outcome: ReceiptOutcome; readonly at: string };
   /** Something came in place of a receipt, and failed a check. */
   readonly receiptFailed?: string;
+}
+
+/** The record of a decision that was signed at this time. */
+export function newRecord(
+  request: OpenedRequest,
+  payload: Payload | undefined,
+  { requestId, enforcerId, source }: SentDecision,
+  { outcome, scope, words }: Choice,
+  now: Timestamp,
+  action?: Action,
+): SentRecord {
+  return {
+    requestId,
+    enforcerId,
+    source,
+    headline: payload === undefined ? "" : headline(payload),
+    ...(payload === undefined ? {} : { sentence: sentenceOf(payload) }),
+    ...(payload !== undefined && isAsked(request, payload) ? { isQuestion: true } : {}),
+    ...(request.session === undefined ? {} : { session: request.session }),
+    outcome,
+    scope,
+    reason: words.reason,
+    action: action?.caption,
+    shown: words.shown,
+    expiresAt: `${request.expiresAt}`,
+    signedAt: `${now}`,
+  };
+}
+
+/** Keeps a record, in one transaction. Throws, and keeps nothing, if this device has signed another decision about the request. */
+export function keepRecord(database: Database, record: SentRecord): Promise<SentRecord> {
+  return database.changeSent(record.requestId, (before) => {
+    const known = before as SentRecord | undefined;
+    if (known !== undefined && known.source !== record.source) throw new Error(notices.answeredBefore);
+    return known === undefined ? record : merged(known, record);
+  });
 }
 
 /** The answer to a question, as the person gave it; `undefined` if it was none, or was not answered. */

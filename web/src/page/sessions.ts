@@ -5,6 +5,7 @@ import {
   JsonObject,
   type JsonValue,
   type OpenedSnapshot,
+  oneLine,
   openSnapshot,
   readReceipt,
   type Session,
@@ -13,7 +14,7 @@ import {
 } from "../protocol/index.ts";
 import { texts } from "../texts.ts";
 import type { App } from "./app.ts";
-import { type Asker, oneLine } from "./group.ts";
+import type { Asker } from "./group.ts";
 import { clock } from "./parts.tsx";
 
 /** A session with its snapshots, as far as they can be opened and checked. */
@@ -80,7 +81,7 @@ export function toldBy({ snapshots }: Known): Told {
         : snapshotType !== "context" || task === undefined,
   );
   return {
-    task: oneLine(task),
+    task: task === undefined ? undefined : oneLine(task),
     said: linesOf(of("summary")),
     plan,
     others: others.map((snapshot) => ({ kind: snapshot.snapshotType, lines: linesOf(snapshot) })),

@@ -1,7 +1,7 @@
 // Everything that screens show, and which parts of the screen a change of it moves.
 
-import type { Profile } from "../keys/profile.ts";
-import { type BuiltPrompt, Pins, type PromptStatus } from "../protocol/index.ts";
+import type { Profile } from "../keys/record.ts";
+import { type BuiltPrompt, type Notices, Pins, type PromptStatus } from "../protocol/index.ts";
 import type { Area } from "./guard.ts";
 import { Inbox } from "./inbox.ts";
 import { type Route, writeRoute } from "./route.ts";
@@ -51,6 +51,30 @@ export interface Again {
   readonly replacedBy?: string;
 }
 
+/** How this device is notified while the page is closed. */
+export interface NoticesState {
+  readonly status:
+    | "unknown"
+    | "off"
+    | "on"
+    /** The browser forbids it. */
+    | "blocked"
+    /** It was on, and needs a tap to be on again. */
+    | "stopped"
+    | "homeScreen"
+    | "unsupported"
+    /** The gateway can't notify anybody. */
+    | "noRelay"
+    /** The gateway did not say. */
+    | "unread";
+  /** By the gateway's word. */
+  readonly read: Notices | undefined;
+  /** Whether this device should be notified, and is not. */
+  readonly isSilent: boolean;
+  /** Whether it had stopped, and this page has repaired it. */
+  readonly wasRepaired: boolean;
+}
+
 /** Everything that screens show. */
 export interface State {
   readonly phase: Phase;
@@ -75,6 +99,7 @@ export interface State {
   readonly stops: readonly Stop[];
   /** What was answered just now, before the next request came by itself. */
   readonly after: { readonly requestId: string; readonly next: string } | undefined;
+  readonly notices: NoticesState;
   /** A recovery code that is shown, once, and the machines that could not be told of it. */
   readonly recovery: { readonly code: string; readonly untold: readonly string[] } | undefined;
 }
@@ -97,6 +122,7 @@ export const INITIAL: State = {
   sessionNews: 0,
   stops: [],
   after: undefined,
+  notices: { status: "unknown", read: undefined, isSilent: false, wasRepaired: false },
   recovery: undefined,
 };
 
@@ -116,15 +142,16 @@ function frame({ phase, stops, link, recovery, route, isOnline }: State): string
   return JSON.stringify(isAlone ? alone : [...alone, writeRoute(route), isOnline]);
 }
 
-/** The cards with what makes them higher, and whether the button for arrivals is above them. */
-function list({ inbox, again }: State): string {
+/** The cards with what makes them higher, and what is above them: the button for arrivals, and whether this
+ * device is notified. */
+function list({ inbox, again, notices }: State): string {
   const cards = inbox.shown.map(({ requestId, end, request }) => [
     requestId,
     end,
     request === undefined,
     end === undefined ? [] : again.filter((one) => one.requestId === requestId),
   ]);
-  return JSON.stringify([cards, inbox.waiting.length > 0]);
+  return JSON.stringify([cards, inbox.waiting.length > 0, notices.isSilent, notices.wasRepaired]);
 }
 
 /** What is at the place of the answer bar of the open request. */

@@ -1,7 +1,7 @@
 // What every part of the page shares: the state, the storage, and who this device is at its gateway.
 
 import type { Database } from "../keys/database.ts";
-import { changeProfile, type Profile } from "../keys/profile.ts";
+import { changeProfile, type Profile } from "../keys/record.ts";
 import { type Approver, Pins, Timestamp } from "../protocol/index.ts";
 import { screenChanged } from "./guard.ts";
 import { changedAreas, INITIAL, type State } from "./state.ts";

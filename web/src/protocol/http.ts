@@ -101,7 +101,7 @@ interface RefusedBy {
 
 /** One call. Repeating it is safe: the ids in its body make it idempotent. */
 export interface Call {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly body?: string;
   readonly idempotencyKey?: string;

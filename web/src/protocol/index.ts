@@ -16,6 +16,7 @@ export * from "./join.ts";
 export * from "./json.ts";
 export * from "./keys.ts";
 export * from "./link.ts";
+export * from "./notices.ts";
 export * from "./pairing.ts";
 export * from "./payload/alarm.ts";
 export type { Call as PayloadCall, CallFile, CallVariable, FileRole } from "./payload/call.ts";

@@ -19,6 +19,11 @@ export function visibleLines(text: string): string[] {
   return text.split("\n").map(visibleCode);
 }
 
+/** Prose of several lines on one, as {@link visible} shows it. */
+export function oneLine(text: string): string {
+  return visible(text.replace(/\s*\n\s*/g, " ").trim());
+}
+
 /** Marks on one letter, as Vietnamese needs them. */
 const MAX_MARKS = 2;
 

@@ -153,13 +153,6 @@ export const setup = {
   relayNote: "It can't read any of this",
   recoveryNote: "In case you lose every device",
   forgetNote: "Removes its keys",
-  noticesTitle: "Notifications",
-  noticesSet: "On, while a tab is open in the background",
-  noticesUnset: "Off",
-  noticesNone: "Blocked by this browser",
-  noticesHelp:
-    "While this page is open in the background, it can tell you who is asking and what for. You always approve on the page itself.",
-  noticesAllow: "Allow notifications",
   machinesEmpty: "No machine is paired with this device.",
   since: "since",
   fingerprint: "Fingerprint",

@@ -233,6 +233,8 @@ test("several together, what comes after an answer, and the lists", async () => 
   await shoot("history");
   await goTo("devices");
   await shoot("devices");
+  await goTo("silent");
+  await shoot("silent");
 });
 
 test("states, and a stop", async () => {

@@ -147,7 +147,7 @@ impl Asker<'_> {
         let asking = self.enforcer.ask_again(id, &pins);
         let request = submitted(self.enforcer, asking, interruption).await?;
         let now = self.enforcer.clock.now();
-        say(&row("asked", &format!("{}, again", asked_people(&pins, now)), now));
+        say(&row("asked", &format!("{}, again", asked_people(&request, &pins, now)), now));
         Ok(request)
     }
 }

@@ -4,14 +4,17 @@
 pub mod again;
 pub mod bring;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use countersign_client::{
+    audience::Addressee,
     authorize::Answer,
     enforcer::{AskError, Enforcer},
     grant::GrantRules,
     http::CallError,
-    profile::{Pins, Profile, Role},
+    payload::visible,
+    profile::{Pins, Profile},
+    progress::Progress,
     receipt::Outcome,
     reply::{Rejected, VerifiedDecision},
     request::{Draft, Request},
@@ -47,6 +50,12 @@ const PROGRESS_TIME: Duration = Duration::from_secs(1);
 
 /// How long that may take before the gateway counts as away.
 const PROGRESS_LIMIT: Duration = Duration::from_secs(3);
+
+/// Lines about how far a request has come: a gateway must not fill the screen.
+const MAX_STEPS: usize = 20;
+
+/// The word for a request that somebody has on a screen.
+const SEEN: &str = "seen";
 
 /// How long a receipt may take.
 const RECEIPT_TIME: Duration = Duration::from_secs(2);
@@ -111,7 +120,7 @@ pub async fn submit(
     };
     let request = submitted(enforcer, asking, interruption).await?;
     let now = enforcer.clock.now();
-    say(&row("asked", &asked_people(pins, now), now));
+    say(&row("asked", &asked_people(&request, pins, now), now));
     Ok(request)
 }
 
@@ -171,17 +180,19 @@ fn not_asked(failure: Failure) -> Failure {
     }
 }
 
-/// Everybody who can answer, with the number of their devices.
-fn asked_people(pins: &Pins, now: Timestamp) -> String {
-    let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
-    for pin in pins.active_in_role(Role::Approver, now) {
-        *devices.entry(pin.party().id()).or_default() += 1;
-    }
-    let person = |(id, count): (&str, usize)| match count {
-        1 => id.to_owned(),
-        count => format!("{id} ({count} devices)"),
+/// Everybody who can answer a request, with the number of their devices; those who are asked later, with when.
+fn asked_people(request: &Request, pins: &Pins, now: Timestamp) -> String {
+    let person = |asked: Addressee| {
+        let who = match asked.devices {
+            1 => asked.person,
+            count => format!("{} ({count} devices)", asked.person),
+        };
+        match asked.at.filter(|at| *at > now) {
+            Some(at) => format!("{who} from {} on", moment::clock(at)),
+            None => who,
+        }
     };
-    devices.into_iter().map(person).collect::<Vec<_>>().join(", ")
+    request.addressees(pins).into_iter().map(person).collect::<Vec<_>>().join(", ")
 }
 
 /// One line of what has happened, with its time.
@@ -191,8 +202,8 @@ fn row(step: &str, who: &str, at: Timestamp) -> String {
 
 /// What is noticed while an answer is waited for.
 enum Noticed {
-    /// Somebody sees the request.
-    Seen(String, Timestamp),
+    /// Something has become of the request: a word for it, with whom, and when.
+    Step(&'static str, String, Timestamp),
     /// The gateway does not answer.
     Away,
     /// The gateway answers again.
@@ -249,7 +260,7 @@ async fn follow(identity: &Identity, enforcer: &Enforcer, old: &Request) -> Resu
     match enforcer.follow(&old.request_id, &pins).await {
         Ok(request) => {
             let now = enforcer.clock.now();
-            say(&row("asked", &format!("{}, also on a new device", asked_people(&pins, now)), now));
+            say(&row("asked", &format!("{}, also on a new device", asked_people(&request, &pins, now)), now));
             Ok(request)
         }
         Err(error) => {
@@ -281,7 +292,7 @@ async fn wait_and_show(
             Some(noticed) = noticed.recv() => {
                 line.clear();
                 say(&match noticed {
-                    Noticed::Seen(who, at) => row("seen", &who, at),
+                    Noticed::Step(step, who, at) => row(step, &who, at),
                     Noticed::Away => "! The gateway can't be reached. Still waiting; nothing is lost.".to_owned(),
                     Noticed::Back => "  The gateway is back.".to_owned(),
                 });
@@ -341,10 +352,10 @@ pub async fn still_trusted(
     Err(describe_ask(&AskError::Rejected(Rejected::UnknownSigner)))
 }
 
-/// Notices when the gateway is away, and that somebody sees the request. That is only its word, so nothing depends on it;
-/// other gateways than ours never say it. It never ends.
+/// Notices when the gateway is away, and how far the request has come: phones were rung, somebody sees it. That is only its
+/// word, so nothing depends on it; other gateways than ours never say it. It never ends.
 async fn watch(enforcer: &Enforcer, request: &Request, watching: Watching, notice: UnboundedSender<Noticed>) {
-    let (mut is_seen, mut is_away) = (false, false);
+    let (mut said, mut is_away) = (HashSet::new(), false);
     if watching == Watching::Nobody {
         return std::future::pending().await;
     }
@@ -360,14 +371,30 @@ async fn watch(enforcer: &Enforcer, request: &Request, watching: Watching, notic
             is_away = progress.is_none();
             drop(notice.send(if is_away { Noticed::Away } else { Noticed::Back }));
         }
-        let mut approvers = progress.iter().flat_map(|progress| &progress.approvers);
-        let seen = approvers.find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
-        if let Some((who, at)) = seen.filter(|_| !is_seen) {
-            is_seen = true;
-            drop(notice.send(Noticed::Seen(who, at)));
+        for (step, who, at) in progress.iter().flat_map(steps) {
+            // One person who sees it is enough to know; each device that rings is said.
+            let whose = if step == SEEN { String::new() } else { who.clone() };
+            if said.len() < MAX_STEPS && said.insert((step, whose)) {
+                drop(notice.send(Noticed::Step(step, who, at)));
+            }
         }
     }
     std::future::pending::<()>().await;
+}
+
+/// What is known of a request, each with a word for it: on which devices people were rung, which show it, and who sees it.
+fn steps(progress: &Progress) -> Vec<(&'static str, String, Timestamp)> {
+    let mut steps = Vec::new();
+    for approver in &progress.approvers {
+        for notified in &approver.notified {
+            let who = format!("{}, {}", approver.approver_id, visible(&notified.label));
+            steps.extend(notified.accepted.map(|at| ("rung", who.clone(), at)));
+            steps.extend(notified.displayed.map(|at| ("shown", who, at)));
+        }
+    }
+    let seen = progress.approvers.iter().find_map(|it| Some((it.approver_id.to_string(), it.seen?)));
+    steps.extend(seen.map(|(who, at)| (SEEN, who, at)));
+    steps
 }
 
 fn nothing_ran(failure: Failure, request: &Request) -> Failure {
@@ -395,7 +422,7 @@ async fn take_back(enforcer: &Enforcer, request: &Request, mut line: StatusLine)
 /// Says what was decided. A rejection is a failure with its reason.
 pub fn announce(decision: &VerifiedDecision, now: Timestamp) -> Result<(), Failure> {
     let who = format!("{} (key {})", decision.approver, decision.device.short());
-    let reason = decision.words.reason.as_deref().map(countersign_client::payload::visible);
+    let reason = decision.words.reason.as_deref().map(visible);
     match decision.outcome {
         DecisionOutcome::Approve => {
             say(&format!("✓ approved by {who} {}  {}", scope_word(decision.scope), moment::clock(now)));
@@ -429,5 +456,27 @@ pub fn scope_word(scope: Scope) -> &'static str {
         Scope::Once => "once",
         Scope::Timebox => "for a time",
         Scope::Session => "for this session",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_wire::parse;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_which_devices_rang_and_which_show_it_and_labels_can_not_paint_the_screen() {
+        let text = r#"{"requestId":"r","state":"pendingApproval","approvers":[
+            {"approverId":"ada","rung":"2026-11-18T12:00:00Z","received":null,"seen":null,"notified":[
+                {"channel":"a","label":"Ada's phone","sentAt":"2026-11-18T12:00:00Z","acceptedAt":"2026-11-18T12:00:01Z",
+                    "displayedAt":"2026-11-18T12:00:02Z"},
+                {"channel":"b","label":"\u001b[2Jlaptop","sentAt":"2026-11-18T12:00:00Z","failed":"gone"}]},
+            {"approverId":"bob","rung":"2026-11-18T12:00:00Z","received":null,"seen":"2026-11-18T12:00:03Z"}]}"#;
+        let progress: Progress = parse::<Progress>(text.as_bytes()).unwrap().into_view();
+        let steps = steps(&progress);
+        let said: Vec<(&str, &str)> = steps.iter().map(|(step, who, _)| (*step, who.as_str())).collect();
+        assert_eq!(said, [("rung", "ada, Ada's phone"), ("shown", "ada, Ada's phone"), ("seen", "bob")]);
+        assert!(!visible(&progress.approvers[0].notified[1].label).contains('\u{1b}'));
     }
 }

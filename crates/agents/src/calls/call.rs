@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use countersign_client::payload::{Effect, EffectKind};
+use countersign_client::payload::{Effect, EffectKind, quoted};
 use serde_json::Value;
 
 use crate::examine::{
@@ -20,6 +20,14 @@ pub struct Call {
     pub cwd: PathBuf,
     /// What it would do.
     pub action: Action,
+}
+
+impl Call {
+    /// A command of separate words, as a shell would be given it.
+    pub fn of_words(words: &[String], cwd: &Path) -> Self {
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        Self { tool: "Bash".to_owned(), cwd: cwd.to_owned(), action: Action::Shell(words.join(" ")) }
+    }
 }
 
 /// What a call would do.

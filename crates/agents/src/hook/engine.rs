@@ -3,10 +3,10 @@
 use std::{ffi::OsString, time::Duration};
 
 use countersign_client::{
+    audience::Audience,
     enforcer::Enforcer,
     grant::GrantRules,
     payload::{About, Payload, visible},
-    profile::Pins,
     receipt::Outcome,
     reply::VerifiedDecision,
     request::{Draft, Request},
@@ -19,10 +19,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::{
     about, canary,
     desk::{Desk, Presence},
+    inquiry::{Asker, Inquiry},
     news, said,
     settings::Settings,
     stopped,
-    turns::Turns,
 };
 use crate::{
     asking,
@@ -38,11 +38,11 @@ use crate::{
         environment::{hook::of_hook, last::LastEnvironment},
         repository,
     },
-    rules::{self, Rules, Turn},
+    rules::{self, Rules},
     tool::{
         exit::{Exit, Failure},
         gateway_error::describe_ask,
-        home::{Identity, failed},
+        home::failed,
     },
 };
 
@@ -94,14 +94,6 @@ struct Known {
     last: LastEnvironment,
     /// Who asks, and why.
     about: About,
-}
-
-/// Who asks, and whose answers count.
-#[derive(Clone, Copy)]
-struct Asker<'a> {
-    identity: &'a Identity,
-    enforcer: &'a Enforcer,
-    pins: &'a Pins,
 }
 
 /// How asking ended, if it did not fail.
@@ -172,9 +164,9 @@ impl Hook<'_> {
             about: about::of(self.settings.host, self.message, self.event, call, &self.desk),
         };
         let payload = self.payload(call, &known, &enforcer);
-        let draft = self.draft(call, &payload)?;
+        let draft = self.draft(call, &payload, rules.audience(call))?;
         let asker = Asker { identity: &identity, enforcer: &enforcer, pins: &pins };
-        let (taken, pins) = match self.permission(asker, &draft, &rules.people(call)).await? {
+        let (taken, pins) = match self.permission(asker, &draft).await? {
             End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
             End::AnsweredAtDesk => return Ok(Verdict::silent()),
             End::Stopped(reason) => return Ok(Verdict::deny(reason)),
@@ -224,7 +216,7 @@ impl Hook<'_> {
         }
     }
 
-    fn draft(&self, call: &Call, payload: &Payload) -> Result<Draft, Failure> {
+    fn draft(&self, call: &Call, payload: &Payload, to: Audience) -> Result<Draft, Failure> {
         let text = payload.to_json().map_err(|error| {
             Failure::new(Exit::Failed, error).next("let the agent do it in smaller parts")
         })?;
@@ -236,29 +228,19 @@ impl Hook<'_> {
             valid_for: self.settings.defer_for.unwrap_or(left),
             session: self.event.session.clone(),
             actions: answers::actions(&call.action),
-            people: Vec::new(),
+            to,
         })
     }
 
     /// By a grant, by a request that was deferred, or by asking.
-    async fn permission(
-        &self,
-        Asker { identity, enforcer, pins }: Asker<'_>,
-        draft: &Draft,
-        people: &[Turn],
-    ) -> Result<End, Failure> {
+    async fn permission(&self, asker: Asker<'_>, draft: &Draft) -> Result<End, Failure> {
+        let Asker { identity, enforcer, pins } = asker;
         let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
         if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
             return Ok(End::Taken(Box::new(taken)));
         }
-        let turns = Turns::new(identity, enforcer, pins, draft);
-        let deferred = self.deferred(enforcer).await?;
-        let answer = async {
-            match deferred {
-                Some(request) => turns.pick_up(request).await,
-                None => turns.ask(people).await,
-            }
-        };
+        let inquiry = Inquiry::new(asker, draft);
+        let answer = inquiry.ask(self.deferred(enforcer).await?);
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
@@ -266,7 +248,7 @@ impl Hook<'_> {
         let end = tokio::select! {
             taken = timeout_at(deadline, answer) => match taken {
                 Ok(taken) => Ok(End::Taken(Box::new(taken?))),
-                Err(_) if defer_at.is_some() => return self.defer(turns.first()),
+                Err(_) if defer_at.is_some() => return self.defer(inquiry.request()),
                 Err(_) => Err(nobody_answered()),
             },
             () = self.desk_answers() => Ok(End::AnsweredAtDesk),
@@ -282,7 +264,7 @@ impl Hook<'_> {
             Ok(End::Taken(taken)) => Some(&taken.request_id),
             _ => None,
         };
-        turns.withdraw(answered).await;
+        inquiry.withdraw(answered).await;
         end
     }
 
@@ -292,7 +274,7 @@ impl Hook<'_> {
         Some([self.event.session.as_deref()?, call_id])
     }
 
-    fn defer(&self, request: Option<Request>) -> Result<End, Failure> {
+    fn defer(&self, request: Option<&Request>) -> Result<End, Failure> {
         let (of, request) = self.deferred_of().zip(request).ok_or_else(nobody_answered)?;
         self.desk
             .keep("deferred", &of, request.request_id.as_str())

@@ -9,7 +9,7 @@
 //! | a run that the doctor has started, and its last result | [`canary`], [`last_check`] |
 //! | who asks, and why | `about` |
 //! | what approvers say to an agent, and what they have stopped | [`said`], [`stopped`] |
-//! | the way from an event to a verdict | [`engine`], `turns`, `news` |
+//! | the way from an event to a verdict | [`engine`], `inquiry`, `news` |
 //! | the process that the host starts | [`supervisor`] |
 //! | the permission tool over MCP | [`mcp`] |
 
@@ -22,8 +22,8 @@ pub mod settings;
 pub mod stopped;
 
 mod about;
+mod inquiry;
 pub mod said;
-mod turns;
 
 mod news;
 

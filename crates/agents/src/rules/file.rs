@@ -7,16 +7,12 @@ use std::{
     time::Duration,
 };
 
-use countersign_client::{pattern::Pattern, payload::EffectKind, shell};
-use countersign_wire::id::ApproverId;
+use countersign_client::{audience::Turn, pattern::Pattern, payload::EffectKind, shell};
+use countersign_wire::{artifact::Loudness, id::ApproverId};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{
-    glob::Glob,
-    ruling::{Turn, Verdict},
-    texts,
-};
+use super::{glob::Glob, ruling::Verdict, texts};
 use crate::tool::{
     exit::{Exit, Failure},
     moment,
@@ -73,6 +69,8 @@ pub(super) struct Rule {
     pub(super) reason: Option<String>,
     /// Whom to ask, if it is a rule that asks.
     pub(super) people: Vec<Turn>,
+    /// How loudly; `None` if it does not say.
+    pub(super) ring: Option<Loudness>,
 }
 
 /// All that a file says.
@@ -80,6 +78,8 @@ pub(super) struct Rule {
 pub(super) struct Contents {
     pub(super) rules: Vec<Rule>,
     pub(super) people: Vec<Turn>,
+    /// How loudly people are asked; `None` if it does not say.
+    pub(super) ring: Option<Loudness>,
     /// Variables that `exec` passes.
     pub(super) passed: Vec<String>,
 }
@@ -102,7 +102,8 @@ struct RawExec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawAsk {
-    people: Vec<RawTurn>,
+    people: Option<Vec<RawTurn>>,
+    ring: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +123,7 @@ struct RawRule {
     effect: Option<OneOrMore>,
     reason: Option<String>,
     ask: Option<Vec<RawTurn>>,
+    ring: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -195,7 +197,9 @@ fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<C
         if owner == Owner::Repository {
             return Err(at(start, NO_PEOPLE.to_owned()));
         }
-        contents.people = turns(ask.into_inner().people).map_err(|what| at(start, what))?;
+        let RawAsk { people, ring } = ask.into_inner();
+        contents.people = people.map_or(Ok(Vec::new()), turns).map_err(|what| at(start, what))?;
+        contents.ring = loudness(ring).map_err(|what| at(start, what))?;
     }
     if let Some(exec) = file.exec {
         let start = exec.span().start;
@@ -212,7 +216,7 @@ fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<C
 
 const NO_VARIABLES: &str = "a repository can't say which variables a command gets; put it into your own file";
 
-const NO_PEOPLE: &str = "a repository can't say whom to ask; put it into your own file";
+const NO_PEOPLE: &str = "a repository can't say whom to ask, or how loudly; put it into your own file";
 
 fn check(raw: RawRule, place: String, owner: Owner, home: Option<&Path>) -> Result<Rule, String> {
     let verdict = match raw.verdict {
@@ -225,6 +229,12 @@ fn check(raw: RawRule, place: String, owner: Owner, home: Option<&Path>) -> Resu
             "a repository's file can only tighten: `ask` and `deny`. Put what you allow into your own file"
                 .to_owned(),
         );
+    }
+    if raw.ring.is_some() && owner == Owner::Repository {
+        return Err(NO_PEOPLE.to_owned());
+    }
+    if raw.ring.is_some() && verdict != Verdict::Ask {
+        return Err("only a rule with verdict `ask` says how loudly".to_owned());
     }
     let people = match raw.ask {
         None => Vec::new(),
@@ -251,6 +261,7 @@ fn check(raw: RawRule, place: String, owner: Owner, home: Option<&Path>) -> Resu
         effects: effects.iter().map(|name| effect(name)).collect::<Result<_, _>>()?,
         reason: raw.reason,
         people,
+        ring: loudness(raw.ring)?,
     };
     if verdict == Verdict::Allow {
         check_allow(&rule)?;
@@ -301,6 +312,14 @@ fn effect(name: &str) -> Result<EffectKind, String> {
         let known: Vec<&str> = EFFECTS.iter().map(|kind| kind.as_str()).collect();
         format!("there is no effect {name:?}; there are {}", known.join(", "))
     })
+}
+
+fn loudness(word: Option<String>) -> Result<Option<Loudness>, String> {
+    let parse = |word: String| {
+        let known = || Loudness::ALL.map(Loudness::as_str).join(", ");
+        Loudness::of_word(&word).ok_or_else(|| format!("`ring` is one of {}, and not {word:?}", known()))
+    };
+    word.map(parse).transpose()
 }
 
 fn turns(list: Vec<RawTurn>) -> Result<Vec<Turn>, String> {
@@ -379,6 +398,8 @@ mod tests {
                 rule("verdict = \"ask\"\nask = [{ person = \"a\", after = \"5m\" }, { person = \"b\" }]"),
                 "order",
             ),
+            (rule("verdict = \"ask\"\nring = \"shrill\""), "quiet, normal, loud"),
+            (rule("verdict = \"deny\"\nring = \"loud\""), "only a rule with verdict `ask`"),
             (rule("verdict = \"ask\"\ntool = \"\""), "a name"),
             ("[ask]\npeople = []".to_owned(), "nobody is named"),
             ("x".to_owned(), "rules.toml:1"),
@@ -395,6 +416,8 @@ mod tests {
         for text in [
             "[ask]\npeople = [{ person = \"a\" }]",
             "[[rule]]\nverdict = \"ask\"\nask = [{ person = \"a\" }]",
+            "[[rule]]\nverdict = \"ask\"\nring = \"quiet\"",
+            "[ask]\nring = \"quiet\"",
         ] {
             assert!(of(text, Owner::Repository).unwrap_err().contains("can't say whom"), "{text}");
         }

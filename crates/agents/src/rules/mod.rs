@@ -41,6 +41,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use countersign_client::audience::Audience;
+
 use self::{
     asking_itself::OwnProgram,
     covering::Machine,
@@ -53,7 +55,7 @@ use self::{
 pub use self::{
     file::RulesError,
     own::{FOR_AGENTS, NOT_FOR_AGENTS},
-    ruling::{Ruling, Turn, Verdict},
+    ruling::{Ruling, Verdict},
 };
 use crate::{
     calls::call::{Action, Call},
@@ -151,12 +153,21 @@ impl Rules {
             .any(|pattern| glob::wildcard(pattern, tool))
     }
 
-    /// Whom to ask about a call, in order; empty for everybody who is paired.
-    pub fn people(&self, call: &Call) -> Vec<Turn> {
+    /// Whom to ask about a call, and how loudly: as the first rule says that asks and names people, and as the loudest of them.
+    pub fn audience(&self, call: &Call) -> Audience {
         let view = View::of(call, self.home.as_deref(), self.has_cd_path);
-        let rule =
-            self.matching(&view, Verdict::Ask).map(|(rule, _)| rule).find(|rule| !rule.people.is_empty());
-        rule.map_or(&self.user.people, |rule| &rule.people).clone()
+        let rules: Vec<&Rule> = self.matching(&view, Verdict::Ask).map(|(rule, _)| rule).collect();
+        let people = rules.iter().map(|rule| &rule.people).find(|people| !people.is_empty());
+        let ring = rules.iter().filter_map(|rule| rule.ring).max();
+        Audience {
+            people: people.unwrap_or(&self.user.people).clone(),
+            ring: ring.or(self.user.ring).unwrap_or_default(),
+        }
+    }
+
+    /// Whom to ask about what is no call.
+    pub fn usual_audience(&self) -> Audience {
+        Audience { people: self.user.people.clone(), ring: self.user.ring.unwrap_or_default() }
     }
 
     /// The variables that `exec` passes to commands, as the user's own file says.

@@ -1,7 +1,5 @@
 //! What rules say of a call.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 /// What happens to a call before anybody is asked, from the weakest to the strictest.
@@ -36,13 +34,4 @@ pub struct Ruling {
     pub reason: String,
     /// Where the rule stands: a file and a line, or `built in: …`.
     pub rule: String,
-}
-
-/// A person to ask, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
-    /// The id of the approver.
-    pub person: String,
-    /// How long the request must have been unseen before this person is asked; zero for those who are asked at once.
-    pub after: Duration,
 }

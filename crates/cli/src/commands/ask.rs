@@ -5,8 +5,10 @@ use std::{io::Read as _, path::PathBuf, time::Duration};
 use clap::Args;
 use countersign_agents::{
     asking::{self, Attendance, again::Asker},
+    calls::call::Call,
     examine::{environment::last::LastEnvironment, repository},
     hook::stopped,
+    rules::Rules,
     tool::{
         exit::{Exit, Failure},
         home::{Home, failed},
@@ -15,6 +17,7 @@ use countersign_agents::{
     },
 };
 use countersign_client::{
+    audience::Audience,
     enforcer::Enforcer,
     payload::{Checkpoint, Payload, Plan as PlanPayload},
     profile::{Pins, Role},
@@ -25,7 +28,7 @@ use countersign_client::{
 use countersign_wire::decision::DecisionOutcome;
 use serde_json::{Value, json};
 
-use super::options::{AskAgain, Options};
+use super::options::{AskAgain, Options, Ring};
 use crate::execution::{Plan, Stdin, Wanted};
 
 /// How long people have for an answer, unless it is said.
@@ -48,6 +51,8 @@ pub(super) struct Ask {
     valid_for: Duration,
     #[command(flatten)]
     again: AskAgain,
+    #[command(flatten)]
+    ring: Ring,
     /// Print the id of the request and don't wait; `countersign wait ID` gets the answer.
     #[arg(long, conflicts_with = "ask_again_for")]
     detach: bool,
@@ -71,7 +76,8 @@ impl Ask {
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let payload = self.payload(&enforcer)?;
         let mut interruption = asking::Interruption::watch()?;
-        let draft = draft(&payload, self.valid_for, self.session.clone())?;
+        let to = self.ring.of(self.audience(&home)?);
+        let draft = draft(&payload, self.valid_for, self.session.clone(), to)?;
         if self.detach {
             let request =
                 asking::submit(&enforcer, &pins, &draft, Attendance::Detached, &mut interruption).await?;
@@ -84,6 +90,15 @@ impl Ask {
         let taken = asker.permission(&draft, &mut interruption).await?;
         let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         report(&enforcer, &pins, taken, options).await
+    }
+
+    fn audience(&self, home: &Home) -> Result<Audience, Failure> {
+        let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
+        let rules = Rules::load(home, &cwd).map_err(|error| error.failure())?;
+        Ok(match self.command.is_empty() {
+            true => rules.usual_audience(),
+            false => rules.audience(&Call::of_words(&self.command, &cwd)),
+        })
     }
 
     fn payload(&self, enforcer: &Enforcer) -> Result<Payload, Failure> {
@@ -125,6 +140,7 @@ pub(super) fn draft(
     payload: &Payload,
     valid_for: Duration,
     session: Option<String>,
+    to: Audience,
 ) -> Result<Draft, Failure> {
     let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
     let text = payload
@@ -138,7 +154,7 @@ pub(super) fn draft(
         valid_for,
         session,
         actions: Vec::new(),
-        people: Vec::new(),
+        to,
     })
 }
 

@@ -1,15 +1,11 @@
 //! `exec`: run a command after a person has approved exactly it.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
     asking::{self, again::Asker},
-    calls::call::{Action, Call},
+    calls::call::Call,
     examine::environment::last::LastEnvironment,
     hook::stopped,
     rules::{Rules, Verdict},
@@ -23,7 +19,7 @@ use countersign_agents::{
 };
 use countersign_client::{
     enforcer::Enforcer,
-    payload::{quoted, visible_code},
+    payload::visible_code,
     profile::{Pins, Role},
     receipt::Outcome,
     taken::Taken,
@@ -37,7 +33,7 @@ use tokio::{
 
 use super::{
     ask,
-    options::{AskAgain, Options},
+    options::{AskAgain, Options, Ring},
 };
 use crate::execution::{Difference, KIND, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
 
@@ -70,6 +66,8 @@ pub(super) struct Exec {
     valid_for: Duration,
     #[command(flatten)]
     again: AskAgain,
+    #[command(flatten)]
+    ring: Ring,
     /// Pass this variable too, and show it. Values of those that look like secrets are never shown.
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
@@ -96,7 +94,9 @@ impl Exec {
         let mut interruption = asking::Interruption::watch()?;
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
         let rules = Rules::load(&home, &cwd).map_err(|error| error.failure())?;
-        refuse_denied(&rules, &self.command, &cwd)?;
+        let call = Call::of_words(&self.command, &cwd);
+        refuse_denied(&rules, &call)?;
+        let to = self.ring.of(rules.audience(&call));
         let passed = rules.passed_variables().to_vec();
         let env = [self.env.clone(), passed].concat();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
@@ -110,7 +110,7 @@ impl Exec {
                 say(&note);
                 is_said = true;
             }
-            let draft = ask::draft(&plan.payload(&stdin), self.valid_for, self.session.clone())?;
+            let draft = ask::draft(&plan.payload(&stdin), self.valid_for, self.session.clone(), to.clone())?;
             let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
             let taken = asker.permission(&draft, &mut interruption).await?;
             let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
@@ -139,10 +139,8 @@ impl Exec {
 }
 
 /// What a rule denies is not asked for, here as in a hook. An allow rule does not replace the approval.
-fn refuse_denied(rules: &Rules, command: &[String], cwd: &Path) -> Result<(), Failure> {
-    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
-    let call = Call { tool: "Bash".to_owned(), cwd: cwd.to_owned(), action: Action::Shell(words.join(" ")) };
-    let ruling = rules.decide(&call);
+fn refuse_denied(rules: &Rules, call: &Call) -> Result<(), Failure> {
+    let ruling = rules.decide(call);
     match ruling.verdict {
         Verdict::Deny => Err(Failure::new(
             Exit::Rejected,
@@ -292,7 +290,7 @@ mod tests {
         let rules = Rules::of_folder(folder.path(), None, cwd.path()).unwrap();
         let refuse = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            refuse_denied(&rules, &words, cwd.path())
+            refuse_denied(&rules, &Call::of_words(&words, cwd.path()))
         };
         refuse(&["make", "a b"]).unwrap();
         for words in [

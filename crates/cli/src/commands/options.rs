@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use countersign_agents::tool::{moment, output};
+use countersign_client::audience::Audience;
+use countersign_wire::artifact::Loudness;
 
 /// How long a command goes on in a terminal after its request has expired, unless it is said.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -26,6 +28,25 @@ pub(super) struct AskAgain {
     /// in a terminal and 0 elsewhere.
     #[arg(long, value_name = "TIME", value_parser = patience)]
     ask_again_for: Option<Duration>,
+}
+
+/// How loudly people are asked.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Ring {
+    /// Whether phones ring: quiet (never), normal, or loud (also in quiet hours). Without this, as your rules say.
+    #[arg(long, value_name = "LOUDNESS", value_parser = loudness)]
+    ring: Option<Loudness>,
+}
+
+impl Ring {
+    /// The audience of the rules, as loudly as it was said here.
+    pub(super) fn of(&self, audience: Audience) -> Audience {
+        Audience { ring: self.ring.unwrap_or(audience.ring), ..audience }
+    }
+}
+
+fn loudness(word: &str) -> Result<Loudness, String> {
+    Loudness::of_word(word).ok_or_else(|| "must be quiet, normal or loud".to_owned())
 }
 
 impl AskAgain {

@@ -12,7 +12,7 @@ use countersign_agents::{
     calls::call::{Action, Call, FileChange},
     examine::repository,
     hosts::claude::tools,
-    rules::{Rules, Turn},
+    rules::Rules,
     tool::{
         exit::{Exit, Failure},
         home::Home,
@@ -20,7 +20,11 @@ use countersign_agents::{
         output::{columns, object, out, say},
     },
 };
-use countersign_client::payload::{quoted, visible_code};
+use countersign_client::{
+    audience::{Audience, Turn},
+    payload::visible_code,
+};
+use countersign_wire::artifact::Loudness;
 use serde_json::{Value, json};
 
 use super::{options::Options, replay};
@@ -93,7 +97,7 @@ impl Test {
     fn run(self, options: &Options) -> Result<(), Failure> {
         let call = self.call()?;
         let rules = Rules::load(&Home::of_user()?, &call.cwd).map_err(|error| error.failure())?;
-        let (ruling, people) = (rules.decide(&call), rules.people(&call));
+        let (ruling, Audience { people, ring }) = (rules.decide(&call), rules.audience(&call));
         if options.json {
             let people: Vec<Value> = people
                 .iter()
@@ -101,12 +105,20 @@ impl Test {
                 .collect();
             return object(&json!({
                 "verdict": ruling.verdict, "reason": ruling.reason, "rule": ruling.rule, "people": people,
+                "ring": ring.as_str(),
             }));
         }
         out(&format!("{}: {}", ruling.verdict.word(), visible_code(&ruling.reason)))?;
         out(&format!("  by {}", ruling.rule))?;
-        if ruling.verdict == countersign_agents::rules::Verdict::Ask && !people.is_empty() {
-            out(&format!("  asks {}", in_order(&people)))?;
+        if ruling.verdict == countersign_agents::rules::Verdict::Ask {
+            if !people.is_empty() {
+                out(&format!("  asks {}", in_order(&people)))?;
+            }
+            match ring {
+                Loudness::Quiet => out("  no phone rings")?,
+                Loudness::Normal => {}
+                Loudness::Loud => out("  phones ring also in quiet hours")?,
+            }
         }
         Ok(())
     }
@@ -129,8 +141,7 @@ impl Test {
         } else if let Some(text) = self.shell {
             (tool("Bash"), Action::Shell(text))
         } else if !self.command.is_empty() {
-            let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
-            (tool("Bash"), Action::Shell(words.join(" ")))
+            (tool("Bash"), Call::of_words(&self.command, &cwd).action)
         } else if let Some(tool) = self.tool {
             (tool, Action::Other(json!({})))
         } else {
@@ -162,7 +173,7 @@ fn of_event(file: &Path, cwd: PathBuf) -> Result<Call, Failure> {
 fn in_order(people: &[Turn]) -> String {
     let turn = |turn: &Turn| match turn.after.is_zero() {
         true => turn.person.clone(),
-        false => format!("{} after {} unseen", turn.person, moment::left(turn.after)),
+        false => format!("{} after {} without an answer", turn.person, moment::whole(turn.after)),
     };
     people.iter().map(turn).collect::<Vec<_>>().join(", then ")
 }

@@ -1,6 +1,6 @@
 //! The cases of sealing.
 
-#[path = "../../tests/support/seal_cases.rs"]
+#[path = "../../tests/client/support/seal_cases.rs"]
 #[expect(dead_code, reason = "the cases are only made here")]
 mod seal_cases;
 

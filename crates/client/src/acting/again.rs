@@ -11,6 +11,7 @@ use crate::{
     acting::open::{Manner, OpenRequest, removed},
     ends::enforcer::{AskError, Enforcer},
     exchange::{
+        audience::{self, Audience},
         request::{Draft, Request},
         taken::{OPEN_TIME, Settled},
     },
@@ -103,7 +104,14 @@ impl Enforcer {
         pins: &Pins,
     ) -> Result<Option<Request>, AskError> {
         let (now, id) = (self.clock.now(), &old.request_id);
-        let draft = Draft { valid_for: valid_for(now), ..manner.draft(old)? };
+        let (whole, valid_for) = (manner.draft(old)?, valid_for(now));
+        // Whose turn it was before keeps it, and who asks again after all of the time asks everybody.
+        let passed = match manner.asked_before {
+            0 => whole.valid_for.saturating_sub(valid_for),
+            _ => whole.valid_for,
+        };
+        let to = Audience { people: audience::later(&whole.to.people, passed), ..whole.to };
+        let draft = Draft { valid_for, to, ..whole };
         let request = Request::build_after(Some(id), &draft, &self.id, &self.keys, pins, now)?;
         let manner = Manner { is_moving: false, ..manner };
         let by = request.request_id.as_str().to_owned();

@@ -9,6 +9,7 @@ use crate::{
     acting::open::{Manner, OpenRequest, removed},
     ends::enforcer::{AskError, Enforcer},
     exchange::{
+        audience,
         effect_hash::{effect_of_artifact, effect_of_draft},
         grant::{Grant, GrantRules},
         reply::{Rejected, VerifiedDecision, Verifier},
@@ -179,7 +180,8 @@ impl Enforcer {
     ) -> Result<Request, AskError> {
         let now = self.clock.now();
         let request = Request::build(draft, &self.id, &self.keys, pins, now)?;
-        let manner = Manner { people: draft.people.clone(), is_detached, ..Manner::default() };
+        let people = audience::in_time(&draft.to.people, draft.valid_for);
+        let manner = Manner { people, is_detached, ..Manner::default() };
         let change = Change::Add(OpenRequest::record(&request, manner));
         let commit = off_thread(&self.journal, move |journal| journal.commit(&[change], now)).await?;
         if commit != Commit::Done {

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     exchange::{
+        audience::{Audience, Turn},
         request::{Draft, Request, RequestError},
         taken::OPEN_TIME,
     },
@@ -29,7 +30,7 @@ pub(crate) struct OpenRequest {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Manner {
     /// Whom it is for; empty for everybody who is paired. It is asked of nobody else when it is asked again.
-    pub(crate) people: Vec<String>,
+    pub(crate) people: Vec<Turn>,
     /// Whether nobody waits for the answer: whoever comes later picks it up.
     pub(crate) is_detached: bool,
     /// How many requests before it have expired and asked for the same.
@@ -74,7 +75,8 @@ impl Manner {
     pub(crate) fn draft(&self, request: &Request) -> Result<Draft, RequestError> {
         let draft = request.draft()?;
         let valid_for = self.whole_millis.map_or(draft.valid_for, Duration::from_millis);
-        Ok(Draft { people: self.people.clone(), valid_for, ..draft })
+        let to = Audience { people: self.people.clone(), ..draft.to.clone() };
+        Ok(Draft { valid_for, to, ..draft })
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
         let draft = draft_of(command(&["ls"]), None);
         let request = Request::build(&draft, &robot_id(), &ends.robot, &ends.robots, now()).unwrap();
         let manner = Manner {
-            people: vec!["ada".to_owned()],
+            people: vec![Turn::at_once("ada")],
             is_detached: true,
             asked_before: 3,
             brought: 2,

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::{
     ends::enforcer::{AskError, Enforcer},
     exchange::{
+        audience::Audience,
         grant::{Grant, GrantRules},
         request::{Draft, Request},
         taken::Taken,
@@ -63,7 +64,15 @@ impl<'a> GrantWatch<'a> {
             Ok((settled, revoked))
         })
         .await?;
+        if settled.is_empty() {
+            return Ok(Vec::new());
+        }
         let (verifier, now) = (self.enforcer.verifier(pins), self.enforcer.clock.now());
+        // A grant of somebody who was not asked does not count.
+        self.draft.to = Audience::only(self.request.addressees(pins).into_iter().map(|asked| asked.person));
+        if self.draft.to.people.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut covering = Vec::new();
         for record in &settled {
             let is_revoked = revoked.iter().any(|revoked| revoked.key == record.key);

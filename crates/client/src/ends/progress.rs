@@ -34,6 +34,29 @@ pub struct ApproverProgress {
     pub received: Option<Timestamp>,
     /// When a device of theirs first said that it shows the request.
     pub seen: Option<Timestamp>,
+    /// What became of notifications, on each of their channels. Other gateways than ours have none.
+    pub notified: Vec<Notified>,
+}
+
+/// A notification on one of a person's channels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notified {
+    /// What the person calls the channel.
+    pub label: String,
+    /// When its push service took the notification.
+    pub accepted: Option<Timestamp>,
+    /// When the device said that it shows it.
+    pub displayed: Option<Timestamp>,
+}
+
+impl FromMembers<'_> for Notified {
+    fn from_members(members: &mut Members<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            label: members.required("label")?,
+            accepted: members.optional("acceptedAt")?,
+            displayed: members.optional("displayedAt")?,
+        })
+    }
 }
 
 /// A time, or `null`.
@@ -56,6 +79,7 @@ impl FromMembers<'_> for ApproverProgress {
             rung: members.required::<Maybe>("rung")?.0,
             received: members.required::<Maybe>("received")?.0,
             seen: members.required::<Maybe>("seen")?.0,
+            notified: members.optional("notified")?.unwrap_or_default(),
         })
     }
 }

@@ -11,6 +11,7 @@ use countersign_wire::{
 use crate::{
     content::payload::{Command, Invocation, Payload},
     exchange::{
+        audience::Audience,
         effect_hash::effect_of_artifact,
         reply::{Choice, SentDecision, Verifier, Words, decide},
         request::{Draft, OpenedRequest, Request},
@@ -54,7 +55,7 @@ pub(crate) fn draft_of(command: Command, session: Option<&str>) -> Draft {
         valid_for: Duration::from_mins(10),
         session: session.map(str::to_owned),
         actions: Vec::new(),
-        people: Vec::new(),
+        to: Audience::everybody(),
     }
 }
 

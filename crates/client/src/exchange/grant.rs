@@ -80,7 +80,7 @@ impl Grant {
             return None;
         }
         let request = Request::of_artifact(decided.artifact.clone(), String::new()).ok()?;
-        let decision = verifier.check(decided.decision.as_bytes(), &request, now).ok()?;
+        let decision = verifier.check_kept(decided.decision.as_bytes(), &request, now).ok()?;
         let is_grant = decision.outcome == DecisionOutcome::Approve && decision.scope != Scope::Once;
         let taken_at: Timestamp = decided.taken_at.parse().ok()?;
         let ends_at = decision.valid_until.min(taken_at.plus(rules.longest));
@@ -112,6 +112,10 @@ impl Grant {
         let Ok(object) = RawObject::parse(draft.payload.as_bytes()) else { return false };
         let payload = Payload::read(draft.artifact_type, &object);
         if now >= self.ends_at || !is_its_session || payload.is_serious() {
+            return false;
+        }
+        // Who would not be asked about it has not approved it either.
+        if !draft.to.includes(self.decision.approver.as_str()) {
             return false;
         }
         let is_same = effect_of_draft(draft).is_ok_and(|effect| effect == self.effect);

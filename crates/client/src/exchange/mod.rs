@@ -2,6 +2,7 @@
 
 pub mod seal;
 
+pub mod audience;
 pub mod request;
 
 pub mod effect_hash;

@@ -193,6 +193,9 @@ pub enum Rejected {
     /// Its signer is not pinned as an approver, or was revoked, or was vouched for until a time that has passed.
     #[error("the decision is signed by a device that is not paired, or not any more")]
     UnknownSigner,
+    /// Its signer is paired, and was not asked.
+    #[error("the decision is signed by a device that was not asked")]
+    NotAsked,
     /// Its signature does not verify.
     #[error("the signature of the decision does not verify")]
     Signature,
@@ -253,9 +256,20 @@ impl Verifier<'_> {
     ) -> Result<VerifiedDecision, Rejected> {
         let received = Received::read(self, text, request, now)?;
         checks::all(&Received::SIGNED, &received)?;
-        checks::all(&Received::IN_TIME, &received)?;
-        checks::all(&Received::COVERS, &received)?;
-        received.accept(received.words()?)
+        checks::all(&Received::ASKED, &received)?;
+        received.in_time()
+    }
+
+    /// As [`Verifier::check`], for a decision that was used before: who was asked is no longer known, and was checked then.
+    pub(crate) fn check_kept(
+        &self,
+        text: &[u8],
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<VerifiedDecision, Rejected> {
+        let received = Received::read(self, text, request, now)?;
+        checks::all(&Received::SIGNED, &received)?;
+        received.in_time()
     }
 
     /// The decision that came too late, if that is all that is wrong with it: whoever signed it is told.
@@ -267,6 +281,7 @@ impl Verifier<'_> {
     ) -> Option<VerifiedDecision> {
         let received = Received::read(self, text, request, now).ok()?;
         checks::all(&Received::SIGNED, &received).ok()?;
+        checks::all(&Received::ASKED, &received).ok()?;
         checks::all(&Received::COVERS, &received).ok()?;
         received.accept(received.words().ok()?).ok()
     }
@@ -308,6 +323,13 @@ impl<'a> Received<'a> {
             ensure(it.signer.is_some_and(signed), Rejected::Signature)
         }),
     ];
+
+    /// Whoever signed it was asked: the request was sealed to their device.
+    const ASKED: [Check<Self, Rejected>; 1] = [("asked", |it| {
+        let devices = it.request.devices().unwrap_or_default();
+        let was_asked = |signer: Signer<'_>| devices.contains(&signer.pin.fingerprint());
+        ensure(it.signer.is_some_and(was_asked), Rejected::NotAsked)
+    })];
 
     /// It may still be acted on. A list of its own: who signed one that came too late is told so.
     const IN_TIME: [Check<Self, Rejected>; 1] =
@@ -352,6 +374,13 @@ impl<'a> Received<'a> {
         let Verifier { enforcer, keys, .. } = self.verifier;
         let text = sealed.open(keys, enforcer, pin.bundle(), &context).map_err(Rejected::Words)?;
         serde_json::from_slice(&text).map_err(|_| Rejected::Words(SealError::Malformed))
+    }
+
+    /// The rest of the checks, once it is known who signed it.
+    fn in_time(&self) -> Result<VerifiedDecision, Rejected> {
+        checks::all(&Self::IN_TIME, self)?;
+        checks::all(&Self::COVERS, self)?;
+        self.accept(self.words()?)
     }
 
     /// The decision as it counts once every check has passed.

@@ -1,5 +1,7 @@
 //! A request on its way: built, hashed and sealed by an enforcer; opened and checked by an approver. No I/O.
 
+mod addressees;
+
 use std::time::Duration;
 
 use countersign_wire::{
@@ -20,10 +22,13 @@ use zeroize::Zeroizing;
 
 use crate::{
     checks::{self, Check, ensure},
-    exchange::seal::{Context, Recipient, SealError, Sealed, seal},
+    exchange::{
+        audience::{self, Audience, Turn},
+        seal::{Context, Recipient, SealError, Sealed, seal},
+    },
     identity::{
-        keys::{DeviceKeys, Fingerprint},
-        profile::{Party, Pin, Pins, Role},
+        keys::DeviceKeys,
+        profile::{Party, Pin, Pins},
     },
     random::{self, NoRandomness},
 };
@@ -49,8 +54,8 @@ pub struct Draft {
     pub session: Option<String>,
     /// Buttons instead of approve and reject, at most five. The answer says which was chosen.
     pub actions: Vec<Action>,
-    /// Whom to ask, by their ids; empty for everybody who is paired.
-    pub people: Vec<String>,
+    /// Whom to ask, and how loudly.
+    pub to: Audience,
 }
 
 /// A request with everything that its answer is checked against.
@@ -102,6 +107,17 @@ pub enum RequestError {
     Random(#[from] NoRandomness),
 }
 
+impl RequestError {
+    /// None of these people can be asked; nobody at all, if there are none.
+    fn nobody(people: &[Turn]) -> Self {
+        let names: Vec<&str> = people.iter().map(|turn| turn.person.as_str()).collect();
+        match names.is_empty() {
+            true => Self::NobodyPaired,
+            false => Self::NobodyOf(names.join(", ")),
+        }
+    }
+}
+
 impl Request {
     /// Builds, hashes, salts and seals a request to every device that is pinned and counts now.
     pub fn build(
@@ -124,7 +140,11 @@ impl Request {
         pins: &Pins,
         now: Timestamp,
     ) -> Result<Self, RequestError> {
-        let pinned = asked(&draft.people, pins, now)?;
+        let people = audience::in_time(&draft.to.people, draft.valid_for);
+        let pinned = audience::asked(&people, pins, now);
+        if pinned.is_empty() {
+            return Err(RequestError::nobody(&draft.to.people));
+        }
         let request_id: RequestId = match RequestId::new(random::id()?) {
             Ok(request_id) => request_id,
             Err(_) => unreachable!("a UUID is an id"),
@@ -152,9 +172,12 @@ impl Request {
             "msgType": MsgType::ArtifactSubmit, "requestId": request_id, "createdAt": now, "expiresAt": expires_at,
             "sender": { "enforcerId": enforcer }, "body": body,
         });
-        // With one approver it is addressed; several are found by the gateway, which knows the pairs.
+        // With one approver it is addressed. Of several the gateway is told their turns, or it finds them: it knows the pairs.
         if pinned.iter().all(|pin| pin.party() == pinned[0].party()) {
             envelope["recipient"] = json!({ "approverId": pinned[0].party().id() });
+        }
+        if let Some(metadata) = audience::for_gateway(&people, draft.to.ring, &pinned, now) {
+            envelope["body"]["metadata"] = metadata;
         }
         if let Some(supersedes) = supersedes {
             envelope["trace"] = json!({ "supersedes": supersedes });
@@ -194,18 +217,7 @@ impl Request {
         Ok(envelope.to_string())
     }
 
-    /// Whether some device that would be asked now can't open it: it was connected later.
-    pub(crate) fn misses_device(&self, people: &[String], pins: &Pins, now: Timestamp) -> bool {
-        let Ok(mut envelope) = serde_json::from_str::<Value>(&self.envelope) else { return false };
-        let Ok(sealed) = serde_json::from_value::<Sealed>(envelope["body"]["ciphertext"].take()) else {
-            return false;
-        };
-        let opens: Vec<Fingerprint> = sealed.devices().collect();
-        asked(people, pins, now)
-            .is_ok_and(|asked| asked.iter().any(|pin| !opens.contains(&pin.fingerprint())))
-    }
-
-    /// What was asked for, from the artifact.
+    /// What was asked for, from the artifact. Whom it was asked is in no request.
     pub(crate) fn draft(&self) -> Result<Draft, RequestError> {
         let read: Verbatim<'_, Artifact<'_>> = parse(self.artifact.as_bytes())?;
         Ok(Draft {
@@ -215,19 +227,8 @@ impl Request {
             valid_for: read.expires_at.since(read.created_at),
             session: self.session.clone(),
             actions: actions_of(&read),
-            people: Vec::new(),
+            to: Audience { people: Vec::new(), ring: self.ring() },
         })
-    }
-}
-
-/// The devices that are asked: those of the people whom it is for, or of everybody.
-fn asked<'a>(people: &[String], pins: &'a Pins, now: Timestamp) -> Result<Vec<&'a Pin>, RequestError> {
-    let is_asked = |pin: &&Pin| people.is_empty() || people.iter().any(|id| id == pin.party().id());
-    let pinned: Vec<&Pin> = pins.active_in_role(Role::Approver, now).filter(is_asked).collect();
-    match (pinned.is_empty(), people.is_empty()) {
-        (true, true) => Err(RequestError::NobodyPaired),
-        (true, false) => Err(RequestError::NobodyOf(people.join(", "))),
-        (false, _) => Ok(pinned),
     }
 }
 

@@ -12,6 +12,10 @@ use countersign_wire::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::{
+    notification::Notifying,
+    turns::{self, Turn},
+};
 use crate::store::{Kind, Mailbox, PayloadId, Stored};
 
 /// How long after its expiry an undelivered decision is kept for the enforcer.
@@ -30,6 +34,9 @@ pub struct Exchange {
     pub expires_at: Timestamp,
     /// The mailboxes of its approvers, or the shared one.
     pub mailboxes: Vec<Mailbox>,
+    /// Approvers who are asked later than others. Before their turn they don't see it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
     /// The id of the `approval.request`, the same on every channel.
     pub request: MsgId,
     /// The body as approvers get it; `None` once only the tombstone is left.
@@ -49,6 +56,9 @@ pub struct Exchange {
     /// The last acknowledgement of each approver, for the enforcer to see.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<Seen>,
+    /// Who is notified of it outside of the protocol; `None` where nobody is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifying: Option<Notifying>,
     pub state: State,
 }
 
@@ -162,6 +172,25 @@ impl Exchange {
     /// first; a reader treats it as expired.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.state == State::Pending && now >= self.expires_at
+    }
+
+    /// When somebody is asked next; `None` if everybody is.
+    pub(crate) fn next_turn_at(&self) -> Option<Timestamp> {
+        turns::next_at(&self.turns)
+    }
+
+    /// When a turn began last; `None` if none has.
+    pub(crate) fn last_turn_at(&self) -> Option<Timestamp> {
+        self.turns.iter().filter_map(|turn| turn.begun_at).max()
+    }
+
+    /// The exchange with everybody asked whose turn it is at `now`, and their mailboxes; `None` if it is nobody's.
+    pub(crate) fn with_turns_begun(&self, now: Timestamp) -> Option<(Self, Vec<Mailbox>)> {
+        let is_due = self.state_at(now) == State::Pending && self.next_turn_at().is_some_and(|at| at <= now);
+        let mut next = is_due.then(|| self.clone())?;
+        let begun = turns::begin(&mut next.turns, now);
+        next.mailboxes.extend(begun.iter().cloned());
+        Some((next, begun))
     }
 
     /// Whether only the tombstone is left: the id stays taken, bodies and messages are deleted.

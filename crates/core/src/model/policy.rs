@@ -10,6 +10,7 @@ use crate::store::{Kind, Stored};
 /// What a tenant's operator restricts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Policy {
     /// Reject artifacts in the clear.
     pub require_sealed: bool,
@@ -19,6 +20,10 @@ pub struct Policy {
     pub require_idempotency_key: bool,
     /// The longest time from submission to expiry; `None` means [`MAX_LIFE`].
     pub max_life: Option<Duration>,
+    /// Whether anybody of the tenant has ever had a channel for notifications. Not the operator's: it is here because a
+    /// submission reads this record anyway.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub notifies: bool,
 }
 
 /// The longest time from submission to expiry where no policy says another: a request without an end is never swept.

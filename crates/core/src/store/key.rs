@@ -53,6 +53,8 @@ pub enum Kind {
     Tenant = 21,
     /// What the gateway keeps for itself, encrypted by its nodes, by its name.
     Own = 22,
+    /// How a person is notified of requests, by the approver's id.
+    Notifications = 23,
 }
 
 impl Kind {
@@ -79,6 +81,7 @@ impl Kind {
         Self::Invitation,
         Self::Tenant,
         Self::Own,
+        Self::Notifications,
     ];
 
     /// Whether a record of this kind is read to find out who a client is. A store answers such a read however many others

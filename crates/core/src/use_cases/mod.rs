@@ -10,6 +10,8 @@ pub mod hide;
 pub mod inbox;
 pub mod invitations;
 pub mod join;
+pub mod notifications;
+pub mod notify;
 pub mod own_records;
 pub mod pairing;
 pub mod pairs;

@@ -13,6 +13,7 @@ use crate::{
     gateway::Gateway,
     model::{
         exchange::{Command, Exchange, Seen, State, TransitionError, TransitionResult, evaluate},
+        notification::Notified,
         viewer::Viewer,
     },
     store::Mailbox,
@@ -50,6 +51,8 @@ pub struct ApproverProgress {
     pub received: Option<Timestamp>,
     /// The first acknowledgement that said `seen`.
     pub seen: Option<Timestamp>,
+    /// What became of notifications outside of the protocol, one for each channel.
+    pub notified: Vec<Notified>,
 }
 
 impl Gateway {
@@ -116,24 +119,37 @@ impl Gateway {
     }
 }
 
-/// Everybody that the request is addressed to, then others that have acknowledged it, from the shared mailbox.
+fn notified(exchange: &Exchange, approver: &ApproverId) -> Vec<Notified> {
+    let log = exchange.notifying.iter().flat_map(|notifying| &notifying.log);
+    log.filter(|notified| notified.approver == *approver).cloned().collect()
+}
+
+/// A request is put into mailboxes, and rings at them, in the commit that creates it, or when it is somebody's turn.
+fn rung_at(exchange: &Exchange, approver: &ApproverId) -> Timestamp {
+    let turn = exchange.turns.iter().find(|turn| turn.approver == *approver);
+    turn.and_then(|turn| turn.begun_at).unwrap_or(exchange.created_at)
+}
+
+/// Everybody that the request is addressed to, then others of the shared mailbox: who have acknowledged it or were notified.
 fn approvers(exchange: &Exchange) -> Vec<ApproverProgress> {
     let addressed = exchange.mailboxes.iter().filter_map(|mailbox| match mailbox {
         Mailbox::Approver(approver) => Some(approver),
         _ => None,
     });
     let mut all: Vec<ApproverProgress> = Vec::new();
-    for approver in addressed.chain(exchange.seen.iter().map(|seen| &seen.approver)) {
+    let acknowledged = exchange.seen.iter().map(|seen| &seen.approver);
+    let notified_too = exchange.notifying.iter().flat_map(|it| &it.log).map(|notified| &notified.approver);
+    for approver in addressed.chain(acknowledged).chain(notified_too) {
         if all.iter().any(|known| known.approver == *approver) {
             continue;
         }
         let seen = exchange.seen.iter().find(|seen| seen.approver == *approver);
         all.push(ApproverProgress {
             approver: approver.clone(),
-            // A request is put into all mailboxes, and rings at them, in the commit that creates it.
-            rung: exchange.created_at,
+            rung: rung_at(exchange, approver),
             received: seen.map(|seen| seen.received_at.unwrap_or(seen.at)),
             seen: seen.and_then(|seen| seen.seen_at),
+            notified: notified(exchange, approver),
         });
     }
     all

@@ -5,16 +5,18 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use countersign_wire::{
     RawObject, Verbatim,
-    artifact::ArtifactSubmit,
+    artifact::{ArtifactSubmit, Loudness, Turns},
     exchange::{Accepted, ExchangeState},
     failure::Failure,
     id::{ApproverId, EnforcerId, RequestId, RoutingToken, TenantId},
     limits,
-    msg_type::MsgType,
     timestamp::Timestamp,
 };
 
-use super::idempotency::{IdempotencyUse, missing_idempotency_key};
+use super::{
+    idempotency::{IdempotencyUse, missing_idempotency_key},
+    notify::notice_of,
+};
 use crate::{
     audit::Actor,
     error::Error,
@@ -23,12 +25,14 @@ use crate::{
     model::{
         exchange::{Command, Exchange, State, TransitionResult, evaluate},
         idempotency::IdempotencyKey,
+        notification::Notifying,
         pairing::{PairedEnforcer, Route},
         policy::{POLICY_ID, Policy},
+        turns::{self, Turn},
         viewer::Viewer,
     },
-    store::{Change, Guard, Kind, Mailbox, NewDelivery, Versioned},
-    transitions::{ExchangeRef, before_expiry, new_delivery, transition_change},
+    store::{Change, Guard, Kind, Mailbox, Versioned},
+    transitions::{ExchangeRef, before_expiry, requests, transition_change},
 };
 
 /// A submission is new as a rule: nothing is read then, and the guards of its commit find out if it is not.
@@ -47,6 +51,14 @@ pub struct Submission<'a> {
     pub recipient: Option<ApproverId>,
     pub trace: Option<RawObject<'a>>,
     pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// What becomes of a submission.
+struct NewExchange {
+    expires_at: Timestamp,
+    mailboxes: BTreeSet<Mailbox>,
+    turns: Vec<Turn>,
+    notifying: Option<Notifying>,
 }
 
 /// The answer to a submission or a decision.
@@ -81,49 +93,51 @@ impl Gateway {
         );
         let load = (exchange.record(), others);
         // A free id must be distinguished from another enforcer's, so every exchange is visible here.
-        self.update_exchange(NEW_SUBMISSION, exchange, Viewer::Operator, &load, |known, others, now| {
-            let (policy, paired, route, used) = others;
-            let command = Command::Submit { enforcer: &submission.enforcer, artifact_hash: hash, expires_at };
-            match (evaluate(known.map(|known| &known.value), command, now), known) {
-                (TransitionResult::Rejected(error), Some(known)) => {
-                    Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
-                }
-                (TransitionResult::Rejected(error), None) => Err(error.into()),
-                (_, None) => {
-                    let policy = policy.map(|policy| policy.value).unwrap_or_default();
-                    check_policy(&submission, &policy, expires_at, now)?;
-                    // An unknown token is an error even where something else names the approver: a wrong secret must
-                    // show.
-                    let route = route
-                        .filter(|route| route.value.is_valid(paired.as_ref().map(|paired| &paired.value)));
-                    if token.is_some() && route.is_none() {
-                        return Err(Failure::NoRecipient.into());
+        let answered =
+            self.update_exchange(NEW_SUBMISSION, exchange, Viewer::Operator, &load, |known, others, now| {
+                let command =
+                    Command::Submit { enforcer: &submission.enforcer, artifact_hash: hash, expires_at };
+                match (evaluate(known.map(|known| &known.value), command, now), known) {
+                    (TransitionResult::Rejected(error), Some(known)) => {
+                        Ok(Evaluation::reject_if_unchanged(exchange.unchanged(known), error))
                     }
-                    let mut change = Change::new(submission.tenant.clone());
-                    if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
-                        return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+                    (TransitionResult::Rejected(error), None) => Err(error.into()),
+                    (_, None) => {
+                        let (policy, paired, route, used) = others;
+                        let policy = policy.map(|policy| policy.value).unwrap_or_default();
+                        check_policy(&submission, &policy, expires_at, now)?;
+                        let mut change = Change::new(submission.tenant.clone());
+                        let (mailboxes, turns) =
+                            addressees(&submission, token.is_some(), route, paired, now)?;
+                        if !idempotency.check(used.as_ref(), now, &self.retention, &mut change)? {
+                            return Ok(Evaluation::reject_if_unchanged(change, Failure::Idempotency));
+                        }
+                        let notifying = notifying(&submission, &policy, now);
+                        let notifies = notifying.is_some();
+                        let new = NewExchange { expires_at, mailboxes, turns, notifying };
+                        self.add_submission(&mut change, &submission, new, now)?;
+                        change.guards.push(Guard::NotBefore(policy.earliest_submission(expires_at)));
+                        let answer = Submitted { accepted: accepted.clone(), replayed: false };
+                        Ok(Evaluation::commit_and_ring(change, exchange.ring(), (answer, notifies)))
                     }
-                    let mailboxes = mailboxes(&submission, route, paired)?;
-                    self.add_submission(&mut change, &submission, expires_at, mailboxes, now)?;
-                    change.guards.push(Guard::NotBefore(policy.earliest_submission(expires_at)));
-                    let answer = Submitted { accepted: accepted.clone(), replayed: false };
-                    Ok(Evaluation::commit_and_ring(change, exchange.ring(), answer))
+                    (_, Some(known)) => {
+                        let answer = Submitted { accepted: accepted.clone(), replayed: true };
+                        Ok(Evaluation::commit(exchange.unchanged(known), (answer, false)))
+                    }
                 }
-                (_, Some(known)) => {
-                    let answer = Submitted { accepted: accepted.clone(), replayed: true };
-                    Ok(Evaluation::commit(exchange.unchanged(known), answer))
-                }
-            }
-        })
-        .await
+            });
+        let (submitted, notifies) = answered.await?;
+        if notifies {
+            self.notices.submitted(notice_of(&submission.tenant, &submission.request_id));
+        }
+        Ok(submitted)
     }
 
     fn add_submission(
         &self,
         change: &mut Change,
         submission: &Submission<'_>,
-        expires_at: Timestamp,
-        mailboxes: BTreeSet<Mailbox>,
+        NewExchange { expires_at, mailboxes, turns, notifying }: NewExchange,
         now: Timestamp,
     ) -> Result<(), Error> {
         let exchange_ref = ExchangeRef::new(&submission.tenant, &submission.request_id);
@@ -141,6 +155,7 @@ impl Gateway {
             created_at: now,
             expires_at,
             mailboxes: mailboxes.into_iter().collect(),
+            turns,
             request: self.random.msg_id(now),
             artifact: Some(artifact),
             trace: trace.as_ref().map(|(id, _)| *id),
@@ -149,6 +164,7 @@ impl Gateway {
             refresh: None,
             hidden_by: Vec::new(),
             seen: Vec::new(),
+            notifying,
             state: State::Pending,
         };
         let key = exchange_ref.key();
@@ -157,11 +173,7 @@ impl Gateway {
         change.guards.push(before_expiry(&exchange));
         change.payloads.push((artifact, Bytes::from(body.into_owned())));
         change.payloads.extend(trace);
-        for mailbox in &exchange.mailboxes {
-            let request = exchange.request.clone();
-            let delivery = new_delivery(&key, mailbox.clone(), request, MsgType::ApprovalRequest, expires_at);
-            change.deliveries.push(NewDelivery { payload: Some(artifact), ..delivery });
-        }
+        change.deliveries.extend(requests(&key, &exchange, &exchange.mailboxes));
         Ok(())
     }
 }
@@ -218,6 +230,13 @@ fn check_policy(
     Ok(())
 }
 
+/// Whether people are notified of it, outside of the protocol: where somebody of the tenant has a channel for that, and the
+/// enforcer does not ask for quiet.
+fn notifying(submission: &Submission<'_>, policy: &Policy, now: Timestamp) -> Option<Notifying> {
+    let loudness = Some(submission.body.loudness()).filter(|_| policy.notifies)?;
+    (loudness != Loudness::Quiet).then(|| Notifying::begin(loudness == Loudness::Loud, now))
+}
+
 /// The routing token: in the metadata of a sealed artifact, or in the trace.
 fn routing_token(submission: &Submission<'_>) -> Result<Option<RoutingToken>, Error> {
     let in_body = match &*submission.body {
@@ -234,18 +253,60 @@ fn routing_token(submission: &Submission<'_>) -> Result<Option<RoutingToken>, Er
     Ok(in_body.or(in_trace))
 }
 
+/// The mailboxes of those who are asked at once, and the turns of the others.
+fn addressees(
+    submission: &Submission<'_>,
+    has_token: bool,
+    route: Option<Versioned<Route>>,
+    paired: Option<Versioned<PairedEnforcer>>,
+    now: Timestamp,
+) -> Result<(BTreeSet<Mailbox>, Vec<Turn>), Error> {
+    let turns = turns(submission, has_token)?;
+    match turns.0.is_empty() {
+        true => Ok((mailboxes(submission, has_token, route, paired)?, Vec::new())),
+        false => turns::divide(&turns, expiry(submission)?, now).map_err(broken_turns),
+    }
+}
+
+/// The addressees with their turns; empty if the request names none so. They are all of its addressees, so nothing else can
+/// name one.
+fn turns(submission: &Submission<'_>, has_token: bool) -> Result<Turns, Error> {
+    let turns = submission.body.turns().map_err(Error::in_hashed_body)?;
+    let is_addressed =
+        submission.recipient.is_some() || has_token || named_in_metadata(submission)?.is_some();
+    if !turns.0.is_empty() && is_addressed {
+        return Err(broken_turns("can't be combined with a recipient, an approverId or a routing token"));
+    }
+    Ok(turns)
+}
+
+fn broken_turns(rule: &'static str) -> Error {
+    let fault = countersign_wire::Error::breaks("body.metadata.org.countersign.turns", rule);
+    Error::Invalid { failure: Failure::Structure, fault }
+}
+
+fn named_in_metadata(submission: &Submission<'_>) -> Result<Option<ApproverId>, Error> {
+    match &*submission.body {
+        ArtifactSubmit::Sealed(sealed) => Ok(sealed.routing().map_err(Error::in_hashed_body)?.approver_id),
+        ArtifactSubmit::SealedInPlace(_) | ArtifactSubmit::Open(_) => Ok(None),
+    }
+}
+
 /// The mailbox of the approver that the envelope names, else of the one behind the token, else of the one that the
 /// metadata names, else of all that are paired; for an enforcer that was never paired, the shared one. An enforcer that has
 /// lost its last pair has no recipient: losing a device must not widen who sees its requests.
 fn mailboxes(
     submission: &Submission<'_>,
+    has_token: bool,
     route: Option<Versioned<Route>>,
     paired: Option<Versioned<PairedEnforcer>>,
 ) -> Result<BTreeSet<Mailbox>, Error> {
-    let in_metadata = match &*submission.body {
-        ArtifactSubmit::Sealed(sealed) => sealed.routing().map_err(Error::in_hashed_body)?.approver_id,
-        ArtifactSubmit::SealedInPlace(_) | ArtifactSubmit::Open(_) => None,
-    };
+    // An unknown token is an error even where something else names the approver: a wrong secret must show.
+    let route = route.filter(|route| route.value.is_valid(paired.as_ref().map(|paired| &paired.value)));
+    if has_token && route.is_none() {
+        return Err(Failure::NoRecipient.into());
+    }
+    let in_metadata = named_in_metadata(submission)?;
     let by_token = route.map(|route| route.value.approver);
     match (submission.recipient.clone().or(by_token).or(in_metadata), paired) {
         (Some(approver), _) => Ok(BTreeSet::from([Mailbox::Approver(approver)])),

@@ -23,6 +23,15 @@ pub(crate) enum ChannelKind {
     Wait,
 }
 
+/// What is below HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Layer {
+    Plain,
+    /// TLS 1.3, with a certificate of ECDSA P-256.
+    Tls,
+}
+
 /// The server under measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,6 +85,15 @@ impl ChannelKind {
             Self::Wait => "",
         };
         format!("GET {path} HTTP/1.1\r\nhost: lab\r\n{authorization}{headers}\r\n")
+    }
+}
+
+impl Layer {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Tls => "TLS",
+        }
     }
 }
 

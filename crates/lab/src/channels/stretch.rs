@@ -14,6 +14,7 @@ use crate::{
         http::Connection,
         messages,
         publishers::{Pace, publish},
+        stream::Stream,
         subscribers,
     },
     cpu::{CpuUsage, Ticks, to_f64},
@@ -118,7 +119,7 @@ impl Plan {
     }
 
     fn over_nchan(self, args: &ChannelsArgs, runtime: &Runtime) -> Result<Stretch, Failure> {
-        let nchan = Nchan::start()?;
+        let nchan = Nchan::start(None)?;
         let kind = self.kind;
         let request = move |channel| kind.peer_request(channel);
         let streams =
@@ -138,7 +139,7 @@ impl Plan {
         args: &ChannelsArgs,
         runtime: &Runtime,
         server: u32,
-        streams: Vec<tokio::net::TcpStream>,
+        streams: Vec<Stream>,
         max_messages: u64,
         make: impl Fn(Stopwatch) -> Result<P, Failure> + Sync,
     ) -> Result<Stretch, Failure>

@@ -10,7 +10,10 @@ impl report::Report for Report {
         if !self.memory.is_empty() {
             lines.push(format!("Resident bytes of one of {channels} idle channels"));
             lines.extend(memory(&self.memory));
-            lines.push(format!("worst ratio {:.2} (goal: at most 0.65)\n", self.ratio));
+            lines.push(format!(
+                "worst ratios: plain {:.2} (goal: at most 0.65), TLS {:.2} (goal: at most 0.28, first bar 0.50)\n",
+                self.ratio, self.tls_ratio
+            ));
         }
         if !self.push.is_empty() {
             lines.push(format!(
@@ -37,10 +40,11 @@ impl report::Report for Report {
 }
 
 fn memory(kinds: &[MemoryOf]) -> Vec<String> {
-    let head = ["", "ours", "Nchan", "ratio", "ours PSS", "Nchan PSS", "ratio PSS"];
+    let head = ["", "", "ours", "Nchan", "ratio", "ours PSS", "Nchan PSS", "ratio PSS"];
     let rows = kinds.iter().map(|of| {
         let bytes = |figure: f64| format!("{figure:.0}");
         [
+            of.layer.name().to_owned(),
             of.kind.name().to_owned(),
             bytes(of.ours.rss_per_channel),
             bytes(of.nchan.rss_per_channel),
@@ -50,7 +54,7 @@ fn memory(kinds: &[MemoryOf]) -> Vec<String> {
             format!("{:.2}", of.pss_ratio),
         ]
     });
-    headed(head, rows, 1)
+    headed(head, rows, 2)
 }
 
 fn push(kinds: &[PushOf]) -> Vec<String> {

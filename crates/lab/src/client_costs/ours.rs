@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use countersign_client::{
+    audience::Audience,
     clock::{Clock as _, SystemClock},
     journal::MemoryJournal,
     keys::DeviceKeys,
@@ -54,7 +55,7 @@ impl Ours {
             valid_for: Duration::from_hours(1),
             session: None,
             actions: Vec::new(),
-            people: Vec::new(),
+            to: Audience::everybody(),
         };
         let now = SystemClock.now();
         let request = Request::build(&draft, &robot_id, &robot, &robots, now)?;

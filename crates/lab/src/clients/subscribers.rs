@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::Ipv4Addr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,18 +12,24 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpSocket, TcpStream},
-    task::JoinSet,
+    task::{JoinSet, coop::unconstrained},
     time::{Instant, sleep_until, timeout},
 };
 
-use super::arrivals::Arrivals;
+use futures_util::FutureExt as _;
+
+use super::{
+    arrivals::Arrivals,
+    stream::{Endpoint, Stream},
+};
 use crate::{Failure, stopwatch::Stopwatch};
 
 /// How many tasks open connections concurrently.
 const OPENERS: u64 = 64;
-/// The limit of new connections a second.
+/// The limit of new connections a second, and where nothing says that one is open: a server that falls behind would be measured
+/// with its backlog.
 const MAX_OPENED_PER_SECOND: u64 = 4_000;
+const MAX_OPENED_UNANSWERED_PER_SECOND: u64 = 1_000;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The immediate response to an opening request.
@@ -37,19 +43,23 @@ pub(crate) enum Answer {
 
 /// Opens `count` connections and sends `request(number)` on each.
 pub(crate) async fn open<R>(
-    address: SocketAddr,
+    at: impl Into<Endpoint>,
     count: u64,
     answer: Answer,
     request: R,
-) -> Result<Vec<TcpStream>, Failure>
+) -> Result<Vec<Stream>, Failure>
 where
     R: Fn(u64) -> String + Send + Sync + 'static,
 {
-    let (next, request) = (Arc::new(AtomicU64::new(0)), Arc::new(request));
+    let (at, next, request) = (at.into(), Arc::new(AtomicU64::new(0)), Arc::new(request));
+    let per_second = match answer {
+        Answer::Head(_) => MAX_OPENED_PER_SECOND,
+        Answer::Nothing => MAX_OPENED_UNANSWERED_PER_SECOND,
+    };
     let began = Instant::now();
     let mut openers = JoinSet::new();
     for _ in 0..OPENERS {
-        let (next, request) = (Arc::clone(&next), Arc::clone(&request));
+        let (at, next, request) = (at.clone(), Arc::clone(&next), Arc::clone(&request));
         openers.spawn(async move {
             let mut opened = Vec::new();
             loop {
@@ -58,9 +68,9 @@ where
                     return Ok::<_, io::Error>(opened);
                 }
                 // Connecting all at once would measure the server's peak, not the memory of open connections.
-                sleep_until(began + Duration::from_nanos(channel * 1_000_000_000 / MAX_OPENED_PER_SECOND))
-                    .await;
-                let opening = open_one(address, source(channel), answer, request(channel));
+                sleep_until(began + Duration::from_nanos(channel * 1_000_000_000 / per_second)).await;
+                let request = request(channel);
+                let opening = open_one(&at, channel, answer, &request);
                 opened.push(timeout(OPEN_TIMEOUT, opening).await??);
             }
         });
@@ -73,21 +83,19 @@ where
 }
 
 /// A source address from 127.0.0.2 to 127.0.0.9.
-fn source(channel: u64) -> Ipv4Addr {
+pub(crate) fn source(channel: u64) -> Ipv4Addr {
     let [.., last] = (channel % 8 + 2).to_be_bytes();
     Ipv4Addr::new(127, 0, 0, last)
 }
 
-async fn open_one(
-    address: SocketAddr,
-    source: Ipv4Addr,
-    answer: Answer,
-    request: String,
-) -> io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind((source, 0).into())?;
-    let mut stream = socket.connect(address).await?;
+async fn open_one(at: &Endpoint, channel: u64, answer: Answer, request: &str) -> io::Result<Stream> {
+    ask(at.connect(source(channel)).await?, answer, request).await
+}
+
+/// Sends an opening request, which must be answered as expected.
+pub(crate) async fn ask(mut stream: Stream, answer: Answer, request: &str) -> io::Result<Stream> {
     stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
     let Answer::Head(expected) = answer else { return Ok(stream) };
     let mut read = Vec::new();
     while !read.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -104,13 +112,13 @@ async fn open_one(
 }
 
 /// How many of the streams have data to read or are closed.
-pub(crate) fn answered(streams: &[TcpStream]) -> usize {
-    let is_answered = |stream: &&TcpStream| !matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-    streams.iter().filter(is_answered).count()
+pub(crate) fn answered(streams: &mut [Stream]) -> usize {
+    let is_answered = |stream: &mut Stream| unconstrained(stream.read_u8()).now_or_never().is_some();
+    streams.iter_mut().map(is_answered).filter(|answered| *answered).count()
 }
 
 /// Reads all streams until the tasks are dropped.
-pub(crate) fn listen(streams: Vec<TcpStream>, arrivals: &Arc<Arrivals>, watch: Stopwatch) -> JoinSet<()> {
+pub(crate) fn listen(streams: Vec<Stream>, arrivals: &Arc<Arrivals>, watch: Stopwatch) -> JoinSet<()> {
     let mut listeners = JoinSet::new();
     for mut stream in streams {
         let arrivals = Arc::clone(arrivals);

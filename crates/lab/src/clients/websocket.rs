@@ -1,12 +1,13 @@
-//! A WebSocket client on a plain socket that costs little: frames are read in place, and sent with a mask of zeros.
+//! A WebSocket client on a bare socket that costs little: frames are read in place, and sent with a mask of zeros.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::Ipv4Addr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
     time::timeout,
 };
+
+use super::stream::{Endpoint, Stream};
 
 /// A message that takes longer is an error.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -24,7 +25,7 @@ const LENGTH_64: u8 = 0x7f;
 
 #[derive(Debug)]
 pub(crate) struct WebSocket {
-    stream: TcpStream,
+    stream: Stream,
     read: Vec<u8>,
     /// Bytes at the beginning of `read` that the caller has seen.
     seen: usize,
@@ -39,10 +40,10 @@ struct Frame {
 
 impl WebSocket {
     /// Sends the request of a handshake, which must be accepted.
-    pub(crate) async fn open(address: SocketAddr, request: &str) -> io::Result<Self> {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
+    pub(crate) async fn open(at: impl Into<Endpoint>, request: &str) -> io::Result<Self> {
+        let mut stream = at.into().connect(Ipv4Addr::UNSPECIFIED).await?;
         stream.write_all(request.as_bytes()).await?;
+        stream.flush().await?;
         let mut socket = Self { stream, read: Vec::with_capacity(8_192), seen: 0 };
         let end = loop {
             socket.read_more().await?;
@@ -87,7 +88,7 @@ impl WebSocket {
                 CLOSE => return Err(closed(&self.read[frame.start..frame.end])),
                 PING => {
                     let pong = masked(PONG, &self.read[frame.start..frame.end]);
-                    self.stream.write_all(&pong).await?;
+                    self.send_all(&pong).await?;
                 }
                 _ => return Ok((frame.start, frame.end)),
             }
@@ -95,7 +96,12 @@ impl WebSocket {
     }
 
     pub(crate) async fn send(&mut self, text: &str) -> io::Result<()> {
-        self.stream.write_all(&masked(TEXT, text.as_bytes())).await
+        self.send_all(&masked(TEXT, text.as_bytes())).await
+    }
+
+    async fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
     }
 
     async fn read_more(&mut self) -> io::Result<()> {

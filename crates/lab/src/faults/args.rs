@@ -18,6 +18,9 @@ pub(crate) struct FaultsArgs {
     /// Run the database under Patroni: three members and etcd, from Debian's packages. Without it, a primary and one standby.
     #[arg(long)]
     pub(crate) patroni: bool,
+    /// Speak TLS between clients and nodes.
+    #[arg(long)]
+    pub(crate) tls: bool,
     /// Do nothing but restart the three nodes one after the other, N times, instead of faults. No exchange may then fail for a
     /// client of the library.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 
-use super::{checker::Violation, history::Counts, recovery::Recovery};
+use super::{
+    checker::{Violation, notified::Counted},
+    history::Counts,
+    recovery::Recovery,
+};
 use crate::{report, table::headed};
 
 /// Violations that the table shows in full.
@@ -15,12 +19,15 @@ pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
     pub(crate) arrangement: &'static str,
+    /// Whether clients and nodes spoke TLS.
+    pub(crate) tls: bool,
     pub(crate) faults: usize,
     pub(crate) failovers: usize,
     pub(crate) acknowledged: u64,
     pub(crate) counts: Counts,
     pub(crate) recovery: Vec<Recovery>,
     pub(crate) violations: Vec<Violation>,
+    pub(crate) notified: Counted,
     /// Process starts of all nodes.
     pub(crate) node_starts: u64,
     /// How former primaries came back.
@@ -101,6 +108,8 @@ impl Report {
         let pushed: Vec<String> =
             self.counts.pushed.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         lines.push(format!("pushed: {}; acts: {}", pushed.join(", "), self.counts.acts));
+        let Counted { requests, again } = self.notified;
+        lines.push(format!("notified outside of the protocol: {requests} requests, {again} more than once"));
         lines
     }
 }
@@ -108,10 +117,11 @@ impl Report {
 impl report::Report for Report {
     fn table(&self) -> String {
         let mut lines = vec![format!(
-            "seed {}, {} s of faults, database: {}; {} faults, {} failovers, {} node starts; {} operations acknowledged",
+            "seed {}, {} s of faults, database: {}, clients: {}; {} faults, {} failovers, {} node starts; {} operations acknowledged",
             self.seed,
             self.seconds,
             self.arrangement,
+            if self.tls { "TLS" } else { "plain HTTP" },
             self.faults,
             self.failovers,
             self.node_starts,

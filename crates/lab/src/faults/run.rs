@@ -18,7 +18,7 @@ use super::{
     programs::Programs,
     recovery,
     report::{Report, Rolling},
-    rig::{self, Arrangement, Keys, NODES, Rig},
+    rig::{self, Arrangement, Keys, NODES, Rig, Trust},
     rolling,
     schedule::{self, Fault, Plan, Planned},
     timeline,
@@ -26,7 +26,8 @@ use super::{
 };
 use crate::{Failure, report_progress};
 
-const TENANTS: usize = 5;
+/// The last one is of people who are notified outside of the protocol.
+const TENANTS: usize = 6;
 
 /// Disks have room for their servers' files, and for what the clients write.
 const DISK_MEBIBYTES: u64 = 512;
@@ -55,6 +56,7 @@ struct Ran {
 
 pub(crate) fn run(args: &FaultsArgs) -> Result<Report, Failure> {
     rig::in_own_mounts()?;
+    let trust = args.tls.then(Trust::in_own_authority).transpose()?;
     let seed = match args.seed {
         Some(seed) => seed,
         None => draw_seed()?,
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<Report, Failure> {
     report_progress(&format!("seed {seed}"));
     let folder = Folder::new(args.keep.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
-    let ran = match runtime.block_on(run_cluster(args, seed, folder.path())) {
+    let ran = match runtime.block_on(run_cluster(args, seed, trust, folder.path())) {
         Ok(ran) => ran,
         Err(error) => return Err(format!("{error}; logs are in {}", folder.keep().display()).into()),
     };
@@ -78,11 +80,13 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<Report, Failure> {
         seed,
         seconds: args.seconds,
         arrangement: if args.patroni { "patroni" } else { "pair" },
+        tls: args.tls,
         faults: history.faults.len(),
         failovers,
         acknowledged: counts.acknowledged(),
         counts,
         recovery: recovery::of(&history, &nodes),
+        notified: checker::notified::count(&history),
         violations,
         node_starts,
         resyncs,
@@ -94,12 +98,17 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<Report, Failure> {
     Ok(report)
 }
 
-async fn run_cluster(args: &FaultsArgs, seed: u64, folder: &Path) -> Result<Ran, Failure> {
+async fn run_cluster(
+    args: &FaultsArgs,
+    seed: u64,
+    trust: Option<Trust>,
+    folder: &Path,
+) -> Result<Ran, Failure> {
     let programs = Programs::find(args)?;
     let disk_mebibytes = DISK_MEBIBYTES + args.seconds * DISK_MEBIBYTES_PER_SECOND;
     let balances = args.rolling.is_some();
     let arrangement = Arrangement { with_patroni: args.patroni, disk_mebibytes, balances };
-    let rig = Arc::new(Rig::start(&programs.first, arrangement, folder).await?);
+    let rig = Arc::new(Rig::start(&programs.first, arrangement, trust, folder).await?);
     let recorder = Recorder::create(&folder.join("history.jsonl"))?;
     let mut workload = Workload::start(setup(args, seed, &rig, &programs)?, recorder.clone());
     workload.ready().await?;
@@ -157,7 +166,8 @@ fn setup(args: &FaultsArgs, seed: u64, rig: &Rig, programs: &Programs) -> Result
     }
     let (enforcers, approvers) = (usize::try_from(args.enforcers)?, usize::try_from(args.approvers)?);
     let is_steady = args.rolling.is_some();
-    Ok(Setup { nodes: rig.urls(), tenants, enforcers, approvers, seed, is_steady })
+    let tls = rig.tls_client()?;
+    Ok(Setup { nodes: rig.urls(), tls, tenants, enforcers, approvers, seed, is_steady })
 }
 
 fn draw_seed() -> Result<u64, Failure> {

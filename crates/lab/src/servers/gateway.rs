@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     io::{BufRead as _, BufReader},
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -11,13 +11,13 @@ use std::{
 };
 
 use countersign_server::commands;
-use countersign_testkit::postgres::Postgres;
+use countersign_testkit::{child_process::free_port, postgres::Postgres};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
 
 use super::ends_with_us;
-use crate::{Failure, stopwatch::Stopwatch};
+use crate::{Failure, stopwatch::Stopwatch, tls::CertificateFiles};
 
 /// The tenant of `countersign-gateway dev`, and of every gateway here.
 pub(crate) const TENANT: &str = "dev";
@@ -101,7 +101,12 @@ impl Gateway {
         postgres: &Postgres,
         sections: &str,
     ) -> Result<Self, Failure> {
-        write_configuration(folder, postgres, sections)?;
+        let data = folder.join("data");
+        let (data, url) = (data.display(), postgres.url());
+        let head = format!(
+            "listen = \"127.0.0.1:0\"\ndata = \"{data}\"\n[store]\nkind = \"postgres\"\nurl = \"{url}\"\n"
+        );
+        write_configuration(folder, &head, sections)?;
         let (child, address) = start_node(program, folder)?;
         let mut gateway = Self { child, address, enforcer_key: String::new(), approver_key: String::new() };
         [gateway.enforcer_key, gateway.approver_key] = keys(program, folder, TENANT)?;
@@ -113,6 +118,29 @@ impl Gateway {
         let (child, address) = start_node(program, folder)?;
         let (enforcer_key, approver_key) = (self.enforcer_key.clone(), self.approver_key.clone());
         Ok(Self { child, address, enforcer_key, approver_key })
+    }
+
+    /// Ends it, and starts it again as a service with the same data and keys: plain HTTP on one port, TLS on another. Its
+    /// configuration is written to `folder`. Returns where TLS is, too.
+    pub(crate) fn with_tls(
+        self,
+        program: &Path,
+        folder: &Path,
+        data: &Path,
+        certificate: &CertificateFiles,
+    ) -> Result<(Self, SocketAddr), Failure> {
+        let [plain, tls] =
+            [free_port(), free_port()].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let head = format!("listen = \"{plain}\"\ndata = \"{}\"\n", data.display());
+        write_configuration(folder, &head, &certificate.section(Some(tls)))?;
+        Ok((self.again(program, folder)?, tls))
+    }
+
+    /// Kills it, and starts it again with the configuration in `folder`.
+    pub(crate) fn again(mut self, program: &Path, folder: &Path) -> Result<Self, Failure> {
+        self.child.kill()?;
+        self.child.wait()?;
+        self.another_node(program, folder)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -134,17 +162,12 @@ pub(crate) fn run(command: commands::Command) -> Result<(), Failure> {
 }
 
 /// Writes the configuration of all nodes in this folder: no limits of rates, and a line of log for each request.
-fn write_configuration(folder: &Path, postgres: &Postgres, sections: &str) -> Result<(), Failure> {
+fn write_configuration(folder: &Path, head: &str, sections: &str) -> Result<(), Failure> {
     let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
         .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
         .concat();
-    let data = folder.join("data");
-    let text = format!(
-        "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n[rates]\n{rates}",
-        data.display(),
-        postgres.url()
-    );
-    Ok(fs::write(folder.join(CONFIG), format!("{text}[log]\nlevel = \"info\"\n{sections}"))?)
+    let text = format!("{head}[rates]\n{rates}[log]\nlevel = \"info\"\n{sections}");
+    Ok(fs::write(folder.join(CONFIG), text)?)
 }
 
 /// Starts a node and waits until it listens. Its log is a file, so that reading it costs us nothing.

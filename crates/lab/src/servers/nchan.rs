@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::ends_with_us;
-use crate::{Failure, cpu::child_ids, stopwatch::Stopwatch};
+use crate::{Failure, cpu::child_ids, stopwatch::Stopwatch, tls::CertificateFiles};
 
 const NGINX: &str = "/usr/sbin/nginx";
 const MODULE: &str = "/usr/lib/nginx/modules/ngx_nchan_module.so";
@@ -49,13 +49,13 @@ impl Nchan {
         .into())
     }
 
-    /// Starts nginx and waits until it accepts connections.
-    pub(crate) fn start() -> Result<Self, Failure> {
+    /// Starts nginx and waits until it accepts connections, with TLS if it has a certificate.
+    pub(crate) fn start(certificate: Option<&CertificateFiles>) -> Result<Self, Failure> {
         Self::check_installed()?;
         let folder = tempfile::tempdir()?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let file = folder.path().join("nginx.conf");
-        fs::write(&file, configuration(folder.path(), port))?;
+        fs::write(&file, configuration(folder.path(), port, certificate))?;
         let mut command = ends_with_us("TERM", NGINX);
         command.arg("-p").arg(folder.path()).arg("-c").arg(&file).arg("-e").arg(folder.path().join("log"));
         let master = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -96,8 +96,21 @@ impl Drop for Nchan {
     }
 }
 
-fn configuration(folder: &Path, port: u16) -> String {
+/// Everything about TLS is as nginx has it by default, but for the version: tickets, no cache of sessions, and 16 KB
+/// (`ssl_buffer_size`) that it keeps for each connection that it has written to. OpenSSL's own buffers it frees while idle.
+fn configuration(folder: &Path, port: u16, certificate: Option<&CertificateFiles>) -> String {
     let folder = folder.display();
+    let (ssl, tls) = match certificate {
+        Some(CertificateFiles { certificate, key }) => (
+            " ssl",
+            format!(
+                "ssl_certificate {}; ssl_certificate_key {}; ssl_protocols TLSv1.3;",
+                certificate.display(),
+                key.display()
+            ),
+        ),
+        None => ("", String::new()),
+    };
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("  {name}_temp_path {folder}/{name};\n"))
         .concat();
@@ -112,7 +125,7 @@ http {{
   nchan_shared_memory_size 512M; nchan_message_timeout 60s; nchan_message_buffer_length 10;
   nchan_subscriber_timeout 0; nchan_channel_timeout 3600s;
   server {{
-    listen 127.0.0.1:{port} backlog=4096 reuseport;
+    listen 127.0.0.1:{port}{ssl} backlog=4096 reuseport; {tls}
     location ~ ^/pub/(\d+)$ {{ nchan_publisher; nchan_channel_id $1; }}
     location ~ ^/sse/(\d+)$ {{ nchan_subscriber eventsource; nchan_channel_id $1; }}
     location ~ ^/ws/(\d+)$ {{ nchan_subscriber websocket; nchan_channel_id $1; }}

@@ -116,6 +116,7 @@ fn start_exchange(
         about: about(tenant, &id),
         to: to.clone(),
         expires_at: time(starts_at).plus(Duration::from_millis(lives)),
+        turns: Vec::new(),
     };
     let facts = ExchangeFacts::new(request.clone());
     watch.facts.known().exchanges.insert((tenant.clone(), id.clone()), facts);

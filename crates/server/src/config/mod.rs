@@ -1,6 +1,7 @@
 //! The configuration file. `default.toml` shows every setting; a test keeps it equal to the defaults here.
 
 mod doorbell;
+mod notifications;
 mod rates;
 mod tls;
 
@@ -18,6 +19,7 @@ use countersign_wire::id::GatewayId;
 use serde::Deserialize;
 
 pub use doorbell::{DoorbellConfig, DoorbellKind};
+pub use notifications::{Network, NotificationsConfig};
 pub use rates::{Rate, RateLimits};
 pub use tls::{AcmeConfig, CertificateFiles, ChallengeKind, ClientCertificates, ExternalAccount, TlsConfig};
 
@@ -55,6 +57,7 @@ pub struct Config {
     pub metrics: MetricsConfig,
     pub health: HealthConfig,
     pub traces: TracesConfig,
+    pub notifications: NotificationsConfig,
 }
 
 // CONTRIBUTING: add a store, step 4
@@ -241,6 +244,7 @@ impl Default for Config {
             metrics: MetricsConfig::default(),
             health: HealthConfig::default(),
             traces: TracesConfig::default(),
+            notifications: NotificationsConfig::default(),
         }
     }
 }
@@ -274,6 +278,7 @@ impl Config {
         }
         self.check_listeners()?;
         self.tls.check()?;
+        self.notifications.check()?;
         if self.proxy_header == ProxyHeader::ProxyProtocol && self.trusted_proxies.is_empty() {
             bail!(
                 "proxy_header = \"proxy-protocol\" needs trusted_proxies: no other connections are served then"

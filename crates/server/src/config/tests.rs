@@ -30,6 +30,7 @@ fn the_printed_default_is_the_default() {
                 "required",
                 "tenants",
                 "public_url",
+                "proxy =",
                 "endpoint",
                 "root_certificates",
                 "credentials",

@@ -6,4 +6,4 @@ mod server;
 
 pub(crate) use http::{Answered, HttpMetrics};
 pub(crate) use push::PushMeter;
-pub(crate) use server::{DROPPED_LOG_LINES, HeldTransport, Rejection, ServerMetrics};
+pub(crate) use server::{DROPPED_LOG_LINES, HeldTransport, NotificationOutcome, Rejection, ServerMetrics};

@@ -44,6 +44,20 @@ labels! {
     }
 }
 
+labels! {
+    /// What became of an attempt to notify somebody.
+    pub(crate) enum NotificationOutcome("outcome") {
+        Accepted => "accepted",
+        Refused => "refused",
+        Gone => "gone",
+        Unreachable => "unreachable",
+        TimedOut => "timed_out",
+        Busy => "busy",
+        NotAllowed => "not_allowed",
+        Unreadable => "unreadable",
+    }
+}
+
 // CONTRIBUTING: add a metric, step 1
 /// What the server counts. Clones share the counts.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +67,7 @@ pub(crate) struct ServerMetrics {
     pub(crate) held: PerLabel<HeldTransport, Gauge>,
     pub(crate) push_seconds: PerLabel<HeldTransport, Histogram>,
     pub(crate) redeliveries: Counter,
+    pub(crate) notifications: PerLabel<NotificationOutcome, Counter>,
 }
 
 impl ServerMetrics {
@@ -81,6 +96,17 @@ impl ServerMetrics {
             &self.redeliveries,
         );
         catalog.when_it_rises("Clients are slow, or do not acknowledge.");
+        catalog.add(
+            "notifications",
+            "Attempts to notify somebody outside of the protocol, by what became of them",
+            &self.notifications,
+        );
+        catalog.when_it_rises(
+            "`unreachable`, `timed_out` and `busy`: a push service is away, or this machine can't reach it; they are \
+             retried. `refused`: a service refuses this gateway; set `notifications.contact`. `not_allowed`: somebody has \
+             named an address in a network of your own. `unreadable`: the gateway's secret was lost; devices register \
+             again when they are opened.",
+        );
         catalog.add(
             "log_lines_dropped",
             "Log lines that were dropped because nobody read them",

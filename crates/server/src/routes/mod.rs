@@ -9,6 +9,7 @@ pub(crate) mod inbox;
 pub(crate) mod invitations;
 pub(crate) mod join;
 pub(crate) mod meta;
+pub(crate) mod notifications;
 pub(crate) mod pairing;
 pub(crate) mod pairs;
 pub(crate) mod platform;

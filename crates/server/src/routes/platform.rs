@@ -247,6 +247,7 @@ pub(crate) async fn set_policy(
         require_registered_signer: text.require_registered_signer,
         require_idempotency_key: text.require_idempotency_key,
         max_life: text.max_life_seconds.map(Duration::from_secs),
+        ..Policy::default()
     };
     app.gateway.set_policy(&caller.tenant, &policy).await?;
     response::json(StatusCode::OK, text)

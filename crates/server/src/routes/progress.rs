@@ -1,7 +1,9 @@
 //! `/platform/v1/exchanges/{requestId}/progress`: whether anybody has a request on a screen yet.
 
 use axum::{extract::State, http::StatusCode, response::Response};
+use countersign_core::model::notification::{ChannelId, FailureReason, Notified};
 use countersign_wire::{
+    Label,
     exchange::ExchangeState,
     id::{ApproverId, RequestId},
     timestamp::Timestamp,
@@ -31,6 +33,39 @@ struct ApproverProgress<'a> {
     rung: Timestamp,
     received: Option<Timestamp>,
     seen: Option<Timestamp>,
+    /// What became of notifications outside of the protocol.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notified: Vec<NotifiedChannel<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NotifiedChannel<'a> {
+    channel: &'a ChannelId,
+    label: &'a Label,
+    sent_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    displayed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<FailureReason>,
+}
+
+impl<'a> From<&'a Notified> for NotifiedChannel<'a> {
+    fn from(notified: &'a Notified) -> Self {
+        Self {
+            channel: &notified.channel,
+            label: &notified.label,
+            sent_at: notified.sent_at,
+            accepted_at: notified.accepted_at,
+            displayed_at: notified.displayed_at,
+            opened_at: notified.opened_at,
+            failed: notified.failed,
+        }
+    }
 }
 
 pub(crate) async fn progress(
@@ -45,6 +80,7 @@ pub(crate) async fn progress(
         rung: approver.rung,
         received: approver.received,
         seen: approver.seen,
+        notified: approver.notified.iter().map(NotifiedChannel::from).collect(),
     });
     let body =
         ProgressBody { request_id: &request_id, state: progress.state, approvers: approvers.collect() };

@@ -27,6 +27,7 @@ mod generic;
 mod http_semantics;
 mod inboxes;
 mod invitations;
+mod notifications;
 mod pairing;
 mod pairs;
 mod platform;
@@ -36,6 +37,7 @@ mod rotation;
 mod sockets;
 mod streams;
 mod tenants;
+mod turns;
 mod vouchers;
 mod world;
 
@@ -58,6 +60,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("inboxes", inboxes::CASES),
     ("http_semantics", http_semantics::CASES),
     ("invitations", invitations::CASES),
+    ("notifications", notifications::CASES),
     ("pairing", pairing::CASES),
     ("pairs", pairs::CASES),
     ("platform", platform::CASES),
@@ -67,6 +70,7 @@ const FILES: &[(&str, &[Case])] = &[
     ("sockets", sockets::CASES),
     ("streams", streams::CASES),
     ("tenants", tenants::CASES),
+    ("turns", turns::CASES),
     ("vouchers", vouchers::CASES),
 ];
 

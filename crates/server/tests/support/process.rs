@@ -91,7 +91,7 @@ impl Gateway {
         let config = folder.path().join("gateway.toml");
         let data = folder.path().join("data");
         let text = format!(
-            "{first}\nlisten = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{doorbell}{tls}{settings}\n",
+            "{first}\nlisten = \"127.0.0.1:0\"\ngateway_id = \"gw\"\ntrusted_proxies = [\"127.0.0.1\"]\ndata = \"{}\"\n{store}{doorbell}{tls}[notifications]\nallowed_networks = [\"127.0.0.1\"]\n{settings}\n",
             data.display()
         );
         std::fs::write(&config, text).unwrap();

@@ -7,6 +7,7 @@ mod hot_path;
 mod inboxes;
 mod invitations;
 pub mod model;
+mod notifications;
 mod paired;
 mod pairing;
 mod pairing_fixtures;
@@ -16,6 +17,7 @@ mod prompts;
 pub mod races;
 mod retention;
 mod sessions;
+mod turns;
 mod vouchers;
 pub mod world;
 
@@ -27,8 +29,10 @@ pub const SUBJECTS: &[(&str, &[Case])] = &[
     ("hot_path", hot_path::CASES),
     ("inboxes", inboxes::CASES),
     ("pairing", pairing::CASES),
+    ("notifications", notifications::CASES),
     ("paired", paired::CASES),
     ("pairs", pairs::CASES),
+    ("turns", turns::CASES),
     ("vouchers", vouchers::CASES),
     ("prompts", prompts::CASES),
     ("sessions", sessions::CASES),

@@ -80,6 +80,8 @@ pub struct Request {
     /// The only approver who may decide; `None` for all.
     pub to: Option<ApproverId>,
     pub expires_at: Timestamp,
+    /// Who is asked when; empty if nobody has to wait for their turn.
+    pub turns: Vec<(ApproverId, Option<Timestamp>)>,
 }
 
 /// A request of `robot` about `id`, for all approvers, valid for ten minutes.
@@ -90,6 +92,7 @@ pub fn request(id: &str) -> Request {
         about: id.to_owned(),
         to: None,
         expires_at: minutes(10),
+        turns: Vec::new(),
     }
 }
 
@@ -115,13 +118,33 @@ impl Request {
         Self { about: about.to_owned(), ..self }
     }
 
+    /// Asks each of these from a time on, or at once.
+    #[must_use]
+    pub fn in_turns(self, turns: &[(&str, Option<Timestamp>)]) -> Self {
+        let turns = turns.iter().map(|(who, at)| (approver(who), *at)).collect();
+        Self { turns, ..self }
+    }
+
+    fn metadata(&self) -> String {
+        let turn = |(who, at): &(ApproverId, Option<Timestamp>)| match at {
+            Some(at) => format!(r#"{{"approverId":"{who}","at":"{at}"}}"#),
+            None => format!(r#"{{"approverId":"{who}"}}"#),
+        };
+        if self.turns.is_empty() {
+            return String::new();
+        }
+        let turns: Vec<String> = self.turns.iter().map(turn).collect();
+        format!(r#","metadata":{{"org.countersign.turns":[{}]}}"#, turns.join(","))
+    }
+
     /// The body with its spacing, which the gateway must keep byte for byte.
     pub fn body(&self) -> String {
         format!(
-            r#"{{ "ciphertext":"{}", "artifactType":"command.review","artifactHash":"{}" , "expiresAt":"{}"}}"#,
+            r#"{{ "ciphertext":"{}", "artifactType":"command.review","artifactHash":"{}" , "expiresAt":"{}"{}}}"#,
             self.about,
             hash(&self.about),
-            self.expires_at
+            self.expires_at,
+            self.metadata()
         )
     }
 }

@@ -1,21 +1,12 @@
 // Signs an answer: about exactly the request that is on the screen, and with what was shown of it.
 
 import { askLock, createLock, hasLock, LockError, lockChallenge } from "../../keys/lock.ts";
-import {
-  type Action,
-  decide,
-  newNonce,
-  type OpenedRequest,
-  type Outcome,
-  sentenceOf,
-  type Words,
-} from "../../protocol/index.ts";
+import { type Action, decide, newNonce, type OpenedRequest, type Outcome, type Words } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
 import type { Card } from "../inbox.ts";
-import type { SentRecord } from "../sent.ts";
+import { newRecord } from "../sent.ts";
 import type { Offer } from "./offer.ts";
-import { isAsked } from "./question.ts";
 import type { Shown } from "./reading.ts";
 
 /** What a person has chosen. */
@@ -97,22 +88,7 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
   const now = http.clock.now();
   const scope = isApproval ? offer.scope : "once";
   const validUntil = now.plus(isApproval ? offer.millis : 10 * 60_000);
-  const sent = await decide(request, { outcome, scope, validUntil, words, nonce }, identity, now);
-  const record: SentRecord = {
-    requestId: sent.requestId,
-    enforcerId: sent.enforcerId,
-    source: sent.source,
-    headline: card.headline,
-    ...(card.payload === undefined ? {} : { sentence: sentenceOf(card.payload) }),
-    ...(card.payload !== undefined && isAsked(request, card.payload) ? { isQuestion: true } : {}),
-    ...(request.session === undefined ? {} : { session: request.session }),
-    outcome,
-    scope,
-    reason: words.reason,
-    action: action?.caption,
-    shown: words.shown,
-    expiresAt: `${request.expiresAt}`,
-    signedAt: `${now}`,
-  };
-  await app.answers.send(record);
+  const choice = { outcome, scope, validUntil, words, nonce };
+  const sent = await decide(request, choice, identity, now);
+  await app.answers.send(newRecord(request, card.payload, sent, choice, now, action));
 }

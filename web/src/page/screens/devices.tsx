@@ -1,6 +1,5 @@
 // Who is paired, since when, with which keys; and how trust is taken away.
 
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { createLock, hasLock } from "../../keys/lock.ts";
@@ -14,14 +13,14 @@ import {
   visibleCode,
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { mayNotify } from "../attention.ts";
 import { screenChanged } from "../guard.ts";
-import { Icon, type IconName } from "../icons.tsx";
+import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { machines, makeRecoveryCode, removePairs, state } from "../pairing.ts";
-import { Act, clock, Digits, Lock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { Act, clock, Digits, Fold, Lock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
 import { changePins } from "../trust.ts";
+import { NoticesSection } from "./notices.tsx";
 
 export function DevicesScreen() {
   const { pins, profile } = usePage();
@@ -49,45 +48,15 @@ export function DevicesScreen() {
           {texts.vouchTitle}
         </a>
       </section>
+      <NoticesSection />
       <section class="card rows">
         <Relay />
         <Recovery />
-        <Notices />
         <Fold icon="trash" title={texts.forgetTitle} note={texts.forgetNote}>
           <Forget />
         </Fold>
       </section>
     </Screen>
-  );
-}
-
-/** One thing of the list: its name, and inside what can be done with it. */
-function Fold({
-  icon,
-  title,
-  note,
-  children,
-}: {
-  icon: IconName;
-  title: ComponentChildren;
-  note: ComponentChildren;
-  children: ComponentChildren;
-}) {
-  return (
-    <details>
-      <summary class="tall">
-        <span class="kind" aria-hidden="true">
-          <Icon name={icon} />
-        </span>
-        <span class="grow">
-          <span class="strong">{title}</span>
-          <br />
-          <span class="note">{note}</span>
-        </span>
-        <Icon name="right" />
-      </summary>
-      <div class="pad stack flush">{children}</div>
-    </details>
   );
 }
 
@@ -108,22 +77,6 @@ function Recovery() {
       <a class="button quiet" href={writeRoute({ name: "recover" })}>
         {texts.recoverTitle}
       </a>
-    </Fold>
-  );
-}
-
-/** Whether a tab that nobody looks at may say that something waits. */
-function Notices() {
-  const [may, setMay] = useState(mayNotify());
-  const note = may === undefined ? texts.noticesUnset : may ? texts.noticesSet : texts.noticesNone;
-  const ask = async (): Promise<void> => {
-    await Notification.requestPermission();
-    setMay(mayNotify());
-  };
-  return (
-    <Fold icon="says" title={texts.noticesTitle} note={note}>
-      <p class="note">{texts.noticesHelp}</p>
-      {may === undefined ? <Act label={texts.noticesAllow} kind="quiet" act={ask} /> : null}
     </Fold>
   );
 }

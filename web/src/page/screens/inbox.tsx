@@ -14,6 +14,7 @@ import { go, writeRoute } from "../route.ts";
 import { canBeTogether } from "../together.ts";
 import { AnsweredElsewhere, EndText, FirstLine, From, Kind, RowText } from "./card.tsx";
 import { Empty } from "./empty.tsx";
+import { NoticesBar } from "./notices.tsx";
 
 export function InboxScreen() {
   const app = useApp();
@@ -28,6 +29,7 @@ export function InboxScreen() {
   if (isPaired && isEmpty && (isOnline || offlineReason !== "")) return <Empty />;
   return (
     <Screen title={count === 0 ? texts.inbox : texts.waiting(count)} note={note} kind="inbox">
+      <NoticesBar />
       {inbox.waiting.length > 0 ? (
         <button type="button" class="more-pill" onClick={meant(() => app.live.showArrivals())}>
           <Icon name="up" size="s" />

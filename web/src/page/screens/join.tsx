@@ -19,6 +19,7 @@ import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
 import { makeRecoveryCode } from "../pairing.ts";
 import { Act, CopyText, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { deviceName, isTabOfApple } from "../platform.ts";
 import { CodeProof, FromItsScreen } from "./machine.tsx";
 import { Scanner } from "./scanner.tsx";
 
@@ -39,17 +40,6 @@ export function UnusableScreen({ problem }: { problem: string }) {
       </Screen>
     </main>
   );
-}
-
-/** Whether this is a tab on an iPhone or iPad, whose storage is cleared after a week. */
-function isTabOfApple(): boolean {
-  const isApple =
-    /iPhone|iPad|iPod/.test(navigator.userAgent) ||
-    (navigator.userAgent.includes("Macintosh") && navigator.maxTouchPoints > 1);
-  const isInstalled =
-    window.matchMedia("(display-mode: standalone)").matches ||
-    ("standalone" in navigator && navigator.standalone === true);
-  return isApple && !isInstalled;
 }
 
 /** What a text invites to: joining alone, or joining and pairing. Throws {@link LinkError}. */
@@ -245,13 +235,6 @@ function JoinQuestion({ invitation, back }: { invitation: Invitation; back: () =
   ) : (
     <ConnectQuestion both={invitation.both} invited={invited} back={back} />
   );
-}
-
-/** What a device is called that nobody has named: its person's, by what it is. */
-function deviceName(id: string): string {
-  const isPhone = /iPhone|Android.*Mobile/.test(navigator.userAgent);
-  const isTablet = /iPad|Android/.test(navigator.userAgent);
-  return texts.newDeviceName(id, isPhone ? "phone" : isTablet ? "tablet" : "browser");
 }
 
 function ConnectQuestion({

@@ -2,6 +2,8 @@
 
 use std::{os::unix::fs::symlink, time::Duration};
 
+use countersign_client::audience::{Audience, Turn};
+use countersign_wire::artifact::Loudness;
 use serde_json::json;
 
 use super::{
@@ -420,15 +422,17 @@ fn agents_touch_neither_rules_nor_hooks_nor_what_decides() {
 fn people_are_those_of_the_rule_that_asks_else_of_the_file() {
     let text = [
         rule(&["verdict = \"ask\"", "path = \"migrations/**\"", "ask = [{ person = \"dana\" }]"]),
-        rule(&["verdict = \"ask\"", "command = \"make **\""]),
+        rule(&["verdict = \"ask\"", "command = \"make **\"", "ring = \"quiet\""]),
+        rule(&["verdict = \"ask\"", "command = \"make deploy\"", "ring = \"loud\""]),
         "[ask]\npeople = [{ person = \"lee\" }, { person = \"kim\", after = \"5m\" }]\n".to_owned(),
     ];
     let world = World::new(&text.concat(), "");
-    let people = |text: &str| {
+    let audience = |text: &str| {
         let call =
             Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell(text.to_owned()) };
-        world.load().unwrap().people(&call)
+        world.load().unwrap().audience(&call)
     };
+    let (people, ring) = (|text: &str| audience(text).people, |text: &str| audience(text).ring);
     let turn =
         |person: &str, minutes| Turn { person: person.to_owned(), after: Duration::from_mins(minutes) };
     assert_eq!(people("rm migrations/1.sql"), [turn("dana", 0)]);
@@ -436,7 +440,10 @@ fn people_are_those_of_the_rule_that_asks_else_of_the_file() {
     assert_eq!(people("other"), [turn("lee", 0), turn("kim", 5)]);
     let nobody = World::new("", "").load().unwrap();
     let call = Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell("x".to_owned()) };
-    assert_eq!(nobody.people(&call), []);
+    assert_eq!(nobody.audience(&call), Audience::everybody());
+    assert_eq!(ring("make x"), Loudness::Quiet);
+    assert_eq!(ring("make deploy"), Loudness::Loud, "the loudest rule counts");
+    assert_eq!(ring("other"), Loudness::Normal);
 }
 
 #[test]

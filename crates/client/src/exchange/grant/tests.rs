@@ -9,6 +9,7 @@ use crate::{
         payload::{CommandFile, Effect, EffectKind, FileRole, Variable},
     },
     exchange::{
+        audience::Audience,
         fixture::{Ends, argv, choice, command, draft_of, now},
         reply::Choice,
         taken::Taken,
@@ -48,6 +49,17 @@ fn once_is_no_grant_and_neither_is_a_rejection() {
     let rejection = Choice { outcome: DecisionOutcome::Reject, ..choice(Scope::Timebox) };
     assert!(grant(&ends, &draft, &rejection).is_none());
     assert!(grant(&ends, &draft, &choice(Scope::Timebox)).is_some());
+}
+
+#[test]
+fn who_would_not_be_asked_has_not_approved_it_either() {
+    let ends = Ends::new();
+    let shown = draft_of(command(&["cargo", "test"]), None);
+    let grant = grant(&ends, &shown, &choice(Scope::Timebox)).unwrap();
+    let to = |people: &[&str]| Draft { to: Audience::only(people.iter().copied()), ..shown.clone() };
+    assert!(grant.covers(&to(&["ada"]), later(1)));
+    assert!(grant.covers(&to(&["kim", "ada"]), later(1)));
+    assert!(!grant.covers(&to(&["kim"]), later(1)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    exchange::request::Draft,
+    exchange::{audience::Audience, request::Draft},
     identity::profile::{Pin, PinSource},
     journal::MemoryJournal,
 };
@@ -44,7 +44,7 @@ impl World {
             valid_for: Duration::from_mins(10),
             session: Some("s1".to_owned()),
             actions: Vec::new(),
-            people: Vec::new(),
+            to: Audience::everybody(),
         };
         let request = Request::build(&draft, &enforcer, &robot, &robots, now()).unwrap();
         let pushed = request.envelope.replace("artifact.submit", "approval.request");
@@ -81,6 +81,21 @@ impl World {
         self.verifier(pins, &MemoryJournal::default()).verify(text.as_bytes(), &self.request, at)
     }
 
+    /// The approval of somebody who is paired, and whom nobody has asked.
+    fn by_somebody_else(&self) -> (Pins, String) {
+        let bob = DeviceKeys::generate().unwrap();
+        let mut pins = self.robots.clone();
+        let party = Party::Approver("bob".parse().unwrap());
+        pins.insert(Pin::new(party, bob.bundle(), PinSource::Paired, now())).unwrap();
+        let choice = Choice {
+            outcome: DecisionOutcome::Approve,
+            scope: Scope::Once,
+            valid_until: now().plus(Duration::from_mins(5)),
+            words: Words::default(),
+        };
+        (pins, decide(&self.opened, &choice, &"bob".parse().unwrap(), &bob, now()).unwrap())
+    }
+
     /// What would be accepted without one of the checks.
     fn check_without(
         &self,
@@ -92,7 +107,7 @@ impl World {
         let journal = MemoryJournal::default();
         let verifier = self.verifier(pins, &journal);
         let received = Received::read(&verifier, text.as_bytes(), &self.request, at)?;
-        for list in [Received::SIGNED.as_slice(), &Received::IN_TIME, &Received::COVERS] {
+        for list in [Received::SIGNED.as_slice(), &Received::ASKED, &Received::IN_TIME, &Received::COVERS] {
             checks::all_but(left_out, list, &received)?;
         }
         let words = received.words();
@@ -167,20 +182,23 @@ fn every_check_catches_what_no_other_catches() {
     let other_session = world.signed_with(|opened, choice| {
         (opened.session, choice.scope) = (Some("s2".to_owned()), Scope::Session);
     });
+    let (with_bob, by_bob) = world.by_somebody_else();
     let later = now().plus(Duration::from_mins(7));
     let (pins, early) = (&world.robots, now());
     type Expected = fn(&Rejected) -> bool;
-    let attacks: [(&str, &str, &Pins, Timestamp, Expected); 8] = [
+    let attacks: [(&str, &str, &Pins, Timestamp, Expected); 9] = [
         ("request", &other_request, pins, early, |error| matches!(error, Rejected::OtherRequest)),
         ("content", &other_content, pins, early, |error| matches!(error, Rejected::OtherContent)),
         ("repository", &other_repo, pins, early, |error| matches!(error, Rejected::OtherRepository)),
         ("signer", &honest, &revoked, early, |error| matches!(error, Rejected::UnknownSigner)),
         ("signature", &flipped, pins, early, |error| matches!(error, Rejected::Signature)),
+        ("asked", &by_bob, &with_bob, early, |error| matches!(error, Rejected::NotAsked)),
         ("time", &honest, pins, later, |error| matches!(error, Rejected::TooLate)),
         ("session", &other_session, pins, early, |error| matches!(error, Rejected::NoSession)),
         ("words", &other_words, pins, early, |error| matches!(error, Rejected::Words(_))),
     ];
-    let listed = [Received::SIGNED.as_slice(), &Received::IN_TIME, &Received::COVERS].map(checks::names);
+    let listed = [Received::SIGNED.as_slice(), &Received::ASKED, &Received::IN_TIME, &Received::COVERS]
+        .map(checks::names);
     let attacked = attacks.map(|(check, ..)| check);
     assert_eq!(attacked.as_slice(), [listed.concat(), vec!["words"]].concat());
     for (check, text, pins, at, expected) in attacks {

@@ -7,6 +7,7 @@
 //! | the state table, and the time of expiry | `states.rs` |
 //! | replays | `replays.rs` |
 //! | pushed messages: delivered, not again, in order | `delivery.rs`, `order.rs` |
+//! | notifications outside of the protocol | `notified.rs` |
 //! | tenants and revoked credentials | `access.rs` |
 //! | acts | `acts.rs` |
 
@@ -15,6 +16,7 @@ mod acts;
 mod delivery;
 mod exchange;
 mod kept;
+pub(crate) mod notified;
 mod order;
 mod replays;
 mod states;
@@ -27,6 +29,7 @@ use std::collections::BTreeSet;
 
 use super::history::History;
 use exchange::Exchanges;
+use notified::Notifications;
 
 #[cfg(test)]
 pub(crate) use violation::Invariant;
@@ -35,6 +38,7 @@ pub(crate) use violation::Violation;
 /// All violations, in order of time; of each invariant the first one about an exchange or a client.
 pub(crate) fn check(history: &History) -> Vec<Violation> {
     let exchanges = Exchanges::of(history);
+    let notifications = Notifications::of(history);
     let mut found = Vec::new();
     for exchange in exchanges.iter() {
         kept::check(exchange, history, &mut found);
@@ -42,6 +46,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
         replays::check(exchange, &mut found);
         delivery::check_delivered(exchange, &mut found);
         acts::check(exchange, &mut found);
+        notifications.check(exchange, history, &mut found);
     }
     replays::check_messages(history, &mut found);
     delivery::check_acknowledged(history, &mut found);

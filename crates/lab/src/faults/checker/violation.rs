@@ -22,11 +22,13 @@ pub(crate) enum Invariant {
     Revoked,
     ActedOnce,
     AllOrNothing,
+    Notified,
+    NotNotifiedLate,
 }
 
 impl Invariant {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::SubmissionKept,
         Self::DecisionKept,
         Self::OneDecision,
@@ -40,6 +42,8 @@ impl Invariant {
         Self::Revoked,
         Self::ActedOnce,
         Self::AllOrNothing,
+        Self::Notified,
+        Self::NotNotifiedLate,
     ];
 
     /// The sentence of docs/guarantees.md.
@@ -59,6 +63,10 @@ impl Invariant {
             Self::ActedOnce => "An enforcer of the client library acts on a `once` decision at most once.",
             Self::AllOrNothing => {
                 "An operation with an unknown outcome has happened as a whole or not at all."
+            }
+            Self::Notified => "Whoever has a channel is notified of a request that waits, at least once.",
+            Self::NotNotifiedLate => {
+                "Nobody is notified of a request more than a second after its end was acknowledged."
             }
         }
     }

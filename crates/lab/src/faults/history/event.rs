@@ -44,6 +44,8 @@ pub(crate) enum What {
     Push(Push),
     /// An enforcer did what was approved.
     Act(Act),
+    /// Somebody was notified of a request outside of the protocol.
+    Notified(Notified),
     FaultBegins {
         fault: u64,
         kind: String,
@@ -140,6 +142,10 @@ pub(crate) enum Call {
         message: String,
     },
     Presence,
+    /// Sets how this approver is notified outside of the protocol.
+    SetChannel {
+        approver: String,
+    },
     /// Makes an API key for this id.
     CreateKey {
         id: String,
@@ -181,6 +187,7 @@ impl Call {
             Self::Inbox { .. } => "inbox",
             Self::Ack { .. } => "ack",
             Self::Presence => "presence",
+            Self::SetChannel { .. } => "set_channel",
             Self::CreateKey { .. } => "create_key",
             Self::RevokeKey { .. } => "revoke_key",
             Self::Probe { .. } => "probe",
@@ -324,6 +331,15 @@ pub(crate) struct Act {
     /// The text of the decision, where the client library shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) decision: Option<Hash>,
+}
+
+/// Somebody was notified of a request outside of the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Notified {
+    pub(crate) tenant: String,
+    pub(crate) request: String,
+    /// Whether the service took it.
+    pub(crate) accepted: bool,
 }
 
 /// A text with the marker of a tenant.

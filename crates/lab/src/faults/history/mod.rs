@@ -11,7 +11,7 @@ pub(crate) use event::{
     Act, Answer, Call, Caller, ExchangeState, Hash, Message, Push, Transport, marked, tenants_in,
 };
 #[cfg(test)]
-pub(crate) use event::{Event, What};
+pub(crate) use event::{Event, Notified, What};
 pub(crate) use read::{Fault, History, Operation, Outcome};
 pub(crate) use recorder::{Counts, Open, Recorder};
 

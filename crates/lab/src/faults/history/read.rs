@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::event::{Act, Answer, Call, Caller, Event, Push, What};
+use super::event::{Act, Answer, Call, Caller, Event, Notified, Push, What};
 use crate::Failure;
 
 /// Everything that happened, in order of its begin.
@@ -17,6 +17,7 @@ pub(crate) struct History {
     /// With the time of arrival.
     pub(crate) pushes: Vec<(u64, Push)>,
     pub(crate) acts: Vec<(u64, Act)>,
+    pub(crate) notified: Vec<(u64, Notified)>,
     pub(crate) faults: Vec<Fault>,
     /// When the quiet phase began.
     pub(crate) quiet_at: Option<u64>,
@@ -107,6 +108,7 @@ impl History {
                 }
                 What::Push(push) => history.pushes.push((at, push)),
                 What::Act(act) => history.acts.push((at, act)),
+                What::Notified(notified) => history.notified.push((at, notified)),
                 What::FaultBegins { fault, kind, target } => {
                     faults.insert(fault, history.faults.len());
                     history.faults.push(Fault { kind, target, begins: at, ends: u64::MAX });

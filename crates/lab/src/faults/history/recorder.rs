@@ -14,7 +14,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
-use super::event::{Act, Answer, Call, Caller, Event, Push, What};
+use super::event::{Act, Answer, Call, Caller, Event, Notified, Push, What};
 use crate::stopwatch::Stopwatch;
 
 /// Appends to one history. Clones write to the same one.
@@ -101,6 +101,12 @@ impl Recorder {
     pub(crate) fn acted(&self, act: Act) {
         self.write(What::Act(act), |counts| counts.acts += 1);
         self.flush();
+    }
+
+    /// Somebody was notified of a request.
+    pub(crate) fn notified(&self, tenant: &str, request: &str, accepted: bool) {
+        let (tenant, request) = (tenant.to_owned(), request.to_owned());
+        self.write(What::Notified(Notified { tenant, request, accepted }), |_| {});
     }
 
     /// A fault of this kind begins, at for example a node.

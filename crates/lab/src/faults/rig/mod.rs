@@ -9,6 +9,7 @@ mod pair;
 mod patroni;
 mod process;
 mod proxy;
+mod trust;
 
 pub(crate) use database::Database;
 pub(crate) use disk::in_own_mounts;
@@ -16,6 +17,7 @@ pub(crate) use keys::Keys;
 pub(crate) use node::Program;
 pub(crate) use process::signal;
 pub(crate) use proxy::Mode;
+pub(crate) use trust::Trust;
 
 use std::{
     fs::{self, Permissions},
@@ -29,7 +31,7 @@ use countersign_testkit::{child_process::free_port, nats::Nats};
 use tempfile::TempDir;
 use tokio::{net::TcpStream, sync::Mutex, time::sleep};
 
-use crate::{Failure, report_progress, stopwatch::Stopwatch};
+use crate::{Failure, report_progress, stopwatch::Stopwatch, tls::TlsClient};
 use database::connection_string;
 use node::Node;
 use proxy::Proxy;
@@ -60,6 +62,8 @@ pub(crate) struct Rig {
     pub(crate) database: Mutex<Database>,
     can_fill_disk: bool,
     configs: Vec<PathBuf>,
+    /// `None` for plain HTTP.
+    trust: Option<Trust>,
     http: reqwest::Client,
     _folder: TempDir,
 }
@@ -82,10 +86,11 @@ pub(crate) enum Link {
 }
 
 impl Rig {
-    /// Starts everything. Configurations and logs of nodes are written to `folder`.
+    /// Starts everything, with TLS if there is something to trust. Configurations and logs of nodes are written to `folder`.
     pub(crate) async fn start(
         program: &Program,
         arrangement: Arrangement,
+        trust: Option<Trust>,
         folder: &Path,
     ) -> Result<Self, Failure> {
         let data = TempDir::with_prefix("countersign-faults-")?;
@@ -104,7 +109,8 @@ impl Rig {
             let node_folder = folder.join(format!("node-{number}"));
             fs::create_dir(&node_folder)?;
             configs.push(node_folder.join("gateway.toml"));
-            fs::write(&configs[number], configuration(port, &of_node, &data.path().join("secrets")))?;
+            let text = configuration(port, &of_node, &data.path().join("secrets"), trust.as_ref());
+            fs::write(&configs[number], text)?;
             nodes.push(Node::start(program.clone(), node_folder, port)?);
             links.push(of_node);
             // The first node makes the schema and the secrets.
@@ -113,7 +119,7 @@ impl Rig {
         let can_fill_disk = database.can_fill_disk();
         let (nats, database) = (Mutex::new(nats), Mutex::new(database));
         let http = reqwest::Client::builder().pool_max_idle_per_host(0).build()?;
-        let rig = Self { nodes, links, nats, database, can_fill_disk, configs, http, _folder: data };
+        let rig = Self { nodes, links, nats, database, can_fill_disk, configs, trust, http, _folder: data };
         rig.wait_until_ready().await?;
         report_progress(&format!("{NODES} nodes are ready"));
         Ok(rig)
@@ -121,7 +127,17 @@ impl Rig {
 
     /// Where clients reach the nodes: the proxies in front of them.
     pub(crate) fn urls(&self) -> Vec<String> {
-        self.links.iter().map(|links| format!("http://127.0.0.1:{}", links.clients.port())).collect()
+        self.links.iter().map(|links| self.url(links.clients.port())).collect()
+    }
+
+    fn url(&self, port: u16) -> String {
+        let scheme = if self.trust.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{port}")
+    }
+
+    /// What makes TLS connections to the nodes; `None` for plain HTTP.
+    pub(crate) fn tls_client(&self) -> Result<Option<TlsClient>, Failure> {
+        self.trust.as_ref().map(Trust::client).transpose()
     }
 
     pub(crate) fn node(&self, number: usize) -> &Node {
@@ -161,7 +177,7 @@ impl Rig {
     }
 
     pub(crate) async fn wait_until_node_is_ready(&self, number: usize) -> Result<(), Failure> {
-        let url = format!("http://127.0.0.1:{}/readyz", self.nodes[number].port());
+        let url = format!("{}/readyz", self.url(self.nodes[number].port()));
         let watch = Stopwatch::start();
         while watch.elapsed() < READY_WITHIN {
             let asked = self.http.get(&url).timeout(Duration::from_secs(2)).send().await;
@@ -189,17 +205,18 @@ impl Links {
 }
 
 /// No limits of rates: all clients have the same address.
-fn configuration(port: u16, links: &Links, secrets: &Path) -> String {
+fn configuration(port: u16, links: &Links, secrets: &Path, trust: Option<&Trust>) -> String {
     let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
         .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
         .concat();
     let ports: Vec<u16> = links.database.iter().map(Proxy::port).collect();
     format!(
         "listen = \"127.0.0.1:{port}\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n\
-         [doorbell]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{}\"\n[rates]\n{rates}[log]\nlevel = \"info\"\n",
+         [doorbell]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{}\"\n[rates]\n{rates}[notifications]\nallowed_networks = [\"127.0.0.0/8\"]\n[log]\nlevel = \"info\"\n{}",
         secrets.display(),
         connection_string(&ports),
         links.nats.port(),
+        trust.map(Trust::section).unwrap_or_default(),
     )
 }
 

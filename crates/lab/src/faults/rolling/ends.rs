@@ -153,6 +153,7 @@ mod tests {
 
     use super::*;
     use crate::faults::{
+        checker::notified::Counted,
         history::{Act, Answer, Caller, Counts},
         report::{Exchanges, Report},
     };
@@ -216,12 +217,14 @@ mod tests {
             seed: 1,
             seconds: 1,
             arrangement: "pair",
+            tls: false,
             faults: 0,
             failovers: 0,
             acknowledged: 0,
             counts: Counts::default(),
             recovery: Vec::new(),
             violations: Vec::new(),
+            notified: Counted::default(),
             node_starts: 6,
             resyncs: BTreeMap::new(),
             rolling: Some(rolling),

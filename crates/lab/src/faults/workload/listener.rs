@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    net::SocketAddr,
     sync::Arc,
     time::Duration,
 };
@@ -110,10 +109,9 @@ impl Listener {
     }
 
     async fn on_websocket(&mut self, node: &str, open: Open, connection: &mut Connection) {
-        let address: Option<SocketAddr> = node.strip_prefix("http://").and_then(|it| it.parse().ok());
-        let Some(address) = address else { return open.fail(Answer::none("no address")) };
+        let Some(at) = self.rest.world.endpoint(node) else { return open.fail(Answer::none("no address")) };
         let handshake = open_websocket(self.rest.key(), self.role, &self.reader);
-        let mut socket = match timeout(OPEN_TIMEOUT, WebSocket::open(address, &handshake)).await {
+        let mut socket = match timeout(OPEN_TIMEOUT, WebSocket::open(at, &handshake)).await {
             Ok(Ok(socket)) => socket,
             Ok(Err(error)) => return open.fail(refused(&error.to_string())),
             Err(_) => return open.unknown(Answer::none("no answer in time")),

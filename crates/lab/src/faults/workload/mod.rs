@@ -8,6 +8,7 @@
 //! | bare channels | `listener.rs` |
 //! | bare enforcers and approvers | `enforcer.rs`, `approver.rs` |
 //! | keys that are revoked | `credentials.rs` |
+//! | people who are notified by webhooks | `notified.rs`, `expected.rs` |
 //! | clients of the library, which are stopped anywhere or never | `sdk/` |
 //! | the end | `quiet.rs` |
 
@@ -15,7 +16,9 @@ mod answers;
 mod approver;
 mod credentials;
 mod enforcer;
+mod expected;
 mod listener;
+mod notified;
 mod quiet;
 mod rest;
 mod sdk;
@@ -26,7 +29,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use countersign_client::profile::Party;
 use tokio::{
@@ -47,6 +50,9 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 
 /// The same where clients of the library end everything that they have begun.
 const STEADY_STOP_TIME: Duration = Duration::from_mins(2);
+
+/// Enforcers that ask people who are notified outside of the protocol.
+const ASKERS: usize = 4;
 
 pub(crate) struct Workload {
     world: Arc<World>,
@@ -101,6 +107,7 @@ impl Workload {
         world.recorder.quiet();
         quiet::finish_library(&world, clients.library).await;
         quiet::drain(&world).await;
+        notified::wait(&world).await;
         let read = quiet::read_everything(&world).await;
         world.recorder.finish()?;
         read
@@ -113,7 +120,12 @@ impl Clients {
     }
 
     async fn start(&mut self, world: &Arc<World>) -> Result<(), Failure> {
-        let tenants = world.setup.tenants.len();
+        // The last tenant is of those who are notified: elsewhere requests to everybody would notify them, too.
+        let tenants = world.setup.tenants.len() - 1;
+        let receiver = notified::receive(world).await?;
+        for number in 0..ASKERS {
+            self.asker_of_notified(world, tenants, number, receiver);
+        }
         // The first approver of each tenant, and every second one after that, uses the client library.
         let uses_library = |number: usize| (number / tenants).is_multiple_of(2);
         for tenant in 0..tenants {
@@ -207,7 +219,7 @@ impl Clients {
         let (to, pushed) = mpsc::unbounded_channel();
         listener.to = Some(to);
         world.learn_reader(tenant, id, Role::Enforcer);
-        let number = number / world.setup.tenants.len();
+        let number = number / (world.setup.tenants.len() - 1);
         let mut enforcer = enforcer::Enforcer::new(rest(""), id, number, approvers);
         enforcer.pushed = Some(pushed);
         self.tasks.spawn(listener.run());
@@ -224,6 +236,13 @@ impl Clients {
         let enforcer = enforcer::Enforcer::new(rest("", &keys.enforcer_key), &id, number, approvers);
         let operator = rest(" operator", &keys.operator_key);
         self.tasks.spawn(credentials::KeyHolder { operator, enforcer }.run());
+    }
+
+    fn asker_of_notified(&mut self, world: &Arc<World>, tenant: usize, number: usize, receiver: SocketAddr) {
+        let (keys, id) = (world.tenant(tenant), world.marked(tenant, &format!("asker-{number}")));
+        let enforcer = Rest::new(world, tenant, &id, &keys.enforcer_key);
+        let approver = Rest::new(world, tenant, &format!("{id} channels"), &keys.approver_key);
+        self.tasks.spawn(notified::Asker { enforcer, approver, id, number, receiver }.run());
     }
 
     /// Both transports in turn.

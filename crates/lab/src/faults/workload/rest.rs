@@ -48,6 +48,10 @@ impl Sent {
         Self { method: Method::POST, body: Some(body), ..Self::get(path) }
     }
 
+    pub(super) fn put(path: impl Into<String>, body: String) -> Self {
+        Self { method: Method::PUT, ..Self::post(path, body) }
+    }
+
     pub(super) fn delete(path: impl Into<String>) -> Self {
         Self { method: Method::DELETE, ..Self::get(path) }
     }

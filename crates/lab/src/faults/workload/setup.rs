@@ -1,10 +1,14 @@
 //! Who takes part, and where.
 
+use crate::tls::TlsClient;
+
 /// What the clients need to know.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     /// Base URLs. Clients go to any of them, and to another one on failure.
     pub(crate) nodes: Vec<String>,
+    /// What bare clients make TLS connections with; `None` for plain HTTP. Others trust the nodes by themselves.
+    pub(crate) tls: Option<TlsClient>,
     pub(crate) tenants: Vec<TenantKeys>,
     /// How many enforcers there are in all tenants together.
     pub(crate) enforcers: usize,

@@ -47,7 +47,7 @@ async fn nodes(folder: &Path, store: &str, nodes: usize, tenants: usize) -> (Vec
         .concat();
     let data = folder.join("data");
     let text = format!(
-        "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\n{store}\n[rates]\n{rates}",
+        "listen = \"127.0.0.1:0\"\ndata = \"{}\"\n[store]\n{store}\n[rates]\n{rates}[notifications]\nallowed_networks = [\"127.0.0.0/8\"]\n",
         data.display()
     );
     let file = folder.join("gateway.toml");
@@ -82,10 +82,10 @@ async fn nodes(folder: &Path, store: &str, nodes: usize, tenants: usize) -> (Vec
 
 /// Works for a while, and checks that everything was done and nothing is violated.
 async fn work(folder: &Path, store: &str, count: usize, seconds: u64) {
-    let (nodes, tenants) = nodes(folder, store, count, 5).await;
+    let (nodes, tenants) = nodes(folder, store, count, 6).await;
     let path = folder.join("history.jsonl");
     let recorder = Recorder::create(&path).unwrap();
-    let setup = Setup { nodes, tenants, enforcers: 20, approvers: 10, seed: 7, is_steady: false };
+    let setup = Setup { nodes, tls: None, tenants, enforcers: 20, approvers: 10, seed: 7, is_steady: false };
     let mut workload = Workload::start(setup, recorder.clone());
     let ready = workload.ready().await;
     if ready.is_ok() {

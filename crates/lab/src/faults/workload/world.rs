@@ -11,9 +11,13 @@ use tokio::{sync::watch, time::timeout};
 
 use super::{
     super::history::{Recorder, marked},
+    expected::Notified,
     setup::{Setup, TenantKeys},
 };
-use crate::{clients::messages::Role, workload::scattered};
+use crate::{
+    clients::{messages::Role, stream::Endpoint},
+    workload::scattered,
+};
 
 /// What all clients share.
 pub(super) struct World {
@@ -23,6 +27,7 @@ pub(super) struct World {
     stop: watch::Sender<bool>,
     known: Mutex<Known>,
     at_work: Arc<()>,
+    pub(super) notified: Notified,
 }
 
 /// What exists at the gateways, as far as anybody here knows.
@@ -48,7 +53,8 @@ impl World {
             ..Known::default()
         };
         let (stop, _) = watch::channel(false);
-        Arc::new(Self { setup, recorder, http, stop, known: Mutex::new(known), at_work: Arc::default() })
+        let (known, at_work, notified) = (Mutex::new(known), Arc::default(), Notified::default());
+        Arc::new(Self { setup, recorder, http, stop, known, at_work, notified })
     }
 
     pub(super) fn tenant(&self, tenant: usize) -> &TenantKeys {
@@ -63,6 +69,12 @@ impl World {
     /// The base URL of one node.
     pub(super) fn node(&self, rng: &mut Rng) -> String {
         self.setup.nodes[rng.below(self.setup.nodes.len())].clone()
+    }
+
+    /// Where a node is, by its base URL.
+    pub(super) fn endpoint(&self, node: &str) -> Option<Endpoint> {
+        let (_, address) = node.split_once("://")?;
+        Some(Endpoint { address: address.parse().ok()?, tls: self.setup.tls.clone() })
     }
 
     /// A generator whose choices depend on the seed and the name of its user.

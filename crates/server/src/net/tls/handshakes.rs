@@ -1,15 +1,22 @@
 //! How many handshakes are done at once.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
 /// Handshakes at once. One costs a few kilobytes, for ten seconds at most.
 const MAX_HANDSHAKES: usize = 4_096;
 
 /// Handshakes with one network at once: one that never finishes its own must not keep others from theirs.
 const MAX_OF_NETWORK: usize = 256;
+
+/// A client that has no turn within this is disconnected: most would not wait for longer, and nobody holds a connection by
+/// waiting.
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct HandshakeTurns {
@@ -20,10 +27,18 @@ pub(super) struct HandshakeTurns {
 /// Permission to do a handshake.
 #[derive(Debug)]
 pub(super) struct HandshakeTurn<'a> {
-    network: IpAddr,
-    of_network: Option<OwnedSemaphorePermit>,
+    // In the order in which they are dropped.
     _of_all: SemaphorePermit<'a>,
-    turns: &'a HandshakeTurns,
+    _of_network: OwnedSemaphorePermit,
+    _queue: NetworkQueue<'a>,
+}
+
+/// Somebody of a network who has a turn or waits for one. Nothing is kept of a network that has nobody.
+#[derive(Debug)]
+struct NetworkQueue<'a> {
+    network: IpAddr,
+    turns: Option<Arc<Semaphore>>,
+    all: &'a HandshakeTurns,
 }
 
 impl Default for HandshakeTurns {
@@ -33,23 +48,27 @@ impl Default for HandshakeTurns {
 }
 
 impl HandshakeTurns {
-    /// Waits for a turn. `None` never happens: the turns end with the process.
+    /// Waits for a turn; `None` if there is none within [`TURN_TIMEOUT`].
     pub(super) async fn next(&self, network: IpAddr) -> Option<HandshakeTurn<'_>> {
-        let turns_of_network = {
+        timeout(TURN_TIMEOUT, self.wait(network)).await.ok()?
+    }
+
+    async fn wait(&self, network: IpAddr) -> Option<HandshakeTurn<'_>> {
+        let turns = {
             let mut networks = self.networks.lock();
             Arc::clone(networks.entry(network).or_insert_with(|| Arc::new(Semaphore::new(MAX_OF_NETWORK))))
         };
-        let of_network = turns_of_network.acquire_owned().await.ok();
+        let queue = NetworkQueue { network, turns: Some(Arc::clone(&turns)), all: self };
+        let of_network = turns.acquire_owned().await.ok()?;
         let of_all = self.all.acquire().await.ok()?;
-        Some(HandshakeTurn { network, of_network, _of_all: of_all, turns: self })
+        Some(HandshakeTurn { _of_all: of_all, _of_network: of_network, _queue: queue })
     }
 }
 
-impl Drop for HandshakeTurn<'_> {
+impl Drop for NetworkQueue<'_> {
     fn drop(&mut self) {
-        let mut networks = self.turns.networks.lock();
-        self.of_network = None;
-        // Nobody has a turn or waits for one.
+        let mut networks = self.all.networks.lock();
+        self.turns = None;
         if networks.get(&self.network).is_some_and(|turns| Arc::strong_count(turns) == 1) {
             networks.remove(&self.network);
         }
@@ -58,9 +77,7 @@ impl Drop for HandshakeTurn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::timeout;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -78,6 +95,25 @@ mod tests {
         held.push(timeout(soon, turns.next(other)).await.unwrap().unwrap());
         held.clear();
         drop(timeout(Duration::from_secs(1), waiting).await.unwrap());
+        assert!(turns.networks.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gets_no_turn_in_time_is_turned_away_and_nothing_is_kept_of_it() {
+        let turns = HandshakeTurns::default();
+        let network: IpAddr = [192, 0, 2, 1].into();
+        let mut held = Vec::new();
+        for _ in 0..MAX_OF_NETWORK {
+            held.push(turns.next(network).await.unwrap());
+        }
+        let began = Instant::now();
+        assert!(turns.next(network).await.is_none());
+        assert_eq!(began.elapsed().as_secs(), TURN_TIMEOUT.as_secs());
+        // Whoever waits keeps the network's turns, and drops them when it gives up.
+        let mut waiting = Box::pin(turns.next(network));
+        assert!(timeout(Duration::from_secs(1), &mut waiting).await.is_err());
+        held.clear();
+        drop(waiting);
         assert!(turns.networks.lock().is_empty());
     }
 }

@@ -22,7 +22,11 @@ use rustls::{
     server::NoServerSessionStorage,
     version::{TLS12, TLS13},
 };
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
+use tokio::{
+    io::{AsyncWriteExt as _, Interest},
+    net::TcpStream,
+    time::timeout,
+};
 
 use self::{certificates::Certificates, challenge::hello, handshakes::HandshakeTurns, provider::provider};
 use super::stream::Stream;
@@ -149,6 +153,10 @@ impl Tls {
         self: Arc<Self>,
         tcp: TcpStream,
     ) -> io::Result<Option<(TlsStream, Option<ClientName>)>> {
+        // Who has given up while it waited for its turn needs no cryptography. Nobody else ends its side before it has our keys.
+        if tcp.ready(Interest::READABLE).await?.is_read_closed() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let mut received = Vec::new();
         if let Some(challenges) = self.challenges.get() {
             received = hello(&tcp).await?;
@@ -202,5 +210,48 @@ impl Current {
             settings.send_tls13_tickets = 0;
         }
         Ok(Self { settings: Arc::new(settings), served, config, issued })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+    use tokio::{io::AsyncReadExt as _, net::TcpListener, time::sleep};
+
+    use super::*;
+
+    /// What is said to a client that says hello, and ends its side after that if it `gives_up`. There is no certificate, so all
+    /// that can be said is an alert.
+    async fn said_to(gives_up: bool) -> Vec<u8> {
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let client = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        let name = "gateway.test".try_into().unwrap();
+        let mut hello = Vec::new();
+        ClientConnection::new(Arc::new(client), name).unwrap().write_tls(&mut hello).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        stream.write_all(&hello).await.unwrap();
+        if gives_up {
+            stream.shutdown().await.unwrap();
+        }
+        let (accepted, address) = listener.accept().await.unwrap();
+        while gives_up && !accepted.ready(Interest::READABLE).await.unwrap().is_read_closed() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let tls = Arc::new(Tls::new(&TlsConfig::default()).unwrap());
+        assert!(tls.accept(accepted, address.ip()).await.is_none());
+        let mut said = Vec::new();
+        // It may be reset: nobody has read its hello.
+        drop(stream.read_to_end(&mut said).await);
+        said
+    }
+
+    #[tokio::test]
+    async fn who_has_given_up_before_its_turn_costs_no_handshake() {
+        assert!(!said_to(false).await.is_empty());
+        assert!(said_to(true).await.is_empty());
     }
 }

@@ -55,6 +55,7 @@ async fn perform(world: &World, op: &Op) -> u16 {
                 about: format!("about {about}"),
                 to: APPROVERS.get(*to).map(|name| approver(name)),
                 expires_at: now.plus(Duration::from_mins(*life)),
+                turns: Vec::new(),
             };
             status_of(&world.submit(&request).await, 202)
         }

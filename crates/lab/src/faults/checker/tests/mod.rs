@@ -3,6 +3,7 @@
 mod access;
 mod delivery;
 mod exchanges;
+mod notified;
 
 use super::{super::history::*, Invariant, check};
 
@@ -105,6 +106,12 @@ impl Story {
         let (by, reader) = (caller(client), client.to_owned());
         let push = Push { by, reader, connection, transport: Transport::Websocket, message };
         self.event(at, What::Push(push));
+        self
+    }
+
+    fn notified(mut self, at: f64, accepted: bool) -> Self {
+        let (tenant, request) = ("t".to_owned(), "r".to_owned());
+        self.event(at, What::Notified(Notified { tenant, request, accepted }));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use countersign_client::{
+    audience::Audience,
     authorize::Answer as Authorized,
     channel::{EnforcerEvent, Settings},
     clock::{Clock as _, SystemClock},
@@ -110,7 +111,7 @@ impl Living {
             valid_for: Duration::from_secs(valid_for),
             session: None,
             actions: Vec::new(),
-            people: Vec::new(),
+            to: Audience::everybody(),
         })
     }
 

@@ -1,0 +1,68 @@
+//! What people are asked about one call: by a request of now, or by one that an earlier run has asked.
+
+use std::{sync::OnceLock, time::Duration};
+
+use countersign_client::{
+    enforcer::Enforcer,
+    profile::Pins,
+    request::{Draft, Request},
+    taken::Taken,
+};
+use countersign_wire::id::RequestId;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    asking::{self, Attendance, Interruption},
+    tool::{exit::Failure, home::Identity},
+};
+
+/// How long it may take to take a request back.
+const WITHDRAW_TIME: Duration = Duration::from_secs(1);
+
+/// Who asks, and whose answers count.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) enforcer: &'a Enforcer,
+    pub(super) pins: &'a Pins,
+}
+
+/// One inquiry, and its request as soon as there is one.
+pub(super) struct Inquiry<'a> {
+    asker: Asker<'a>,
+    draft: &'a Draft,
+    request: OnceLock<Request>,
+}
+
+impl<'a> Inquiry<'a> {
+    pub(super) fn new(asker: Asker<'a>, draft: &'a Draft) -> Self {
+        Self { asker, draft, request: OnceLock::new() }
+    }
+
+    /// Waits for the answer: to the request that was asked before, if there is one.
+    pub(super) async fn ask(&self, before: Option<Request>) -> Result<Taken, Failure> {
+        let Asker { identity, enforcer, pins } = self.asker;
+        let mut interruption = Interruption::watch()?;
+        let request = match before {
+            Some(request) => request,
+            None => {
+                asking::submit(enforcer, pins, self.draft, Attendance::Attended, &mut interruption).await?
+            }
+        };
+        let request = self.request.get_or_init(|| request).clone();
+        asking::wait_unwatched(identity, enforcer, request, &mut interruption).await
+    }
+
+    /// The request that was asked.
+    pub(super) fn request(&self) -> Option<&Request> {
+        self.request.get()
+    }
+
+    /// Takes back what was asked, unless it was answered. If that fails, it expires by itself.
+    pub(super) async fn withdraw(&self, answered: Option<&RequestId>) {
+        if let Some(request) = self.request().filter(|request| Some(&request.request_id) != answered) {
+            let until = Instant::now() + WITHDRAW_TIME;
+            drop(timeout_at(until, self.asker.enforcer.withdraw(request)).await);
+        }
+    }
+}
