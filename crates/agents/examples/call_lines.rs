@@ -16,6 +16,7 @@ use countersign_agents::{
     },
     examine::environment::{hook::HookEnvironment, last::LastEnvironment},
     hosts,
+    tool::caller::Caller,
 };
 use countersign_client::effect_hash::effect_hash;
 use countersign_wire::RawObject;
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn answer(word: &str, text: &[u8]) -> Result<Value, Box<dyn Error>> {
     let host = hosts::ALL.iter().find(|host| host.word() == word).ok_or("there is no such host")?;
     let Some(message) = Message::read(text) else { return Ok(json!({ "refused": "no message" })) };
-    let event = match host.read(&message.value) {
+    let event = match host.read(&message.value, &Caller::this_process()) {
         Ok(event) => event,
         Err(error) => return Ok(json!({ "refused": error.to_string() })),
     };

@@ -25,7 +25,7 @@ use countersign_agents::{
     },
     hosts::claude,
     rules::{Rules, Verdict},
-    tool::home::Home,
+    tool::{caller::Caller, home::Home},
 };
 use countersign_client::{
     effect_hash::effect_hash,
@@ -160,7 +160,11 @@ fn main() -> Measured<ExitCode> {
     let repository = PathBuf::from(env::var_os("HOME").ok_or("HOME is missing")?).join("app");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ordinary_work");
     create_repository(&repository, &fs::read_to_string(folder.join("repository.json"))?)?;
-    let rules = Rules::load(&Home::of_user().map_err(|failure| failure.to_string())?, &repository)?;
+    let rules = Rules::load(
+        &Home::of_user().map_err(|failure| failure.to_string())?,
+        &repository,
+        &Caller::this_process(),
+    )?;
     let (mut rows, mut asked) = (Vec::new(), 0);
     for line in fs::read_to_string(folder.join("calls.jsonl"))?.lines() {
         let sample: Sample = serde_json::from_str(line)?;
@@ -233,7 +237,7 @@ fn message_of(sample: &Sample, folder: &Path, time: &str) -> Message {
 /// The call, and what people review of it.
 fn read(message: &Message) -> Measured<(Call, Payload)> {
     let host = claude::HOST;
-    let event = host.read(&message.value).map_err(|error| format!("{error:?}"))?;
+    let event = host.read(&message.value, &Caller::this_process()).map_err(|error| format!("{error:?}"))?;
     let Kind::Call { call, .. } = event.kind else { return Err("a call is read as something else".into()) };
     let aside = host.messages.aside;
     let environment = &HookEnvironment::default();

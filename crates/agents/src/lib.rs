@@ -13,7 +13,9 @@
 //! | editing the settings of hosts | [`install`] |
 //! | the hosts, each in a folder of its own | [`hosts`] |
 //! | which calls are allowed, asked about and denied | [`rules`] |
+//! | what a hook and a keeper say to each other | [`call_socket`] |
 //! | the process that a host starts | [`hook`] |
+//! | the process that decides for all hooks of a user | [`keeper`] |
 //! | whether hooks work | [`doctor`] |
 
 pub mod hook_line;
@@ -31,8 +33,11 @@ pub mod install;
 
 pub mod hosts;
 
+pub mod call_socket;
 pub mod rules;
 
 pub mod hook;
+
+pub mod keeper;
 
 pub mod doctor;

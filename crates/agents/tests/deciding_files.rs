@@ -23,6 +23,7 @@ fn install_changes_what_the_table_says_and_nothing_else() {
                 program: "/usr/local/bin/countersign".to_owned(),
                 host: host.names,
                 place: Place::default(),
+                keeper: None,
                 mode: Mode::Gate,
                 host_timeout: Duration::from_mins(10),
             };

@@ -19,6 +19,7 @@ fn wish(host: Host) -> Wish {
         program: "/usr/local/bin/countersign".to_owned(),
         host: host.names,
         place: Place::default(),
+        keeper: None,
         mode: Mode::Gate,
         host_timeout: Duration::from_mins(10),
     };

@@ -7,6 +7,7 @@
 //! | running exactly what was approved | [`execution`] |
 //! | the recovery code of a profile | [`recovery`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
+//! | what runs without a terminal | [`background`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | one code that joins and pairs | [`connect`] |
 //! | what the person who answers sees, and has answered | [`review`], [`danger`], [`answers`] |
@@ -15,6 +16,8 @@
 //! | the commands | [`commands`] |
 //!
 //! What stands between an agent and its host, and what both ways of asking share, is in `countersign_agents`.
+
+pub mod background;
 
 pub mod answers;
 pub mod connect;
@@ -38,6 +41,7 @@ use countersign_agents::tool::{
     exit::{Exit, Failure},
     output,
 };
+use tokio::runtime::Builder;
 
 use self::commands::Cli;
 
@@ -45,7 +49,11 @@ use self::commands::Cli;
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let json = cli.options.json;
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut builder = match cli.is_service() {
+        true => Builder::new_multi_thread(),
+        false => Builder::new_current_thread(),
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&Failure::new(Exit::Failed, error), json),
     };

@@ -3,6 +3,7 @@
 
 pub mod again;
 pub mod bring;
+mod interruption;
 
 use std::{collections::HashSet, time::Duration};
 
@@ -26,11 +27,11 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
     sync::mpsc::{UnboundedSender, unbounded_channel},
     time::{interval, sleep, timeout},
 };
 
+pub use self::interruption::Interruption;
 use crate::tool::{
     exit::{Exit, Failure},
     gateway_error::describe_ask,
@@ -59,34 +60,6 @@ const SEEN: &str = "seen";
 
 /// How long a receipt may take.
 const RECEIPT_TIME: Duration = Duration::from_secs(2);
-
-/// What ends a wait from outside: Ctrl-C, a request to end, a closed terminal.
-pub struct Interruption {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Interruption {
-    /// From now on these signals take a request back instead of ending the process.
-    pub fn watch() -> Result<Self, Failure> {
-        let watch = |kind| signal(kind).map_err(|error| Failure::new(Exit::Failed, error));
-        Ok(Self {
-            interrupt: watch(SignalKind::interrupt())?,
-            terminate: watch(SignalKind::terminate())?,
-            hangup: watch(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits until one of them arrives.
-    pub async fn happens(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
-    }
-}
 
 /// Whether somebody waits for the answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -97,11 +97,12 @@ mod tests {
     use crate::{
         calls::event::Kind,
         hosts::{claude, gemini},
+        tool::caller::Caller,
     };
 
     fn asked(host: Host, message: Value, desk: &Desk) -> About {
         let message = Message::of(message);
-        let event = host.read(&message.value).unwrap();
+        let event = host.read(&message.value, &Caller::default()).unwrap();
         let Kind::Call { call, .. } = &event.kind else { panic!("no call") };
         of(host, &message, &event, call, desk)
     }

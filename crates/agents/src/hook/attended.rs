@@ -1,11 +1,14 @@
 //! Whether a person would see the host's own prompt. In doubt nobody would: then nothing is left to it.
 
-use std::{fs, os::unix::process::parent_id};
+use std::{fs, time::Duration};
 
 use crate::hosts::Host;
 
 /// How far up the host may be: a hook may be started through a shell.
 const MAX_ANCESTORS: usize = 8;
+
+/// How often it is looked whether the host still waits.
+const LOOK_TIME: Duration = Duration::from_millis(500);
 
 /// A process as the system shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,15 +18,15 @@ struct Process {
     arguments: Vec<String>,
 }
 
-/// Whether the host that has started this process runs in a terminal and asks there.
-pub fn is_attended(host: Host) -> bool {
-    host_asks(host, &ancestors())
+/// Whether the host that has started a hook runs in a terminal and asks there.
+pub fn is_attended(host: Host, hook: u32) -> bool {
+    host_asks(host, &ancestors(hook))
 }
 
-/// Those who have started this process, the nearest first.
-fn ancestors() -> Vec<Process> {
+/// Those who have started a process, the nearest first.
+fn ancestors(of: u32) -> Vec<Process> {
     let mut found = Vec::new();
-    let mut next = parent_id();
+    let mut next = read(of).map_or(0, |process| process.parent);
     while let Some(process) = (found.len() < MAX_ANCESTORS && next > 1).then(|| read(next)).flatten() {
         next = process.parent;
         found.push(process);
@@ -31,33 +34,42 @@ fn ancestors() -> Vec<Process> {
     found
 }
 
-/// The processes between this one and the host, such as a shell. A host that stops waiting ends the nearest to it.
+/// The processes between a hook and its host, such as a shell. A host that stops waiting ends the nearest to it.
 #[derive(Debug)]
 pub struct Between {
     /// A process and its parent.
     links: Vec<(u32, u32)>,
-    parent: u32,
 }
 
 impl Between {
-    /// As it is now. Without a host that is known, only the parent is watched.
-    pub fn now(host: Host) -> Self {
-        let (parent, ancestors) = (parent_id(), ancestors());
+    /// As it is now. Without a host that is known, only the hook's parent is watched.
+    pub fn now(host: Host, hook: u32) -> Self {
+        let ancestors = ancestors(hook);
         let to_host = ancestors.iter().position(|process| is_host(host, process)).unwrap_or(0);
-        let mut child = parent;
+        let parent = read(hook).map_or(0, |process| process.parent);
+        let parents = ancestors[..to_host].iter().map(|process| process.parent);
+        let mut child = hook;
         let mut links = Vec::new();
-        for process in &ancestors[..to_host] {
-            links.push((child, process.parent));
-            child = process.parent;
+        for parent in std::iter::once(parent).chain(parents) {
+            links.push((child, parent));
+            child = parent;
         }
-        Self { links, parent }
+        Self { links }
     }
 
     /// Whether one of them is gone.
     pub fn is_broken(&self) -> bool {
         let is_same =
             |(child, parent): &(u32, u32)| read(*child).is_some_and(|process| process.parent == *parent);
-        parent_id() != self.parent || !self.links.iter().all(is_same)
+        !self.links.iter().all(is_same)
+    }
+
+    /// Waits until the host, or what is between it and the hook, has ended.
+    pub async fn broken(host: Host, hook: u32) {
+        let between = Self::now(host, hook);
+        while !between.is_broken() {
+            tokio::time::sleep(LOOK_TIME).await;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::calls::verdict::Verdict;
+use crate::{calls::verdict::Verdict, tool::caller::Caller};
 
 /// The variable that has the number of the doctor's run.
 pub const VARIABLE: &str = "COUNTERSIGN_CANARY";
@@ -19,8 +19,8 @@ pub fn record(folder: &Path, run: u32) -> PathBuf {
 }
 
 /// The verdict in a run of the doctor; `None` in any other.
-pub(super) fn verdict(folder: &Path, event: &str) -> Option<Verdict> {
-    let run = std::env::var_os(VARIABLE).filter(|run| !run.is_empty())?;
+pub(super) fn verdict(folder: &Path, event: &str, caller: &Caller) -> Option<Verdict> {
+    let run = caller.variable(VARIABLE).filter(|run| !run.is_empty())?;
     // If it can't be noted, the doctor says that the hook was not asked.
     if let Some(run) = run.to_str().and_then(|run| run.parse().ok()) {
         let noted = OpenOptions::new().append(true).open(record(folder, run));

@@ -6,6 +6,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -94,7 +95,9 @@ impl Desk {
         self.make()?;
         let path = self.file(what, of);
         // Whoever reads it meanwhile gets all of it, before or after.
-        let new = path.with_extension(format!("{}.new", std::process::id()));
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let new = path.with_extension(format!("{process}-{count}.new"));
         fs::write(&new, text)?;
         fs::rename(new, path)
     }

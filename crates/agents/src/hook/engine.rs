@@ -1,6 +1,6 @@
 //! The way from an event to a verdict: rules, then a grant, then a person.
 
-use std::{ffi::OsString, time::Duration};
+use std::time::Duration;
 
 use countersign_client::{
     audience::Audience,
@@ -57,12 +57,14 @@ const DEFER_AFTER: Duration = Duration::from_secs(20);
 
 /// The verdict on a message of a host. There is always one.
 pub async fn verdict(settings: &Settings, message: &Message) -> Verdict {
-    let event = match settings.host.read(&message.value) {
+    let event = match settings.host.read(&message.value, &settings.caller) {
         Ok(event) => event,
         Err(error) => return Verdict::failed(error.to_string()),
     };
     let desk = Desk::new(settings.home.hooks_folder());
-    if let (Kind::Call { .. }, Some(verdict)) = (&event.kind, canary::verdict(desk.folder(), &event.name)) {
+    if let (Kind::Call { .. }, Some(verdict)) =
+        (&event.kind, canary::verdict(desk.folder(), &event.name, &settings.caller))
+    {
         return verdict;
     }
     let hook = Hook { settings, message, event: &event, desk };
@@ -114,7 +116,7 @@ impl Hook<'_> {
     }
 
     async fn decide(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
-        let rules = Rules::load(&self.settings.home, &call.cwd).map_err(|error| {
+        let rules = Rules::load(&self.settings.home, &call.cwd, &self.settings.caller).map_err(|error| {
             Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"))
                 .next("mend the file, and check it with `countersign rules show`")
         })?;
@@ -240,7 +242,7 @@ impl Hook<'_> {
             return Ok(End::Taken(Box::new(taken)));
         }
         let inquiry = Inquiry::new(asker, draft);
-        let answer = inquiry.ask(self.deferred(enforcer).await?);
+        let answer = inquiry.ask(self.deferred(enforcer).await?, self.settings.interruption()?);
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
@@ -342,7 +344,7 @@ impl Hook<'_> {
 
     /// Whether what the call would do is not what was shown any more.
     fn has_changed(&self, asked: &Payload, now: impl FnOnce(&Call) -> Payload) -> bool {
-        match self.settings.host.read(&self.message.value).map(|event| event.kind) {
+        match self.settings.host.read(&self.message.value, &self.settings.caller).map(|event| event.kind) {
             Ok(Kind::Call { call, .. }) => now(&call) != *asked,
             _ => true,
         }
@@ -350,7 +352,6 @@ impl Hook<'_> {
 
     /// What people review: a view of the call, and all of it.
     fn payload(&self, call: &Call, known: &Known, enforcer: &Enforcer) -> Payload {
-        let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
         payload_of(
             call,
@@ -361,7 +362,7 @@ impl Hook<'_> {
                 aside: self.settings.host.messages.aside,
                 is_named: known.names_tool,
                 last: &known.last,
-                environment: &of_hook(&variables, &call.cwd, &mac),
+                environment: &of_hook(&self.settings.caller.variables, &call.cwd, &mac),
             },
         )
         .with_about(known.about.clone())

@@ -40,9 +40,12 @@ impl<'a> Inquiry<'a> {
     }
 
     /// Waits for the answer: to the request that was asked before, if there is one.
-    pub(super) async fn ask(&self, before: Option<Request>) -> Result<Taken, Failure> {
+    pub(super) async fn ask(
+        &self,
+        before: Option<Request>,
+        mut interruption: Interruption,
+    ) -> Result<Taken, Failure> {
         let Asker { identity, enforcer, pins } = self.asker;
-        let mut interruption = Interruption::watch()?;
         let request = match before {
             Some(request) => request,
             None => {

@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides anything: whatever fails, the agent goes on.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use countersign_client::{enforcer::Enforcer, profile::Pins, session::SnapshotDraft};
 use countersign_wire::{
@@ -98,7 +98,7 @@ async fn report(identity: &Identity, settings: &Settings, session: &str, news: &
     let reports = Reports { enforcer: &enforcer, pins: &pins, session: &session };
     match news {
         News::SessionStarted => {
-            let repository = repository::name_of(&std::env::current_dir().map_err(failed)?);
+            let repository = repository::name_of(settings.caller.folder.as_deref().unwrap_or(Path::new("/")));
             let started = enforcer.session_start(&session, settings.host.name(), Some(&repository));
             started.await.map_err(failed)?;
             reports.state(SessionState::Idle).await

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use countersign_client::profile::Role;
-use tokio::time::Instant;
+use serde_json::Value;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
+    asking::Interruption,
     calls::{
         event::{Kind, Moment},
         verdict::Verdict,
@@ -13,7 +15,8 @@ use crate::{
     hook_line::mode::Mode,
     hosts::Host,
     tool::{
-        exit::Failure,
+        caller::Caller,
+        exit::{Exit, Failure},
         home::{Home, Identity},
     },
 };
@@ -35,6 +38,10 @@ pub struct Settings {
     pub home: Home,
     /// The profile to ask with.
     pub profile: Option<String>,
+    /// The process that the host has started.
+    pub caller: Caller,
+    /// Closed when the caller has hung up; `None` where signals say that nobody waits.
+    pub hung_up: Option<watch::Receiver<()>>,
 }
 
 impl Settings {
@@ -52,6 +59,22 @@ impl Settings {
             }
             Kind::Call { .. } => Verdict::failed(format!("{words} It was not done.")),
             Kind::News(_) | Kind::Other => Verdict::silent(),
+        }
+    }
+
+    /// What it means that there is no verdict on a message.
+    pub fn without_verdict(&self, message: &Value, words: &str) -> Verdict {
+        match self.host.read(message, &self.caller) {
+            Ok(event) => self.on_failure(&event.kind, &Failure::new(Exit::Failed, words)),
+            Err(_) => Verdict::failed(words),
+        }
+    }
+
+    /// What ends a wait for people.
+    pub fn interruption(&self) -> Result<Interruption, Failure> {
+        match &self.hung_up {
+            Some(gone) => Ok(Interruption::by_caller(gone.clone())),
+            None => Interruption::watch(),
         }
     }
 

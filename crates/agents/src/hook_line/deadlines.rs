@@ -7,6 +7,11 @@ pub fn outer_limit(host_timeout: Duration) -> Duration {
     host_timeout.saturating_sub(margin(host_timeout) / 4)
 }
 
+/// When the process that the host has started must be ready.
+pub fn supervisor_limit(host_timeout: Duration) -> Duration {
+    host_timeout.saturating_sub(margin(host_timeout) / 2)
+}
+
 /// How much earlier than the host the worker must be ready. The supervisor takes half of it, whatever is around it a quarter.
 pub fn margin(host_timeout: Duration) -> Duration {
     (host_timeout / 10).clamp(Duration::from_secs(1), Duration::from_secs(10)).min(host_timeout / 2)

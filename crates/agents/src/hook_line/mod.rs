@@ -2,6 +2,7 @@
 
 pub mod deadlines;
 pub mod host_name;
+pub mod keeper;
 pub mod mode;
 pub mod place;
 
@@ -10,7 +11,7 @@ use std::{path::Path, time::Duration};
 use countersign_client::shell;
 use serde_json::Value;
 
-use self::{host_name::HostName, mode::Mode, place::Place};
+use self::{host_name::HostName, keeper::KeeperPlace, mode::Mode, place::Place};
 
 /// Ends a line that decides: whatever has become of the program, the answer is no. Hosts start a shell in any case.
 const OTHERWISE_NO: &str = " || { echo 'Countersign gave no verdict, so the answer is no.' >&2; exit 2; }";
@@ -27,6 +28,8 @@ pub struct HookLine {
     pub host: HostName,
     /// Where rules and profiles are.
     pub place: Place,
+    /// Who decides, if it is not the hook itself.
+    pub keeper: Option<KeeperPlace>,
     /// When it asks a person.
     pub mode: Mode,
     /// How long the host waits before it goes on without an answer.
@@ -43,7 +46,9 @@ impl HookLine {
     fn arguments(&self) -> Vec<String> {
         let seconds = self.host_timeout.as_secs().to_string();
         let how = ["--mode", self.mode.word(), "--host-timeout", &seconds].map(str::to_owned);
-        [vec!["hook".to_owned(), self.host.word.to_owned()], self.place.arguments(), how.into()].concat()
+        let keeper = self.keeper.map(KeeperPlace::arguments).unwrap_or_default();
+        [vec!["hook".to_owned(), self.host.word.to_owned()], self.place.arguments(), keeper, how.into()]
+            .concat()
     }
 
     /// The line for hosts that give it to a shell.
@@ -70,18 +75,19 @@ impl HookLine {
     /// Reads a line for this host back. `None` if it is not one of ours.
     pub fn from_words(words: &[String], host: HostName) -> Option<Self> {
         let [program, hook, named, options @ ..] = words else { return None };
-        let (place, options) = Place::from_words(options);
-        let [mode_flag, mode, timeout_flag, seconds] = options else { return None };
+        let (place, keeper, mode, host_timeout) = line_options(options)?;
         let is_ours = is_our_name(program) && hook == "hook" && named == host.word;
-        (is_ours && mode_flag == "--mode" && timeout_flag == "--host-timeout").then_some(())?;
-        Some(Self {
-            program: program.clone(),
-            host,
-            place,
-            mode: [Mode::Relay, Mode::Gate].into_iter().find(|known| known.word() == mode)?,
-            host_timeout: Duration::from_secs(seconds.parse().ok()?),
-        })
+        is_ours.then(|| Self { program: program.clone(), host, place, keeper, mode, host_timeout })
     }
+}
+
+/// The options of a line, after the name of its host.
+pub fn line_options(words: &[String]) -> Option<(Place, Option<KeeperPlace>, Mode, Duration)> {
+    let (place, words) = Place::from_words(words);
+    let (keeper, words) = KeeperPlace::from_words(words);
+    let [mode_flag, mode, timeout_flag, seconds] = words else { return None };
+    (mode_flag == "--mode" && timeout_flag == "--host-timeout").then_some(())?;
+    Some((place, keeper, Mode::named(mode)?, Duration::from_secs(seconds.parse().ok()?)))
 }
 
 /// The words of the command of a handler, with or without a shell.
@@ -136,6 +142,7 @@ mod tests {
             program: program.to_owned(),
             host: CODEX,
             place: Place { home: Some("/home/a b/.local/share/countersign".to_owned()), profile_file: None },
+            keeper: None,
             mode: Mode::Gate,
             host_timeout: Duration::from_mins(10),
         }
@@ -160,8 +167,10 @@ mod tests {
         );
         let with_file = Place { home: None, profile_file: Some("/run/secrets/profile".to_owned()) };
         for place in [Place::default(), with_file] {
-            let line = HookLine { place, ..line("/usr/bin/countersign") };
-            assert_eq!(HookLine::from_words(&line.words(), CODEX), Some(line));
+            for keeper in [None, Some(KeeperPlace::User)] {
+                let line = HookLine { place: place.clone(), keeper, ..line("/usr/bin/countersign") };
+                assert_eq!(HookLine::from_words(&line.words(), CODEX), Some(line));
+            }
         }
     }
 

@@ -21,6 +21,11 @@ impl Mode {
             Self::Relay => "relay",
         }
     }
+
+    /// The mode that a word means.
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Gate, Self::Relay].into_iter().find(|mode| mode.word() == word)
+    }
 }
 
 impl fmt::Display for Mode {

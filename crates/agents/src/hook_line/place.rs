@@ -34,6 +34,14 @@ impl Place {
         Ok(Self { home: folder, profile_file: home.profile_file().map(usable).transpose()? })
     }
 
+    /// The path of the folder.
+    pub fn folder(&self) -> Result<PathBuf, Failure> {
+        match &self.home {
+            Some(folder) => Ok(PathBuf::from(folder)),
+            None => Ok(Home::of_account()?.folder().to_owned()),
+        }
+    }
+
     /// The folder, whatever variables say.
     pub fn home(&self) -> Result<Home, Failure> {
         let home = match &self.home {

@@ -1,9 +1,11 @@
 //! How a hook ends, in the words of a host.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a host is answered.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Output {
     /// What the host reads as the verdict.
     pub stdout: String,
@@ -14,6 +16,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// Denied in the one way that every host knows.
+    pub fn refused(reason: &str) -> Self {
+        Self { stderr: format!("{reason}\n"), code: 2, ..Self::default() }
+    }
+
     /// A verdict that the host reads as JSON.
     pub fn json(value: &Value) -> Self {
         Self { stdout: format!("{value}\n"), ..Self::default() }

@@ -19,7 +19,7 @@ use crate::{
         places::Places,
         plan::{Plan, Wish},
     },
-    tool::{exit::Failure, finding::Finding},
+    tool::{caller::Caller, exit::Failure, finding::Finding},
 };
 
 /// A program that runs an agent and can ask before the agent acts.
@@ -47,7 +47,7 @@ pub struct HostSpec {
 #[derive(Debug)]
 pub struct Messages {
     /// Reads what the host has written to the hook's standard input.
-    pub read: fn(&Value) -> Result<Event, Unreadable>,
+    pub read: fn(&Value, &Caller) -> Result<Event, Unreadable>,
     /// Writes a verdict on an event; the second argument is what the host has written.
     pub write: fn(&str, &Value, &Verdict) -> Output,
     /// The event that a message is, as far as that is known even of one that can't be read.
@@ -136,9 +136,9 @@ impl Host {
         self.0.names.name
     }
 
-    /// Reads what the host has written to the hook's standard input.
-    pub fn read(self, input: &Value) -> Result<Event, Unreadable> {
-        (self.0.messages.read)(input)
+    /// Reads what the host has written to the standard input of this hook.
+    pub fn read(self, input: &Value, caller: &Caller) -> Result<Event, Unreadable> {
+        (self.0.messages.read)(input, caller)
     }
 
     /// Writes a verdict on an event. `input` is what the host has written.

@@ -5,10 +5,13 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use super::{output::Output, *};
-use crate::calls::{
-    call::{Action, FileChange},
-    event::{Event, Kind, Moment, News},
-    verdict::Verdict,
+use crate::{
+    calls::{
+        call::{Action, FileChange},
+        event::{Event, Kind, Moment, News},
+        verdict::Verdict,
+    },
+    tool::caller::Caller,
 };
 
 /// Every recorded message of a host as (event-what, message), with its project in a folder of ours.
@@ -82,7 +85,7 @@ fn every_recorded_message_is_understood() {
                 true => from_plugin(&name, &message, project),
                 false => message,
             };
-            let event = host.read(&message).unwrap();
+            let event = host.read(&message, &Caller::default()).unwrap();
             assert_eq!(event.name, host.event_name(&message));
             assert!(event.session.is_some(), "{name}");
             assert_eq!(matches!(event.kind, Kind::Call { .. }), host.decides(&event.name), "{name}");
@@ -166,7 +169,7 @@ fn what_is_no_message_of_the_host_is_not_read() {
             json!({ "hook_event_name": "PreToolUse", "event": "tool.execute.before" }),
         ] {
             assert!(
-                host.read(&message).is_err()
+                host.read(&message, &Caller::default()).is_err()
                     || (host == gemini::HOST && message["hook_event_name"] == "PreToolUse"),
                 "{host:?} {message}"
             );
@@ -225,6 +228,7 @@ fn every_event_that_the_hook_reads_is_installed() {
             program: "/usr/bin/countersign".to_owned(),
             host: host.names,
             place: Place::default(),
+            keeper: None,
             mode: Mode::Gate,
             host_timeout: Duration::from_mins(10),
         };
@@ -235,7 +239,7 @@ fn every_event_that_the_hook_reads_is_installed() {
                 true => from_plugin(&name, &message, folder.path()),
                 false => message,
             };
-            let event = host.read(&message).unwrap();
+            let event = host.read(&message, &Caller::default()).unwrap();
             let is_there = written.contains(&format!("\"{}\"", event.name));
             assert!(is_there || event.kind == Kind::Other, "{host:?} {name}");
         }
@@ -248,7 +252,7 @@ fn a_subagent_of_copilot_belongs_to_the_session_of_its_agent() {
         let message = json!({
             "sessionId": "sub", "parentAgentId": parent, "cwd": "/", "toolName": "bash", "toolArgs": { "command": "ls" },
         });
-        copilot::HOST.read(&message).unwrap().session
+        copilot::HOST.read(&message, &Caller::default()).unwrap().session
     };
     assert_eq!(read(json!("main")).as_deref(), Some("main"));
     assert_eq!(read(Value::Null).as_deref(), Some("sub"));

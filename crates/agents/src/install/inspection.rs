@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    hook_line::{HookLine, host_name::HostName, mode::Mode},
+    hook_line::{HookLine, host_name::HostName, keeper::KeeperPlace, mode::Mode},
     tool::finding::Finding,
 };
 
@@ -34,6 +34,11 @@ impl Inspection {
     /// When the hook asks a person, as far as the file says so.
     pub fn mode(&self) -> Option<Mode> {
         decides(&self.hooks).map(|line| line.mode)
+    }
+
+    /// Whom the hook asks, if it does not decide itself.
+    pub fn keeper(&self) -> Option<KeeperPlace> {
+        decides(&self.hooks)?.keeper
     }
 
     /// How long the host waits for a verdict.

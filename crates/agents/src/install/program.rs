@@ -34,6 +34,16 @@ pub fn current() -> Result<String, Failure> {
     }
 }
 
+/// The program that hosts run: a smaller one where a keeper decides, if it is beside this one.
+pub fn for_hooks(asks_keeper: bool) -> Result<String, Failure> {
+    let tool = current()?;
+    let small = Path::new(&tool).with_file_name("countersign-hook");
+    match small.to_str() {
+        Some(small_path) if asks_keeper && small.is_file() => Ok(small_path.to_owned()),
+        _ => Ok(tool),
+    }
+}
+
 /// The first part of a path that others than the trusted can change, and with it what is behind the path.
 pub fn changeable_by_others(path: &Path, trusted: Trusted) -> io::Result<Option<PathBuf>> {
     let real = fs::canonicalize(path)?;

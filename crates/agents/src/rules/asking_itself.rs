@@ -1,7 +1,9 @@
 //! Built in: what asks by itself need not be asked about first.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -32,12 +34,13 @@ impl OwnProgram {
     }
 
     /// Where a part of a text runs this program to ask; `None` if it does anything else.
-    pub(super) fn asks_in(self, part: &Part) -> Option<String> {
+    pub(super) fn asks_in(self, part: &Part, path: Option<&OsStr>) -> Option<String> {
         let (program, arguments) = part.words.split_first()?;
         let command = arguments.first().filter(|word| ASKING.contains(&word.as_str()))?;
         let own = arguments.iter().take_while(|word| *word != "--");
         let is_somebody_else = |word: &String| OTHER_IDENTITY.iter().any(|option| word.starts_with(option));
-        let is_own = |place: &PathBuf| found(program, place).and_then(|path| Self::at(&path)) == Some(self);
+        let is_own =
+            |place: &PathBuf| found(program, place, path).and_then(|path| Self::at(&path)) == Some(self);
         let is_certain = !part.places.is_empty() && part.places.iter().all(is_own);
         (is_certain && !own.into_iter().any(is_somebody_else))
             .then(|| format!("built in: `countersign {command}` asks by itself"))
@@ -45,11 +48,10 @@ impl OwnProgram {
 }
 
 /// The file that a shell runs for a word.
-fn found(word: &str, place: &Path) -> Option<PathBuf> {
+fn found(word: &str, place: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if word.contains('/') {
         return Some(place.join(word));
     }
-    let path = env::var_os("PATH")?;
-    let candidates = env::split_paths(&path).map(|folder| place.join(folder).join(word));
+    let candidates = env::split_paths(path?).map(|folder| place.join(folder).join(word));
     candidates.into_iter().find(|candidate| candidate.is_file())
 }

@@ -1,5 +1,7 @@
 //! Whether a call is allowed: every part of it must be, and nothing in it may be uncertain.
 
+use std::ffi::OsStr;
+
 use countersign_client::{
     pattern::Pattern,
     payload::{Effect, EffectKind},
@@ -23,6 +25,8 @@ pub(super) struct Machine<'a> {
     pub(super) protected: &'a Protected,
     /// This program; `None` where it can't find itself.
     pub(super) own: Option<OwnProgram>,
+    /// Where shells look for programs.
+    pub(super) path: Option<&'a OsStr>,
 }
 
 impl Machine<'_> {
@@ -112,7 +116,7 @@ fn of_part(view: &View<'_>, rules: &[&Rule], part: &Part, machine: Machine<'_>) 
             false => Err(format!("`{shown}` leaves the repository, or can't be followed")),
         };
     }
-    if let Some(place) = machine.own.and_then(|own| own.asks_in(part)) {
+    if let Some(place) = machine.own.and_then(|own| own.asks_in(part, machine.path)) {
         return Ok(place);
     }
     let not_harmless = match harmless::covers(part, &view.site, machine.git) {

@@ -37,7 +37,8 @@ mod tests;
 
 use std::{
     collections::BTreeSet,
-    env, fs,
+    ffi::{OsStr, OsString},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -59,7 +60,7 @@ pub use self::{
 };
 use crate::{
     calls::call::{Action, Call},
-    tool::home::Home,
+    tool::{caller::Caller, home::Home},
 };
 
 /// The rules in force in a folder: the user's, those of the repositories around it, and those that are built in.
@@ -74,6 +75,8 @@ pub struct Rules {
     home: Option<PathBuf>,
     /// Whether `cd` looks for folders elsewhere too.
     has_cd_path: bool,
+    /// Where shells look for programs.
+    path: Option<OsString>,
 }
 
 /// One rule as people read it.
@@ -88,18 +91,16 @@ pub struct Line {
 }
 
 impl Rules {
-    /// The rules for calls in a folder. On an error nothing may be allowed.
-    pub fn load(tool: &Home, cwd: &Path) -> Result<Self, RulesError> {
-        Self::of(tool, env::var_os("HOME").map(PathBuf::from), cwd)
-    }
-
-    /// As [`Rules::load`], with the folder of the tool and that of the user.
+    /// With the folder of the tool and that of the user, and no other variable than HOME.
     pub fn of_folder(folder: &Path, home: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
-        Self::of(&Home::at(folder).with_user(home.clone()), home, cwd)
+        let variables = home.iter().map(|home| ("HOME".into(), home.into())).collect();
+        Self::load(&Home::at(folder).with_user(home), cwd, &Caller { variables, folder: None })
     }
 
-    /// `variable` is the HOME by which shells and Git go. Where it is not the user's folder, `~` is not understood.
-    fn of(tool: &Home, variable: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
+    /// The rules for calls of a caller in a folder. On an error nothing may be allowed.
+    ///
+    /// Shells and Git go by the caller's HOME. Where it is not the user's folder, `~` is not understood.
+    pub fn load(tool: &Home, cwd: &Path, caller: &Caller) -> Result<Self, RulesError> {
         let user = file::read(&tool.rules_file(), Owner::User, tool.user())?;
         // A repository in a repository is under the rules of both.
         let without_links = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
@@ -108,11 +109,17 @@ impl Rules {
         let roots: BTreeSet<&Path> = roots.collect();
         let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, tool.user());
         let repositories = roots.into_iter().map(read).collect::<Result<_, _>>()?;
-        let has_cd_path = env::var_os("CDPATH").is_some_and(|path| !path.is_empty());
-        let config = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let git = UserFiles::of(variable.as_deref(), config.as_deref());
-        let home = variable.filter(|folder| Some(folder.as_path()) == tool.user());
-        Ok(Self { user, repositories, protected: Protected::new(tool), git, home, has_cd_path })
+        let has_cd_path = caller.variable("CDPATH").is_some_and(|path| !path.is_empty());
+        let (variable, config) = (caller.variable("HOME").map(Path::new), caller.variable("XDG_CONFIG_HOME"));
+        Ok(Self {
+            user,
+            repositories,
+            protected: Protected::new(tool, caller),
+            git: UserFiles::of(variable, config.map(Path::new)),
+            home: variable.filter(|folder| Some(*folder) == tool.user()).map(Path::to_owned),
+            has_cd_path,
+            path: caller.variable("PATH").map(OsStr::to_owned),
+        })
     }
 
     /// What happens to a call, and by which rule.
@@ -129,7 +136,12 @@ impl Rules {
             }
         }
         let allowing: Vec<&Rule> = self.user.rules.iter().filter(|it| it.verdict == Verdict::Allow).collect();
-        let machine = Machine { git: &self.git, protected: &self.protected, own: OwnProgram::running() };
+        let machine = Machine {
+            git: &self.git,
+            protected: &self.protected,
+            own: OwnProgram::running(),
+            path: self.path.as_deref(),
+        };
         match covering::covers(&view, &allowing, machine) {
             Ok(places) => {
                 let named = self.user.rules.iter().find(|rule| places.contains(&rule.place));

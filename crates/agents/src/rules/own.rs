@@ -35,6 +35,7 @@ pub const NOT_FOR_AGENTS: &[&str] = &[
     "inbox",
     "install",
     "join",
+    "keeper",
     "keys",
     "mcp",
     "pair",

@@ -15,7 +15,7 @@ use crate::{
         deciding_files::{Base, DecidingFile, OF_EVERY_HOST, Place},
         places::Places,
     },
-    tool::home::Home,
+    tool::{caller::Caller, home::Home},
 };
 
 /// Our own folder by its usual names, for texts in which a variable may stand before it.
@@ -26,6 +26,14 @@ const OWN_NAMES: &[&str] = &[
     "support/countersign",
     "countersign_home",
 ];
+
+/// This program, and those that are installed beside it.
+fn programs() -> impl Iterator<Item = PathBuf> {
+    let own = env::current_exe().ok();
+    let beside =
+        own.iter().flat_map(|own| ["countersign", "countersign-hook"].map(|name| own.with_file_name(name)));
+    own.clone().into_iter().chain(beside.collect::<Vec<_>>())
+}
 
 /// What agents must not touch on this machine.
 #[derive(Debug, Clone)]
@@ -41,9 +49,9 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    /// Folders count by the variables of this process and by the account: settings of a repository can change the former.
-    pub(super) fn new(tool: &Home) -> Self {
-        let mut all = Self::by(tool.folder(), |name| env::var_os(name));
+    /// Folders count by the variables of the caller and by the account: settings of a repository can change the former.
+    pub(super) fn new(tool: &Home, caller: &Caller) -> Self {
+        let mut all = Self::by(tool.folder(), |name| caller.variable(name).map(Into::into));
         let of_user =
             Self::by(tool.folder(), |name| (name == "HOME").then(|| tool.user().map(Into::into))?);
         all.own.extend(tool.profile_file().map(Path::to_owned).into_iter().flat_map(with_real));
@@ -78,7 +86,7 @@ impl Protected {
             own: with_real(own.to_owned()).collect(),
             others: others.flat_map(with_real).collect(),
             asked: asked.into_iter().map(path).flat_map(with_real).collect(),
-            program: env::current_exe().ok().into_iter().flat_map(with_real).collect(),
+            program: programs().flat_map(with_real).collect(),
         }
     }
 

@@ -24,6 +24,7 @@ use zeroize::Zeroizing;
 
 use super::{
     exit::{Exit, Failure},
+    shared::Shared,
     terminal::Terminal,
 };
 
@@ -41,6 +42,8 @@ pub struct Home {
     user: Option<PathBuf>,
     /// A file with a whole profile, which counts instead of those in the folder.
     profile_file: Option<PathBuf>,
+    /// What is kept between two calls, in a process that answers many.
+    shared: Option<Arc<Shared>>,
 }
 
 /// A profile and what it is called.
@@ -50,6 +53,7 @@ pub struct Identity {
     pub name: String,
     /// Who it is, and whom it knows.
     pub profile: Profile,
+    shared: Option<Arc<Shared>>,
 }
 
 /// A profile, or why it can't be opened.
@@ -63,6 +67,7 @@ impl Home {
             profiles: Profiles::of_user().map_err(failed)?,
             user: path("HOME").filter(|path| path.is_absolute()),
             profile_file: path(PROFILE_FILE_VARIABLE),
+            shared: None,
         })
     }
 
@@ -73,19 +78,25 @@ impl Home {
             Failure::new(Exit::NotSetUp, "this account has no folder in the system's list of users")
                 .next("name the folder of Countersign with --home DIR")
         })?;
-        Ok(Self { profiles: Profiles::in_home_of(&user), user: Some(user), profile_file: None })
+        Ok(Self { profiles: Profiles::in_home_of(&user), user: Some(user), profile_file: None, shared: None })
     }
 
     /// This folder, whatever the variables say.
     pub fn at(folder: &Path) -> Self {
         let profiles = Profiles::at(folder.join("profiles"));
-        Self { profiles, user: account_folder(), profile_file: None }
+        Self { profiles, user: account_folder(), profile_file: None, shared: None }
     }
 
     /// With a file that counts instead of the profiles in the folder.
     #[must_use]
     pub fn with_profile_file(self, file: Option<PathBuf>) -> Self {
         Self { profile_file: file, ..self }
+    }
+
+    /// For a process that answers many calls.
+    #[must_use]
+    pub fn sharing(self) -> Self {
+        Self { shared: Some(Arc::default()), ..self }
     }
 
     /// With another folder of the user.
@@ -166,7 +177,7 @@ impl Home {
         if let Some(name) = name {
             let profile = self.named(name)?.ok_or_else(|| self.unknown(name))?;
             return match profile.facts().party.role() == role {
-                true => Ok(Identity { name: name.to_owned(), profile }),
+                true => Ok(Identity { name: name.to_owned(), profile, shared: self.shared.clone() }),
                 false => Err(Failure::new(
                     Exit::NotSetUp,
                     format!("the profile {name} is an {}'s, and this needs an {}'s", other(role), word(role)),
@@ -178,7 +189,7 @@ impl Home {
         for (name, profile) in self.all()? {
             let profile = profile.map_err(failed)?;
             if profile.facts().party.role() == role {
-                found.push(Identity { name: name.to_string(), profile });
+                found.push(Identity { name: name.to_string(), profile, shared: self.shared.clone() });
             }
         }
         match (found.pop(), found.len()) {
@@ -208,7 +219,7 @@ impl Home {
             );
             return Err(Failure::new(Exit::NotSetUp, what).next("export the profile of an enforcer"));
         }
-        Ok(Some(Identity { name: path.display().to_string(), profile }))
+        Ok(Some(Identity { name: path.display().to_string(), profile, shared: self.shared.clone() }))
     }
 
     fn unknown(&self, name: &str) -> Failure {
@@ -249,14 +260,20 @@ impl Home {
 }
 
 impl Identity {
+    /// A profile of this name.
+    pub fn new(name: impl Into<String>, profile: Profile) -> Self {
+        Self { name: name.into(), profile, shared: None }
+    }
+
     /// The enforcer behind a profile.
     pub fn enforcer(&self) -> Result<Enforcer, Failure> {
         let Party::Enforcer(id) = self.profile.facts().party.clone() else {
             return Err(missing(Role::Enforcer));
         };
-        let journal: Arc<dyn Journal> = match self.profile.journal() {
-            Some(path) => Arc::new(FileJournal::new(path)),
-            None => Arc::new(MemoryJournal::default()),
+        let journal: Arc<dyn Journal> = match (self.profile.journal(), &self.shared) {
+            (Some(path), Some(shared)) => shared.journal(&path),
+            (Some(path), None) => Arc::new(FileJournal::new(path)),
+            (None, _) => Arc::new(MemoryJournal::default()),
         };
         let keys = self.profile.unlock(None).map_err(failed)?;
         Ok(Enforcer { http: self.http()?, id, keys, clock: Arc::new(SystemClock), journal })
@@ -305,8 +322,12 @@ impl Identity {
     }
 
     fn http(&self) -> Result<Http, Failure> {
-        Http::new(self.profile.facts().gateway.clone(), Some(self.profile.credential()))
-            .map_err(|error| crate::tool::gateway_error::describe(&error))
+        let (gateway, credential) = (&self.profile.facts().gateway, self.profile.credential());
+        let http = match &self.shared {
+            Some(shared) => shared.http(&self.name, gateway, credential),
+            None => Http::new(gateway.clone(), Some(credential)),
+        };
+        http.map_err(|error| crate::tool::gateway_error::describe(&error))
     }
 }
 

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | exit codes and messages; what the gateway answered, in words | [`exit`], [`gateway_error`] |
 //! | something that is not as it should be | [`finding`] |
+//! | whoever wants to act | [`caller`] |
 //! | stdout and stderr; the controlling terminal; times | [`output`], [`terminal`], [`moment`] |
-//! | profiles on this machine | [`home`] |
+//! | profiles on this machine, and what calls of one process share of them | [`home`], [`shared`] |
 
+pub mod caller;
 pub mod exit;
 pub mod finding;
 pub mod moment;
@@ -14,5 +16,7 @@ pub mod moment;
 pub mod gateway_error;
 pub mod output;
 pub mod terminal;
+
+pub mod shared;
 
 pub mod home;

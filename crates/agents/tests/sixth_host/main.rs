@@ -18,7 +18,7 @@ use countersign_agents::{
         places::Places,
         plan::{Plan, Wish},
     },
-    tool::finding::Finding,
+    tool::{caller::Caller, finding::Finding},
 };
 use countersign_client::clock::{Clock as _, SystemClock};
 use serde_json::json;
@@ -41,14 +41,14 @@ fn findings(places: &Places) -> Vec<Finding> {
 #[test]
 fn its_messages_are_read_and_answered() {
     let message = json!({ "event": "before", "cwd": "/srv", "run": "git push", "chat": "s-1" });
-    let event = HOST.read(&message).unwrap();
+    let event = HOST.read(&message, &Caller::default()).unwrap();
     let Kind::Call { call, moment: Moment::EveryCall, .. } = &event.kind else { panic!("{event:?}") };
     assert_eq!(call.action, Action::Shell("git push".to_owned()));
     assert!(HOST.decides(HOST.event_name(&message)) && !HOST.decides("after"));
     let answer = |verdict: &Verdict| HOST.write("before", &message, verdict);
     assert_eq!(answer(&Verdict::allow("by rule")).stdout, "{\"go\":true}\n");
     assert_eq!(answer(&Verdict::failed("no gateway")).code, 2);
-    assert!(HOST.read(&json!({})).is_err());
+    assert!(HOST.read(&json!({}), &Caller::default()).is_err());
 }
 
 #[test]
@@ -64,6 +64,7 @@ fn its_hook_is_installed_inspected_and_gone_to_the_byte() {
         program: "/opt/countersign".to_owned(),
         host: HOST.names,
         place: Place::default(),
+        keeper: None,
         mode: Mode::Gate,
         host_timeout: Duration::from_mins(10),
     };

@@ -10,6 +10,7 @@ use countersign_agents::{
     hook::stopped,
     rules::Rules,
     tool::{
+        caller::Caller,
         exit::{Exit, Failure},
         home::{Home, failed},
         moment,
@@ -94,7 +95,7 @@ impl Ask {
 
     fn audience(&self, home: &Home) -> Result<Audience, Failure> {
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let rules = Rules::load(home, &cwd).map_err(|error| error.failure())?;
+        let rules = Rules::load(home, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
         Ok(match self.command.is_empty() {
             true => rules.usual_audience(),
             false => rules.audience(&Call::of_words(&self.command, &cwd)),

@@ -10,6 +10,7 @@ use countersign_agents::{
     hook::stopped,
     rules::{Rules, Verdict},
     tool::{
+        caller::Caller,
         exit::{Exit, Failure},
         home::Home,
         moment,
@@ -93,7 +94,7 @@ impl Exec {
         let stdin = read_stdin()?;
         let mut interruption = asking::Interruption::watch()?;
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let rules = Rules::load(&home, &cwd).map_err(|error| error.failure())?;
+        let rules = Rules::load(&home, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
         let call = Call::of_words(&self.command, &cwd);
         refuse_denied(&rules, &call)?;
         let to = self.ring.of(rules.audience(&call));

@@ -8,7 +8,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Asking", &["exec", "ask", "wait", "listen", "grants", "away", "here"]),
     ("Devices and people", &["join", "pair", "devices", "vouch", "recovery", "keys"]),
-    ("Set-up", &["up", "down", "install", "uninstall", "rules", "completions", "man", "hook", "mcp"]),
+    (
+        "Set-up",
+        &["up", "down", "install", "uninstall", "rules", "keeper", "completions", "man", "hook", "mcp"],
+    ),
     ("Checking", &["status", "config", "doctor", "verify", "export"]),
 ];
 

@@ -4,8 +4,8 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
-    hook::supervisor::{self, Start},
-    hook_line::{mode::Mode, place::Place},
+    hook::{kept, start::Start, supervisor},
+    hook_line::{keeper::KeeperPlace, mode::Mode, place::Place},
     hosts::Host,
     tool::moment,
 };
@@ -37,10 +37,16 @@ pub(super) struct Hook {
     defer_for: Option<Duration>,
     #[command(flatten)]
     place: Place,
+    /// Let a keeper decide, and deny everything if it does not answer (docs/keeper.md).
+    #[arg(long, value_name = "PLACE")]
+    keeper: Option<KeeperPlace>,
     #[arg(long, hide = true)]
     worker: bool,
     #[arg(long, hide = true)]
     attended: bool,
+    /// Why the keeper could not be asked.
+    #[arg(long, hide = true, requires = "keeper")]
+    failed: Option<String>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -59,11 +65,13 @@ impl Hook {
             host_timeout: self.host_timeout,
             defer_for: self.defer_for,
             place: self.place,
+            keeper: self.keeper,
             profile: options.typed_profile(),
         };
-        match self.worker {
-            true => supervisor::work(&start, self.attended).await,
-            false => supervisor::supervise(&start).await,
+        match (self.worker, start.keeper) {
+            (true, _) => supervisor::work(&start, self.attended).await,
+            (false, Some(KeeperPlace::User)) => kept::ask(&start, self.failed),
+            (false, None) => supervisor::supervise(&start).await,
         }
     }
 }

@@ -4,9 +4,10 @@ use std::{path::Path, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
-    hook_line::{HookLine, mode::Mode, place::Place},
+    hook_line::{HookLine, keeper::KeeperPlace, mode::Mode, place::Place},
     hosts::Host,
     install::{
+        inspection::Inspection,
         places::Places,
         plan::{Plan, Wish},
         program::{self, Trusted},
@@ -23,7 +24,7 @@ use countersign_agents::{
 use countersign_client::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use super::options::Options;
+use super::{keeper, options::Options};
 
 /// The shortest time in which a person can be asked at all.
 const MIN_TIMEOUT: Duration = Duration::from_mins(1);
@@ -48,6 +49,9 @@ pub(super) struct Install {
     /// How long the host waits for an answer, from 1m to 24h. Nobody's answer counts as no.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = moment::duration)]
     timeout: Duration,
+    /// Let the keeper decide instead of each hook by itself. It must be running: `countersign keeper start`.
+    #[arg(long)]
+    keeper: bool,
     #[command(flatten)]
     how: How,
 }
@@ -84,11 +88,13 @@ impl Install {
         }
         let places = Places::of_user()?;
         let place = Place::of(&Home::of_user()?, self.how.managed)?;
+        let keeper = self.keeper(&places)?;
         let line = HookLine {
-            program: program::current()?,
+            program: program::for_hooks(keeper.is_some())?,
             host: self.host.names,
             place,
-            mode: self.mode.or_else(|| self.installed(&places)).unwrap_or(Mode::Relay),
+            keeper,
+            mode: self.mode.or_else(|| self.installed(&places)?.mode()).unwrap_or(Mode::Relay),
             host_timeout: self.timeout,
         };
         if self.how.managed {
@@ -107,10 +113,22 @@ impl Install {
         carry_out(&plan, self.host, &self.how, options, &words)
     }
 
-    /// The mode that is installed. Installing again to repair something must not make a gate into less.
-    fn installed(&self, places: &Places) -> Option<Mode> {
+    /// Who decides: a keeper that answers, or the one that is installed already.
+    fn keeper(&self, places: &Places) -> Result<Option<KeeperPlace>, Failure> {
+        if !self.keeper {
+            return Ok(self.installed(places).and_then(|found| found.keeper()));
+        }
+        match keeper::answers(&Home::of_user()?) {
+            true => Ok(Some(KeeperPlace::User)),
+            false => Err(Failure::new(Exit::NotSetUp, "no keeper runs here, so every call would be denied")
+                .next("start it with `countersign keeper start`, then run this again")),
+        }
+    }
+
+    /// What is installed. Installing again to repair something must not make it into less.
+    fn installed(&self, places: &Places) -> Option<Inspection> {
         let found = self.host.inspect(places, Path::new("."));
-        found.iter().find(|place| place.is_managed == self.how.managed)?.mode()
+        found.into_iter().find(|place| place.is_managed == self.how.managed)
     }
 }
 

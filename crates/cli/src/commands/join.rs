@@ -114,7 +114,7 @@ impl Join {
             .map_err(|_| Failure::new(Exit::Failed, "the gateway names a tenant that is none"))?;
         let facts = Facts { party: party.clone(), tenant, gateway: gateway.clone(), label };
         let (profile, keys) = home.create(&name, facts, &joined.credential, lock)?;
-        let device = Identity { name: name.clone(), profile };
+        let device = Identity::new(name.clone(), profile);
         let mut connected = None;
         if let Party::Approver(id) = &party {
             let approver = device.approver_with(id.clone(), keys)?;

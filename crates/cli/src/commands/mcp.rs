@@ -13,6 +13,7 @@ use countersign_agents::{
     hook_line::{mode::Mode, place::Place},
     hosts::claude,
     tool::{
+        caller::Caller,
         exit::{Exit, Failure},
         home::Home,
         moment,
@@ -78,6 +79,8 @@ impl Mcp {
             defer_for: None,
             home,
             profile: options.typed_profile(),
+            caller: Caller::this_process(),
+            hung_up: None,
         }
     }
 }

@@ -16,6 +16,7 @@ mod hook;
 mod inbox;
 mod install;
 mod join;
+mod keeper;
 mod keys;
 mod listen;
 mod manual;
@@ -96,6 +97,8 @@ enum Command {
     Here(presence::Here),
     #[command(subcommand)]
     Rules(rules::RulesCommand),
+    #[command(subcommand)]
+    Keeper(keeper::KeeperCommand),
     Install(install::Install),
     Uninstall(install::Uninstall),
     Doctor(doctor::Doctor),
@@ -109,6 +112,11 @@ enum Command {
 }
 
 impl Cli {
+    /// Whether the command works for many at once, and so on several threads.
+    pub fn is_service(&self) -> bool {
+        matches!(&self.command, Command::Keeper(keeper) if keeper.is_service())
+    }
+
     /// Runs the command and returns how the process ends.
     pub async fn run(self) -> Result<ExitCode, Failure> {
         let options = &self.options;
@@ -139,6 +147,7 @@ impl Cli {
             Command::Rules(rules) => rules.run(options),
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
+            Command::Keeper(keeper) => keeper.run(options).await,
             Command::Install(install) => install.run(options),
             Command::Uninstall(uninstall) => uninstall.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,

@@ -180,7 +180,7 @@ fn confirm(home: &Home) -> Result<(), Failure> {
     for (name, profile) in home.all()? {
         let profile = profile.map_err(failed)?;
         if profile.facts().party.role() == Role::Approver {
-            Identity { name: name.to_string(), profile }.unlock()?;
+            Identity::new(name.to_string(), profile).unlock()?;
             return Ok(());
         }
     }

@@ -16,6 +16,7 @@ use countersign_agents::{
     hosts::transcript::Transcript,
     rules::{Rules, Ruling, Verdict},
     tool::{
+        caller::Caller,
         exit::{Exit, Failure},
         home::Home,
         output::{columns, object, out, say},
@@ -89,9 +90,10 @@ impl Replay {
             for call in transcript.calls {
                 let rules = match known.entry(call.cwd.clone()) {
                     Entry::Occupied(found) => found.into_mut(),
-                    Entry::Vacant(place) => {
-                        place.insert(Rules::load(&home, &call.cwd).map_err(|error| error.failure())?)
-                    }
+                    Entry::Vacant(place) => place.insert(
+                        Rules::load(&home, &call.cwd, &Caller::this_process())
+                            .map_err(|error| error.failure())?,
+                    ),
                 };
                 rows.push(Row::of(call, rules));
             }

@@ -14,6 +14,7 @@ use countersign_agents::{
     hosts::claude::tools,
     rules::Rules,
     tool::{
+        caller::Caller,
         exit::{Exit, Failure},
         home::Home,
         moment,
@@ -96,7 +97,8 @@ impl RulesCommand {
 impl Test {
     fn run(self, options: &Options) -> Result<(), Failure> {
         let call = self.call()?;
-        let rules = Rules::load(&Home::of_user()?, &call.cwd).map_err(|error| error.failure())?;
+        let rules = Rules::load(&Home::of_user()?, &call.cwd, &Caller::this_process())
+            .map_err(|error| error.failure())?;
         let (ruling, Audience { people, ring }) = (rules.decide(&call), rules.audience(&call));
         if options.json {
             let people: Vec<Value> = people
@@ -181,7 +183,8 @@ fn in_order(people: &[Turn]) -> String {
 impl Show {
     fn run(self, options: &Options) -> Result<(), Failure> {
         let cwd = repository::folder(self.cwd)?;
-        let rules = Rules::load(&Home::of_user()?, &cwd).map_err(|error| error.failure())?;
+        let rules =
+            Rules::load(&Home::of_user()?, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
         let lines = rules.lines();
         if options.json {
             let lines: Vec<Value> = lines

@@ -91,11 +91,11 @@ impl Up {
             (agent, desk) => Names::ask(&self, agent.as_ref(), desk.as_ref())?,
         };
         let agent = match known.0 {
-            Some(profile) => Identity { name: "agent".to_owned(), profile },
+            Some(profile) => Identity::new("agent", profile),
             None => admit(&gateway, &home, "agent", ("enforcer", &names), None, &url).await?.0,
         };
         let (desk, keys) = if let Some(profile) = known.1 {
-            (Identity { name: "desk".to_owned(), profile }, None)
+            (Identity::new("desk", profile), None)
         } else {
             say(
                 "Choose a passphrase for your approvals. It keeps agents on this machine from approving in your name.",
@@ -266,7 +266,7 @@ async fn admit(
     let (tenant, label) = (joined.tenant.parse().map_err(failed)?, names.machine.parse().map_err(failed)?);
     let facts = Facts { party: joined.party, tenant, gateway: joined.gateway, label };
     let (profile, keys) = home.create(name, facts, &joined.credential, lock)?;
-    Ok((Identity { name: name.to_owned(), profile }, keys))
+    Ok((Identity::new(name, profile), keys))
 }
 
 /// Pairs the two, unless they are. The person's keys are unlocked where they are not yet.

@@ -1,12 +1,11 @@
 //! The gateway of `countersign up`: its configuration, data and log in a folder of the user, and its process.
 
 mod binary;
-mod process;
 mod settings;
-mod systemd;
 mod tailscale;
 
 use std::{
+    ffi::OsString,
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -15,11 +14,12 @@ use countersign_agents::tool::{
     exit::{Exit, Failure},
     home::{Home, failed},
 };
-use countersign_client::profile::GatewayUrl;
+use countersign_client::{http::Http, profile::GatewayUrl};
 use serde::Deserialize;
 
-use self::{binary::binary, settings::Settings, systemd::Systemd};
+use self::{binary::binary, settings::Settings};
 pub use self::{settings::OwnName, tailscale::Tailscale};
+use crate::background::Background;
 
 /// The tenant of a gateway for one person.
 const TENANT: &str = "home";
@@ -144,7 +144,7 @@ impl LocalGateway {
 
     /// Why an address does not lead to a gateway; `None` if it does.
     pub async fn unreachable(&self, gateway: &GatewayUrl) -> Option<String> {
-        process::reason_not_to_answer(gateway).await
+        reason_not_to_answer(gateway).await
     }
 
     /// The port that it listens on.
@@ -157,37 +157,29 @@ impl LocalGateway {
     /// Starts the gateway, unless it answers already.
     pub async fn start(&self) -> Result<GatewayUrl, Failure> {
         let url = self.url()?;
-        if process::answers(&url).await {
-            return Ok(url);
-        }
-        let binary = binary()?;
-        let log = self.folder.join("log");
-        if let Some(systemd) = self.systemd() {
-            systemd.start(&binary, &self.config())?;
-            let reason = "`journalctl --user -u countersign-gateway` has its reason";
-            process::wait_until_ready(&url, None, reason).await?;
-        } else {
-            let child =
-                process::spawn(&binary, &self.config(), &log).map_err(|error| self.unusable(error))?;
-            let reason = format!("its reason is at the end of {}", log.display());
-            process::wait_until_ready(&url, Some(child), &reason).await?;
+        if !answers(&url).await {
+            self.background(binary()?.into()).start(async || answers(&url).await).await?;
         }
         Ok(url)
     }
 
     /// Stops the gateway; false if it was not running.
     pub async fn stop(&self) -> Result<bool, Failure> {
-        if let Some(systemd) = self.systemd().filter(Systemd::is_installed) {
-            let was_running = process::answers(&self.url()?).await;
-            systemd.stop()?;
-            return Ok(was_running);
-        }
-        process::stop(&self.config()).await
+        let is_running = async || match self.url() {
+            Ok(url) => answers(&url).await,
+            Err(_) => false,
+        };
+        self.background("countersign-gateway".into()).stop(is_running).await
     }
 
-    /// The user's services of the system, where there are any.
-    fn systemd(&self) -> Option<Systemd> {
-        if self.is_usual { Systemd::of_user() } else { None }
+    fn background(&self, binary: OsString) -> Background {
+        Background {
+            name: "gateway",
+            service: "countersign-gateway",
+            command: vec![binary, "serve".into(), "--config".into(), self.config().into()],
+            folder: self.folder.clone(),
+            may_be_service: self.is_usual,
+        }
     }
 
     /// Invites somebody, and returns the link, which leads to the public address.
@@ -204,4 +196,15 @@ impl LocalGateway {
         })?;
         Ok(invited.link)
     }
+}
+
+/// Whether a gateway is ready there.
+async fn answers(url: &GatewayUrl) -> bool {
+    reason_not_to_answer(url).await.is_none()
+}
+
+/// Why no gateway is ready there; `None` if one is.
+async fn reason_not_to_answer(url: &GatewayUrl) -> Option<String> {
+    let checked = async { Http::new(url.clone(), None)?.check().await };
+    checked.await.err().map(|error| error.to_string())
 }

@@ -4,6 +4,7 @@
 
 mod desk;
 mod environment;
+mod keeper;
 mod stop;
 #[path = "../support/mod.rs"]
 mod support;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use countersign_client::{
-    approver::Approver,
+    approver::{Approver, DecideError},
     clock::{Clock as _, SystemClock},
     enforcer::{Answered, Enforcer},
     http::Http,
@@ -169,12 +169,20 @@ impl World {
             assert!(Instant::now() < until, "{answered} of {count} were answered");
             for item in self.ada.inbox(&self.adas).await.unwrap_or_default() {
                 let request = item.opened.unwrap();
-                let (outcome, words) = choose(&request);
-                let valid_until = SystemClock.now().plus(Duration::from_mins(5));
-                let choice = Choice { outcome, scope: Scope::Once, valid_until, words };
-                self.ada.decide(&request, &choice).await.unwrap();
+                self.decide(&request, choose(&request)).await.unwrap();
                 answered += 1;
             }
         }
+    }
+
+    /// Decides one request, for five minutes.
+    pub(crate) async fn decide(
+        &self,
+        request: &OpenedRequest,
+        (outcome, words): (DecisionOutcome, Words),
+    ) -> Result<(), DecideError> {
+        let valid_until = SystemClock.now().plus(Duration::from_mins(5));
+        let choice = Choice { outcome, scope: Scope::Once, valid_until, words };
+        self.ada.decide(request, &choice).await.map(drop)
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         input::{self, EVERY_CALL, Unreadable, WOULD_ASK, optional, text},
         output::Output,
     },
+    tool::caller::Caller,
 };
 
 /// Tools for which an approval counts only with their input repeated.
@@ -43,7 +44,7 @@ pub(super) fn event_name(message: &Value) -> &str {
     input::event_name(message, EVERY_CALL)
 }
 
-pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+pub(super) fn read(message: &Value, _: &Caller) -> Result<Event, Unreadable> {
     let call = |moment| {
         let (tool, cwd) = (text(message, "tool_name")?, input::cwd(message)?);
         Ok(Kind::Call {

@@ -17,6 +17,7 @@ use crate::{
         input::{self, EVERY_CALL, Unreadable, WOULD_ASK, optional, text},
         output::Output,
     },
+    tool::caller::Caller,
 };
 
 /// The events that decide.
@@ -40,7 +41,7 @@ pub(super) fn event_name(message: &Value) -> &str {
     input::event_name(message, EVERY_CALL)
 }
 
-pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+pub(super) fn read(message: &Value, _: &Caller) -> Result<Event, Unreadable> {
     let call = |moment| {
         let call = call(text(message, "tool_name")?, &message["tool_input"], &input::cwd(message)?);
         Ok(Kind::Call { call, moment, call_id: None, key: None })

@@ -372,6 +372,7 @@ mod tests {
             program: "/opt/a \"b\"/countersign".to_owned(),
             host: NAMES,
             place: Place::default(),
+            keeper: None,
             mode: Mode::Gate,
             host_timeout: Duration::from_mins(10),
         };

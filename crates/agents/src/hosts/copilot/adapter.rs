@@ -16,6 +16,7 @@ use crate::{
         input::{self, Unreadable, any, optional, text},
         output::Output,
     },
+    tool::caller::Caller,
 };
 
 /// The event before every call.
@@ -59,7 +60,7 @@ pub(super) fn event_name(message: &Value) -> &str {
     }
 }
 
-pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+pub(super) fn read(message: &Value, _: &Caller) -> Result<Event, Unreadable> {
     let name = event_name(message);
     let kind = match name {
         EVERY_CALL => asked(call(message, "toolArgs")?, Moment::EveryCall),

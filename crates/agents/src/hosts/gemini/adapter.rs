@@ -1,7 +1,10 @@
 //! Gemini CLI: `BeforeTool` can only deny. What it lets through runs only with the companion policy, so this hook is the
 //! gate for every tool, those of the plan mode included: leaving it switches all other checks off.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 
@@ -16,6 +19,7 @@ use crate::{
         input::{self, Unreadable, any, optional, text},
         output::Output,
     },
+    tool::caller::Caller,
 };
 
 /// The event before every call.
@@ -36,14 +40,15 @@ pub(super) fn event_name(message: &Value) -> &str {
     input::event_name(message, EVERY_CALL)
 }
 
-pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+pub(super) fn read(message: &Value, caller: &Caller) -> Result<Event, Unreadable> {
     let name = text(message, "hook_event_name")?;
     let session = optional(message, "session_id");
     let kind = match name {
         EVERY_CALL => {
             let tool = text(message, "tool_name")?;
             let cwd = input::cwd(message)?;
-            let call = call(tool, &message["tool_input"], &cwd, session.as_deref());
+            let session = Session { id: session.as_deref(), home: caller.variable("HOME") };
+            let call = call(tool, &message["tool_input"], &cwd, session);
             Kind::Call { call, moment: Moment::EveryCall, call_id: None, key: None }
         }
         "SessionStart" => Kind::News(News::SessionStarted),
@@ -57,12 +62,19 @@ pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
     Ok(Event { name: name.to_owned(), session, kind })
 }
 
-fn call(tool: &str, arguments: &Value, cwd: &Path, session: Option<&str>) -> Call {
+/// What leads to the files of a session.
+#[derive(Clone, Copy)]
+struct Session<'a> {
+    id: Option<&'a str>,
+    home: Option<&'a OsStr>,
+}
+
+fn call(tool: &str, arguments: &Value, cwd: &Path, session: Session<'_>) -> Call {
     let action = action(tool, arguments, cwd, session).unwrap_or_else(|| input::other(arguments));
     Call { tool: tool.to_owned(), cwd: cwd.to_owned(), action }
 }
 
-fn action(tool: &str, arguments: &Value, cwd: &Path, session: Option<&str>) -> Option<Action> {
+fn action(tool: &str, arguments: &Value, cwd: &Path, session: Session<'_>) -> Option<Action> {
     let file =
         || any(arguments, &["file_path", "absolute_path", "path", "dir_path"]).map(|path| cwd.join(path));
     Some(match tool {
@@ -97,12 +109,12 @@ fn shell(arguments: &Value) -> Option<Action> {
 }
 
 /// The plan is in a file of the session; the message has only its name.
-fn plan(arguments: &Value, session: Option<&str>) -> String {
+fn plan(arguments: &Value, session: Session<'_>) -> String {
     let find = || {
         let name = Path::new(any(arguments, &["plan_filename", "plan_path"])?).file_name()?.to_owned();
-        let home = PathBuf::from(std::env::var_os("HOME")?);
+        let home = Path::new(session.home?);
         let projects = std::fs::read_dir(home.join(".gemini/tmp")).ok()?;
-        let file = |project: PathBuf| project.join(session?).join("plans").join(&name).into();
+        let file = |project: PathBuf| project.join(session.id?).join("plans").join(&name).into();
         let mut files = projects.flatten().filter_map(|project| file(project.path()));
         files.find_map(|file: PathBuf| std::fs::read_to_string(file).ok())
     };

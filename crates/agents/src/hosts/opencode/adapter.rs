@@ -17,6 +17,7 @@ use crate::{
         input::{self, Unreadable, any, optional, text},
         output::Output,
     },
+    tool::caller::Caller,
 };
 
 /// The event before every call.
@@ -53,7 +54,7 @@ pub(super) fn event_name(message: &Value) -> &str {
     message["event"].as_str().unwrap_or(EVERY_CALL)
 }
 
-pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+pub(super) fn read(message: &Value, _: &Caller) -> Result<Event, Unreadable> {
     let name = text(message, "event")?;
     let kind = match name {
         EVERY_CALL => {

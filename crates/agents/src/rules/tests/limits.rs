@@ -98,7 +98,7 @@ fn denials_look_through_exec_of_our_own() {
 #[test]
 fn what_asks_by_itself_is_not_asked_about_first() {
     let world = World::new(&rule(&["verdict = \"deny\"", "command = \"rm **\""]), "");
-    let own = env::current_exe().unwrap();
+    let own = std::env::current_exe().unwrap();
     symlink(&own, world.root().join("countersign")).unwrap();
     fs::write(world.root().join("copy"), "#!/bin/sh\n").unwrap();
     for text in [

@@ -10,6 +10,7 @@ use countersign_agents::{
         input::{self, Unreadable, optional, text},
         output::Output,
     },
+    tool::caller::Caller,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ pub(super) fn event_name(message: &Value) -> &str {
     message["event"].as_str().unwrap_or(EVERY_CALL)
 }
 
-pub(super) fn read(message: &Value) -> Result<Event, Unreadable> {
+pub(super) fn read(message: &Value, _: &Caller) -> Result<Event, Unreadable> {
     let name = text(message, "event")?;
     let kind = match name {
         EVERY_CALL => {

@@ -1,24 +1,25 @@
-//! The gateway as a service of the user, where the system has them: it starts when the user logs in.
+//! Services of the user, where the system has them: they start when the user logs in.
 
 use std::{
-    env, fs,
-    path::{Path, PathBuf},
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
 use countersign_agents::tool::exit::{Exit, Failure};
 
-const SERVICE: &str = "countersign-gateway.service";
-
-/// The services of the user, managed by systemd.
+/// A service of the user, managed by systemd.
 #[derive(Debug)]
 pub(super) struct Systemd {
+    service: String,
     unit: PathBuf,
 }
 
 impl Systemd {
     /// `None` where there are none, such as in a container.
-    pub(super) fn of_user() -> Option<Self> {
+    pub(super) fn of_user(name: &str) -> Option<Self> {
         let state = Command::new("systemctl")
             .args(["--user", "is-system-running"])
             .stderr(Stdio::null())
@@ -27,7 +28,8 @@ impl Systemd {
         let is_running = matches!(state.stdout.trim_ascii(), b"running" | b"degraded" | b"starting");
         let folder = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
         let folder = folder.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")))?;
-        is_running.then(|| Self { unit: folder.join("systemd/user").join(SERVICE) })
+        let service = format!("{name}.service");
+        is_running.then(|| Self { unit: folder.join("systemd/user").join(&service), service })
     }
 
     /// Whether the service was ever started.
@@ -36,40 +38,40 @@ impl Systemd {
     }
 
     /// Writes the service and starts it, now and at every login.
-    pub(super) fn start(&self, binary: &Path, config: &Path) -> Result<(), Failure> {
+    pub(super) fn start(&self, description: &str, command: &[OsString]) -> Result<(), Failure> {
         let failed =
             |error| Failure::new(Exit::Failed, format!("{} can't be written: {error}", self.unit.display()));
         if let Some(folder) = self.unit.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
-        fs::write(&self.unit, unit(binary, config)).map_err(failed)?;
+        fs::write(&self.unit, unit(description, command)).map_err(failed)?;
         systemctl(&["daemon-reload"])?;
-        systemctl(&["enable", SERVICE])?;
-        systemctl(&["restart", SERVICE])
+        systemctl(&["enable", &self.service])?;
+        systemctl(&["restart", &self.service])
     }
 
     /// Stops it and removes the service, so that it does not start at the next login.
     pub(super) fn stop(self) -> Result<(), Failure> {
-        systemctl(&["disable", "--now", SERVICE])?;
+        systemctl(&["disable", "--now", &self.service])?;
         let removed = fs::remove_file(&self.unit);
         removed.map_err(|error| Failure::new(Exit::Failed, format!("{} stays: {error}", self.unit.display())))
     }
 }
 
 /// The text of the service.
-fn unit(binary: &Path, config: &Path) -> String {
+fn unit(description: &str, command: &[OsString]) -> String {
+    let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     format!(
-        "[Unit]\nDescription=Countersign gateway\n\n\
-         [Service]\nExecStart={} serve --config {}\nRestart=on-failure\n\n\
+        "[Unit]\nDescription={description}\n\n\
+         [Service]\nExecStart={}\nRestart=on-failure\n\n\
          [Install]\nWantedBy=default.target\n",
-        quoted(binary),
-        quoted(config)
+        command.join(" ")
     )
 }
 
-/// A path as one word, whatever it contains.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+/// One word, whatever it contains.
+fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$"))
 }
 
@@ -94,10 +96,7 @@ mod tests {
 
     #[test]
     fn paths_are_one_word_each() {
-        let text = unit(Path::new("/opt/a b/gw"), Path::new("/home/x/100%/$y\"z"));
-        assert!(
-            text.contains("ExecStart=\"/opt/a b/gw\" serve --config \"/home/x/100%%/$$y\\\"z\"\n"),
-            "{text}"
-        );
+        let text = unit("x", &["/opt/a b/gw", "serve", "/home/x/100%/$y\"z"].map(OsString::from));
+        assert!(text.contains("ExecStart=\"/opt/a b/gw\" \"serve\" \"/home/x/100%%/$$y\\\"z\"\n"), "{text}");
     }
 }

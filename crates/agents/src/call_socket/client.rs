@@ -1,0 +1,110 @@
+//! Asking a keeper. Nothing is waited for longer than until the deadline, and nothing is started: no runtime, no thread.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+    path::Path,
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::time::Instant;
+
+use super::{
+    frames::{self, FrameError, LIMITS, Question, Start},
+    place::CallSocket,
+};
+use crate::{hosts::output::Output, tool::caller::Caller};
+
+/// Most messages are smaller.
+const USUAL_BYTES: usize = 16 << 10;
+
+/// The host's message, as it is on the standard input.
+pub fn read_message(deadline: Instant) -> io::Result<Vec<u8>> {
+    // Not the buffered one: what is in a buffer is not seen by `poll`.
+    let end = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    let limit = LIMITS.iter().max().and_then(|limit| u64::try_from(limit + 1).ok()).unwrap_or(u64::MAX);
+    Until { end, deadline }.take(limit).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// What the keeper in a home's folder answers, or why there is no answer.
+pub fn ask(folder: &Path, start: &Start, message: &[u8], deadline: Instant) -> Result<Output, String> {
+    let unsent = |error: FrameError| format!("The keeper could not be asked: {error}.");
+    let question = Question::bytes(start, &Caller::this_process(), message).map_err(unsent)?;
+    let stream =
+        CallSocket::in_folder(folder).connect(left(deadline)).map_err(|error| match error.kind() {
+            // A keeper that was stopped accepts nobody.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LATE.to_owned(),
+            _ => format!("The keeper does not answer: {error}. Start it with `countersign keeper start`."),
+        })?;
+    stream.set_nonblocking(true).map_err(|error| unsent(error.into()))?;
+    let mut stream = Until { end: stream, deadline };
+    stream.write_all(&question).map_err(|error| unsent(error.into()))?;
+    frames::read_verdict(&mut stream).map_err(|error| match error {
+        FrameError::Io(error) if error.kind() == io::ErrorKind::TimedOut => LATE.to_owned(),
+        FrameError::Io(_) => "The keeper ended without a verdict.".to_owned(),
+        error => format!("The keeper's verdict could not be read: {error}."),
+    })
+}
+
+const LATE: &str = "Nobody answered in time.";
+
+fn left(deadline: Instant) -> Duration {
+    // No time at all would mean for ever to a socket.
+    deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
+}
+
+/// One end of a conversation that is over at its deadline.
+struct Until<T> {
+    end: T,
+    deadline: Instant,
+}
+
+impl<T: AsFd> Until<T> {
+    fn ready(&self, flags: PollFlags) -> io::Result<()> {
+        loop {
+            let now = Instant::now();
+            if now >= self.deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let time = self.deadline.saturating_duration_since(now);
+            let time = Timespec::try_from(time).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.end, flags)], Some(&time)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl<T: AsFd + Read> Read for Until<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.ready(PollFlags::IN)?;
+            match self.end.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Until<UnixStream> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        loop {
+            self.ready(PollFlags::OUT)?;
+            match self.end.write(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! Who decides for a hook: its line says it, and no variable.
+
+use clap::ValueEnum;
+
+const OPTION: &str = "--keeper";
+
+/// Where the keeper runs that a hook asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeeperPlace {
+    /// As a service of the user, found in the folder of the user's Countersign.
+    User,
+}
+
+impl KeeperPlace {
+    /// The options that say it.
+    pub(super) fn arguments(self) -> Vec<String> {
+        let word = match self {
+            Self::User => "user",
+        };
+        [OPTION, word].map(str::to_owned).into()
+    }
+
+    /// Reads the options back, and returns the words after them.
+    pub(super) fn from_words(words: &[String]) -> (Option<Self>, &[String]) {
+        match words {
+            [option, place, rest @ ..] if option == OPTION && place == "user" => (Some(Self::User), rest),
+            _ => (None, words),
+        }
+    }
+}
