@@ -247,3 +247,26 @@ fn a_version_that_was_not_checked_is_a_note() {
         assert_eq!(place.findings("claude", "note").is_empty(), is_checked, "{version}");
     }
 }
+
+#[test]
+fn a_hook_that_asks_a_keeper_needs_one_and_stays_with_it() {
+    let place = Place::new();
+    let (code, refused) = place.run(&["install", "claude", "--keeper", "--yes"]);
+    assert_ne!(code, Some(0));
+    assert!(refused["next"].as_str().unwrap().contains("countersign keeper start"), "{refused}");
+    place.run(&["keeper", "start"]);
+    let installed = place.run(&["install", "claude", "--keeper", "--yes"]);
+    let with_keeper = place.problems("claude");
+    // Installed again for another reason, it is still the keeper that decides.
+    let again = place.run(&["install", "claude", "--mode", "gate", "--yes"]);
+    let settings = fs::read_to_string(place.path(".claude/settings.json")).unwrap();
+    let stopped = place.run(&["keeper", "stop"]);
+    let without = place.problems("claude");
+    assert_eq!((installed.0, again.0, stopped.0), (Some(0), Some(0), Some(0)));
+    assert_eq!(with_keeper, Vec::<String>::new());
+    assert!(
+        settings.contains("countersign-hook hook claude") && settings.contains("--keeper user --mode gate"),
+        "{settings}"
+    );
+    assert!(without.iter().any(|what| what.contains("none answers at")), "{without:?}");
+}

@@ -1,6 +1,6 @@
 //! The hosts in which the hook is installed: their settings, and their versions.
 
-use std::{env, path::Path};
+use std::{env, path::Path, time::Duration};
 
 use countersign_client::payload::visible;
 use serde_json::{Value, json};
@@ -11,11 +11,15 @@ use super::{
     versions,
 };
 use crate::{
-    hook_line::mode::Mode,
+    call_socket::place::CallSocket,
+    hook_line::{keeper::KeeperPlace, mode::Mode},
     hosts::{self, Host},
     install::{inspection::Inspection, places::Places},
     tool::{finding::Finding, home::Home},
 };
+
+/// How long a keeper may take to be called.
+const KEEPER_TIME: Duration = Duration::from_secs(2);
 
 /// Looks at every host, and returns the facts for programs.
 pub async fn check(
@@ -30,8 +34,13 @@ pub async fn check(
         let found = host.inspect(places, project);
         for inspection in &found {
             facts.push(fact(inspection));
-            let findings: Vec<Finding> =
-                inspection.findings.iter().cloned().chain(other_folder(inspection, home)).collect();
+            let findings: Vec<Finding> = inspection
+                .findings
+                .iter()
+                .cloned()
+                .chain(other_folder(inspection, home))
+                .chain(no_keeper(inspection))
+                .collect();
             if findings.is_empty() {
                 report.pass(host.word(), summary(inspection));
             }
@@ -126,11 +135,26 @@ fn other_folder(inspection: &Inspection, home: &Home) -> Option<Finding> {
     })
 }
 
+/// A hook that asks a keeper which does not answer.
+fn no_keeper(inspection: &Inspection) -> Option<Finding> {
+    inspection.keeper()?;
+    let line = inspection.hooks.iter().find_map(|hook| hook.line.as_ref())?;
+    let socket = CallSocket::in_folder(&line.place.folder().ok()?);
+    let error = socket.connect(KEEPER_TIME).err()?;
+    Some(Finding::problem(
+        inspection.host.word,
+        format!("the hook asks a keeper, and none answers at {}: {error}", socket.path().display()),
+        "every call of an agent is denied",
+        "start it with `countersign keeper start`",
+    ))
+}
+
 fn summary(inspection: &Inspection) -> String {
     let place = if inspection.is_managed { "for every user" } else { "for you" };
     let mode = inspection.mode().map(|mode| format!(", mode {mode}")).unwrap_or_default();
     let events = inspection.hooks.len();
-    format!("the hook is installed {place} in {}{mode}, events: {events}", inspection.file.display())
+    let keeper = if inspection.keeper().is_some() { ", and the keeper decides" } else { "" };
+    format!("the hook is installed {place} in {}{mode}, events: {events}{keeper}", inspection.file.display())
 }
 
 fn fact(inspection: &Inspection) -> Value {
@@ -139,6 +163,7 @@ fn fact(inspection: &Inspection) -> Value {
         "managed": inspection.is_managed,
         "file": inspection.file,
         "mode": inspection.mode().map(Mode::word),
+        "keeper": inspection.keeper().map(KeeperPlace::word),
         "timeoutSeconds": inspection.timeout().map(|timeout| timeout.as_secs()),
         "events": inspection.hooks.iter().map(|hook| hook.event.as_str()).collect::<Vec<_>>(),
     })

@@ -12,18 +12,24 @@ pub enum KeeperPlace {
 }
 
 impl KeeperPlace {
+    /// The word for it on a command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+        }
+    }
+
     /// The options that say it.
     pub(super) fn arguments(self) -> Vec<String> {
-        let word = match self {
-            Self::User => "user",
-        };
-        [OPTION, word].map(str::to_owned).into()
+        [OPTION, self.word()].map(str::to_owned).into()
     }
 
     /// Reads the options back, and returns the words after them.
     pub(super) fn from_words(words: &[String]) -> (Option<Self>, &[String]) {
         match words {
-            [option, place, rest @ ..] if option == OPTION && place == "user" => (Some(Self::User), rest),
+            [option, place, rest @ ..] if option == OPTION && place == Self::User.word() => {
+                (Some(Self::User), rest)
+            }
             _ => (None, words),
         }
     }

@@ -170,8 +170,12 @@ impl InspectedPlace {
             )];
         };
         let mut findings = Vec::new();
-        let this = program::current().ok().and_then(|this| fs::canonicalize(this).ok());
-        if this.as_ref() != Some(&real) {
+        let real_path = |path: String| fs::canonicalize(path).ok();
+        let asks_keeper = line.keeper.is_some();
+        // Where the smaller program was not there when it was installed, it is this one.
+        let ours =
+            [program::for_hooks(asks_keeper), program::current()].map(|path| path.ok().and_then(real_path));
+        if !ours.contains(&Some(real.clone())) {
             findings.push(self.finding(
                 format!("{} runs {}, which is not this program", self.host.name, line.program),
                 "it may be an old version, or not ours",
