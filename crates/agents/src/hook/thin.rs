@@ -9,6 +9,7 @@ use std::{
     io::{self, Seek as _, Write as _},
     os::unix::process::CommandExt as _,
     process::{Command, ExitCode, Stdio},
+    time::Duration,
 };
 
 use rustix::fs::MemfdFlags;
@@ -25,6 +26,11 @@ use crate::{
 
 /// Runs with the arguments of this process.
 pub fn run() -> ExitCode {
+    // A panic must not look like an exit code that hosts take for consent.
+    std::panic::set_hook(Box::new(|_| {
+        no("Countersign failed, and denies what was asked. Please report this.");
+        std::process::exit(2);
+    }));
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match asked(&arguments) {
         Some(Ok(output)) => say(&output),
@@ -46,7 +52,7 @@ fn asked(arguments: &[OsString]) -> Option<Result<Output, Failed>> {
     let [hook, host, options @ ..] = &words[..] else { return None };
     let (place, keeper, mode, host_timeout) = line_options(options)?;
     (hook == "hook" && keeper == Some(KeeperPlace::User) && place.profile_file.is_none()).then_some(())?;
-    let deadline = Instant::now() + supervisor_limit(host_timeout);
+    let deadline = Instant::now() + supervisor_limit(host_timeout.min(Duration::from_millis(MAX_TIME)));
     let failed = |message: &[u8], words: String| Failed { message: message.to_owned(), words };
     let Ok(message) = client::read_message(deadline) else {
         return Some(Err(failed(b"", "The host's message could not be read.".to_owned())));
