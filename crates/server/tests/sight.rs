@@ -10,6 +10,7 @@ use serde_json::json;
 use support::{
     messages::{approval, envelope, submission},
     metrics::{Watched, get, sample},
+    polling::until,
     process::{Gateway, On, resident_kib},
     ws::Socket,
 };
@@ -196,6 +197,9 @@ async fn hostile_scrapers_take_eight_connections_and_little_memory() {
     let more = resident_kib(watched.gateway.pid()).saturating_sub(before);
     assert!(more < 16 << 10, "{more} KiB");
     drop(hostile);
+    // That they are gone is noticed a moment later.
+    let is_served = async || get(watched.scrapers, "/metrics").await.is_ok_and(|answer| answer.status == 200);
+    until("a scraper is served", 20, is_served).await;
     let text = watched.expect(&[("countersign_held_connections{transport=\"sse\"}", 0.0)]).await;
     assert!(sample(&text, "countersign_rejected_total{reason=\"scrapers\"}").unwrap() >= 30.0, "{text}");
 }
