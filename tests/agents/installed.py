@@ -30,7 +30,7 @@ RELAYED = ("claude", "codex", "copilot")
 class Installed:
     """A host in a home of its own, with the hook in its settings."""
 
-    def __init__(self, word, model, mode):
+    def __init__(self, word, model, mode, keeper=False):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="installed-"))
         self.host = HOSTS[word](self.root, model)
         self.host.configure(None, ())
@@ -38,12 +38,17 @@ class Installed:
         self.host.environment = lambda: {
             **node(), "PATH": f"{self.host.program().parent}:{node()['PATH']}", "COUNTERSIGN_HOME": str(self.root / "countersign"),
         }
-        self.tool("install", word, "--mode", mode, "--yes")
+        self.keeper = ["--keeper"] if keeper else []
+        if keeper:
+            self.tool("keeper", "start")
+        self.tool("install", word, "--mode", mode, *self.keeper, "--yes")
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        if self.keeper:
+            self.tool("keeper", "stop")
         shutil.rmtree(self.root, ignore_errors=True)
 
     def tool(self, *arguments):
@@ -57,6 +62,29 @@ class Installed:
         """What the doctor says of the host, as one text."""
         report = self.tool("doctor")
         return "\n".join(it["what"] for it in [*report["passed"], *report["findings"]] if it["subject"] == self.host.word)
+
+
+def kept(word):
+    """With a keeper: the doctor sees a refusal stop the host, and without it everything is denied. That is the hook's own doing
+    and the same for every host, so one is enough."""
+    with Model([]) as model, Installed(word, model, "gate", keeper=True) as installed:
+        said = installed.diagnosed()
+        if STOPPED not in said or "the keeper decides" not in said:
+            yield f"{word}: the doctor does not see that a refusal stops it: {said}"
+        if word != "claude":
+            return
+        installed.tool("keeper", "stop")
+        host, file = installed.host, installed.host.outside / "ran"
+        host.allow = host.allowed
+        host.play(Shell(f"touch {OUTSIDE}/ran"))
+        said = host.run()
+        if file.exists():
+            yield f"{word}: a command ran without a keeper: {said}"
+        installed.tool("uninstall", word, "--yes")
+        host.play(Shell(f"touch {OUTSIDE}/ran"))
+        said = host.run()
+        if not file.exists():
+            yield f"{word}: the command does not run without the hook either, so this shows nothing: {said}"
 
 
 def doctored(word):
@@ -73,8 +101,8 @@ def doctored(word):
 
 
 def relayed(word):
-    """The host's own prompt appears, and yes at the desk is enough."""
-    with Model([]) as model, Installed(word, model, "relay") as installed:
+    """The host's own prompt appears, and yes at the desk is enough. A keeper decides: it sees by itself who sits there."""
+    with Model([]) as model, Installed(word, model, "relay", keeper=True) as installed:
         host, file = installed.host, installed.host.outside / "ran"
         step = Shell(f"touch {OUTSIDE}/ran")
         host.play(*(host.escalated(step) if word == "codex" else [step]))
@@ -128,7 +156,7 @@ def preloaded(word):
                 yield f"{word}: the doctor does not find the library: {found}"
 
 
-NAMES = {doctored: "the doctor's canary", relayed: "relay: its own prompt", preloaded: "a repository's library"}
+NAMES = {doctored: "the doctor's canary", kept: "with a keeper", relayed: "relay: its own prompt", preloaded: "a repository's library"}
 
 
 def hold(job):
@@ -156,7 +184,8 @@ def own_etc():
 def main():
     words = sys.argv[1:] or list(HOSTS)
     own_etc()
-    jobs = [(doctored, word) for word in words] + [(relayed, word) for word in words if word in RELAYED]
+    jobs = [(check, word) for check in (doctored, kept) for word in words]
+    jobs += [(relayed, word) for word in words if word in RELAYED]
     jobs += [(preloaded, word) for word in words if word == "claude"]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         return 1 if sum(pool.map(hold, jobs)) else 0
