@@ -121,24 +121,22 @@ impl Keeper {
             // Whoever has not asked needs no answer: its hook says no.
             () = self.sending_time_is_over() => return,
         };
-        drop(place);
         let verdict = match question {
             Err(FrameError::Io(_)) => return,
-            Err(error) => Output::refused(&format!("The keeper did not understand the hook: {error}.")),
-            Ok(asked) => match self.answer(asked, &mut stream, began).await {
-                Some(output) => output,
-                None => return,
-            },
+            Err(error) => {
+                let words = format!("The keeper did not understand the hook: {error}.");
+                send(&mut stream, &Output::refused(&words)).await;
+                // Closed before all is read, the connection would be reset, and the verdict lost. It keeps its place meanwhile.
+                drop(timeout(ANSWER_TIME, tokio::io::copy(&mut stream, &mut tokio::io::sink())).await);
+                return;
+            }
+            Ok(asked) => {
+                drop(place);
+                self.answer(asked, &mut stream, began).await
+            }
         };
-        if let Ok(bytes) = frames::verdict_bytes(&verdict) {
-            let sent = async {
-                stream.write_all(&bytes).await?;
-                stream.shutdown().await?;
-                // Closed before all is read, the connection would be reset, and the verdict lost.
-                tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
-            };
-            // If it is not read, the hook says no.
-            drop(timeout(ANSWER_TIME, sent).await);
+        if let Some(verdict) = verdict {
+            send(&mut stream, &verdict).await;
         }
     }
 
@@ -174,8 +172,7 @@ impl Keeper {
             return Some(Output::refused("The keeper does not know this host or mode. It was not done."));
         };
         let Some(message) = message else {
-            let words = "The host's message is no JSON object that all readers understand alike.";
-            return Some(outcome::output(settings.host, &Value::Null, &Verdict::failed(words)));
+            return Some(outcome::output(settings.host, &Value::Null, &Verdict::failed(outcome::NO_OBJECT)));
         };
         let verdict = match self.open.try_acquire() {
             Ok(_open) => decide(&settings, &message, stream, hook, waiting).await?,
@@ -231,6 +228,16 @@ async fn decide(
     drop(waiting);
     drop(timeout(ANSWER_TIME, deciding).await);
     None
+}
+
+/// Sends a verdict, and nothing more. If it is not read, the hook says no.
+async fn send(stream: &mut UnixStream, verdict: &Output) {
+    let Ok(bytes) = frames::verdict_bytes(verdict) else { return };
+    let sent = async {
+        stream.write_all(&bytes).await?;
+        stream.shutdown().await
+    };
+    drop(timeout(ANSWER_TIME, sent).await);
 }
 
 /// The process at the other end of a connection; 0 if it has ended.

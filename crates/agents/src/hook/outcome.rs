@@ -21,6 +21,9 @@ use crate::{
     tool::caller::Caller,
 };
 
+/// What is said of a message that can't be read.
+pub const NO_OBJECT: &str = "The host's message is no JSON object that all readers understand alike.";
+
 /// The largest message that is read.
 pub(super) const MAX_MESSAGE: u64 = 16 << 20;
 
@@ -47,7 +50,7 @@ pub(super) fn parsed(read: io::Result<Vec<u8>>) -> Result<(Vec<u8>, Message), St
     }
     match Message::read(&text) {
         Some(message) => Ok((text, message)),
-        None => Err("The host's message is no JSON object that all readers understand alike.".to_owned()),
+        None => Err(NO_OBJECT.to_owned()),
     }
 }
 

@@ -29,13 +29,13 @@ const CALL_TIME: Duration = Duration::from_secs(1);
 /// none of these files (docs/keeper.md). Start it, then run `countersign install HOST --keeper`.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeeperCommand {
-    /// Start the keeper, now and at every login.
+    /// Start the keeper in the background; where the system has services for users, also at every login.
     Start(Start),
     /// Stop the keeper. Agents whose hooks ask it can do nothing then.
     Stop(Stop),
     /// Show whether the keeper runs.
     Status(Status),
-    /// Be the keeper, until this is stopped. `start` runs this in the background.
+    /// Run the keeper in this terminal, until it is stopped.
     Serve(Serve),
 }
 

@@ -10,13 +10,16 @@ use std::{
 };
 
 use countersign_agents::{call_socket::place::CallSocket, tool::home::Home};
-use countersign_client::{reply::Words, request::OpenedRequest};
+use countersign_client::reply::Words;
 use countersign_wire::decision::DecisionOutcome;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{approve, assert_denied, claude, decision, nobody_is_asked, say, signal, support::World};
+use super::{
+    approve, assert_denied, claude, decision, each_gets_its_own_verdict, nobody_is_asked, say, signal,
+    started, support::World,
+};
 
 /// How often the keeper is killed at random; more by hand.
 const KILLS: u64 = 50;
@@ -87,16 +90,9 @@ fn line(world: &World, seconds: &str) -> Vec<String> {
 }
 
 fn starts(world: &World, message: &Value, seconds: &str) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_countersign-hook"))
-        .args(line(world, seconds))
-        .current_dir(world.folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(message.to_string().as_bytes()).unwrap();
-    child
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign-hook"));
+    command.args(line(world, seconds));
+    started(world, command, message)
 }
 
 /// A call that a rule allows.
@@ -164,25 +160,7 @@ async fn two_hundred_at_once_each_get_their_own_verdict() {
         );
         world.waiting(children.len()).await;
     }
-    let number = |request: &OpenedRequest| -> usize {
-        let digits = request.payload.split("file-").nth(1).unwrap();
-        digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
-    };
-    let choose = |request: &OpenedRequest| match number(request) % 2 {
-        0 => approve(request),
-        _ => say(DecisionOutcome::Reject, &format!("not number {}", number(request))),
-    };
-    world.decide_all(200, choose).await;
-    for (number, child) in children.into_iter().enumerate() {
-        let (verdict, reason) = decision(&child.wait_with_output().unwrap());
-        match number % 2 {
-            0 => assert_eq!(verdict, "allow", "{number}: {reason}"),
-            _ => assert!(
-                verdict == "deny" && reason.contains(&format!("not number {number}”")),
-                "{number}: {reason}"
-            ),
-        }
-    }
+    each_gets_its_own_verdict(&world, children).await;
 }
 
 #[tokio::test]

@@ -29,17 +29,15 @@ use tokio::time::{Instant, sleep};
 
 /// A hook with this input, in the home of the world.
 fn hook(world: &World, arguments: &[&str], message: &Value) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_countersign"))
-        .arg("hook")
-        .args(arguments)
-        .arg("--home")
-        .arg(world.home())
-        .current_dir(world.folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.arg("hook").args(arguments).arg("--home").arg(world.home());
+    started(world, command, message)
+}
+
+/// Starts a hook in the folder of the world, as a host does.
+fn started(world: &World, mut command: Command, message: &Value) -> Child {
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.current_dir(world.folder.path()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(message.to_string().as_bytes()).unwrap();
     child
 }
@@ -146,12 +144,17 @@ async fn forty_at_once_each_get_their_own_verdict() {
         );
         world.waiting(children.len()).await;
     }
-    let number = |request: &OpenedRequest| -> u32 {
+    each_gets_its_own_verdict(&world, children).await;
+}
+
+/// Every hook asks about a file with its number. Those with an even one are approved, and the others rejected with their number.
+async fn each_gets_its_own_verdict(world: &World, children: Vec<Child>) {
+    let number = |request: &OpenedRequest| -> usize {
         let digits = request.payload.split("file-").nth(1).unwrap();
         digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
     };
     world
-        .decide_all(40, |request| match number(request) % 2 {
+        .decide_all(children.len(), |request| match number(request) % 2 {
             0 => say(DecisionOutcome::Approve, "fine"),
             _ => say(DecisionOutcome::Reject, &format!("not number {}", number(request))),
         })
