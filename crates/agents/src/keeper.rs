@@ -7,7 +7,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch},
     time::{Instant, sleep, timeout},
@@ -17,6 +17,7 @@ use crate::{
     call_socket::{
         frames::{self, FrameError, LIMITS, MAX_TIME, PARTS, Question},
         place::is_same_user,
+        root,
     },
     calls::{message::Message, verdict::Verdict},
     hook::{
@@ -26,7 +27,7 @@ use crate::{
     },
     hook_line::{deadlines::margin, mode::Mode},
     hosts::{self, Host, output::Output},
-    tool::home::Home,
+    tool::{files::Root, home::Home},
 };
 
 /// A hook has its question ready when it calls.
@@ -143,10 +144,13 @@ impl Keeper {
     /// Reads a question. Each part takes its memory before it is read.
     async fn question(&self, stream: &mut UnixStream) -> Result<Received<'_>, FrameError> {
         let mut version = [0; 4];
-        stream.read_exact(&mut version).await?;
+        let receiving = || root::receive(&*stream, &mut version);
+        let (count, root) = stream.async_io(Interest::READABLE, receiving).await?;
+        stream.read_exact(version.get_mut(count..).unwrap_or_default()).await?;
         if version != frames::VERSION {
             return Err(FrameError::Version);
         }
+        let root = root.and_then(|root| Root::new(root).ok()).ok_or(FrameError::Root)?;
         let mut parts: [Vec<u8>; PARTS] = Default::default();
         let mut memory = Vec::with_capacity(PARTS);
         for (part, limit) in parts.iter_mut().zip(LIMITS) {
@@ -159,12 +163,12 @@ impl Keeper {
             part.resize(length, 0);
             stream.read_exact(part).await?;
         }
-        Ok(Received { question: Question::from_parts(parts)?, _memory: memory })
+        Ok(Received { question: Question::from_parts(parts)?, root, _memory: memory })
     }
 
     /// What the hook says; `None` if it has hung up.
     async fn answer(&self, asked: Received<'_>, stream: &mut UnixStream, began: Instant) -> Option<Output> {
-        let Received { question, _memory } = asked;
+        let Received { question, root, _memory } = asked;
         let hook = peer_process(stream);
         let (waiting, hung_up) = watch::channel(());
         let message = Message::read(&question.message);
@@ -174,10 +178,11 @@ impl Keeper {
         let Some(message) = message else {
             return Some(outcome::output(settings.host, &Value::Null, &Verdict::failed(outcome::NO_OBJECT)));
         };
-        let verdict = match self.open.try_acquire() {
-            Ok(_open) => decide(&settings, &message, stream, hook, waiting).await?,
-            Err(_) => settings
-                .without_verdict(&message.value, &format!("{MAX_OPEN} calls wait for an answer already.")),
+        let verdict = if let Ok(_open) = self.open.try_acquire() {
+            Box::pin(root.seen_by(decide(&settings, &message, stream, hook, waiting))).await?
+        } else {
+            let words = format!("{MAX_OPEN} calls wait for an answer already.");
+            root.seen_by(async { settings.without_verdict(&message.value, &words) }).await
         };
         Some(outcome::output(settings.host, &message.value, &verdict))
     }
@@ -249,6 +254,7 @@ fn peer_process(stream: &UnixStream) -> u32 {
 /// A question, and the memory that it takes.
 struct Received<'a> {
     question: Question,
+    root: Root,
     _memory: Vec<SemaphorePermit<'a>>,
 }
 

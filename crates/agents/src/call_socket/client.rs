@@ -3,7 +3,10 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
-    os::{fd::AsFd, unix::net::UnixStream},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     path::Path,
     time::Duration,
 };
@@ -14,8 +17,12 @@ use tokio::time::Instant;
 use super::{
     frames::{self, FrameError, LIMITS, Question, Start},
     place::CallSocket,
+    root,
 };
-use crate::{hosts::output::Output, tool::caller::Caller};
+use crate::{
+    hosts::output::Output,
+    tool::{caller::Caller, files::Root},
+};
 
 /// Most messages are smaller.
 const USUAL_BYTES: usize = 16 << 10;
@@ -42,7 +49,8 @@ pub fn ask(folder: &Path, start: &Start, message: &[u8], deadline: Instant) -> R
         })?;
     stream.set_nonblocking(true).map_err(|error| unsent(error.into()))?;
     let mut stream = Until { end: stream, deadline };
-    stream.write_all(&question).map_err(|error| unsent(error.into()))?;
+    let sent = Root::of_this_process().and_then(|root| stream.send(&question, &root));
+    sent.map_err(|error| unsent(error.into()))?;
     frames::read_verdict(&mut stream).map_err(|error| match error {
         FrameError::Io(error) if error.kind() == io::ErrorKind::TimedOut => LATE.to_owned(),
         FrameError::Io(_) => "The keeper ended without a verdict.".to_owned(),
@@ -88,6 +96,19 @@ impl<T: AsFd + Read> Read for Until<T> {
             match self.end.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read,
+            }
+        }
+    }
+}
+
+impl Until<UnixStream> {
+    /// Sends a question, with the root of this process beside its first bytes.
+    fn send(&mut self, question: &[u8], root: &OwnedFd) -> io::Result<()> {
+        loop {
+            self.ready(PollFlags::OUT)?;
+            match root::send(&self.end, question, root.as_fd()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return self.write_all(question.get(sent?..).unwrap_or_default()),
             }
         }
     }

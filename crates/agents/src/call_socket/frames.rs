@@ -1,7 +1,8 @@
 //! What travels over the socket: one question, one verdict (docs/keeper.md).
 //!
-//! A question is four bytes that name the protocol and its version, and four parts; each part is its length, four bytes with the
-//! highest first, and its bytes. A verdict is one part: what the hook writes for its host, and its exit code. Whoever reads knows the largest length before it takes any memory.
+//! A question is four bytes that name the protocol and its version, with the root of the caller beside them, and four parts;
+//! each part is its length, four bytes with the highest first, and its bytes. A verdict is one part: what the hook writes for
+//! its host, and its exit code. Whoever reads knows the largest length before it takes any memory.
 
 use std::{
     cmp::Ordering,
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{hosts::output::Output, tool::caller::Caller};
 
 /// The protocol and its version.
-pub const VERSION: [u8; 4] = *b"CSK1";
+pub const VERSION: [u8; 4] = *b"CSK2";
 
 /// The largest length of each part of a question: how it was started, folder, environment, message.
 pub const LIMITS: [usize; PARTS] = [4 << 10, 4 << 10, 2 << 20, 16 << 20];
@@ -80,6 +81,8 @@ pub enum FrameError {
     TooLarge(usize),
     /// It is not a question of this version.
     Version,
+    /// There is no folder beside it to look for files in.
+    Root,
     /// A part is not what it should be.
     Malformed(&'static str),
     /// The connection failed, or ended early.
@@ -91,6 +94,7 @@ impl std::fmt::Display for FrameError {
         match self {
             Self::TooLarge(limit) => write!(formatter, "a part is larger than {} KB", limit >> 10),
             Self::Version => formatter.write_str("the hook and the keeper are of different versions"),
+            Self::Root => formatter.write_str("it can't be said which files the hook sees"),
             Self::Malformed(what) => write!(formatter, "{what} can't be read"),
             Self::Io(error) => error.fmt(formatter),
         }

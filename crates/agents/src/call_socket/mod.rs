@@ -5,10 +5,12 @@
 //! | to find | look in |
 //! |---|---|
 //! | what travels | [`frames`] |
+//! | the root of the caller beside it | [`root`] |
 //! | where the socket is, and who is at its other end | [`place`] |
 //! | asking, with a deadline | [`client`] |
 
 pub mod frames;
 pub mod place;
+pub mod root;
 
 pub mod client;

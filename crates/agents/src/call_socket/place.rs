@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     os::{
-        fd::{AsRawFd as _, OwnedFd},
+        fd::{AsFd, AsRawFd as _, OwnedFd},
         unix::{
             fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
             net::{UnixListener, UnixStream},
@@ -13,11 +13,12 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::{
     fs::{FlockOperation, Mode, OFlags},
     net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
-        sockopt::{Timeout, set_socket_timeout, socket_peercred},
+        sockopt::{Timeout, set_socket_timeout},
     },
 };
 
@@ -75,7 +76,7 @@ impl CallSocket {
         // A keeper that was stopped accepts nobody; without this, nor would it refuse anybody.
         set_socket_timeout(&socket, Timeout::Send, Some(within))?;
         connect(&socket, &address(&folder)?)?;
-        match socket_peercred(&socket)?.uid == rustix::process::geteuid() {
+        match is_same_user(&socket) {
             true => Ok(socket.into()),
             false => Err(io::Error::other("somebody else answers there")),
         }
@@ -129,9 +130,11 @@ fn address(folder: &OwnedFd) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(reached(folder).join(SOCKET))?)
 }
 
-/// The user at the other end of an accepted connection.
-pub fn is_same_user(stream: &impl std::os::fd::AsFd) -> bool {
-    socket_peercred(stream).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
+/// Whether the process at the other end of a connection runs as this user. Its number is 0 where it is outside of this
+/// process's namespace, which rustix takes for an error.
+pub fn is_same_user(stream: &impl AsFd) -> bool {
+    let peer = getsockopt(stream, PeerCredentials);
+    peer.is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
 
 #[cfg(test)]

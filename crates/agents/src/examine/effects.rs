@@ -14,10 +14,13 @@ use countersign_client::{
 };
 
 use super::sql;
-use crate::programs::{
-    self,
-    reading::Operands,
-    row::{Cause, Command, Does, Options, Program},
+use crate::{
+    programs::{
+        self,
+        reading::Operands,
+        row::{Cause, Command, Does, Options, Program},
+    },
+    tool::files,
 };
 
 /// Where a command runs.
@@ -166,7 +169,8 @@ fn of_command(command: &Command, arguments: &[&str], target: &str) -> Option<Vec
 /// effects, and what was approved is compared with them.
 pub(super) fn is_new(word: &str, place: &Place<'_>) -> bool {
     let path = place.cwd.join(word);
-    let is_missing = || path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let is_missing =
+        || files::symlink_metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
     word == "/dev/null" || !word.is_empty() && is_missing()
 }
 

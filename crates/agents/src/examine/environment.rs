@@ -16,6 +16,7 @@ use countersign_client::payload::{Effect, EffectKind, EnvironmentVariable, Varia
 use countersign_wire::hash::Sha256Hex;
 
 use super::{effects, grammar::variables::loads_code};
+use crate::tool::files;
 
 /// Names and values, as the system has them.
 pub type Variables = Vec<(OsString, OsString)>;
@@ -197,11 +198,11 @@ fn is_secret(name: &str, value: &str) -> bool {
 
 /// Where programs are looked for: folders that exist, by their whole paths, and none that the repository could fill.
 fn search_path(value: &OsStr, repository: Option<&Path>) -> OsString {
-    let root = repository.map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let root = repository.map(|root| files::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
     let is_kept = |folder: &std::path::PathBuf| {
-        let Ok(real) = folder.canonicalize() else { return false };
+        let Ok(real) = files::canonicalize(folder) else { return false };
         let is_inside = root.as_ref().is_some_and(|root| real.starts_with(root) || folder.starts_with(root));
-        folder.is_absolute() && real.is_dir() && !is_inside
+        folder.is_absolute() && files::is_dir(&real) && !is_inside
     };
     env::join_paths(env::split_paths(value).filter(is_kept)).unwrap_or_default()
 }

@@ -4,7 +4,10 @@
 use countersign_client::payload::{Effect, EffectKind};
 
 use super::{effects::Place, names::base_name, sql};
-use crate::programs::{self, interpreters::Grammar, row::Does};
+use crate::{
+    programs::{self, interpreters::Grammar, row::Does},
+    tool::files,
+};
 
 /// What is said about programs by their commands; a program without commands is always so. The first row that fits counts.
 const TOLD: &[(EffectKind, &[&str], &[&str])] = &[
@@ -235,7 +238,7 @@ fn refined(effect: Effect, name: &str, arguments: &[&str], place: &Place<'_>) ->
             on(kind, after_command(arguments, command))
         }
         (Some(Does::Deletes), EffectKind::Deletes)
-            if place.cwd.join(&detail).is_dir() && !detail.ends_with('/') =>
+            if files::is_dir(&place.cwd.join(&detail)) && !detail.ends_with('/') =>
         {
             on(effect.kind, format!("{detail}/"))
         }

@@ -1,7 +1,6 @@
 //! A file as it is at the time of asking.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -10,6 +9,7 @@ use countersign_wire::hash::Sha256Hex;
 use sha2::{Digest as _, Sha256};
 
 use super::real_path::real_path;
+use crate::tool::files;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
@@ -35,7 +35,7 @@ impl Examined {
 
     /// Reads a regular file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut file = open_regular(path)?;
+        let mut file = files::open(path)?;
         let (mut hash, mut size, mut start) = (Sha256::new(), 0_u64, Vec::new());
         copy(&mut file, |chunk| {
             hash.update(chunk);
@@ -69,15 +69,6 @@ fn first_line(start: &[u8]) -> Option<String> {
 /// The path with links followed, as a text.
 pub fn real(path: &Path) -> String {
     real_path(path).display().to_string()
-}
-
-/// Opens a file that is neither a device nor a folder.
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a regular file")),
-    }
 }
 
 /// Reads everything in chunks.

@@ -1,9 +1,8 @@
 //! Where a path leads.
 
-use std::{
-    fs,
-    path::{Component, Path, PathBuf},
-};
+use std::path::{Component, Path, PathBuf};
+
+use crate::tool::files;
 
 /// More links than this are a circle.
 const MAX_LINKS: usize = 40;
@@ -14,12 +13,12 @@ pub fn real_path(path: &Path) -> PathBuf {
 }
 
 fn follow(path: &Path, links: usize) -> Option<PathBuf> {
-    if let Ok(real) = fs::canonicalize(path) {
+    if let Ok(real) = files::canonicalize(path) {
         return Some(real);
     }
     let links = links.checked_sub(1)?;
     let parent = path.parent()?;
-    if let Ok(target) = fs::read_link(path) {
+    if let Ok(target) = files::read_link(path) {
         return follow(&parent.join(target), links);
     }
     let real = follow(parent, links)?;
@@ -33,6 +32,8 @@ fn follow(path: &Path, links: usize) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use std::fs;
 
     use super::*;
 

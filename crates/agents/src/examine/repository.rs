@@ -6,11 +6,14 @@ use std::{
 };
 
 use super::git::folder::GitFolder;
-use crate::tool::exit::{Exit, Failure};
+use crate::tool::{
+    exit::{Exit, Failure},
+    files,
+};
 
 /// The root of the repository that a folder belongs to.
 pub fn root_of(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
+    folder.ancestors().find(|folder| files::exists(&folder.join(".git"))).map(Path::to_owned)
 }
 
 /// The folder that a person names, else the working directory, as an absolute path.

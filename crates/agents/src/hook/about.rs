@@ -1,7 +1,6 @@
 //! Who asks, and why: what this machine knows of the agent and its task, and what the agent says about a call.
 
 use std::{
-    fs::File,
     io::{Read as _, Seek as _, SeekFrom},
     path::Path,
 };
@@ -14,6 +13,7 @@ use crate::{
     calls::{call::Call, event::Event, message::Message},
     examine::repository,
     hosts::Host,
+    tool::files,
 };
 
 /// The longest task, and the longest words, in characters. More is cut: the content of a call is never here.
@@ -68,9 +68,9 @@ fn text(text: &str) -> Option<String> {
 /// The last prompt of the person in the transcript of a host.
 fn from_transcript(path: &str) -> Option<String> {
     let path = Path::new(path);
-    let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let mut file = File::open(path).ok()?;
-    file.seek(SeekFrom::Start(found.len().saturating_sub(MAX_TRANSCRIPT))).ok()?;
+    let mut file = files::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_TRANSCRIPT))).ok()?;
     let mut end = Vec::new();
     file.take(MAX_TRANSCRIPT).read_to_end(&mut end).ok()?;
     let end = String::from_utf8_lossy(&end);

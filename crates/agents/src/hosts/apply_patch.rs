@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::input::content;
-use crate::calls::call::FileChange;
+use crate::{calls::call::FileChange, tool::files};
 
 /// What a patch does to each file; `None` if it is not certain, such as when its lines are not where it says.
 pub fn changes(text: &str, cwd: &Path) -> Option<Vec<FileChange>> {
@@ -74,8 +74,8 @@ fn file(name: &str, cwd: &Path) -> Option<PathBuf> {
 
 /// The file with links followed, as far as it exists.
 fn real(path: &Path) -> PathBuf {
-    let of_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-    path.canonicalize().ok().or_else(of_folder).unwrap_or_else(|| path.to_owned())
+    let of_folder = || Some(files::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+    files::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_owned())
 }
 
 /// Nobody can show what is in a file.

@@ -1,16 +1,19 @@
 //! Parts of messages that several hosts have.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
 use countersign_wire::hash::Sha256Hex;
 use serde_json::Value;
 
-use crate::calls::{
-    call::{Action, FileChange, Question},
-    event::{Event, Kind, Moment, News},
+use crate::{
+    calls::{
+        call::{Action, FileChange, Question},
+        event::{Event, Kind, Moment, News},
+    },
+    tool::files,
 };
 
 /// A message that can't be understood. Whatever it asks about must not be done.
@@ -69,13 +72,12 @@ pub fn any<'a>(input: &'a Value, names: &[&str]) -> Option<&'a str> {
 }
 
 /// The largest file whose change is shown.
-const MAX_FILE: u64 = 8 << 20;
+pub const MAX_FILE: u64 = 8 << 20;
 
 /// The content of a file; `None` if there is none.
 pub fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() || found.len() > MAX_FILE => Err(io::ErrorKind::InvalidInput.into()),
-        Ok(_) => fs::read(path).map(Some),
+    match files::read(path, MAX_FILE) {
+        Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -3,12 +3,13 @@
 use std::{
     env,
     ffi::OsStr,
-    fs,
+    fs::{self, Metadata},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
 use super::texts::Part;
+use crate::tool::files;
 
 /// Commands of this tool that ask a person before anything happens.
 const ASKING: &[&str] = &["exec", "ask"];
@@ -26,11 +27,15 @@ pub(super) struct OwnProgram {
 impl OwnProgram {
     /// The running program. Nobody can write a file that runs, so the same file has the same content.
     pub(super) fn running() -> Option<Self> {
-        Self::at(Path::new("/proc/self/exe"))
+        fs::metadata("/proc/self/exe").ok().map(|found| Self::of(&found))
+    }
+
+    fn of(found: &Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
     }
 
     fn at(path: &Path) -> Option<Self> {
-        fs::metadata(path).ok().map(|found| Self { device: found.dev(), inode: found.ino() })
+        files::metadata(path).ok().map(|found| Self::of(&found))
     }
 
     /// Where a part of a text runs this program to ask; `None` if it does anything else.
@@ -53,5 +58,5 @@ fn found(word: &str, place: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
         return Some(place.join(word));
     }
     let candidates = env::split_paths(path?).map(|folder| place.join(folder).join(word));
-    candidates.into_iter().find(|candidate| candidate.is_file())
+    candidates.into_iter().find(|candidate| files::is_file(candidate))
 }

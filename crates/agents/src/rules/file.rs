@@ -1,7 +1,7 @@
 //! A file of rules: what stands in it, and whether it may be believed.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -15,7 +15,7 @@ use toml::Spanned;
 use super::{glob::Glob, ruling::Verdict, texts};
 use crate::tool::{
     exit::{Exit, Failure},
-    moment,
+    files, moment,
 };
 
 /// A longer file is a mistake.
@@ -154,9 +154,9 @@ impl OneOrMore {
 pub(super) fn read(path: &Path, owner: Owner, home: Option<&Path>) -> Result<Contents, RulesError> {
     let fails = |what: String| RulesError { place: path.display().to_string(), what };
     let unreadable = |error: io::Error| fails(format!("can't be read: {error}"));
-    let facts = match fs::metadata(path) {
+    let facts = match files::metadata(path) {
         Ok(facts) => facts,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && files::symlink_metadata(path).is_err() => {
             return Ok(Contents::default());
         }
         Err(error) => return Err(unreadable(error)),
@@ -174,7 +174,7 @@ pub(super) fn read(path: &Path, owner: Owner, home: Option<&Path>) -> Result<Con
         let option = if owner == Owner::User { "go-w" } else { "o-w" };
         return Err(fails(format!("can be changed by others; run `chmod {option} {}`", path.display())));
     }
-    parse(&fs::read_to_string(path).map_err(unreadable)?, path, owner, home)
+    parse(&files::read_text(path, MAX_BYTES).map_err(unreadable)?, path, owner, home)
 }
 
 fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<Contents, RulesError> {
@@ -352,6 +352,7 @@ pub(super) fn of_repository(root: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;

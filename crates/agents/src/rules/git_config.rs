@@ -2,7 +2,7 @@
 //! external diffs and more.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -10,11 +10,13 @@ use super::{
     git_settings::{self, Owner},
     site::Site,
 };
-use crate::examine::git::{
-    bounded,
-    config::{self, Setting},
-    folder::{GitFolder, MAX_CONFIG},
-    index,
+use crate::{
+    examine::git::{
+        config::{self, Setting},
+        folder::{GitFolder, MAX_CONFIG},
+        index,
+    },
+    tool::files,
 };
 
 /// Where Git looks for the settings of the machine, by how it was built.
@@ -88,11 +90,14 @@ impl UserFiles {
 pub(super) fn runs_nothing(user: &UserFiles, site: &Site, folder: &Path) -> Result<(), String> {
     let Some(root) = site.root() else { return Err("it does not run inside of a repository".to_owned()) };
     // A folder that looks like a bare repository is one, with a configuration of its own.
-    if folder.ancestors().take_while(|above| above.starts_with(root)).any(|above| above.join("HEAD").exists())
+    if folder
+        .ancestors()
+        .take_while(|above| above.starts_with(root))
+        .any(|above| files::exists(&above.join("HEAD")))
     {
         return Err("a folder with a file HEAD may be another repository to Git".to_owned());
     }
-    let git = GitFolder::of(root).filter(|git| root.join(".git").is_dir() || git.own != git.common);
+    let git = GitFolder::of(root).filter(|git| files::is_dir(&root.join(".git")) || git.own != git.common);
     let git = git.ok_or_else(|| "the configuration of the repository can't be found".to_owned())?;
     let of_repository = settings(&git.common.join("config"))?.ok_or_else(|| {
         format!(
@@ -109,7 +114,7 @@ pub(super) fn runs_nothing(user: &UserFiles, site: &Site, folder: &Path) -> Resu
         true => Vec::new(),
         false => index::entries(&index).ok_or("Git's index is of a format that is not examined")?,
     };
-    let has_modules = git.common.join("modules").exists() || root.join(".gitmodules").exists();
+    let has_modules = files::exists(&git.common.join("modules")) || files::exists(&root.join(".gitmodules"));
     if has_modules || followed.iter().any(|entry| entry.is_repository) {
         return Err("the repository has submodules, whose configurations are not examined".to_owned());
     }
@@ -162,7 +167,7 @@ fn settings(file: &Path) -> Result<Option<Vec<Setting>>, String> {
 }
 
 fn read(file: &Path, max: u64) -> Result<Option<Vec<u8>>, String> {
-    match bounded::read(file, max) {
+    match files::read(file, max) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
@@ -173,13 +178,13 @@ fn read(file: &Path, max: u64) -> Result<Option<Vec<u8>>, String> {
 
 /// Git runs some hooks when it refreshes its index, which `git status` does.
 fn hooks(folder: &Path) -> Result<(), String> {
-    let entries = match fs::read_dir(folder) {
+    let entries = match files::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(format!("{} can't be read: {error}", folder.display())),
     };
     for entry in entries {
-        let name = entry.map_err(|error| format!("{} can't be read: {error}", folder.display()))?.file_name();
+        let name = entry.map_err(|error| format!("{} can't be read: {error}", folder.display()))?.name;
         let name = name.to_string_lossy();
         let hook = name.split('.').next().unwrap_or_default();
         if !name.ends_with(".sample") && !HARMLESS_HOOKS.contains(&hook) {
@@ -195,14 +200,14 @@ fn filters(root: &Path, followed: &[index::Entry<'_>]) -> Result<(), String> {
     for entry in followed {
         let path = Path::new(std::ffi::OsStr::from_bytes(entry.path));
         let is_attributes = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".gitattributes"));
-        if is_attributes && !root.join(path).is_file() {
+        if is_attributes && !files::is_file(&root.join(path)) {
             return Err(format!("{} is only in Git's index, and may choose a filter", path.display()));
         }
     }
     let (mut folders, mut count) = (vec![root.to_owned()], 0);
     while let Some(folder) = folders.pop() {
         let unreadable = |error| format!("{} can't be searched for attributes: {error}", folder.display());
-        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+        for entry in files::read_dir(&folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             count += 1;
             if count > MAX_ENTRIES {
@@ -210,11 +215,11 @@ fn filters(root: &Path, followed: &[index::Entry<'_>]) -> Result<(), String> {
                     "the repository is too large to be searched for attributes with filters".to_owned()
                 );
             }
-            let name = entry.file_name();
+            let name = entry.name;
             if name.eq_ignore_ascii_case(".gitattributes") {
-                names_no_filter(&entry.path())?;
-            } else if name != ".git" && entry.file_type().map_err(unreadable)?.is_dir() {
-                folders.push(entry.path());
+                names_no_filter(&entry.path)?;
+            } else if name != ".git" && entry.is_dir {
+                folders.push(entry.path);
             }
         }
     }

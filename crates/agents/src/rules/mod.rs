@@ -38,7 +38,6 @@ mod tests;
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -60,7 +59,7 @@ pub use self::{
 };
 use crate::{
     calls::call::{Action, Call},
-    tool::{caller::Caller, home::Home},
+    tool::{caller::Caller, files, home::Home},
 };
 
 /// The rules in force in a folder: the user's, those of the repositories around it, and those that are built in.
@@ -101,11 +100,13 @@ impl Rules {
     ///
     /// Shells and Git go by the caller's HOME. Where it is not the user's folder, `~` is not understood.
     pub fn load(tool: &Home, cwd: &Path, caller: &Caller) -> Result<Self, RulesError> {
-        let user = file::read(&tool.rules_file(), Owner::User, tool.user())?;
+        let user = files::of_this_process(|| file::read(&tool.rules_file(), Owner::User, tool.user()))?;
         // A repository in a repository is under the rules of both.
-        let without_links = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
-        let roots =
-            cwd.ancestors().chain(without_links.ancestors()).filter(|folder| folder.join(".git").exists());
+        let without_links = files::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
+        let roots = cwd
+            .ancestors()
+            .chain(without_links.ancestors())
+            .filter(|folder| files::exists(&folder.join(".git")));
         let roots: BTreeSet<&Path> = roots.collect();
         let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, tool.user());
         let repositories = roots.into_iter().map(read).collect::<Result<_, _>>()?;

@@ -1,7 +1,7 @@
 //! Built in: agents do not run the commands of this tool that decide, grant, or change rules, keys and hooks.
 
 use super::texts::{MAX_MENTIONS, Part, Texts, base_name, mentions, unquoted, words_after};
-use crate::programs;
+use crate::{programs, tool::files};
 
 /// Commands that ask or only read. Everything else is refused, also what does not exist yet.
 pub const FOR_AGENTS: &[&str] = &[
@@ -118,7 +118,7 @@ fn is_ours(word: &str) -> bool {
 
 /// An address, or a folder that only has the name.
 fn is_something_else(part: &Part, word: &str) -> bool {
-    word.contains("://") || part.places.iter().any(|place| place.join(word).is_dir())
+    word.contains("://") || part.places.iter().any(|place| files::is_dir(&place.join(word)))
 }
 
 /// Whether a program only reads or prints, so that a name among its words is only a name.

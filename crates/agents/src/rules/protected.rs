@@ -4,7 +4,6 @@
 use std::{
     env,
     ffi::OsString,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -15,7 +14,7 @@ use crate::{
         deciding_files::{Base, DecidingFile, OF_EVERY_HOST, Place},
         places::Places,
     },
-    tool::{caller::Caller, home::Home},
+    tool::{caller::Caller, files, home::Home},
 };
 
 /// Our own folder by its usual names, for texts in which a variable may stand before it.
@@ -151,7 +150,7 @@ impl Protected {
 
 /// A path, and where it leads if that is elsewhere.
 fn with_real(path: PathBuf) -> impl Iterator<Item = PathBuf> {
-    let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
+    let real = files::canonicalize(&path).ok().filter(|real| *real != path);
     [Some(path), real].into_iter().flatten()
 }
 

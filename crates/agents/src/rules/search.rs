@@ -1,9 +1,7 @@
 //! Whether a search through a folder can come upon secrets.
 
-use std::fs;
-
 use super::site::Target;
-use crate::examine::effects;
+use crate::{examine::effects, tool::files};
 
 /// A folder with more entries is not checked: a hook runs before each call, and must be quick.
 const MAX_ENTRIES: usize = 2_000;
@@ -11,25 +9,24 @@ const MAX_ENTRIES: usize = 2_000;
 /// Says why a folder must not be searched without asking. Links are not followed, as programs that search do not.
 pub(super) fn may_search(target: &Target) -> Result<(), String> {
     let Some(real) = &target.real else { return Err("it can't be said what is searched".to_owned()) };
-    let mut folders = match real.is_dir() {
+    let mut folders = match files::is_dir(real) {
         true => vec![real.clone()],
         false => return Ok(()),
     };
     let mut count = 0;
     while let Some(folder) = folders.pop() {
         let unreadable = |_| format!("{} can't be checked for secrets", folder.display());
-        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+        for entry in files::read_dir(&folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             count += 1;
             if count > MAX_ENTRIES {
                 return Err("it searches a folder that is too large to be checked for secrets".to_owned());
             }
-            let path = entry.path();
+            let path = entry.path;
             if effects::is_secret_path(&path.to_string_lossy()) {
                 return Err(format!("it searches a folder with {}, which may hold secrets", path.display()));
             }
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_folder && entry.file_name() != ".git" {
+            if entry.is_dir && entry.name != ".git" {
                 folders.push(path);
             }
         }
@@ -39,6 +36,8 @@ pub(super) fn may_search(target: &Target) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,11 +1,14 @@
 //! Where a call happens: what lies inside of the repository, with links followed.
 
 use std::{
-    fs, io,
+    io,
     path::{Component, Path, PathBuf},
 };
 
-use crate::examine::{effects, repository};
+use crate::{
+    examine::{effects, repository},
+    tool::files,
+};
 
 /// The working directory of a call, and the repository around it.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ impl Site {
     pub(super) fn of(cwd: &Path) -> Self {
         let cwd = effects::normal(cwd);
         let named = if cwd.is_absolute() { repository::root_of(&cwd) } else { None };
-        let root = named.and_then(|named| Some(Root { real: fs::canonicalize(&named).ok()?, named }));
+        let root = named.and_then(|named| Some(Root { real: files::canonicalize(&named).ok()?, named }));
         Self { cwd, root }
     }
 
@@ -103,8 +106,8 @@ fn resolve(path: &Path) -> Option<PathBuf> {
             Component::RootDir | Component::Prefix(_) => real.push(part),
             Component::Normal(name) => {
                 real.push(name);
-                match fs::symlink_metadata(&real) {
-                    Ok(found) if found.is_symlink() => real = fs::canonicalize(&real).ok()?,
+                match files::symlink_metadata(&real) {
+                    Ok(found) if found.is_symlink() => real = files::canonicalize(&real).ok()?,
                     Ok(_) => {}
                     Err(error) if is_absent(&error) => {
                         // What is not there has no parent to go up to.
@@ -126,6 +129,8 @@ fn is_absent(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use std::fs;
 
     use super::*;
 

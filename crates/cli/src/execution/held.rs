@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use countersign_agents::examine::file::{copy, open_regular};
+use countersign_agents::{examine::file::copy, tool::files};
 use countersign_wire::hash::Sha256Hex;
 use rustix::{
     fs::{Access, MemfdFlags, SealFlags},
@@ -88,7 +88,7 @@ fn short(digest: Sha256Hex) -> String {
 }
 
 fn hold(path: &Path) -> io::Result<(File, Sha256Hex)> {
-    let mut file = open_regular(path)?;
+    let mut file = files::open(path)?;
     if can_change(path, &file)? {
         let (copy, digest, _) = sealed_copy(&mut file, &mut |_| ())?;
         return Ok((copy, digest));

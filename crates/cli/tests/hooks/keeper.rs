@@ -3,13 +3,16 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    os::unix::net::UnixStream,
+    os::{fd::AsFd as _, unix::net::UnixStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use countersign_agents::{call_socket::place::CallSocket, tool::home::Home};
+use countersign_agents::{
+    call_socket::{frames::VERSION, place::CallSocket, root},
+    tool::{files::Root, home::Home},
+};
 use countersign_client::reply::Words;
 use countersign_wire::decision::DecisionOutcome;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -206,11 +209,22 @@ async fn a_hook_that_is_gone_takes_its_question_back() {
 async fn what_the_keeper_does_not_understand_harms_nobody_else() {
     let world = World::start().await;
     let keeper = Keeper::start(&world).await;
-    let long = [b"CSK1", &u32::MAX.to_be_bytes()[..]].concat();
-    let nonsense = [b"CSK1", &5_u32.to_be_bytes()[..], b"{}{}{", &[0; 12]].concat();
-    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"CSK2\0\0\0\0", &long, &nonsense] {
+    let long = [&VERSION[..], &u32::MAX.to_be_bytes()].concat();
+    let nonsense = [&VERSION[..], &5_u32.to_be_bytes(), b"{}{}{", &[0; 12]].concat();
+    // The last one has no root beside it.
+    let questions = [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], true),
+        (b"CSK1\0\0\0\0", true),
+        (&long, true),
+        (&nonsense, true),
+        (&nonsense, false),
+    ];
+    for (bytes, has_root) in questions {
         let mut stream = keeper.call();
-        stream.write_all(bytes).unwrap();
+        match has_root {
+            true => say_with_root(&stream, bytes),
+            false => stream.write_all(bytes).unwrap(),
+        }
         let mut said = Vec::new();
         stream.read_to_end(&mut said).unwrap();
         let verdict: Value = serde_json::from_slice(&said[4..]).unwrap();
@@ -221,10 +235,51 @@ async fn what_the_keeper_does_not_understand_harms_nobody_else() {
         let mut stream = keeper.call();
         let bytes: Vec<u8> =
             (0..64).map(|_| random(&mut seed).to_le_bytes()[0] >> (random(&mut seed) % 8)).collect();
+        say_with_root(&stream, &VERSION);
         // It may have hung up already.
-        drop(stream.write_all(&[b"CSK1", &bytes[..]].concat()));
+        drop(stream.write_all(&bytes));
     }
     assert!(is_allowed(allowed(&world)));
+}
+
+/// Says what a hook could, with the root of this process beside it.
+fn say_with_root(stream: &UnixStream, bytes: &[u8]) {
+    let root = Root::of_this_process().unwrap();
+    assert_eq!(root::send(stream, bytes, root.as_fd()).unwrap(), bytes.len());
+}
+
+/// In a sandbox another file lies under the same path: that one is shown, and the keeper's own is not.
+#[tokio::test]
+async fn a_caller_in_a_sandbox_is_asked_about_its_own_files() {
+    let world = World::start().await;
+    let _keeper = Keeper::start(&world).await;
+    let project = world.folder.path().join("project");
+    let elsewhere = world.folder.path().join("elsewhere");
+    for (folder, text) in [(&project, "outside\n"), (&elsewhere, "inside\n")] {
+        fs::create_dir_all(folder.join(".git")).unwrap();
+        fs::write(folder.join("file"), text).unwrap();
+    }
+    let edit = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s-1", "cwd": project, "tool_name": "Write",
+        "tool_input": { "file_path": project.join("file"), "content": "new\n" },
+    });
+    for (is_sandboxed, shown) in [(false, "-outside"), (true, "-inside")] {
+        let hook = env!("CARGO_BIN_EXE_countersign-hook");
+        let mut command = Command::new(if is_sandboxed { "bwrap" } else { hook });
+        if is_sandboxed {
+            command.args(["--unshare-user", "--unshare-pid", "--bind", "/", "/", "--proc", "/proc"]);
+            command.arg("--bind").args([&elsewhere, &project]).arg(hook);
+        }
+        command.args(line(&world, "60"));
+        let child = started(&world, command, &edit);
+        world
+            .decide_all(1, |request| {
+                assert!(request.payload.contains(shown), "{shown}: {}", request.payload);
+                approve(request)
+            })
+            .await;
+        assert!(is_allowed(child));
+    }
 }
 
 /// Numbers that differ, the same ones in every run.

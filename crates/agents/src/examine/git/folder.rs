@@ -1,14 +1,12 @@
 //! Where a repository keeps its files, and what is checked out.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
-use super::{
-    bounded,
-    config::{self, Setting},
-};
+use super::config::{self, Setting};
+use crate::tool::files;
 
 /// The largest configuration that is read.
 pub const MAX_CONFIG: u64 = 64 << 10;
@@ -44,12 +42,12 @@ impl GitFolder {
     /// The folders of the repository with this root.
     pub fn of(root: &Path) -> Option<Self> {
         let git = root.join(".git");
-        let own = match git.is_dir() {
+        let own = match files::is_dir(&git) {
             true => git,
             false => root.join(line_in(&git)?.strip_prefix("gitdir: ")?),
         };
         let named = own.join("commondir");
-        let common = match fs::symlink_metadata(&named) {
+        let common = match files::symlink_metadata(&named) {
             Ok(_) => own.join(line_in(&named)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => own.clone(),
             Err(_) => return None,
@@ -59,7 +57,7 @@ impl GitFolder {
 
     /// The address of a remote repository, as the shared configuration itself says it.
     pub fn remote(&self, name: &str) -> Option<String> {
-        let text = bounded::read_text(&self.common.join("config"), MAX_CONFIG).ok()?;
+        let text = files::read_text(&self.common.join("config"), MAX_CONFIG).ok()?;
         let settings = config::parse(&text).ok()?;
         let url = settings.into_iter().find(|setting: &Setting| setting.is("remote", Some(name), "url"))?;
         url.value.filter(|url| !url.is_empty())
@@ -75,7 +73,7 @@ impl GitFolder {
             let is_own = OF_WORK_TREE.iter().any(|prefix| name.starts_with(prefix));
             let folder = if is_own { &self.own } else { &self.common };
             let file = folder.join(&name);
-            match file.is_file() {
+            match files::is_file(&file) {
                 true => match read_head(&file)? {
                     Head::Commit(commit) => return Some(commit),
                     Head::Reference(next) => name = next,
@@ -95,7 +93,7 @@ impl GitFolder {
     }
 
     fn packed(&self, name: &str) -> Option<String> {
-        let text = bounded::read_text(&self.common.join("packed-refs"), MAX_PACKED).ok()?;
+        let text = files::read_text(&self.common.join("packed-refs"), MAX_PACKED).ok()?;
         let mut found = text.lines().filter_map(|line| line.split_once(' '));
         found.find(|(_, of)| *of == name).map(|(commit, _)| commit.to_owned()).filter(|it| is_commit(it))
     }
@@ -103,7 +101,7 @@ impl GitFolder {
 
 /// The one line of a small file. With blanks around it programs could disagree about what it says.
 fn line_in(file: &Path) -> Option<String> {
-    let text = bounded::read_text(file, MAX_LINE).ok()?;
+    let text = files::read_text(file, MAX_LINE).ok()?;
     let line = text.trim_end_matches(['\n', '\r']);
     (!line.is_empty() && line.trim() == line && !line.contains(char::is_control)).then(|| line.to_owned())
 }
@@ -132,6 +130,8 @@ fn is_reference(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    use std::fs;
 
     use super::*;
 

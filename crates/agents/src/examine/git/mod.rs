@@ -4,13 +4,10 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | regular files up to a size | [`bounded`] |
 //! | settings | [`config`] |
 //! | where a repository's files are, and what is checked out | [`folder`] |
 //! | which files Git follows | [`index`] |
 
-pub mod bounded;
 pub mod config;
-
 pub mod folder;
 pub mod index;

@@ -28,7 +28,10 @@ use super::{
     facts,
     names::base_name,
 };
-use crate::programs::{self, interpreters::Grammar, row::Does};
+use crate::{
+    programs::{self, interpreters::Grammar, row::Does},
+    tool::files,
+};
 
 /// What is certain about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +109,7 @@ impl Here {
     fn file(&self, word: &str) -> Option<PathBuf> {
         let path = self.cwd.join(word);
         let is_certain = self.is_certain || word.starts_with('/');
-        (is_certain && !word.is_empty() && path.is_file()).then_some(path)
+        (is_certain && !word.is_empty() && files::is_file(&path)).then_some(path)
     }
 }
 
@@ -449,5 +452,5 @@ fn unknown(name: &str, arguments: &[&str], cwd: &Path) -> State {
 /// Whether `npx` runs a program that is installed in the project.
 fn is_installed(tool: &str, cwd: &Path) -> bool {
     let is_name = !tool.starts_with('-') && !tool.contains(['/', '@']);
-    is_name && cwd.ancestors().any(|folder| folder.join("node_modules/.bin").join(tool).is_file())
+    is_name && cwd.ancestors().any(|folder| files::is_file(&folder.join("node_modules/.bin").join(tool)))
 }

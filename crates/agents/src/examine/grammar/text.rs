@@ -13,6 +13,7 @@ use super::{
 use crate::{
     examine::{effects::Place, names::base_name},
     programs::{self, interpreters::Grammar, row::Does},
+    tool::files,
 };
 
 impl Reader<'_> {
@@ -142,7 +143,7 @@ impl Reader<'_> {
         self.effects.extend(of_path(words[1], &place));
         // In a pipe it is entered by another process, and after `||` perhaps not at all.
         let is_entered = !matches!(joint, Joint::Or | Joint::Pipe) && next != Some(Joint::Pipe);
-        here.is_certain &= is_entered && folder.is_dir();
+        here.is_certain &= is_entered && files::is_dir(&folder);
         here.cwd = folder;
     }
 

@@ -1,15 +1,13 @@
 //! The tools of Claude Code: what a name and its arguments mean.
 
-use std::{
-    fs, io,
-    path::{Component, Path, PathBuf},
-};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::{
     calls::call::{Action, Call, FileChange},
     hosts::input,
+    tool::files,
 };
 
 /// Where the content of a file before a change comes from.
@@ -96,7 +94,11 @@ fn own(tool: &str, input: &Value) -> Option<Action> {
 /// The plan itself, or the file that the agent has written it to.
 fn plan(input: &Value, before: Before) -> String {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
-    let file = || fs::read_to_string(text("planFilePath")?).ok().filter(|_| before == Before::Disk);
+    let file = || {
+        files::read_text(Path::new(text("planFilePath")?), input::MAX_FILE)
+            .ok()
+            .filter(|_| before == Before::Disk)
+    };
     text("plan").map(str::to_owned).or_else(file).unwrap_or_default()
 }
 
@@ -146,11 +148,7 @@ fn change(
 ) -> Option<Action> {
     let content = match before {
         Before::Arguments => recorded.map(|text| text.as_bytes().to_vec()),
-        Before::Disk => match fs::read(&path) {
-            Ok(content) => Some(content),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(_) => return None,
-        },
+        Before::Disk => input::content(&path).ok()?,
     };
     let text = match &content {
         // Who replaces a whole file need not know what was in it.
@@ -167,6 +165,8 @@ fn change(
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use std::fs;
 
     use super::*;
     use crate::calls::call::Question;

@@ -16,10 +16,10 @@ use crate::{
         verdict::Verdict,
     },
     hosts::{
-        input::{self, Unreadable, any, optional, text},
+        input::{self, MAX_FILE, Unreadable, any, optional, text},
         output::Output,
     },
-    tool::caller::Caller,
+    tool::{caller::Caller, files},
 };
 
 /// The event before every call.
@@ -113,10 +113,11 @@ fn plan(arguments: &Value, session: Session<'_>) -> String {
     let find = || {
         let name = Path::new(any(arguments, &["plan_filename", "plan_path"])?).file_name()?.to_owned();
         let home = Path::new(session.home?);
-        let projects = std::fs::read_dir(home.join(".gemini/tmp")).ok()?;
+        let folder = home.join(".gemini/tmp");
+        let projects = files::read_dir(&folder).ok()?;
         let file = |project: PathBuf| project.join(session.id?).join("plans").join(&name).into();
-        let mut files = projects.flatten().filter_map(|project| file(project.path()));
-        files.find_map(|file: PathBuf| std::fs::read_to_string(file).ok())
+        let mut plans = projects.flatten().filter_map(|project| file(project.path));
+        plans.find_map(|file: PathBuf| files::read_text(&file, MAX_FILE).ok())
     };
     find().unwrap_or_default()
 }

@@ -1,0 +1,107 @@
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use rustix::fs::{CWD, mknodat};
+
+use super::*;
+
+/// A folder with another one in it that is the root of a caller.
+struct Sandbox {
+    outside: tempfile::TempDir,
+}
+
+impl Sandbox {
+    fn new() -> Self {
+        let outside = tempfile::tempdir().unwrap();
+        fs::create_dir_all(outside.path().join("root/project/inner")).unwrap();
+        fs::write(outside.path().join("secret"), "outside").unwrap();
+        let sandbox = Self { outside };
+        fs::write(sandbox.at("project/file"), "inside").unwrap();
+        sandbox
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.outside.path().join("root").join(path)
+    }
+
+    fn see<T>(&self, look: impl FnOnce() -> T) -> T {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(self.at(""), flags, Mode::empty()).unwrap();
+        ROOT.sync_scope(Some(Root::new(root).unwrap()), look)
+    }
+}
+
+fn path(path: &str) -> &Path {
+    Path::new(path)
+}
+
+#[test]
+fn files_are_the_callers_and_links_stay_below_its_root() {
+    let sandbox = Sandbox::new();
+    symlink("/project/file", sandbox.at("absolute")).unwrap();
+    symlink("../../../../project/file", sandbox.at("project/climbing")).unwrap();
+    symlink(sandbox.outside.path().join("secret"), sandbox.at("leaving")).unwrap();
+    sandbox.see(|| {
+        for name in ["/project/file", "/absolute", "/project/climbing", "/project/inner/../file"] {
+            assert_eq!(read_text(path(name), 10).unwrap(), "inside", "{name}");
+            assert_eq!(canonicalize(path(name)).unwrap().file_name().unwrap(), "file", "{name}");
+        }
+        assert_eq!(read_link(path("/absolute")).unwrap(), path("/project/file"));
+        assert!(symlink_metadata(path("/absolute")).unwrap().is_symlink());
+        for name in ["/leaving", "/../secret", "/etc/passwd", "project/file"] {
+            assert!(!exists(path(name)) && open(path(name)).is_err() && canonicalize(path(name)).is_err());
+        }
+        let mut found: Vec<(OsString, bool)> = read_dir(path("/project"))
+            .unwrap()
+            .map(|entry| entry.map(|it| (it.name, it.is_dir)).unwrap())
+            .collect();
+        found.sort();
+        assert_eq!(found, [("climbing".into(), false), ("file".into(), false), ("inner".into(), true)]);
+    });
+    assert!(sandbox.see(|| of_this_process(|| exists(sandbox.outside.path()))));
+    assert!(!exists(path("/project/file")), "without a caller these are the files of this process");
+}
+
+#[test]
+fn nothing_is_waited_for_and_sizes_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = |name: &str| folder.path().join(name);
+    fs::write(named("file"), "12345").unwrap();
+    mknodat(CWD, named("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let look = || {
+        assert_eq!(read_text(&named("file"), 5).unwrap(), "12345");
+        assert!(read(&named("file"), 4).is_err());
+        assert!(read(&named("pipe"), 5).is_err() && read(folder.path(), 5).is_err());
+        fs::write(named("bytes"), [0xff]).unwrap();
+        assert!(read(&named("bytes"), 5).is_ok() && read_text(&named("bytes"), 5).is_err());
+    };
+    look();
+    ROOT.sync_scope(Some(Root::new(Root::of_this_process().unwrap()).unwrap()), look);
+}
+
+#[test]
+fn what_the_system_makes_up_for_its_reader_is_not_the_callers() {
+    let own = format!("/proc/{}/environ", std::process::id());
+    assert!(exists(path("/proc/self/environ")));
+    ROOT.sync_scope(Some(Root::new(Root::of_this_process().unwrap()).unwrap()), || {
+        for name in ["/proc/self/environ", own.as_str(), "/proc/self/root/etc/passwd", "/proc/self/cwd"] {
+            assert!(!exists(path(name)) && open(path(name)).is_err(), "{name}");
+        }
+        assert_eq!(canonicalize(path("/usr/../usr/bin")).unwrap(), path("/usr/bin"));
+        let (here, there) = (fs::metadata("/usr/bin").unwrap(), metadata(path("/usr/bin")).unwrap());
+        assert_eq!((here.dev(), here.ino()), (there.dev(), there.ino()));
+    });
+}
+
+#[tokio::test]
+async fn each_task_sees_its_own() {
+    let sandbox = Sandbox::new();
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let root = Root::new(rustix::fs::open(sandbox.at(""), flags, Mode::empty()).unwrap()).unwrap();
+    let looked = root.seen_by(async {
+        tokio::task::yield_now().await;
+        exists(path("/project/file"))
+    });
+    let (inside, outside) = tokio::join!(looked, async { exists(path("/project/file")) });
+    assert!(inside && !outside);
+    assert!(Root::new(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap()).is_err());
+}
