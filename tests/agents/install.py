@@ -39,6 +39,8 @@ def install(word):
             ["npm", "install", "--prefix", unfinished, "--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=5",
              "--loglevel=error", f"{wanted['package']}@{wanted['version']}"], check=True, stdout=sys.stderr,
         )
+        # Tests start hosts as another user, too.
+        os.chmod(unfinished, 0o755)
         os.rename(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

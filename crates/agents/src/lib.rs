@@ -15,6 +15,7 @@
 //! | which calls are allowed, asked about and denied | [`rules`] |
 //! | what a hook and a keeper say to each other | [`call_socket`] |
 //! | the process that a host starts | [`hook`] |
+//! | a place for an agent that is built from nothing | [`sandbox`] |
 //! | the process that decides for all hooks of a user | [`keeper`] |
 //! | whether hooks work | [`doctor`] |
 
@@ -37,6 +38,7 @@ pub mod call_socket;
 pub mod rules;
 
 pub mod hook;
+pub mod sandbox;
 
 pub mod keeper;
 

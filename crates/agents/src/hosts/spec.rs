@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::{input::Unreadable, output::Output};
 use crate::{
     calls::{call::Call, event::Event, message::Aside, verdict::Verdict},
-    hook_line::host_name::HostName,
+    hook_line::{HookLine, host_name::HostName},
     install::{
         deciding_files::DecidingFile,
         inspection::Inspection,
@@ -40,6 +40,8 @@ pub struct HostSpec {
     pub headless: &'static [&'static str],
     pub messages: Messages,
     pub files: Files,
+    /// What it needs in a sandbox; absent if nothing there would make it obey its hook.
+    pub contained: Option<Contained>,
     pub canary: Canary,
 }
 
@@ -104,6 +106,32 @@ pub enum Moves {
     Parent(Option<&'static str>),
 }
 
+/// What a host needs in a sandbox, and what makes it obey its hook there.
+#[derive(Debug)]
+pub struct Contained {
+    /// Its own folders and files in the home of its user, without the variables that would move them.
+    pub state: &'static [State],
+    /// Variables that it is given if they are set, such as the key for its model.
+    pub variables: &'static [&'static str],
+    /// Arguments with which it would start without its hook.
+    pub refused: &'static [&'static str],
+    /// Whether its settings make it run tools in a sandbox of its own, too.
+    pub has_own_sandbox: bool,
+    /// The files that its users can't change, below the folder of administrators, with the hook in them.
+    pub settings: fn(&Places, &HookLine) -> Result<FixedFiles, Failure>,
+}
+
+/// Files that users can't change, and what stands in them.
+pub type FixedFiles = Vec<(PathBuf, String)>;
+
+/// Something of a host's own in the home of its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Folder(&'static str),
+    /// With what stands in a new one.
+    File(&'static str, &'static str),
+}
+
 /// How `doctor` makes the host try something harmless.
 #[derive(Debug)]
 pub struct Canary {
@@ -134,6 +162,11 @@ impl Host {
     /// What people call it.
     pub fn name(self) -> &'static str {
         self.0.names.name
+    }
+
+    /// What it needs in a sandbox.
+    pub fn contained(self) -> Option<&'static Contained> {
+        self.0.contained.as_ref()
     }
 
     /// Reads what the host has written to the standard input of this hook.

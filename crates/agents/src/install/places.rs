@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::OsString,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -20,6 +21,15 @@ pub struct Places {
     pub managed: PathBuf,
     /// Variables with an absolute path.
     variables: BTreeMap<OsString, PathBuf>,
+}
+
+/// The text of a file, if there is one.
+pub fn there(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Places {

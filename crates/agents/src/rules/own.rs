@@ -3,7 +3,8 @@
 use super::texts::{MAX_MENTIONS, Part, Texts, base_name, mentions, unquoted, words_after};
 use crate::{programs, tool::files};
 
-/// Commands that ask or only read. Everything else is refused, also what does not exist yet.
+/// Commands that ask, only read, or start another agent that is asked about. Everything else is refused, also what does not exist
+/// yet.
 pub const FOR_AGENTS: &[&str] = &[
     "ask",
     "completions",
@@ -12,6 +13,7 @@ pub const FOR_AGENTS: &[&str] = &[
     "help",
     "listen",
     "man",
+    "run",
     "sessions",
     "show",
     "status",

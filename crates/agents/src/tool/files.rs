@@ -20,6 +20,10 @@ use std::{
 
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
+/// How often a look-up is repeated that something came in between of.
+#[cfg(target_os = "linux")]
+const RETRIES: usize = 8;
+
 /// The root of a caller, with everything that is mounted below it.
 #[derive(Debug, Clone)]
 pub struct Root(Arc<OwnedFd>);
@@ -139,7 +143,7 @@ pub fn read_text(path: &Path, max: u64) -> io::Result<String> {
 pub struct Entry {
     /// Its name in the folder.
     pub name: OsString,
-    /// Its path.
+    /// The folder's path with its name.
     pub path: PathBuf,
     /// Whether it is a folder itself. A link is none.
     pub is_dir: bool,
@@ -185,18 +189,25 @@ fn target(folder: &OwnedFd, name: &str) -> io::Result<PathBuf> {
 impl Root {
     /// Opens what the caller would. What the system makes up for whoever reads it would be ours, not the caller's.
     fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        use rustix::fs::{PROC_SUPER_MAGIC, ResolveFlags};
+        use rustix::{
+            fs::{PROC_SUPER_MAGIC, ResolveFlags},
+            io::Errno,
+        };
         if !path.is_absolute() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no absolute path"));
         }
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let opened = loop {
-            match rustix::fs::openat2(&*self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), within) {
-                // Something was renamed meanwhile.
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                opened => break opened?,
-            }
-        };
+        let open = || rustix::fs::openat2(&*self.0, path, flags | OFlags::CLOEXEC, Mode::empty(), within);
+        let is_passing = |error: &Errno| matches!(*error, Errno::WOULDBLOCK | Errno::INTR);
+        // Something was renamed meanwhile. Whoever goes on renaming gets an error.
+        let mut opened = open();
+        for _ in 0..RETRIES {
+            opened = match opened {
+                Err(error) if is_passing(&error) => open(),
+                opened => opened,
+            };
+        }
+        let opened = opened?;
         match rustix::fs::fstatfs(&opened)?.f_type == PROC_SUPER_MAGIC {
             true => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it differs for whoever reads it")),
             false => Ok(opened),

@@ -6,7 +6,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Approving",
         &["inbox", "show", "approve", "reject", "ask-again", "history", "sessions", "prompt", "stop"],
     ),
-    ("Asking", &["exec", "ask", "wait", "listen", "grants", "away", "here"]),
+    ("Asking", &["exec", "run", "ask", "wait", "listen", "grants", "away", "here"]),
     ("Devices and people", &["join", "pair", "devices", "vouch", "recovery", "keys"]),
     (
         "Set-up",

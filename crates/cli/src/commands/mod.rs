@@ -28,6 +28,7 @@ mod prompt;
 mod recovery;
 mod replay;
 mod rules;
+mod run;
 mod sessions;
 mod status;
 mod stop;
@@ -78,6 +79,7 @@ enum Command {
     Recovery(recovery::Recovery),
     Devices(devices::Devices),
     Exec(exec::Exec),
+    Run(run::Run),
     Ask(ask::Ask),
     Wait(wait::Wait),
     Inbox(inbox::Inbox),
@@ -122,6 +124,7 @@ impl Cli {
         let options = &self.options;
         match self.command {
             Command::Exec(exec) => return exec.run(options).await,
+            Command::Run(run) => return run.run(options),
             Command::Hook(hook) => return Ok(hook.run(options).await),
             Command::Mcp(mcp) => mcp.run(options).await,
             Command::Away(_) => presence::Away::run(options),

@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use crate::{
     hook_line::{HookLine, host_name::HostName},
+    hosts::spec::FixedFiles,
     install::{
         deciding_files::{
             Base::{Managed, Project, User},
@@ -17,12 +20,15 @@ use crate::{
         inspect::{InspectedPlace, LimitMember},
         inspection::Inspection,
         json_host,
-        places::Places,
+        places::{Places, there},
         plan::{Event, Plan, Purpose, Wish},
         switches::{disabled, is_true, off},
         variables,
     },
-    tool::{exit::Failure, finding::Finding},
+    tool::{
+        exit::{Exit, Failure},
+        finding::Finding,
+    },
 };
 
 pub(super) const NAMES: HostName = HostName { word: "claude", name: "Claude Code" };
@@ -108,6 +114,32 @@ pub(super) fn uninstall(places: &Places, is_managed: bool) -> Result<Plan, Failu
     let mut plan = Plan::default();
     plan.add(json_host::take(format(is_managed), &file(places, is_managed))?);
     Ok(plan)
+}
+
+/// What holds in a sandbox: our hook alone, and the host's own sandbox for its tools, whatever its users' settings say.
+pub(super) fn contained(places: &Places, line: &HookLine) -> Result<FixedFiles, Failure> {
+    let path = file(places, true);
+    let failed = |why: String| {
+        Failure::new(Exit::Failed, format!("{} can't be used: {why}", path.display()))
+            .next("repair it, and try again")
+    };
+    let there = there(&path).map_err(|error| failed(error.to_string()))?;
+    let text = MANAGED_FORMAT
+        .put(there.as_deref(), &entries(line))
+        .map_err(|problem| failed(format!("in line {}, {}", problem.line, problem.what)))?;
+    let mut settings: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    for name in MANAGED_FORMAT.emptied {
+        settings["env"][name] = json!("");
+    }
+    settings["allowManagedHooksOnly"] = json!(true);
+    settings["disableAllHooks"] = json!(false);
+    if !settings["sandbox"].is_object() {
+        settings["sandbox"] = json!({});
+    }
+    settings["sandbox"]["enabled"] = json!(true);
+    settings["sandbox"]["failIfUnavailable"] = json!(true);
+    settings["sandbox"]["allowUnsandboxedCommands"] = json!(false);
+    Ok(vec![(path, settings.to_string())])
 }
 
 pub(super) fn inspect(places: &Places) -> Vec<Inspection> {

@@ -7,7 +7,7 @@ pub mod tools;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::spec::{CANARY_KEY, Canary, Files, Host, HostSpec, Messages, Moves, Variable};
+use super::spec::{CANARY_KEY, Canary, Contained, Files, Host, HostSpec, Messages, Moves, State, Variable};
 
 pub const HOST: Host = Host::new(&HostSpec {
     names: install::NAMES,
@@ -36,6 +36,24 @@ pub const HOST: Host = Host::new(&HostSpec {
         switches: install::switches,
         leftovers: |_, _| None,
     },
+    contained: Some(Contained {
+        state: &[State::Folder(".claude"), State::File(".claude.json", "{}")],
+        variables: &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_BASE_URL",
+            "ANTHROPIC_MODEL",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_CODE_USE_VERTEX",
+            "DISABLE_AUTOUPDATER",
+            "DISABLE_TELEMETRY",
+        ],
+        refused: &["--bare"],
+        has_own_sandbox: true,
+        settings: install::contained,
+    }),
     canary: Canary {
         tool: "Bash",
         arguments: |command| json!({ "command": command, "description": "canary" }),

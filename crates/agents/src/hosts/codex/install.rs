@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     hook_line::{HookLine, host_name::HostName, words_of},
+    hosts::spec::FixedFiles,
     install::{
         deciding_files::{
             Base::{Managed, User},
@@ -29,7 +30,7 @@ use crate::{
         json_host,
         json_scan::Problem,
         json_value::Json,
-        places::Places,
+        places::{Places, there},
         plan::{Event, Plan, Purpose, Wish},
         settings_file::{Change, SettingsFile},
         switches::off,
@@ -242,6 +243,29 @@ fn block(line: &HookLine) -> String {
         }
     }
     lines.join("\n") + "\n"
+}
+
+/// What holds in a sandbox: our hook alone, and the host's own sandbox for its tools, whatever its users' settings say.
+pub(super) fn contained(places: &Places, line: &HookLine) -> Result<FixedFiles, Failure> {
+    let path = requirements_file(places);
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(Exit::Failed, format!("{} can't be used: {why}", path.display()))
+            .next("repair it, and try again")
+    };
+    let text = there(&path).map_err(|error| failed(&error))?.unwrap_or_default();
+    let unmarked = toml_text::take_block(&text, MARKS).map_err(|problem| failed(&problem.what))?;
+    let mut requirements: toml::Table = unmarked.parse().map_err(|error: toml::de::Error| failed(&error))?;
+    let ours: toml::Table = block(line).parse().map_err(|error: toml::de::Error| failed(&error))?;
+    requirements.extend(ours);
+    requirements.insert("allow_managed_hooks_only".to_owned(), true.into());
+    let modes = ["read-only", "workspace-write"].map(toml::Value::from);
+    requirements.insert("allowed_sandbox_modes".to_owned(), toml::Value::Array(modes.into()));
+    let features = requirements.entry("features").or_insert_with(|| toml::Table::new().into());
+    if let Some(features) = features.as_table_mut() {
+        features.insert("hooks".to_owned(), true.into());
+    }
+    let text = toml::to_string(&requirements).map_err(|error| failed(&error))?;
+    Ok(vec![(path, text)])
 }
 
 pub(super) fn inspect(places: &Places) -> Vec<Inspection> {

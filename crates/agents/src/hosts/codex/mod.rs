@@ -6,7 +6,7 @@ mod install;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::spec::{CANARY_KEY, Canary, Files, Host, HostSpec, Messages, Moves, Variable};
+use super::spec::{CANARY_KEY, Canary, Contained, Files, Host, HostSpec, Messages, Moves, State, Variable};
 
 pub const HOST: Host = Host::new(&HostSpec {
     names: install::NAMES,
@@ -35,6 +35,13 @@ pub const HOST: Host = Host::new(&HostSpec {
         switches: install::switches,
         leftovers: |_, _| None,
     },
+    contained: Some(Contained {
+        state: &[State::Folder(".codex")],
+        variables: &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+        refused: &[],
+        has_own_sandbox: true,
+        settings: install::contained,
+    }),
     canary: Canary {
         tool: "exec_command",
         arguments: |command| json!({ "cmd": command }),

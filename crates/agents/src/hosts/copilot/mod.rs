@@ -36,6 +36,7 @@ pub const HOST: Host = Host::new(&HostSpec {
         switches: install::switches,
         leftovers: |_, _| None,
     },
+    contained: None,
     canary: Canary {
         tool: "bash",
         arguments: |command| json!({ "command": command, "description": "canary" }),

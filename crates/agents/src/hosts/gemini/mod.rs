@@ -35,6 +35,7 @@ pub const HOST: Host = Host::new(&HostSpec {
         switches: install::switches,
         leftovers: install::orphaned_policy,
     },
+    contained: None,
     canary: Canary {
         tool: "run_shell_command",
         arguments: |command| json!({ "command": command, "description": "canary" }),

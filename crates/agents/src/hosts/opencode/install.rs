@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::adapter;
 use crate::{
     hook_line::{HookLine, host_name::HostName, mode::Mode},
+    hosts::spec::FixedFiles,
     install::{
         deciding_files::{
             Base::User,
@@ -18,7 +21,7 @@ use crate::{
         inspection::{Inspection, InstalledHook},
         json_value::Json,
         own_file,
-        places::Places,
+        places::{Places, there},
         plan::{Plan, Wish},
         switches::setting,
     },
@@ -93,6 +96,27 @@ pub(super) fn uninstall(places: &Places, _is_managed: bool) -> Result<Plan, Fail
     let mut plan = Plan::default();
     plan.add(own_file::take(&file(places))?);
     Ok(plan)
+}
+
+/// What holds in a sandbox: our plugin, from the folder of administrators, whose settings win over all others.
+pub(super) fn contained(places: &Places, line: &HookLine) -> Result<FixedFiles, Failure> {
+    let folder = places.managed.join("opencode");
+    let (path, plugin) = (folder.join("opencode.json"), folder.join("countersign.js"));
+    let failed = |why: String| {
+        Failure::new(Exit::Failed, format!("{} can't be used: {why}", path.display()))
+            .next("repair it, and try again")
+    };
+    let text = there(&path).map_err(|error| failed(error.to_string()))?;
+    let mut config: Value = match text.as_deref().map(serde_json::from_str).transpose() {
+        Ok(config) => config.unwrap_or_else(|| json!({})),
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    let named = json!(format!("file://{}", plugin.display()));
+    match config["plugin"].as_array_mut() {
+        Some(plugins) => plugins.push(named),
+        None => config["plugin"] = json!([named]),
+    }
+    Ok(vec![(path, config.to_string()), (plugin, content(line))])
 }
 
 pub(super) fn inspect(places: &Places) -> Vec<Inspection> {

@@ -6,7 +6,7 @@ mod install;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::spec::{CANARY_KEY, Canary, Files, Host, HostSpec, Messages, Moves, Variable};
+use super::spec::{CANARY_KEY, Canary, Contained, Files, Host, HostSpec, Messages, Moves, State, Variable};
 
 pub const HOST: Host = Host::new(&HostSpec {
     names: install::NAMES,
@@ -39,6 +39,18 @@ pub const HOST: Host = Host::new(&HostSpec {
         switches: install::switches,
         leftovers: |_, _| None,
     },
+    contained: Some(Contained {
+        state: &[
+            State::Folder(".config/opencode"),
+            State::Folder(".local/share/opencode"),
+            State::Folder(".local/state/opencode"),
+            State::Folder(".cache/opencode"),
+        ],
+        variables: &["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+        refused: &["--pure"],
+        has_own_sandbox: false,
+        settings: install::contained,
+    }),
     canary: Canary {
         tool: "bash",
         arguments: |command| json!({ "command": command, "description": "canary" }),

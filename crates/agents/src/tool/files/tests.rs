@@ -97,11 +97,11 @@ async fn each_task_sees_its_own() {
     let sandbox = Sandbox::new();
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let root = Root::new(rustix::fs::open(sandbox.at(""), flags, Mode::empty()).unwrap()).unwrap();
-    let looked = root.seen_by(async {
+    let seen = root.seen_by(async {
         tokio::task::yield_now().await;
         exists(path("/project/file"))
     });
-    let (inside, outside) = tokio::join!(looked, async { exists(path("/project/file")) });
+    let (inside, outside) = tokio::join!(seen, async { exists(path("/project/file")) });
     assert!(inside && !outside);
     assert!(Root::new(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap()).is_err());
 }

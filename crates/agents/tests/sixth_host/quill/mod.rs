@@ -33,6 +33,7 @@ pub(crate) const HOST: Host = Host::new(&HostSpec {
         switches: install::switches,
         leftovers: |_, _| None,
     },
+    contained: None,
     canary: Canary {
         tool: "run",
         arguments: |command| json!({ "run": command }),

@@ -1,0 +1,167 @@
+use super::*;
+use crate::hosts::{claude, copilot, gemini};
+
+/// A person's machine in a folder.
+struct Machine {
+    folder: tempfile::TempDir,
+    user: PathBuf,
+    ours: PathBuf,
+    project: PathBuf,
+    program: PathBuf,
+    programs: [PathBuf; 2],
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let user = folder.path().join("home/ada");
+        let ours = user.join(".local/share/countersign");
+        let project = user.join("project");
+        let package = user.join(".npm/lib/node_modules");
+        for made in [project.join(".git"), project.join("src"), ours.join("call"), package.join("claude")] {
+            fs::create_dir_all(made).unwrap();
+        }
+        let bin = folder.path().join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        let programs = ["countersign", "countersign-hook"].map(|name| bin.join(name));
+        let program = package.join("claude/claude");
+        programs.iter().chain([&program]).for_each(|file| fs::write(file, "").unwrap());
+        Self { folder, user, ours, project, program, programs }
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            program: &self.program,
+            host: claude::HOST,
+            folder: &self.project,
+            user: &self.user,
+            ours: &self.ours,
+            programs: &self.programs,
+            writes: &[],
+            has_network: true,
+            passed: &[],
+            environment: &[],
+            settings: &[],
+        }
+    }
+}
+
+fn writable(place: &Place, user: &Path) -> Vec<String> {
+    let name = |path: &Path| path.strip_prefix(user).unwrap().display().to_string();
+    place.writable().into_iter().map(name).collect()
+}
+
+fn sentence(place: Result<Place, Failure>) -> String {
+    place.unwrap_err().what
+}
+
+#[test]
+fn it_has_the_project_and_the_hosts_own_files_and_nothing_else_of_the_home() {
+    let machine = Machine::new();
+    let place = Place::of(&machine.wanted()).unwrap();
+    assert_eq!(writable(&place, &machine.user), [".claude", ".claude.json", "project"]);
+    let empty = place.parts.iter().position(|part| *part == Part::Empty(machine.user.clone())).unwrap();
+    let first = place.parts.iter().position(|part| at(part).starts_with(&machine.user)).unwrap();
+    assert_eq!(first, empty, "what is in the home is put there after it was made empty");
+    let of_ours: Vec<&Part> = place
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Read(from, _) if from.starts_with(&machine.ours)))
+        .collect();
+    let call = Part::Read(machine.ours.join("call"), Path::new(HOME).join("call"));
+    assert_eq!(of_ours, [&call]);
+    assert_eq!(place.parts.last(), Some(&Part::Close(PathBuf::from("/run"))));
+}
+
+#[test]
+fn it_can_be_made_narrower_and_only_within_the_project() {
+    let machine = Machine::new();
+    let writes = [PathBuf::from("src")];
+    let place = Place::of(&Wanted { writes: &writes, ..machine.wanted() }).unwrap();
+    assert_eq!(writable(&place, &machine.user), [".claude", ".claude.json", "project/src"]);
+    for outside in ["..", "/usr", "missing"] {
+        let writes = [PathBuf::from(outside)];
+        assert!(Place::of(&Wanted { writes: &writes, ..machine.wanted() }).is_err(), "{outside}");
+    }
+}
+
+#[test]
+fn what_would_open_it_is_refused() {
+    let machine = Machine::new();
+    let said = sentence(Place::of(&Wanted { folder: &machine.user, ..machine.wanted() }));
+    assert!(said.contains("whole home"), "{said}");
+    let in_project = [machine.project.join("countersign"), machine.project.join("countersign-hook")];
+    for file in &in_project {
+        fs::write(file, "").unwrap();
+    }
+    let said = sentence(Place::of(&Wanted { programs: &in_project, ..machine.wanted() }));
+    assert!(said.contains("could write to"), "{said}");
+    let path = |folder: &Path| vec![("PATH".into(), folder.as_os_str().to_owned())];
+    fs::create_dir(machine.ours.join("profiles")).unwrap();
+    let environment = path(&machine.ours.join("profiles"));
+    let said = sentence(Place::of(&Wanted { environment: &environment, ..machine.wanted() }));
+    assert!(said.contains("keys"), "{said}");
+    // A folder of programs that has the home in it is left out.
+    let environment = path(machine.folder.path());
+    Place::of(&Wanted { environment: &environment, ..machine.wanted() }).unwrap();
+    let ours = machine.project.join("countersign-home");
+    fs::create_dir_all(ours.join("call")).unwrap();
+    let said = sentence(Place::of(&Wanted { ours: &ours, ..machine.wanted() }));
+    assert!(said.contains("could write to"), "{said}");
+    for host in [gemini::HOST, copilot::HOST] {
+        assert!(sentence(Place::of(&Wanted { host, ..machine.wanted() })).contains("can't be run"));
+    }
+}
+
+#[test]
+fn variables_are_passed_by_name_and_some_never() {
+    let machine = Machine::new();
+    let environment =
+        ["ANTHROPIC_API_KEY", "LC_ALL", "LD_PRELOAD", "MY_KEY", "PATH"].map(|name| (name.into(), "x".into()));
+    let passed = ["MY_KEY".to_owned()];
+    let names = |place: &Place| -> Vec<String> {
+        place.variables.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect()
+    };
+    let place = Place::of(&Wanted { environment: &environment, ..machine.wanted() }).unwrap();
+    assert_eq!(names(&place), ["ANTHROPIC_API_KEY", "LC_ALL", "PATH"]);
+    assert_eq!(place.dropped, ["LD_PRELOAD", "MY_KEY"]);
+    let place =
+        Place::of(&Wanted { environment: &environment, passed: &passed, ..machine.wanted() }).unwrap();
+    assert_eq!(names(&place), ["ANTHROPIC_API_KEY", "LC_ALL", "MY_KEY", "PATH"]);
+    for name in
+        ["LD_PRELOAD", "COUNTERSIGN_HOME", "CLAUDE_CONFIG_DIR", "OPENCODE_PURE", "SSH_AUTH_SOCK", "ENV"]
+    {
+        let passed = [name.to_owned()];
+        let said = sentence(Place::of(&Wanted { passed: &passed, ..machine.wanted() }));
+        assert!(said.starts_with(name), "{said}");
+    }
+}
+
+#[test]
+fn a_work_tree_of_git_has_its_repository_with_it() {
+    let machine = Machine::new();
+    let git = machine.user.join("main/.git/worktrees/project");
+    fs::create_dir_all(&git).unwrap();
+    fs::write(git.join("commondir"), "../..").unwrap();
+    fs::remove_dir(machine.project.join(".git")).unwrap();
+    fs::write(machine.project.join(".git"), format!("gitdir: {}\n", git.display())).unwrap();
+    let place = Place::of(&machine.wanted()).unwrap();
+    assert_eq!(writable(&place, &machine.user), [".claude", ".claude.json", "project", "main/.git"]);
+}
+
+#[test]
+fn settings_lie_where_nothing_can_be_put_in_their_place() {
+    let machine = Machine::new();
+    let file = PathBuf::from("/etc/claude-code/managed-settings.json");
+    let settings = [(file.clone(), "{}".to_owned())];
+    let place = Place::of(&Wanted { settings: &settings, ..machine.wanted() }).unwrap();
+    let position = |wanted: &Part| place.parts.iter().position(|part| part == wanted).unwrap();
+    let etc = PathBuf::from("/etc");
+    let text = position(&Part::Text(file, "{}".to_owned()));
+    assert!(position(&Part::Empty(etc.clone())) < text && text < position(&Part::Close(etc)));
+    assert!(
+        !place.parts.iter().any(|part| at(part) == Path::new("/etc/shadow")),
+        "what others can't read is not in it"
+    );
+    assert!(place.parts.iter().any(|part| at(part) == Path::new("/etc/passwd")));
+}
