@@ -32,9 +32,6 @@ const ALWAYS: &[&str] = &[
     "--clearenv",
 ];
 
-/// Who root is in the sandbox: a user who is not root there can have sandboxes in the sandbox, as hosts make them.
-const INSTEAD_OF_ROOT: &[&str] = &["--uid", "1000", "--gid", "1000"];
-
 /// The program that builds sandboxes, if it is there.
 pub fn program() -> Option<&'static Path> {
     PROGRAMS.iter().map(Path::new).find(|path| path.is_file())
@@ -53,10 +50,6 @@ pub fn command(bubblewrap: &Path, place: &Place, argv: &[OsString]) -> io::Resul
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();
     let mut files = Vec::new();
     let mut add = |words: &[&OsStr]| arguments.extend(words.iter().map(OsString::from));
-    if rustix::process::geteuid().is_root() {
-        let words: Vec<&OsStr> = INSTEAD_OF_ROOT.iter().map(OsStr::new).collect();
-        add(&words);
-    }
     if !place.has_network {
         add(&["--unshare-net".as_ref()]);
     }

@@ -106,6 +106,13 @@ impl Run {
     }
 
     fn prepare(self) -> Result<Prepared, Failure> {
+        if rustix::process::geteuid().is_root() {
+            return Err(Failure::new(
+                Exit::Failed,
+                "the sandbox is not for root, who owns whatever is in it",
+            )
+            .next("run the agent as an ordinary user"));
+        }
         let bubblewrap = bubblewrap::program().ok_or_else(|| {
             Failure::new(Exit::NotSetUp, "bubblewrap is not installed; without it nothing is started")
                 .next("install it, such as with `sudo apt install bubblewrap`")
