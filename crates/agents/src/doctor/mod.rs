@@ -6,6 +6,7 @@
 //! | profiles, their gateways, keys and clocks | [`profiles`] |
 //! | the hosts in which the hook is installed | [`hosts`], [`versions`] |
 //! | a host that is made to try something harmless | [`canary`], [`model`] |
+//! | what an agent can do about its own gate | [`attack`] |
 //! | the page that a gateway serves | [`page`] |
 //! | what a team sees of the result | [`news`] |
 
@@ -19,4 +20,5 @@ pub mod hosts;
 pub mod page;
 pub mod profiles;
 
+pub mod attack;
 pub mod news;

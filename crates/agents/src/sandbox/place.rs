@@ -5,10 +5,12 @@ use std::{
     ffi::{OsStr, OsString},
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
     examine::{git::folder::GitFolder, repository},
+    hook_line::{self, HookLine, keeper::KeeperPlace, mode::Mode},
     hosts::{
         Host,
         spec::{Contained, State},
@@ -21,6 +23,12 @@ pub const OURS: &str = "/run/countersign-sandbox";
 
 /// The folder that hooks are told as our home: it has the keeper's socket and nothing else.
 pub const HOME: &str = "/run/countersign-sandbox/home";
+
+/// The program of the hook.
+pub const HOOK: &str = "/run/countersign-sandbox/bin/countersign-hook";
+
+/// How long hosts wait for an answer.
+const HOST_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Where the programs of the system are.
 const OF_THE_SYSTEM: &[&str] =
@@ -212,6 +220,18 @@ impl Place {
                 Err(Failure::new(Exit::NotSetUp, what).next("move Countersign's folder, or that one"))
             }
         }
+    }
+}
+
+/// The line of the hook of a host: it asks the keeper about every call.
+pub fn hook_line(host: Host) -> HookLine {
+    HookLine {
+        program: HOOK.to_owned(),
+        host: host.names,
+        place: hook_line::place::Place { home: Some(HOME.to_owned()), profile_file: None },
+        keeper: Some(KeeperPlace::User),
+        mode: Mode::Gate,
+        host_timeout: HOST_TIMEOUT,
     }
 }
 

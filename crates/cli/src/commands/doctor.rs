@@ -4,7 +4,16 @@ use std::{env, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use countersign_agents::{
-    doctor::{hosts, news, page::PageHashes, profiles, report::Report},
+    doctor::{
+        attack::{
+            self, Attacked, Line, Outcome,
+            attempts::{self, Targets},
+        },
+        hosts, news,
+        page::PageHashes,
+        profiles,
+        report::Report,
+    },
     hook::last_check,
     install::places::Places,
     tool::{
@@ -40,10 +49,27 @@ pub(super) struct Doctor {
     /// beside this tool, if there was one.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// Attack the gate itself, and look at nothing else: what an agent could do about its keys, rules and hook, from this shell, from the
+    /// sandbox of `countersign run`, and from a tool call of each agent in it. All of it on a copy; takes about half a minute.
+    #[arg(long, conflicts_with_all = ["no_start", "page"])]
+    attack: bool,
+    /// What is attacked, from where this runs.
+    #[arg(long, hide = true, value_parser = targets)]
+    attack_inside: Option<Targets>,
+}
+
+fn targets(text: &str) -> Result<Targets, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 impl Doctor {
     pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
+        if let Some(targets) = &self.attack_inside {
+            return object(&attempts::run(targets)).map(|()| ExitCode::SUCCESS);
+        }
+        if self.attack {
+            return attack(options).await;
+        }
         let mut report = Report::default();
         let hashes = PageHashes::read(self.page.as_deref())?;
         let home = Home::of_user()?;
@@ -66,6 +92,62 @@ impl Doctor {
             true => ExitCode::from(Exit::Findings.code()),
             false => ExitCode::SUCCESS,
         })
+    }
+}
+
+/// Attacks the gate, and shows what held.
+async fn attack(options: &Options) -> Result<ExitCode, Failure> {
+    let attacked = attack::attack(|host| say(&format!("Attacking {host} …"))).await?;
+    let wrong = attacked.iter().flat_map(|host| &host.lines).filter(|line| line.is_wrong).count();
+    if options.json {
+        object(
+            &json!({ "outcome": if wrong > 0 { Exit::Findings.word() } else { "ok" }, "hosts": attacked }),
+        )?;
+    } else {
+        show_attacked(&attacked, wrong);
+    }
+    Ok(ExitCode::from(if wrong > 0 { Exit::Findings.code() } else { 0 }))
+}
+
+fn show_attacked(attacked: &[Attacked], wrong: usize) {
+    if attacked.is_empty() {
+        say("No agent that can be run in the sandbox is on your PATH: Claude Code, Codex CLI or OpenCode.");
+        return;
+    }
+    for host in attacked {
+        say(&format!("\n{:<46}{:<8}{:<11}tool call", host.name, "shell", "sandbox"));
+        for line in &host.lines {
+            let [shell, sandbox, call] = [&line.shell, &line.host, &line.call].map(word);
+            let sign = if line.is_wrong { "  ✗" } else { "" };
+            say(&format!("  {:<44}{shell:<8}{sandbox:<11}{call}{sign}", line.attempt));
+        }
+        let why = |line: &Line| match &line.call {
+            Outcome::NotTried { why } => Some(why.clone()),
+            _ => None,
+        };
+        if let Some(why) = host.lines.iter().find_map(why) {
+            say(&format!("  Not tried from a tool call: {why}"));
+        }
+    }
+    say("");
+    say(
+        "shell: what code does that runs freely under your account. Run agents with `countersign run` to prevent it.",
+    );
+    match wrong {
+        0 => say(
+            "✓ In the sandbox, everything held that should. docs/boundary.md explains what is open there.",
+        ),
+        _ => say(&format!(
+            "✗ {wrong} attempts succeeded in the sandbox that should not. Please report this, and don't rely on it."
+        )),
+    }
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Held { .. } => "held",
+        Outcome::Open => "open",
+        Outcome::NotTried { .. } => "–",
     }
 }
 

@@ -6,19 +6,17 @@ use std::{
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
 };
 
 use clap::{ArgAction, Args};
 use countersign_agents::{
     doctor::canary,
-    hook_line::{HookLine, keeper::KeeperPlace, mode::Mode, place::Place as HookPlace},
     hosts::{self, Host},
     install::{places::Places, program},
     sandbox::{
         bubblewrap::{self, Sandboxed},
         inside::Expected,
-        place::{HOME, OURS, Part, Place, Wanted, contained, make_state},
+        place::{OURS, Part, Place, Wanted, contained, hook_line, make_state},
     },
     tool::{
         exit::{Exit, Failure},
@@ -29,9 +27,6 @@ use countersign_agents::{
 use serde_json::json;
 
 use super::{keeper, options::Options};
-
-/// How long hosts wait for an answer in a sandbox.
-const HOST_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Run an agent in a sandbox, where it can't reach your keys, your rules or its own hook.
 ///
@@ -130,7 +125,7 @@ impl Run {
             let what = format!("{} would start {} without its hook", refused.display(), host.name());
             return Err(Failure::new(Exit::Usage, what).next("run it without that option"));
         }
-        let settings = (contained.settings)(&Places::of_user()?, &line(host))?;
+        let settings = (contained.settings)(&Places::of_user()?, &hook_line(host))?;
         let failed =
             |error| Failure::new(Exit::Failed, format!("the working directory can't be found: {error}"));
         let folder = env::current_dir().map_err(failed)?;
@@ -254,18 +249,6 @@ fn program_of(host: Host, command: &[OsString]) -> Result<PathBuf, Failure> {
         Failure::new(Exit::NotFound, format!("there is no program {}", named.display()))
             .next("install it, or name its whole path")
     })
-}
-
-/// The line of the hook: it asks the keeper, in the sandbox.
-fn line(host: Host) -> HookLine {
-    HookLine {
-        program: format!("{OURS}/bin/countersign-hook"),
-        host: host.names,
-        place: HookPlace { home: Some(HOME.to_owned()), profile_file: None },
-        keeper: Some(KeeperPlace::User),
-        mode: Mode::Gate,
-        host_timeout: HOST_TIMEOUT,
-    }
 }
 
 /// The programs that hooks are.

@@ -1,0 +1,239 @@
+//! A copy of everything that protects, built by the same code, with a keeper of its own. Nothing of the person's is touched.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{
+            fs::{OpenOptionsExt as _, PermissionsExt as _},
+            net::{SocketAddr, UnixListener},
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use super::attempts::{Results, Targets};
+use crate::{
+    call_socket::place::CallSocket,
+    hosts::Host,
+    install::{places::Places, program},
+    sandbox::place::{HOME, HOOK, OURS, Place, Wanted, contained, hook_line, make_state},
+    tool::{
+        exit::{Exit, Failure},
+        home::Home,
+    },
+};
+
+/// This tool in the sandbox.
+pub(super) const TOOL: &str = "/run/countersign-sandbox/bin/countersign";
+
+/// What the model wants the host to run.
+pub(super) const COMMAND: &str = "./attack";
+
+/// The only thing that the copy allows.
+const RULES: &str =
+    "[[rule]]\nverdict = \"allow\"\ncommand = \"./attack\"\neffect = [\"leavesRepository\"]\n";
+
+const SCRIPT: &str = "#!/bin/sh\nexec /run/countersign-sandbox/bin/countersign doctor --attack-inside \"$(cat targets.json)\" > results.json\n";
+
+/// What stands for keys and a journal.
+const KEPT: [&str; 2] = ["secret", "journal"];
+
+/// How long the copy's keeper may take to start.
+const KEEPER_TIME: Duration = Duration::from_secs(20);
+
+/// The copy.
+pub(super) struct Scratch {
+    folder: TempDir,
+    host: Host,
+    /// The program of the host.
+    pub(super) program: PathBuf,
+    /// The project in which the agent works.
+    pub(super) project: PathBuf,
+    user: PathBuf,
+    ours: PathBuf,
+    keeper: Child,
+    abstract_name: String,
+    _services: [UnixListener; 3],
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(self.keeper.kill());
+        drop(self.keeper.wait());
+    }
+}
+
+impl Scratch {
+    /// Makes the copy and starts its keeper.
+    pub(super) async fn make(host: Host, program: PathBuf) -> Result<Self, Failure> {
+        let folder = in_users_folder().map_err(|error| failed(&error))?;
+        let (user, ours) = (folder.path().join("home"), folder.path().join("countersign"));
+        let project = user.join("project");
+        let abstract_name = format!("{}-service", folder.path().display());
+        let services =
+            prepare(folder.path(), &project, &ours, &abstract_name).map_err(|error| failed(&error))?;
+        let keeper = Command::new(program::current()?)
+            .args(["keeper", "serve", "--home"])
+            .arg(&ours)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| failed(&error))?;
+        let scratch =
+            Self { folder, host, program, project, user, ours, keeper, abstract_name, _services: services };
+        let socket = CallSocket::of(&Home::at(&scratch.ours));
+        let until = Instant::now() + KEEPER_TIME;
+        while socket.connect(Duration::from_secs(1)).is_err() {
+            if Instant::now() > until {
+                return Err(failed(&io::Error::other("its keeper does not start")));
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        scratch.restore()?;
+        Ok(scratch)
+    }
+
+    /// Everything as it was before an attack that has succeeded.
+    pub(super) fn restore(&self) -> Result<(), Failure> {
+        let written = || {
+            let agent = self.ours.join("profiles/agent");
+            fs::create_dir_all(&agent)?;
+            for name in KEPT {
+                fs::write(agent.join(name), "as it was")?;
+            }
+            let mut rules = fs::OpenOptions::new();
+            rules.write(true).create(true).truncate(true).mode(0o600);
+            io::Write::write_all(&mut rules.open(self.ours.join("rules.toml"))?, RULES.as_bytes())
+        };
+        written().map_err(|error| failed(&error))
+    }
+
+    /// The targets where nothing protects: for what exists in a sandbox only, something of the same kind.
+    pub(super) fn outside(&self) -> Targets {
+        let at = |name: &str| self.folder.path().join(name);
+        Targets {
+            settings: at("settings/settings.json"),
+            hook: at("settings/hook"),
+            call: at("socket/call.sock"),
+            // No host runs this, so this process stands for it.
+            host: own_parent(),
+            ..self.inside()
+        }
+    }
+
+    /// The targets as they are in the sandbox.
+    pub(super) fn inside(&self) -> Targets {
+        let settings = self.settings().ok().and_then(|files| files.into_iter().next());
+        let pid = |id: u32| i32::try_from(id).unwrap_or(0);
+        Targets {
+            ours: self.ours.clone(),
+            settings: settings.map(|(path, _)| path).unwrap_or_default(),
+            hook: PathBuf::from(HOOK),
+            call: Path::new(HOME).join("call/call.sock"),
+            keeper: pid(self.keeper.id()),
+            outsider: (pid(std::process::id()), "countersign".to_owned()),
+            elsewhere: self.folder.path().join("elsewhere"),
+            service: (self.folder.path().join("service.sock"), self.abstract_name.clone()),
+            scratch: self.project.clone(),
+            host: self.host.word().to_owned(),
+        }
+    }
+
+    fn settings(&self) -> Result<Vec<(PathBuf, String)>, Failure> {
+        (contained(self.host)?.settings)(&Places::of_user()?, &hook_line(self.host))
+    }
+
+    /// The sandbox, with variables that the host gets besides the usual ones.
+    pub(super) fn place(&self, variables: &[(OsString, OsString)]) -> Result<Place, Failure> {
+        make_state(&self.user, contained(self.host)?)?;
+        let tool = PathBuf::from(program::current()?);
+        let programs = [tool.clone(), tool.with_file_name("countersign-hook")];
+        let home = ("HOME".into(), self.user.clone().into_os_string());
+        let inherited = std::env::vars_os().filter(|(name, _)| name != "HOME");
+        let environment: Vec<_> = inherited.chain([home]).collect();
+        let mut place = Place::of(&Wanted {
+            program: &self.program,
+            host: self.host,
+            folder: &self.project,
+            user: &self.user,
+            ours: &self.ours,
+            programs: &programs,
+            writes: &[],
+            has_network: true,
+            passed: &[],
+            environment: &environment,
+            settings: &self.settings()?,
+        })?;
+        place.variables.extend_from_slice(variables);
+        Ok(place)
+    }
+
+    /// Puts the targets where the script of the project finds them.
+    pub(super) fn write_targets(&self) -> io::Result<()> {
+        drop(fs::remove_file(self.project.join("results.json")));
+        let text = serde_json::to_string(&self.inside()).map_err(io::Error::other)?;
+        fs::write(self.project.join("targets.json"), text)
+    }
+
+    /// What came of the attempts, if the script has run.
+    pub(super) fn results(&self) -> Option<Results> {
+        serde_json::from_slice(&fs::read(self.project.join("results.json")).ok()?).ok()
+    }
+}
+
+/// Not in `/tmp`, where some hosts make no programs for their own sandboxes.
+fn in_users_folder() -> io::Result<TempDir> {
+    let cache =
+        Places::of_user().map_err(|failure| io::Error::other(failure.to_string()))?.home.join(".cache");
+    fs::create_dir_all(&cache)?;
+    tempfile::Builder::new().prefix("countersign-attack-").tempdir_in(cache)
+}
+
+fn prepare(folder: &Path, project: &Path, ours: &Path, name: &str) -> io::Result<[UnixListener; 3]> {
+    for made in [
+        project.join(".git"),
+        ours.to_owned(),
+        folder.join("settings"),
+        folder.join("socket"),
+        folder.join("elsewhere"),
+    ] {
+        fs::create_dir_all(made)?;
+    }
+    for file in ["settings/settings.json", "settings/hook", "elsewhere/file"] {
+        fs::write(folder.join(file), "x")?;
+    }
+    let script = project.join("attack");
+    fs::write(&script, SCRIPT)?;
+    fs::set_permissions(script, fs::Permissions::from_mode(0o755))?;
+    debug_assert!(SCRIPT.contains(OURS) && TOOL.starts_with(OURS));
+    Ok([
+        UnixListener::bind(folder.join("service.sock"))?,
+        UnixListener::bind(folder.join("socket/call.sock"))?,
+        UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?,
+    ])
+}
+
+/// The name of the process that has started this one.
+fn own_parent() -> String {
+    let parent = rustix::process::getppid().map_or(0, rustix::process::Pid::as_raw_pid);
+    let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    let first = String::from_utf8_lossy(&line).split('\0').next().unwrap_or_default().to_owned();
+    Path::new(&first)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .trim_start_matches(['.', '-'])
+        .to_owned()
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("the copy to be attacked can't be made: {error}"))
+}
