@@ -12,6 +12,7 @@ pub const FOR_AGENTS: &[&str] = &[
     "help",
     "listen",
     "man",
+    "policy",
     "sessions",
     "show",
     "status",
