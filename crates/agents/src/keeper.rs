@@ -27,6 +27,7 @@ use crate::{
     },
     hook_line::{deadlines::margin, mode::Mode},
     hosts::{self, Host, output::Output},
+    rules::policy,
     tool::{files::Root, home::Home},
 };
 
@@ -195,7 +196,7 @@ impl Keeper {
         hung_up: watch::Receiver<()>,
     ) -> Option<Settings> {
         let Question { start, caller, .. } = question;
-        let (host_timeout, mode) = (start.host_timeout(), Mode::named(&start.mode)?);
+        let (host_timeout, mode) = (start.host_timeout(), policy::mode(Mode::named(&start.mode)?));
         let host = hosts::ALL.into_iter().find(|host: &Host| host.word() == start.host)?;
         Some(Settings {
             host,

@@ -130,6 +130,8 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["rules", "init"],
     &["rules", "init"],
     &["rules", "show"],
+    &["policy", "show"],
+    &["policy", "test", "--", "ls"],
     &["install"],
     &["install", "emacs"],
     &["install", "gemini"],

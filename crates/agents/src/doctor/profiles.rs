@@ -12,6 +12,10 @@ use countersign_wire::timestamp::Timestamp;
 use super::report::Report;
 use crate::{
     install::program::{Trusted, changeable_by_others},
+    rules::{
+        RulesError,
+        policy::{FILE, Policy},
+    },
     tool::{
         exit::Failure,
         finding::Finding,
@@ -58,6 +62,12 @@ pub async fn check(home: &Home, name: Option<&str>, report: &mut Report) -> Resu
     let file = home.gateway_folder().with_file_name("rules.toml");
     if file.exists() {
         report.add("rules", rules_file(&file));
+    }
+    match Policy::of_machine(home.user()) {
+        Ok(None) => {}
+        Ok(Some(_)) => report
+            .pass("policy", format!("{FILE} is in force; `countersign policy show` says what it lays down")),
+        Err(error) => report.find(policy_that_is_wrong(&error)),
     }
     Ok(gateways)
 }
@@ -162,6 +172,15 @@ fn rules_file(path: &Path) -> Result<String, Finding> {
         Ok(Some(part)) => Err(problem(format!("others than you can change {}", part.display()))),
         Err(error) => Err(problem(format!("{} can't be read: {error}", path.display()))),
     }
+}
+
+fn policy_that_is_wrong(error: &RulesError) -> Finding {
+    Finding::problem(
+        "policy",
+        error.to_string(),
+        "agents are denied everything",
+        "let root put right what the message names, and look again with `countersign policy show`",
+    )
 }
 
 #[cfg(test)]

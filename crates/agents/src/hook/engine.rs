@@ -116,10 +116,16 @@ impl Hook<'_> {
     }
 
     async fn decide(&self, call: &Call, moment: Moment) -> Result<Verdict, Failure> {
-        let rules = Rules::load(&self.settings.home, &call.cwd, &self.settings.caller).map_err(|error| {
-            Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"))
-                .next("mend the file, and check it with `countersign rules show`")
-        })?;
+        let rules = match Rules::load(&self.settings.home, &call.cwd, &self.settings.caller) {
+            Ok(rules) => rules,
+            Err(error) if error.denies => {
+                return Ok(Verdict::failed(format!("{} It was not done.", error.failure())));
+            }
+            Err(error) => {
+                let failure = Failure::new(Exit::NotSetUp, format!("the rules can't be used: {error}"));
+                return Err(failure.next("mend the file, and check it with `countersign rules show`"));
+            }
+        };
         let ruling = rules.decide(call);
         let is_gate = self.settings.is_gate();
         match ruling.verdict {
@@ -158,6 +164,9 @@ impl Hook<'_> {
             return Ok(Verdict::silent());
         }
         let identity = self.settings.identity()?;
+        if let Err(failure) = rules.check_profile(identity.profile.facts()) {
+            return Ok(Verdict::deny(failure.to_string()));
+        }
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let kind = format!("hook.{}", self.settings.host.word());
         let known = Known {
@@ -166,7 +175,7 @@ impl Hook<'_> {
             about: about::of(self.settings.host, self.message, self.event, call, &self.desk),
         };
         let payload = self.payload(call, &known, &enforcer);
-        let draft = self.draft(call, &payload, rules.audience(call))?;
+        let draft = self.draft(call, &payload, rules.audience(call)?)?;
         let asker = Asker { identity: &identity, enforcer: &enforcer, pins: &pins };
         let (taken, pins) = match self.permission(asker, &draft).await? {
             End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,

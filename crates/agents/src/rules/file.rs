@@ -9,7 +9,7 @@ use std::{
 
 use countersign_client::{audience::Turn, pattern::Pattern, payload::EffectKind, shell};
 use countersign_wire::{artifact::Loudness, id::ApproverId};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use toml::Spanned;
 
 use super::{glob::Glob, ruling::Verdict, texts};
@@ -19,7 +19,7 @@ use crate::tool::{
 };
 
 /// A longer file is a mistake.
-const MAX_BYTES: u64 = 256 * 1024;
+pub(super) const MAX_BYTES: u64 = 256 * 1024;
 
 /// Whose file it is, which decides what it may say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) enum Owner {
     User,
     /// A repository's, which can only tighten.
     Repository,
+    /// The administrator's, which the others can only tighten.
+    Administrator,
 }
 
 /// Why rules can't be used. Whoever gets this allows nothing.
@@ -37,6 +39,8 @@ pub struct RulesError {
     pub place: String,
     /// What is wrong, and what to do about it.
     pub what: String,
+    /// Whether everything is denied until it is right: what the administrator wants can't be said, or not be kept.
+    pub denies: bool,
 }
 
 impl fmt::Display for RulesError {
@@ -50,7 +54,11 @@ impl std::error::Error for RulesError {}
 impl RulesError {
     /// What to say to the person at the terminal.
     pub fn failure(&self) -> Failure {
-        Failure::new(Exit::Failed, self).next("until this is right, rules allow nothing to agents")
+        let until = match self.denies {
+            true => "until this is right, agents are denied everything",
+            false => "until this is right, rules allow nothing to agents",
+        };
+        Failure::new(Exit::Failed, self).next(until)
     }
 }
 
@@ -59,6 +67,8 @@ impl RulesError {
 pub(super) struct Rule {
     /// The file and the line.
     pub(super) place: String,
+    /// Whose rule it is.
+    pub(super) owner: Owner,
     pub(super) verdict: Verdict,
     /// Patterns of names; empty for every tool.
     pub(super) tools: Vec<String>,
@@ -71,6 +81,46 @@ pub(super) struct Rule {
     pub(super) people: Vec<Turn>,
     /// How loudly; `None` if it does not say.
     pub(super) ring: Option<Loudness>,
+}
+
+/// One rule as people read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What the rule says.
+    pub verdict: Verdict,
+    /// What it is for.
+    pub what: String,
+    /// A file and a line, or `built in`.
+    pub place: String,
+}
+
+impl Rule {
+    /// As people read it.
+    pub(super) fn line(&self) -> Line {
+        Line { verdict: self.verdict, what: self.describe(), place: self.place.clone() }
+    }
+
+    fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.tools.is_empty() {
+            parts.push(format!("tool {}", self.tools.join(" or ")));
+        }
+        if let Some(pattern) = &self.command {
+            parts.push(format!("command `{}`", pattern.words().join(" ")));
+        }
+        if let Some(glob) = &self.path {
+            parts.push(format!("path {}", glob.text()));
+        }
+        if !self.effects.is_empty() {
+            let names: Vec<&str> = self.effects.iter().map(|kind| kind.as_str()).collect();
+            let word = if self.verdict == Verdict::Allow { "even if it" } else { "effect" };
+            parts.push(format!("{word} {}", names.join(" or ")));
+        }
+        match parts.is_empty() {
+            true => "every call".to_owned(),
+            false => parts.join(", "),
+        }
+    }
 }
 
 /// All that a file says.
@@ -113,9 +163,10 @@ struct RawTurn {
     after: Option<String>,
 }
 
+/// A rule as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawRule {
+pub(super) struct RawRule {
     verdict: RawVerdict,
     tool: Option<OneOrMore>,
     command: Option<String>,
@@ -152,7 +203,7 @@ impl OneOrMore {
 
 /// Reads a file; one that is not there says nothing.
 pub(super) fn read(path: &Path, owner: Owner, home: Option<&Path>) -> Result<Contents, RulesError> {
-    let fails = |what: String| RulesError { place: path.display().to_string(), what };
+    let fails = |what: String| RulesError { place: path.display().to_string(), what, denies: false };
     let unreadable = |error: io::Error| fails(format!("can't be read: {error}"));
     let facts = match files::metadata(path) {
         Ok(facts) => facts,
@@ -177,21 +228,54 @@ pub(super) fn read(path: &Path, owner: Owner, home: Option<&Path>) -> Result<Con
     parse(&files::read_text(path, MAX_BYTES).map_err(unreadable)?, path, owner, home)
 }
 
-fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<Contents, RulesError> {
-    let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
-    let at = |offset: usize, what: String| RulesError {
-        place: format!("{}:{}", path.display(), line_of(offset)),
-        what,
-    };
-    let file: RawFile = toml::from_str(text).map_err(|error| {
-        at(error.span().map_or(0, |span| span.start), error.message().trim_end().replace('\n', " "))
-    })?;
-    let mut contents = Contents::default();
-    for raw in file.rule {
-        let start = raw.span().start;
-        let place = format!("{}:{}", path.display(), line_of(start));
-        contents.rules.push(check(raw.into_inner(), place, owner, home).map_err(|what| at(start, what))?);
+/// The text of a file, in which things have places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) text: &'a str,
+    pub(super) path: &'a Path,
+    pub(super) owner: Owner,
+}
+
+impl Source<'_> {
+    /// What stands in it, unchecked.
+    pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, RulesError> {
+        toml::from_str(self.text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            self.wrong(start, error.message().trim_end().replace('\n', " "))
+        })
     }
+
+    /// The rules in it, checked one by one.
+    pub(super) fn rules(
+        self,
+        list: Vec<Spanned<RawRule>>,
+        home: Option<&Path>,
+    ) -> Result<Vec<Rule>, RulesError> {
+        let rule = |raw: Spanned<RawRule>| {
+            let start = raw.span().start;
+            check(raw.into_inner(), self.place(start), self.owner, home)
+                .map_err(|what| self.wrong(start, what))
+        };
+        list.into_iter().map(rule).collect()
+    }
+
+    /// What is wrong at a place.
+    pub(super) fn wrong(self, offset: usize, what: String) -> RulesError {
+        RulesError { place: self.place(offset), what, denies: self.owner == Owner::Administrator }
+    }
+
+    /// The file and the line.
+    fn place(self, offset: usize) -> String {
+        let line = self.text[..offset.min(self.text.len())].matches('\n').count() + 1;
+        format!("{}:{line}", self.path.display())
+    }
+}
+
+fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<Contents, RulesError> {
+    let source = Source { text, path, owner };
+    let at = |offset: usize, what: String| source.wrong(offset, what);
+    let file: RawFile = source.read()?;
+    let mut contents = Contents { rules: source.rules(file.rule, home)?, ..Contents::default() };
     if let Some(ask) = file.ask {
         let start = ask.span().start;
         if owner == Owner::Repository {
@@ -251,6 +335,7 @@ fn check(raw: RawRule, place: String, owner: Owner, home: Option<&Path>) -> Resu
     let effects = raw.effect.map(OneOrMore::into_list).unwrap_or_default();
     let rule = Rule {
         place,
+        owner,
         verdict,
         tools,
         command: raw.command.as_deref().map(pattern).transpose()?,

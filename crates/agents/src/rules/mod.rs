@@ -1,7 +1,8 @@
 //! What happens to a call of an agent before anybody is asked (docs/rules.md).
 //!
 //! Every rule that matches counts, and the strictest wins: deny, ask, allow. What no rule allows is asked for. An allow rule
-//! must cover all of a call, a rule that denies or asks any part of it.
+//! must cover all of a call, a rule that denies or asks any part of it. What the administrator has laid down, rules of others can
+//! only tighten.
 //!
 //! Each line imports only from the lines above it.
 //!
@@ -10,7 +11,7 @@
 //! | verdicts | `ruling` |
 //! | patterns of paths; what lies inside of the repository | `glob`, `site` |
 //! | shell texts in parts | `texts` |
-//! | files of rules | `file` |
+//! | files of rules; the administrator's | `file`, `policy` |
 //! | a call with all that it names | `view` |
 //! | what agents may never do | `own`, `protected` |
 //! | what only reads; what asks by itself | `search`, `git_settings`, `git_config`, `harmless`, `asking_itself` |
@@ -25,6 +26,7 @@ mod glob;
 mod harmless;
 mod matching;
 mod own;
+pub mod policy;
 mod protected;
 mod ruling;
 mod search;
@@ -41,30 +43,41 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use countersign_client::audience::Audience;
+use countersign_client::{
+    audience::{Audience, Turn},
+    profile::Facts,
+};
 
 use self::{
     asking_itself::OwnProgram,
     covering::Machine,
     file::{Contents, Owner, Rule},
     git_config::UserFiles,
+    policy::Policy,
     protected::Protected,
     texts::unquoted,
     view::View,
 };
 pub use self::{
-    file::RulesError,
+    file::{Line, RulesError},
     own::{FOR_AGENTS, NOT_FOR_AGENTS},
     ruling::{Ruling, Verdict},
 };
 use crate::{
     calls::call::{Action, Call},
-    tool::{caller::Caller, files, home::Home},
+    tool::{
+        caller::Caller,
+        exit::{Exit, Failure},
+        files,
+        home::Home,
+    },
 };
 
-/// The rules in force in a folder: the user's, those of the repositories around it, and those that are built in.
+/// The rules in force in a folder: the administrator's, the user's, those of the repositories around it, and those that are
+/// built in.
 #[derive(Debug, Clone)]
 pub struct Rules {
+    policy: Option<Policy>,
     user: Contents,
     repositories: Vec<Contents>,
     protected: Protected,
@@ -78,17 +91,6 @@ pub struct Rules {
     path: Option<OsString>,
 }
 
-/// One rule as people read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// What the rule says.
-    pub verdict: Verdict,
-    /// What it is for.
-    pub what: String,
-    /// A file and a line, or `built in`.
-    pub place: String,
-}
-
 impl Rules {
     /// With the folder of the tool and that of the user, and no other variable than HOME.
     pub fn of_folder(folder: &Path, home: Option<PathBuf>, cwd: &Path) -> Result<Self, RulesError> {
@@ -100,7 +102,12 @@ impl Rules {
     ///
     /// Shells and Git go by the caller's HOME. Where it is not the user's folder, `~` is not understood.
     pub fn load(tool: &Home, cwd: &Path, caller: &Caller) -> Result<Self, RulesError> {
-        let user = files::of_this_process(|| file::read(&tool.rules_file(), Owner::User, tool.user()))?;
+        let policy = Policy::of_machine(tool.user())?;
+        // Under a policy, nothing that should be stricter is left to the host's own prompt.
+        let denies = policy.is_some();
+        let under_policy = |error: RulesError| RulesError { denies, ..error };
+        let user = files::of_this_process(|| file::read(&tool.rules_file(), Owner::User, tool.user()))
+            .map_err(under_policy)?;
         // A repository in a repository is under the rules of both.
         let without_links = files::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
         let roots = cwd
@@ -109,10 +116,11 @@ impl Rules {
             .filter(|folder| files::exists(&folder.join(".git")));
         let roots: BTreeSet<&Path> = roots.collect();
         let read = |root: &Path| file::read(&file::of_repository(root), Owner::Repository, tool.user());
-        let repositories = roots.into_iter().map(read).collect::<Result<_, _>>()?;
+        let repositories = roots.into_iter().map(read).collect::<Result<_, _>>().map_err(under_policy)?;
         let has_cd_path = caller.variable("CDPATH").is_some_and(|path| !path.is_empty());
         let (variable, config) = (caller.variable("HOME").map(Path::new), caller.variable("XDG_CONFIG_HOME"));
         Ok(Self {
+            policy,
             user,
             repositories,
             protected: Protected::new(tool, caller),
@@ -123,38 +131,76 @@ impl Rules {
         })
     }
 
-    /// What happens to a call, and by which rule.
+    /// What happens to a call, and by which rule: the strictest of what the policy and all other rules say.
     pub fn decide(&self, call: &Call) -> Ruling {
-        let view = View::of(call, self.home.as_deref(), self.has_cd_path);
+        let view = self.view(call);
         if let Some(ruling) = self.built_in_denial(&view) {
             return ruling;
         }
-        for verdict in [Verdict::Deny, Verdict::Ask] {
-            if let Some((rule, what)) = self.matching(&view, verdict).next() {
-                let word = if verdict == Verdict::Deny { "is denied" } else { "is asked for" };
-                let reason = rule.reason.clone().unwrap_or_else(|| format!("{what} {word}"));
-                return Ruling { verdict, reason, rule: rule.place.clone() };
-            }
-        }
-        let allowing: Vec<&Rule> = self.user.rules.iter().filter(|it| it.verdict == Verdict::Allow).collect();
-        let machine = Machine {
-            git: &self.git,
-            protected: &self.protected,
-            own: OwnProgram::running(),
-            path: self.path.as_deref(),
+        let below = self.below(&view);
+        let is_stricter =
+            |ruling: &Ruling| ruling.verdict != Verdict::Allow && ruling.verdict >= below.verdict;
+        let ruling = self.of_policy(&view).filter(is_stricter).unwrap_or(below);
+        let nobody = match ruling.verdict {
+            Verdict::Ask => self.people_to_ask(&view).err(),
+            Verdict::Allow | Verdict::Deny => None,
         };
-        match covering::covers(&view, &allowing, machine) {
-            Ok(places) => {
-                let named = self.user.rules.iter().find(|rule| places.contains(&rule.place));
-                let reason = named.and_then(|rule| rule.reason.clone());
-                let reason = reason.unwrap_or_else(|| "every part of it is allowed".to_owned());
-                Ruling { verdict: Verdict::Allow, reason, rule: places.join(", ") }
-            }
+        match nobody {
+            Some(reason) => Ruling { verdict: Verdict::Deny, reason, rule: policy::PEOPLE.to_owned() },
+            None => ruling,
+        }
+    }
+
+    /// What the administrator's policy alone says of a call; `None` if it leaves it to the other rules.
+    pub fn decide_by_policy(&self, call: &Call) -> Option<Ruling> {
+        self.of_policy(&self.view(call))
+    }
+
+    fn view<'a>(&self, call: &'a Call) -> View<'a> {
+        View::of(call, self.home.as_deref(), self.has_cd_path)
+    }
+
+    fn of_policy(&self, view: &View<'_>) -> Option<Ruling> {
+        let policy = self.policy.as_ref()?;
+        if let Some(ruling) = stricter(&policy.rules.iter().collect::<Vec<_>>(), view) {
+            return Some(ruling);
+        }
+        let allowing = allowing(&policy.rules);
+        if allowing.is_empty() && !policy.asks_unlisted() {
+            return None;
+        }
+        match (covering::covers(view, &allowing, self.machine()), policy.asks_unlisted()) {
+            (Ok(places), _) => Some(allowed(&policy.rules, &places)),
+            (Err(_), false) => None,
+            (Err(reason), true) => Some(Ruling {
+                verdict: Verdict::Ask,
+                reason: policy::said(&reason),
+                rule: policy::UNLISTED.to_owned(),
+            }),
+        }
+    }
+
+    /// What the rules of user and repositories say, and those that are built in.
+    fn below(&self, view: &View<'_>) -> Ruling {
+        if let Some(ruling) = stricter(&self.all_below().collect::<Vec<_>>(), view) {
+            return ruling;
+        }
+        match covering::covers(view, &allowing(&self.user.rules), self.machine()) {
+            Ok(places) => allowed(&self.user.rules, &places),
             Err(reason) => Ruling {
                 verdict: Verdict::Ask,
                 reason,
                 rule: "built in: what no rule allows is asked for".to_owned(),
             },
+        }
+    }
+
+    fn machine(&self) -> Machine<'_> {
+        Machine {
+            git: &self.git,
+            protected: &self.protected,
+            own: OwnProgram::running(),
+            path: self.path.as_deref(),
         }
     }
 
@@ -167,20 +213,41 @@ impl Rules {
     }
 
     /// Whom to ask about a call, and how loudly: as the first rule says that asks and names people, and as the loudest of them.
-    pub fn audience(&self, call: &Call) -> Audience {
-        let view = View::of(call, self.home.as_deref(), self.has_cd_path);
-        let rules: Vec<&Rule> = self.matching(&view, Verdict::Ask).map(|(rule, _)| rule).collect();
-        let people = rules.iter().map(|rule| &rule.people).find(|people| !people.is_empty());
-        let ring = rules.iter().filter_map(|rule| rule.ring).max();
-        Audience {
-            people: people.unwrap_or(&self.user.people).clone(),
-            ring: ring.or(self.user.ring).unwrap_or_default(),
-        }
+    /// The policy's rules come first, and nobody is asked whom it does not let be asked.
+    pub fn audience(&self, call: &Call) -> Result<Audience, Failure> {
+        let view = self.view(call);
+        let rings = matching(self.all(), &view, Verdict::Ask).filter_map(|(rule, _)| rule.ring);
+        let ring = rings.max().or(self.user.ring).unwrap_or_default();
+        Ok(Audience { people: self.people_to_ask(&view).map_err(nobody_to_ask)?, ring })
     }
 
     /// Whom to ask about what is no call.
-    pub fn usual_audience(&self) -> Audience {
-        Audience { people: self.user.people.clone(), ring: self.user.ring.unwrap_or_default() }
+    pub fn usual_audience(&self) -> Result<Audience, Failure> {
+        let people = self.may_be_asked(self.user.people.clone()).map_err(nobody_to_ask)?;
+        Ok(Audience { people, ring: self.user.ring.unwrap_or_default() })
+    }
+
+    fn people_to_ask(&self, view: &View<'_>) -> Result<Vec<Turn>, String> {
+        let mut lists = matching(self.all(), view, Verdict::Ask).map(|(rule, _)| &rule.people);
+        let people = lists.find(|people| !people.is_empty());
+        self.may_be_asked(people.unwrap_or(&self.user.people).clone())
+    }
+
+    fn may_be_asked(&self, people: Vec<Turn>) -> Result<Vec<Turn>, String> {
+        match &self.policy {
+            Some(policy) => policy.allowed(people),
+            None => Ok(people),
+        }
+    }
+
+    /// Whether the policy lets anybody be asked with a profile.
+    pub fn check_profile(&self, facts: &Facts) -> Result<(), Failure> {
+        match self.policy.as_ref().and_then(|policy| policy.against_profile(facts)) {
+            None => Ok(()),
+            Some(reason) => Err(Failure::new(Exit::NotSetUp, reason).next(
+                "join that gateway and tenant with `countersign join`, or name the profile with --profile",
+            )),
+        }
     }
 
     /// The variables that `exec` passes to commands, as the user's own file says.
@@ -190,11 +257,8 @@ impl Rules {
 
     /// Every rule in force, the built-in ones last.
     pub fn lines(&self) -> Vec<Line> {
-        let rules = self.all().map(|rule| Line {
-            verdict: rule.verdict,
-            what: describe(rule),
-            place: rule.place.clone(),
-        });
+        let rules = self.all().map(Rule::line);
+        let unlisted = self.policy.as_ref().and_then(Policy::unlisted_line);
         let built_in =
             |verdict, what: &str| Line { verdict, what: what.to_owned(), place: "built in".to_owned() };
         let built_in = [
@@ -211,20 +275,15 @@ impl Rules {
             ),
             built_in(Verdict::Ask, "everything else"),
         ];
-        rules.chain(built_in).collect()
+        rules.chain(unlisted).chain(built_in).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = &Rule> {
-        self.user.rules.iter().chain(self.repositories.iter().flat_map(|contents| &contents.rules))
+        self.policy.iter().flat_map(|policy| &policy.rules).chain(self.all_below())
     }
 
-    fn matching<'a>(
-        &'a self,
-        view: &'a View<'_>,
-        verdict: Verdict,
-    ) -> impl Iterator<Item = (&'a Rule, String)> {
-        let of_verdict = self.all().filter(move |rule| rule.verdict == verdict);
-        of_verdict.filter_map(|rule| Some((rule, matching::matches(rule, view)?)))
+    fn all_below(&self) -> impl Iterator<Item = &Rule> {
+        self.user.rules.iter().chain(self.repositories.iter().flat_map(|contents| &contents.rules))
     }
 
     /// What agents may never do, whatever files say.
@@ -251,24 +310,45 @@ impl Rules {
     }
 }
 
-fn describe(rule: &Rule) -> String {
-    let mut parts = Vec::new();
-    if !rule.tools.is_empty() {
-        parts.push(format!("tool {}", rule.tools.join(" or ")));
+/// The rules that match a call, with what of it they match.
+fn matching<'a>(
+    rules: impl IntoIterator<Item = &'a Rule>,
+    view: &View<'_>,
+    verdict: Verdict,
+) -> impl Iterator<Item = (&'a Rule, String)> {
+    let of_verdict = rules.into_iter().filter(move |rule| rule.verdict == verdict);
+    of_verdict.filter_map(|rule| Some((rule, matching::matches(rule, view)?)))
+}
+
+/// What rules say that deny or ask.
+fn stricter(rules: &[&Rule], view: &View<'_>) -> Option<Ruling> {
+    [Verdict::Deny, Verdict::Ask].into_iter().find_map(|verdict| {
+        let (rule, what) = matching(rules.iter().copied(), view, verdict).next()?;
+        let word = if verdict == Verdict::Deny { "is denied" } else { "is asked for" };
+        let reason = rule.reason.clone().unwrap_or_else(|| format!("{what} {word}"));
+        Some(Ruling { verdict, reason: of_owner(rule, reason), rule: rule.place.clone() })
+    })
+}
+
+fn allowing(rules: &[Rule]) -> Vec<&Rule> {
+    rules.iter().filter(|rule| rule.verdict == Verdict::Allow).collect()
+}
+
+/// What rules say that stand in these places, and allow.
+fn allowed(rules: &[Rule], places: &[String]) -> Ruling {
+    let named = rules.iter().find(|rule| places.contains(&rule.place));
+    let reason = named.and_then(|rule| Some(of_owner(rule, rule.reason.clone()?)));
+    let reason = reason.unwrap_or_else(|| "every part of it is allowed".to_owned());
+    Ruling { verdict: Verdict::Allow, reason, rule: places.join(", ") }
+}
+
+fn of_owner(rule: &Rule, reason: String) -> String {
+    match rule.owner {
+        Owner::Administrator => policy::said(&reason),
+        Owner::User | Owner::Repository => reason,
     }
-    if let Some(pattern) = &rule.command {
-        parts.push(format!("command `{}`", pattern.words().join(" ")));
-    }
-    if let Some(glob) = &rule.path {
-        parts.push(format!("path {}", glob.text()));
-    }
-    if !rule.effects.is_empty() {
-        let names: Vec<&str> = rule.effects.iter().map(|kind| kind.as_str()).collect();
-        let word = if rule.verdict == Verdict::Allow { "even if it" } else { "effect" };
-        parts.push(format!("{word} {}", names.join(" or ")));
-    }
-    match parts.is_empty() {
-        true => "every call".to_owned(),
-        false => parts.join(", "),
-    }
+}
+
+fn nobody_to_ask(reason: String) -> Failure {
+    Failure::new(Exit::NotSetUp, reason).next("name somebody in your rules whom it lets be asked")
 }

@@ -13,6 +13,7 @@ pub const FOR_AGENTS: &[&str] = &[
     "help",
     "listen",
     "man",
+    "policy",
     "run",
     "sessions",
     "show",

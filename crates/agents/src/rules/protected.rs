@@ -34,6 +34,9 @@ fn programs() -> impl Iterator<Item = PathBuf> {
     own.clone().into_iter().chain(beside.collect::<Vec<_>>())
 }
 
+/// Where the administrator's policy is.
+const OF_ADMINISTRATOR: &str = "/etc/countersign";
+
 /// What agents must not touch on this machine.
 #[derive(Debug, Clone)]
 pub(super) struct Protected {
@@ -80,7 +83,7 @@ impl Protected {
                     Moves::Parent(folder) => Some(named(variable.name)?.join(folder?)),
                 },
             );
-        let others = denied.into_iter().map(path).chain(moved);
+        let others = denied.into_iter().map(path).chain(moved).chain([OF_ADMINISTRATOR.into()]);
         Self {
             own: with_real(own.to_owned()).collect(),
             others: others.flat_map(with_real).collect(),

@@ -21,7 +21,7 @@ use countersign_client::{
     audience::Audience,
     enforcer::Enforcer,
     payload::{Checkpoint, Payload, Plan as PlanPayload},
-    profile::{Pins, Role},
+    profile::{Facts, Pins, Role},
     receipt::Outcome,
     request::Draft,
     taken::Taken,
@@ -77,7 +77,7 @@ impl Ask {
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let payload = self.payload(&enforcer)?;
         let mut interruption = asking::Interruption::watch()?;
-        let to = self.ring.of(self.audience(&home)?);
+        let to = self.ring.of(self.audience(&home, identity.profile.facts())?);
         let draft = draft(&payload, self.valid_for, self.session.clone(), to)?;
         if self.detach {
             let request =
@@ -93,13 +93,14 @@ impl Ask {
         report(&enforcer, &pins, taken, options).await
     }
 
-    fn audience(&self, home: &Home) -> Result<Audience, Failure> {
+    fn audience(&self, home: &Home, facts: &Facts) -> Result<Audience, Failure> {
         let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
         let rules = Rules::load(home, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
-        Ok(match self.command.is_empty() {
+        rules.check_profile(facts)?;
+        match self.command.is_empty() {
             true => rules.usual_audience(),
             false => rules.audience(&Call::of_words(&self.command, &cwd)),
-        })
+        }
     }
 
     fn payload(&self, enforcer: &Enforcer) -> Result<Payload, Failure> {

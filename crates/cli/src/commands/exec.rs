@@ -97,7 +97,8 @@ impl Exec {
         let rules = Rules::load(&home, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
         let call = Call::of_words(&self.command, &cwd);
         refuse_denied(&rules, &call)?;
-        let to = self.ring.of(rules.audience(&call));
+        rules.check_profile(identity.profile.facts())?;
+        let to = self.ring.of(rules.audience(&call)?);
         let passed = rules.passed_variables().to_vec();
         let env = [self.env.clone(), passed].concat();
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);

@@ -10,7 +10,19 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Devices and people", &["join", "pair", "devices", "vouch", "recovery", "keys"]),
     (
         "Set-up",
-        &["up", "down", "install", "uninstall", "rules", "keeper", "completions", "man", "hook", "mcp"],
+        &[
+            "up",
+            "down",
+            "install",
+            "uninstall",
+            "rules",
+            "policy",
+            "keeper",
+            "completions",
+            "man",
+            "hook",
+            "mcp",
+        ],
     ),
     ("Checking", &["status", "config", "doctor", "verify", "export"]),
 ];

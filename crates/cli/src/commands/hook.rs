@@ -7,6 +7,7 @@ use countersign_agents::{
     hook::{kept, start::Start, supervisor},
     hook_line::{keeper::KeeperPlace, mode::Mode, place::Place},
     hosts::Host,
+    rules::policy,
     tool::moment,
 };
 
@@ -61,7 +62,7 @@ impl Hook {
     pub(super) async fn run(self, options: &Options) -> ExitCode {
         let start = Start {
             host: self.host,
-            mode: self.mode,
+            mode: policy::mode(self.mode),
             host_timeout: self.host_timeout,
             defer_for: self.defer_for,
             place: self.place,

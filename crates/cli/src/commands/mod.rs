@@ -23,6 +23,7 @@ mod manual;
 mod mcp;
 mod options;
 mod pair;
+mod policy;
 mod presence;
 mod prompt;
 mod recovery;
@@ -100,6 +101,8 @@ enum Command {
     #[command(subcommand)]
     Rules(rules::RulesCommand),
     #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    #[command(subcommand)]
     Keeper(keeper::KeeperCommand),
     Install(install::Install),
     Uninstall(install::Uninstall),
@@ -148,6 +151,7 @@ impl Cli {
             Command::Wait(wait) => wait.run(options).await,
             Command::Grants(grants) => grants.run(options).await,
             Command::Rules(rules) => rules.run(options),
+            Command::Policy(policy) => policy.run(options),
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
             Command::Keeper(keeper) => keeper.run(options).await,

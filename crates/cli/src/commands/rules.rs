@@ -12,7 +12,7 @@ use countersign_agents::{
     calls::call::{Action, Call, FileChange},
     examine::repository,
     hosts::claude::tools,
-    rules::Rules,
+    rules::{Rules, Ruling, Verdict},
     tool::{
         caller::Caller,
         exit::{Exit, Failure},
@@ -96,23 +96,39 @@ impl RulesCommand {
 
 impl Test {
     fn run(self, options: &Options) -> Result<(), Failure> {
+        self.say(options, false)
+    }
+
+    /// Says too what the policy of this machine says alone.
+    pub(super) fn run_with_policy(self, options: &Options) -> Result<(), Failure> {
+        self.say(options, true)
+    }
+
+    fn say(self, options: &Options, with_policy: bool) -> Result<(), Failure> {
         let call = self.call()?;
         let rules = Rules::load(&Home::of_user()?, &call.cwd, &Caller::this_process())
             .map_err(|error| error.failure())?;
-        let (ruling, Audience { people, ring }) = (rules.decide(&call), rules.audience(&call));
+        let ruling = rules.decide(&call);
+        // If nobody may be asked, the ruling says so.
+        let Audience { people, ring } = rules.audience(&call).unwrap_or_default();
+        let of_policy = rules.decide_by_policy(&call);
         if options.json {
             let people: Vec<Value> = people
                 .iter()
                 .map(|turn| json!({ "person": turn.person, "afterSeconds": turn.after.as_secs() }))
                 .collect();
-            return object(&json!({
+            let mut said = json!({
                 "verdict": ruling.verdict, "reason": ruling.reason, "rule": ruling.rule, "people": people,
                 "ring": ring.as_str(),
-            }));
+            });
+            if with_policy {
+                said["policy"] = json!(of_policy);
+            }
+            return object(&said);
         }
         out(&format!("{}: {}", ruling.verdict.word(), visible_code(&ruling.reason)))?;
         out(&format!("  by {}", ruling.rule))?;
-        if ruling.verdict == countersign_agents::rules::Verdict::Ask {
+        if ruling.verdict == Verdict::Ask {
             if !people.is_empty() {
                 out(&format!("  asks {}", in_order(&people)))?;
             }
@@ -122,7 +138,13 @@ impl Test {
                 Loudness::Loud => out("  phones ring also in quiet hours")?,
             }
         }
-        Ok(())
+        match (with_policy, of_policy) {
+            (false, _) => Ok(()),
+            (true, None) => out("  the policy of this machine leaves it to other rules, or there is none"),
+            (true, Some(Ruling { verdict, rule, .. })) => {
+                out(&format!("  the policy of this machine says {}, by {rule}", verdict.word()))
+            }
+        }
     }
 
     fn call(self) -> Result<Call, Failure> {

@@ -35,20 +35,21 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 }
 
 /// The keeper of a world.
-struct Keeper {
+pub(super) struct Keeper {
     process: Child,
     socket: CallSocket,
 }
 
 impl Keeper {
     async fn start(world: &World) -> Self {
+        Self::start_as(world, Command::new(env!("CARGO_BIN_EXE_countersign"))).await
+    }
+
+    /// With a command that runs the tool.
+    pub(super) async fn start_as(world: &World, mut tool: Command) -> Self {
         let socket = CallSocket::of(&Home::at(&world.home()));
-        let process = Command::new(env!("CARGO_BIN_EXE_countersign"))
-            .args(["keeper", "serve", "--home"])
-            .arg(world.home())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let process =
+            tool.args(["keeper", "serve", "--home"]).arg(world.home()).stderr(Stdio::null()).spawn().unwrap();
         let keeper = Self { process, socket };
         let until = Instant::now() + Duration::from_secs(20);
         while keeper.socket.connect(Duration::from_secs(1)).is_err() {
@@ -76,7 +77,7 @@ impl Drop for Keeper {
     }
 }
 
-fn asks(world: &World, command: &str) -> Child {
+pub(super) fn asks(world: &World, command: &str) -> Child {
     asks_within(world, command, "60")
 }
 

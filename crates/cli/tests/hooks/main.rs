@@ -5,6 +5,7 @@
 mod desk;
 mod environment;
 mod keeper;
+mod policy;
 mod stop;
 #[path = "../support/mod.rs"]
 mod support;

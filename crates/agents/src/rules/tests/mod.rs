@@ -1,6 +1,7 @@
 //! Rules against whole calls: the sentences of docs/rules.md, recorded calls, and shell texts by the thousand.
 
 mod limits;
+mod policy;
 mod recorded;
 mod semantics;
 mod shell_texts;
@@ -48,9 +49,26 @@ impl World {
         self.base().join("repo")
     }
 
+    /// With this policy of the administrator, who is whoever runs the tests.
+    fn with_policy(self, text: &str) -> Self {
+        fs::create_dir_all(self.base().join("etc")).unwrap();
+        fs::write(self.policy_file(), text).unwrap();
+        self
+    }
+
+    fn policy_file(&self) -> PathBuf {
+        self.base().join("etc/policy.toml")
+    }
+
+    fn policy(&self) -> Result<Option<Policy>, RulesError> {
+        let administrator = rustix::process::geteuid().as_raw();
+        Policy::read(&self.policy_file(), administrator, Some(&self.base().join("home")))
+    }
+
     fn load(&self) -> Result<Rules, RulesError> {
         let base = self.base();
         let mut rules = Rules::of_folder(&base.join("tool"), Some(base.join("home")), &self.root())?;
+        rules.policy = self.policy()?;
         rules.has_cd_path = false;
         rules.git = UserFiles::of_home(&base.join("home"));
         rules.protected = Protected::of_home(&base.join("tool"), &base.join("home"));

@@ -432,7 +432,8 @@ fn people_are_those_of_the_rule_that_asks_else_of_the_file() {
             Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell(text.to_owned()) };
         world.load().unwrap().audience(&call)
     };
-    let (people, ring) = (|text: &str| audience(text).people, |text: &str| audience(text).ring);
+    let (people, ring) =
+        (|text: &str| audience(text).unwrap().people, |text: &str| audience(text).unwrap().ring);
     let turn =
         |person: &str, minutes| Turn { person: person.to_owned(), after: Duration::from_mins(minutes) };
     assert_eq!(people("rm migrations/1.sql"), [turn("dana", 0)]);
@@ -440,7 +441,7 @@ fn people_are_those_of_the_rule_that_asks_else_of_the_file() {
     assert_eq!(people("other"), [turn("lee", 0), turn("kim", 5)]);
     let nobody = World::new("", "").load().unwrap();
     let call = Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell("x".to_owned()) };
-    assert_eq!(nobody.audience(&call), Audience::everybody());
+    assert_eq!(nobody.audience(&call), Ok(Audience::everybody()));
     assert_eq!(ring("make x"), Loudness::Quiet);
     assert_eq!(ring("make deploy"), Loudness::Loud, "the loudest rule counts");
     assert_eq!(ring("other"), Loudness::Normal);
