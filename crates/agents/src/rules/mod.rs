@@ -143,7 +143,9 @@ impl Rules {
             own: OwnProgram::running(),
             path: self.path.as_deref(),
         };
-        match covering::covers(&view, &allowing, machine) {
+        let covered = covering::covers(&view, &allowing, machine);
+        // What could not be seen may be another repository with rules, or lead to a file that decides.
+        match covered.and_then(|places| files::hidden().map_or(Ok(places), |path| Err(closed(&path)))) {
             Ok(places) => {
                 let named = self.user.rules.iter().find(|rule| places.contains(&rule.place));
                 let reason = named.and_then(|rule| rule.reason.clone());
@@ -249,6 +251,16 @@ impl Rules {
             });
         reason.map(|reason| deny("built in: what decides about agents is not for agents", reason))
     }
+}
+
+/// Why no rule allows what is not certain.
+fn closed(path: &Path) -> String {
+    let shown = path.display();
+    let remedy = match files::is_dir(path) {
+        true => format!("`setfacl -m u:countersign:x {shown}` lets it look paths up there"),
+        false => "a person has to look".to_owned(),
+    };
+    format!("the keeper can't see what is in {shown}, so no rule allows this; {remedy}")
 }
 
 fn describe(rule: &Rule) -> String {
