@@ -6,20 +6,20 @@ use countersign_client::profile::Role;
 use nix::unistd::{Uid, User};
 use parking_lot::Mutex;
 
-use super::share::Share;
+use super::portion::Portion;
 use crate::{call_socket::place::own_user, tool::home::Home};
 
 /// Somebody for whom a keeper decides.
 #[derive(Debug)]
 pub(super) struct Account {
     home: Home,
-    pub(super) share: Share,
+    pub(super) portion: Portion,
 }
 
 /// The accounts that a keeper answers.
 #[derive(Debug)]
 pub(super) enum Accounts {
-    /// Its own.
+    /// The one that it runs under.
     Own(Arc<Account>),
     /// Every other one that is set up.
     Others(Box<Others>),
@@ -32,12 +32,12 @@ pub(super) struct Others {
     folder: PathBuf,
     known: Mutex<HashMap<u32, Arc<Account>>>,
     /// What those share who have no home here: they are told so.
-    strangers: Share,
+    strangers: Portion,
 }
 
 impl Account {
     pub(super) fn new(home: Home) -> Arc<Self> {
-        Arc::new(Self { home: home.sharing(), share: Share::default() })
+        Arc::new(Self { home: home.sharing(), portion: Portion::default() })
     }
 
     /// The home to decide with, or why it can't be used.
@@ -51,12 +51,12 @@ impl Account {
 
 impl Others {
     pub(super) fn in_folder(folder: PathBuf) -> Box<Self> {
-        Box::new(Self { folder, known: Mutex::default(), strangers: Share::default() })
+        Box::new(Self { folder, known: Mutex::default(), strangers: Portion::default() })
     }
 
     /// The places that a caller may take.
-    pub(super) fn share<'a>(&'a self, account: Option<&'a Arc<Account>>) -> &'a Share {
-        account.map_or(&self.strangers, |account| &account.share)
+    pub(super) fn portion<'a>(&'a self, account: Option<&'a Arc<Account>>) -> &'a Portion {
+        account.map_or(&self.strangers, |account| &account.portion)
     }
 
     /// The account with this number, or what to do so that it is one of ours.

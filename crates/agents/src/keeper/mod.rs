@@ -4,7 +4,7 @@
 //! caller that hangs up takes its question back.
 
 mod accounts;
-mod share;
+mod portion;
 
 use std::{io, os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use tokio::{
 
 use self::{
     accounts::{Account, Accounts, Others},
-    share::{MAX_OPEN, PLACE_TIME, Share},
+    portion::{MAX_OPEN, PLACE_TIME, Portion},
 };
 use crate::{
     call_socket::{
@@ -71,7 +71,7 @@ impl Keeper {
         loop {
             // Callers of one account may wait in the system's queue. Of several, nobody may wait there for another.
             let place = match &self.accounts {
-                Accounts::Own(own) => own.share.place().await,
+                Accounts::Own(own) => own.portion.place().await,
                 Accounts::Others(_) => None,
             };
             let stream = match listener.accept().await {
@@ -100,17 +100,17 @@ impl Keeper {
         Some(Caller { user, account })
     }
 
-    fn share<'a>(&'a self, caller: &'a Caller) -> &'a Share {
+    fn portion<'a>(&'a self, caller: &'a Caller) -> &'a Portion {
         match &self.accounts {
-            Accounts::Own(own) => &own.share,
-            Accounts::Others(others) => others.share(caller.account.as_ref().ok()),
+            Accounts::Own(own) => &own.portion,
+            Accounts::Others(others) => others.portion(caller.account.as_ref().ok()),
         }
     }
 
     async fn hear(&self, caller: Caller, stream: UnixStream, place: Option<OwnedSemaphorePermit>) {
         let place = match place {
             Some(place) => Some(place),
-            None => self.share(&caller).place_in_turn().await,
+            None => self.portion(&caller).place_in_turn().await,
         };
         if let Some(place) = place {
             self.converse(&caller, stream, place).await;
@@ -126,7 +126,7 @@ impl Keeper {
         let question = tokio::select! {
             question = question(&mut stream, caller) => question,
             // Whoever has not asked needs no answer: its hook says no.
-            () = account.share.sending_time_is_over() => return,
+            () = account.portion.sending_time_is_over() => return,
         };
         let verdict = match question {
             Err(FrameError::Io(_)) => return,
@@ -166,7 +166,7 @@ async fn question<'a>(stream: &mut UnixStream, caller: &'a Caller) -> Result<Rec
     if version != frames::VERSION {
         return Err(FrameError::Version);
     }
-    if folders.is_empty() {
+    if !(1..=root::MAX_FOLDERS).contains(&folders.len()) {
         return Err(FrameError::Root);
     }
     let mut parts: [Vec<u8>; PARTS] = Default::default();
@@ -176,7 +176,7 @@ async fn question<'a>(stream: &mut UnixStream, caller: &'a Caller) -> Result<Rec
         stream.read_exact(&mut head).await?;
         let length = frames::length(head, limit)?;
         let kilobytes = u32::try_from(length.div_ceil(1 << 10)).unwrap_or(u32::MAX);
-        let permit = account.share.memory.acquire_many(kilobytes).await;
+        let permit = account.portion.memory.acquire_many(kilobytes).await;
         memory.push(permit.map_err(|_| FrameError::Malformed("the question"))?);
         part.resize(length, 0);
         stream.read_exact(part).await?;
@@ -213,7 +213,7 @@ async fn answer(
     let Some(message) = message else {
         return Some(outcome::output(settings.host, &Value::Null, &Verdict::failed(outcome::NO_OBJECT)));
     };
-    let verdict = if let Ok(_open) = account.share.open.try_acquire() {
+    let verdict = if let Ok(_open) = account.portion.open.try_acquire() {
         Box::pin(root.seen_by(decide(&settings, &message, stream, hook, waiting))).await?
     } else {
         let words = format!("{MAX_OPEN} calls wait for an answer already.");

@@ -7,7 +7,7 @@ use nix::unistd::{Gid, Uid, User, setgid, setgroups, setuid};
 /// An account of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
-    /// Its number.
+    /// Its number in the list of users.
     pub user: u32,
     /// The number of its group.
     pub group: u32,

@@ -42,7 +42,7 @@ struct Seen {
 /// The folder that a caller is in.
 #[derive(Debug)]
 pub struct Folder {
-    /// The open folder.
+    /// What is open: looked into, and never written to.
     pub open: OwnedFd,
     /// Its path, as the caller says.
     pub path: PathBuf,
@@ -187,7 +187,7 @@ pub fn read_text(path: &Path, max: u64) -> io::Result<String> {
 pub struct Entry {
     /// Its name in the folder.
     pub name: OsString,
-    /// Its path.
+    /// Its path below the same root.
     pub path: PathBuf,
     /// Whether it is a folder itself. A link is none.
     pub is_dir: bool,
@@ -253,25 +253,41 @@ impl Root {
     fn found(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         use rustix::{fs::ResolveFlags, io::Errno};
         match below(&self.0.root, path, flags, ResolveFlags::IN_ROOT) {
-            Err(Errno::ACCESS) => self.found_from_folder(path, flags).ok_or(Errno::ACCESS),
+            Err(Errno::ACCESS) => self.found_from_folder(path, flags).unwrap_or(Err(Errno::ACCESS)),
             found => found,
         }
     }
 
-    /// The folder, or the nearest around it that has the path in it, and what is below that: no link leads out of it.
-    fn found_from_folder(&self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
-        use rustix::fs::ResolveFlags;
+    /// Looks a path up from the folder, or from the nearest around it that the path does not leave.
+    fn found_from_folder(&self, path: &Path, flags: OFlags) -> Option<rustix::io::Result<OwnedFd>> {
         let folder = self.0.folder.as_ref()?;
-        let (up, base) = folder.path.ancestors().enumerate().find(|(_, base)| path.starts_with(base))?;
+        let bases = folder.path.ancestors().enumerate().filter(|(_, base)| path.starts_with(base));
+        for (up, base) in bases {
+            match self.found_from_base(folder, (up, base), path, flags)? {
+                // A link leads out of it.
+                Err(rustix::io::Errno::XDEV) => {}
+                found => return Some(found),
+            }
+        }
+        None
+    }
+
+    /// Looks a path up from a folder so many steps up; `None` if that can't be reached, or is not where the caller says.
+    fn found_from_base(
+        &self,
+        folder: &Folder,
+        (up, base): (usize, &Path),
+        path: &Path,
+        flags: OFlags,
+    ) -> Option<rustix::io::Result<OwnedFd>> {
+        use rustix::fs::ResolveFlags;
         let climbing = std::iter::repeat_n("..", up).chain(["."]).collect::<PathBuf>();
         let base_flags = OFlags::PATH | OFlags::DIRECTORY;
         let open = below(&folder.open, &climbing, base_flags, ResolveFlags::NO_SYMLINKS).ok()?;
-        // It is where the caller says, below its root.
-        let root = name_of(&self.0.root).ok()?;
-        let real = name_of(&open).ok()?;
+        let (real, root) = (name_of(&open).ok()?, name_of(&self.0.root).ok()?);
         (Path::new("/").join(real.strip_prefix(root).ok()?) == base).then_some(())?;
         let rest = path.strip_prefix(base).ok().filter(|rest| !rest.as_os_str().is_empty());
-        below(&open, rest.unwrap_or(Path::new(".")), flags, ResolveFlags::BENEATH).ok()
+        Some(below(&open, rest.unwrap_or(Path::new(".")), flags, ResolveFlags::BENEATH))
     }
 
     /// Notes what could not be seen.
@@ -310,7 +326,7 @@ fn below(
     loop {
         match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), within) {
             // Something was renamed meanwhile.
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
             opened => return opened,
         }
     }

@@ -27,7 +27,7 @@ const MAX_KILOBYTES: usize = 64 << 10;
 
 /// The places of one account.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct Portion {
     sending: Arc<Semaphore>,
     waiting: Semaphore,
     /// Whether somebody waits for a place among those who send.
@@ -36,7 +36,7 @@ pub(super) struct Share {
     pub(super) memory: Semaphore,
 }
 
-impl Default for Share {
+impl Default for Portion {
     fn default() -> Self {
         Self {
             sending: Arc::new(Semaphore::new(MAX_SENDING)),
@@ -48,7 +48,7 @@ impl Default for Share {
     }
 }
 
-impl Share {
+impl Portion {
     /// A place among those who send. Where there is none, those who take longest lose theirs.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.sending).try_acquire_owned() {
