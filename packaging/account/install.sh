@@ -41,6 +41,9 @@ install_all() {
     for name in countersign countersign-hook countersign-gateway; do
         [ -x "$1/$name" ] || fail "There is no program $name in $1. Build it: cargo build --release --bin $name"
     done
+    if [ -e "$KEPT/secret" ] || grep -qs "^User=$ACCOUNT$" /etc/systemd/system/countersign.service; then
+        fail "A gateway runs under the account $ACCOUNT here, and could read the keeper's keys. Give it another account and folder first."
+    fi
     if ! id "$ACCOUNT" >/dev/null 2>&1; then
         useradd --system --user-group --home-dir "$KEPT" --no-create-home --shell /usr/sbin/nologin "$ACCOUNT"
     fi

@@ -1,7 +1,7 @@
 //! What is kept on this machine: one folder with the profiles, and with the gateway of `countersign up`.
 
 use std::{
-    env, fs, io,
+    env, fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -107,9 +107,10 @@ impl Home {
             .next(elsewhere));
         }
         let served = Self::of_served(rustix::process::geteuid().as_raw());
+        // Where the folder around it is closed, it is not a keeper's.
         match fs::symlink_metadata(&served) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            _ => Err(Failure::new(
+            Err(_) => Ok(()),
+            Ok(_) => Err(Failure::new(
                 Exit::NotSetUp,
                 "a keeper protects this account from its agents, and an agent could watch you type a passphrase here",
             )
