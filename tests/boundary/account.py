@@ -379,9 +379,11 @@ def without_the_keeper(keeper):
 
 
 def inside():
-    set_up()
-    keeper = Keeper()
-    try:
+    with contextlib.ExitStack() as left:
+        left.callback(run, ["countersign", "down"], environment={**ENVIRONMENT, "HOME": str(WORLD / "ada")})
+        set_up()
+        keeper = Keeper()
+        left.callback(keeper.kill)
         people()
         rules()
         files_of_the_keeper(keeper)
@@ -390,9 +392,6 @@ def inside():
         secrets_of_others()
         approvers()
         without_the_keeper(keeper)
-    finally:
-        keeper.kill()
-        person("down").ends(0)
     sys.exit(f"{len(failed)} did not hold" if failed else 0)
 
 
