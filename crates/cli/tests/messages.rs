@@ -137,6 +137,8 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["install", "gemini"],
     &["install", "claude", "--timeout", "5s"],
     &["install", "opencode", "--managed"],
+    &["install", "claude", "--keeper", "--yes"],
+    &["install", "claude", "--keeper", "system", "--yes"],
     &["uninstall", "claude"],
     &["doctor"],
 ];

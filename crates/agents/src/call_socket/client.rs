@@ -4,10 +4,9 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
-    path::Path,
     time::Duration,
 };
 
@@ -37,19 +36,23 @@ pub fn read_message(deadline: Instant) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What the keeper in a home's folder answers, or why there is no answer.
-pub fn ask(folder: &Path, start: &Start, message: &[u8], deadline: Instant) -> Result<Output, String> {
+/// What the keeper at a socket answers, or why there is no answer.
+pub fn ask(socket: &CallSocket, start: &Start, message: &[u8], deadline: Instant) -> Result<Output, String> {
     let unsent = |error: FrameError| format!("The keeper could not be asked: {error}.");
     let question = Question::bytes(start, &Caller::this_process(), message).map_err(unsent)?;
-    let stream =
-        CallSocket::in_folder(folder).connect(left(deadline)).map_err(|error| match error.kind() {
-            // A keeper that was stopped accepts nobody.
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LATE.to_owned(),
-            _ => format!("The keeper does not answer: {error}. Start it with `countersign keeper start`."),
-        })?;
+    let stream = socket.connect(left(deadline)).map_err(|error| match error.kind() {
+        // A keeper that was stopped accepts nobody.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LATE.to_owned(),
+        _ => format!("The keeper does not answer: {error}. Start it with `{}`.", socket.remedy()),
+    })?;
     stream.set_nonblocking(true).map_err(|error| unsent(error.into()))?;
     let mut stream = Until { end: stream, deadline };
-    let sent = Root::of_this_process().and_then(|root| stream.send(&question, &root));
+    let sent = Root::of_this_process().and_then(|root| {
+        // Without a folder of its own, nothing is looked up there.
+        let folders = [Some(root), Root::folder_of_this_process().ok()];
+        let folders: Vec<BorrowedFd<'_>> = folders.iter().flatten().map(OwnedFd::as_fd).collect();
+        stream.send(&question, &folders)
+    });
     sent.map_err(|error| unsent(error.into()))?;
     frames::read_verdict(&mut stream).map_err(|error| match error {
         FrameError::Io(error) if error.kind() == io::ErrorKind::TimedOut => LATE.to_owned(),
@@ -102,11 +105,11 @@ impl<T: AsFd + Read> Read for Until<T> {
 }
 
 impl Until<UnixStream> {
-    /// Sends a question, with the root of this process beside its first bytes.
-    fn send(&mut self, question: &[u8], root: &OwnedFd) -> io::Result<()> {
+    /// Sends a question, with folders of this process beside its first bytes.
+    fn send(&mut self, question: &[u8], folders: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             self.ready(PollFlags::OUT)?;
-            match root::send(&self.end, question, root.as_fd()) {
+            match root::send(&self.end, question, folders) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return self.write_all(question.get(sent?..).unwrap_or_default()),
             }

@@ -1,6 +1,7 @@
 //! What travels over the socket: one question, one verdict (docs/keeper.md).
 //!
-//! A question is four bytes that name the protocol and its version, with the root of the caller beside them, and four parts;
+//! A question is four bytes that name the protocol and its version, with the root of the caller and its folder beside them, and four
+//! parts;
 //! each part is its length, four bytes with the highest first, and its bytes. A verdict is one part: what the hook writes for
 //! its host, and its exit code. Whoever reads knows the largest length before it takes any memory.
 
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{hosts::output::Output, tool::caller::Caller};
 
 /// The protocol and its version.
-pub const VERSION: [u8; 4] = *b"CSK2";
+pub const VERSION: [u8; 4] = *b"CSK3";
 
 /// The largest length of each part of a question: how it was started, folder, environment, message.
 pub const LIMITS: [usize; PARTS] = [4 << 10, 4 << 10, 2 << 20, 16 << 20];

@@ -5,7 +5,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | what travels | [`frames`] |
-//! | the root of the caller beside it | [`root`] |
+//! | the root and the folder of the caller beside it | [`root`] |
 //! | where the socket is, and who is at its other end | [`place`] |
 //! | asking, with a deadline | [`client`] |
 

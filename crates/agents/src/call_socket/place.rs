@@ -5,7 +5,7 @@ use std::{
     os::{
         fd::{AsFd, AsRawFd as _, OwnedFd},
         unix::{
-            fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+            fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
             net::{UnixListener, UnixStream},
         },
     },
@@ -22,7 +22,10 @@ use rustix::{
     },
 };
 
-use crate::tool::home::Home;
+use crate::{
+    hook_line::{keeper::KeeperPlace, place::Place},
+    tool::home::{ACCOUNTS, Home},
+};
 
 /// The folder that has the socket and nothing else: a sandbox sees this one and no other of ours.
 const FOLDER: &str = "call";
@@ -30,13 +33,19 @@ const SOCKET: &str = "call.sock";
 /// Whoever has this file locked is the keeper.
 const LOCK: &str = "keeper.lock";
 
+/// The folder of the socket of a keeper under an account of its own. Nobody but root puts anything beside it.
+pub const SYSTEM_FOLDER: &str = "/run/countersign";
+
 /// How many hooks may wait to be accepted.
 const BACKLOG: i32 = 4096;
 
-/// The socket of a keeper that runs as a service of the user.
+/// The socket of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSocket {
+    folder: PathBuf,
+    /// The folder that has the lock of whoever is the keeper.
     home: PathBuf,
+    of: KeeperPlace,
 }
 
 /// The other end of a socket as it is heard, and the lock that goes with it.
@@ -56,27 +65,53 @@ impl CallSocket {
 
     /// The one in the folder of a home.
     pub fn in_folder(home: &Path) -> Self {
-        Self { home: home.to_owned() }
+        Self { folder: home.join(FOLDER), home: home.to_owned(), of: KeeperPlace::User }
+    }
+
+    /// The one of the machine, which no line and no variable moves.
+    pub fn of_system() -> Self {
+        Self { folder: SYSTEM_FOLDER.into(), home: ACCOUNTS.into(), of: KeeperPlace::System }
+    }
+
+    /// The one that a hook's line means.
+    pub fn of_line(keeper: KeeperPlace, place: &Place) -> Result<Self, String> {
+        match keeper {
+            KeeperPlace::User => Ok(Self::in_folder(&place.folder().map_err(|failure| failure.to_string())?)),
+            KeeperPlace::System if *place == Place::default() => Ok(Self::of_system()),
+            KeeperPlace::System => {
+                Err("The keeper of this machine has rules and keys of its own: --home and --profile-file \
+                     do not go with --keeper system."
+                    .to_owned())
+            }
+        }
+    }
+
+    /// What starts the keeper.
+    pub fn remedy(&self) -> &'static str {
+        match self.of {
+            KeeperPlace::User => "countersign keeper start",
+            KeeperPlace::System => "sudo systemctl start countersign-keeper",
+        }
     }
 
     /// The path of the socket, as people know it.
     pub fn path(&self) -> PathBuf {
-        self.folder().join(SOCKET)
+        self.folder.join(SOCKET)
     }
 
-    fn folder(&self) -> PathBuf {
-        self.home.join(FOLDER)
-    }
-
-    /// Calls the keeper, which has to run as the same user: nobody else's word counts.
+    /// Calls the keeper. Nobody else's word counts: it has to be the same user, or whoever owns the folder of the machine's
+    /// socket and is somebody else.
     pub fn connect(&self, within: Duration) -> io::Result<UnixStream> {
-        let folder = self.open_folder()?;
+        let (folder, owner) = self.open_folder()?;
+        if self.of == KeeperPlace::System && owner == own_user() {
+            return Err(io::Error::other("its folder belongs to this account, and not to one of its own"));
+        }
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         // A keeper that was stopped accepts nobody; without this, nor would it refuse anybody.
         set_socket_timeout(&socket, Timeout::Send, Some(within))?;
         connect(&socket, &address(&folder)?)?;
-        match is_same_user(&socket) {
+        match peer_user(&socket) == Some(owner) {
             true => Ok(socket.into()),
             false => Err(io::Error::other("somebody else answers there")),
         }
@@ -86,16 +121,23 @@ impl CallSocket {
     pub fn listen(&self) -> io::Result<Option<KeeperSocket>> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(&self.home)?;
-        let lock =
-            fs::OpenOptions::new().create(true).truncate(false).write(true).open(self.home.join(LOCK))?;
+        if self.of == KeeperPlace::User {
+            builder.create(&self.home)?;
+        }
+        let mut options = fs::OpenOptions::new();
+        let lock = options.create(true).truncate(false).write(true).mode(0o600).open(self.home.join(LOCK))?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             locked => locked?,
         }
-        builder.create(self.folder())?;
-        fs::set_permissions(self.folder(), fs::Permissions::from_mode(0o700))?;
-        let folder = self.open_folder()?;
+        if self.of == KeeperPlace::User {
+            builder.create(&self.folder)?;
+            fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))?;
+        }
+        let (folder, owner) = self.open_folder()?;
+        if owner != own_user() {
+            return Err(io::Error::other(format!("{} belongs to another account", self.folder.display())));
+        }
         match fs::remove_file(self.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -103,19 +145,20 @@ impl CallSocket {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         bind(&socket, &address(&folder)?)?;
-        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o600))?;
+        let mode = if self.of == KeeperPlace::System { 0o666 } else { 0o600 };
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(mode))?;
         listen(&socket, BACKLOG)?;
         Ok(Some(KeeperSocket { listener: socket.into(), lock }))
     }
 
-    /// The folder, if nobody else can put a socket there.
-    fn open_folder(&self) -> io::Result<OwnedFd> {
+    /// The folder, if nobody but its owner can put a socket there, and its owner: for a user's keeper, the user.
+    fn open_folder(&self) -> io::Result<(OwnedFd, u32)> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(self.folder(), flags, Mode::empty())?;
+        let folder = rustix::fs::open(&self.folder, flags, Mode::empty())?;
         let found = fs::metadata(reached(&folder))?;
-        let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0;
-        match is_ours {
-            true => Ok(folder),
+        let may_own = self.of == KeeperPlace::System || found.uid() == own_user();
+        match may_own && found.mode() & 0o022 == 0 {
+            true => Ok((folder, found.uid())),
             false => Err(io::Error::other("others can write to its folder")),
         }
     }
@@ -130,11 +173,15 @@ fn address(folder: &OwnedFd) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(reached(folder).join(SOCKET))?)
 }
 
-/// Whether the process at the other end of a connection runs as this user. Its number is 0 where it is outside of this
-/// process's namespace, which rustix takes for an error.
-pub fn is_same_user(stream: &impl AsFd) -> bool {
-    let peer = getsockopt(stream, PeerCredentials);
-    peer.is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+/// The user that the process at the other end of a connection runs as. Its number is 0 where it is outside of this process's
+/// namespace, which rustix takes for an error.
+pub fn peer_user(stream: &impl AsFd) -> Option<u32> {
+    getsockopt(stream, PeerCredentials).ok().map(|peer| peer.uid())
+}
+
+/// The user that this process runs as.
+pub fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]
@@ -163,12 +210,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let socket = CallSocket::of(&Home::at(folder.path()));
         let _listening = socket.listen().unwrap().unwrap();
-        fs::set_permissions(socket.folder(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::set_permissions(&socket.folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(socket.connect(SOON).is_err());
-        fs::set_permissions(socket.folder(), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&socket.folder, fs::Permissions::from_mode(0o700)).unwrap();
         socket.connect(SOON).unwrap();
-        fs::rename(socket.folder(), folder.path().join("moved")).unwrap();
-        std::os::unix::fs::symlink("moved", socket.folder()).unwrap();
+        fs::rename(&socket.folder, folder.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink("moved", &socket.folder).unwrap();
         assert!(socket.connect(SOON).is_err(), "a link leads elsewhere");
     }
 }

@@ -1,4 +1,4 @@
-//! How a caller's root travels: as a descriptor beside the first bytes of a question.
+//! How a caller's root and folder travel: as descriptors beside the first bytes of a question.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -11,29 +11,30 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// Sends bytes with a descriptor, and says how many.
-pub fn send(socket: impl AsFd, bytes: &[u8], root: BorrowedFd<'_>) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// A caller's root, and its own folder if it has one.
+pub const MAX_FOLDERS: usize = 2;
+
+/// Sends bytes with descriptors, and says how many.
+pub fn send(socket: impl AsFd, bytes: &[u8], folders: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FOLDERS))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
-    let roots = [root];
-    match beside.push(SendAncillaryMessage::ScmRights(&roots)) {
+    match beside.push(SendAncillaryMessage::ScmRights(folders)) {
         true => Ok(sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL)?),
-        false => Err(io::Error::other("there is no room for a descriptor")),
+        false => Err(io::Error::other("there is no room for the descriptors")),
     }
 }
 
-/// Receives bytes, and the descriptor beside them if there is exactly one. The system closes any more.
-pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// Receives bytes, and the descriptors beside them. There may be more than [`MAX_FOLDERS`]: the
+/// system counts in steps.
+pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FOLDERS))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
-    let roots = beside.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(roots) => Some(roots),
+    let folders = beside.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(folders) => Some(folders),
         _ => None,
     });
-    let mut roots: Vec<OwnedFd> = roots.flatten().collect();
-    let root = roots.pop().filter(|_| roots.is_empty());
-    Ok((received.bytes, root))
+    Ok((received.bytes, folders.flatten().collect()))
 }
 
 #[cfg(test)]
@@ -44,15 +45,19 @@ mod tests {
     use crate::tool::files::Root;
 
     #[test]
-    fn a_root_arrives_with_the_first_bytes_and_nothing_else_does() {
+    fn folders_arrive_with_the_first_bytes_and_nothing_else_does() {
         let root = Root::of_this_process().unwrap();
         let (mut one, other) = UnixStream::pair().unwrap();
         let mut bytes = [0; 8];
-        assert_eq!(send(&one, b"CSK2", root.as_fd()).unwrap(), 4);
-        let (count, received) = receive(&other, &mut bytes).unwrap();
-        assert_eq!(&bytes[..count], b"CSK2");
-        Root::new(received.unwrap()).unwrap();
-        one.write_all(b"CSK2").unwrap();
-        assert!(receive(&other, &mut bytes).unwrap().1.is_none());
+        for count in 1..=MAX_FOLDERS {
+            assert_eq!(send(&one, b"CSK3", &vec![root.as_fd(); count]).unwrap(), 4);
+            let (read, received) = receive(&other, &mut bytes).unwrap();
+            assert_eq!((&bytes[..read], received.len()), (&b"CSK3"[..], count));
+            for folder in received {
+                Root::new(folder).unwrap();
+            }
+        }
+        one.write_all(b"CSK3").unwrap();
+        assert!(receive(&other, &mut bytes).unwrap().1.is_empty());
     }
 }

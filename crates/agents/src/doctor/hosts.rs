@@ -137,15 +137,15 @@ fn other_folder(inspection: &Inspection, home: &Home) -> Option<Finding> {
 
 /// A hook that asks a keeper which does not answer.
 fn no_keeper(inspection: &Inspection) -> Option<Finding> {
-    inspection.keeper()?;
+    let keeper = inspection.keeper()?;
     let line = inspection.hooks.iter().find_map(|hook| hook.line.as_ref())?;
-    let socket = CallSocket::in_folder(&line.place.folder().ok()?);
+    let socket = CallSocket::of_line(keeper, &line.place).ok()?;
     let error = socket.connect(KEEPER_TIME).err()?;
     Some(Finding::problem(
         inspection.host.word,
         format!("the hook asks a keeper, and none answers at {}: {error}", socket.path().display()),
         "every call of an agent is denied",
-        "start it with `countersign keeper start`",
+        format!("start it with `{}`", socket.remedy()),
     ))
 }
 

@@ -5,11 +5,14 @@ use std::process::ExitCode;
 use tokio::time::Instant;
 
 use super::{attended::is_attended, outcome, start::Start};
-use crate::{call_socket::client, hook_line::mode::Mode};
+use crate::{
+    call_socket::{client, place::CallSocket},
+    hook_line::{keeper::KeeperPlace, mode::Mode},
+};
 
 /// Answers one event of the host. `failed` says why asking has failed already. Whatever happens, the exit code and both outputs
 /// say it in the host's format.
-pub fn ask(start: &Start, failed: Option<String>) -> ExitCode {
+pub fn ask(start: &Start, keeper: KeeperPlace, failed: Option<String>) -> ExitCode {
     outcome::deny_on_panic();
     let deadline = Instant::now() + start.supervisor_time();
     let (text, message) = match outcome::parsed(client::read_message(deadline)) {
@@ -18,8 +21,8 @@ pub fn ask(start: &Start, failed: Option<String>) -> ExitCode {
     };
     outcome::begin(start.host, &message);
     let asked = || {
-        let folder = start.place.folder().map_err(|failure| failure.to_string())?;
-        client::ask(&folder, &start.said(), &text, deadline)
+        let socket = CallSocket::of_line(keeper, &start.place)?;
+        client::ask(&socket, &start.said(), &text, deadline)
     };
     let answer = failed.map_or_else(asked, Err);
     outcome::end(&answer.unwrap_or_else(|words| {

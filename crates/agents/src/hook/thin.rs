@@ -19,8 +19,9 @@ use crate::{
     call_socket::{
         client,
         frames::{self, MAX_TIME},
+        place::CallSocket,
     },
-    hook_line::{deadlines::supervisor_limit, keeper::KeeperPlace, line_options},
+    hook_line::{deadlines::supervisor_limit, line_options},
     hosts::output::Output,
 };
 
@@ -51,7 +52,7 @@ fn asked(arguments: &[OsString]) -> Option<Result<Output, Failed>> {
         arguments.iter().map(|word| word.to_str().map(str::to_owned)).collect::<Option<_>>()?;
     let [hook, host, options @ ..] = &words[..] else { return None };
     let (place, keeper, mode, host_timeout) = line_options(options)?;
-    (hook == "hook" && keeper == Some(KeeperPlace::User) && place.profile_file.is_none()).then_some(())?;
+    let keeper = keeper.filter(|_| hook == "hook" && place.profile_file.is_none())?;
     let deadline = Instant::now() + supervisor_limit(host_timeout.min(Duration::from_millis(MAX_TIME)));
     let failed = |message: &[u8], words: String| Failed { message: message.to_owned(), words };
     let Ok(message) = client::read_message(deadline) else {
@@ -64,8 +65,8 @@ fn asked(arguments: &[OsString]) -> Option<Result<Output, Failed>> {
         defer_for: None,
         profile: None,
     };
-    let folder = place.folder().map_err(|failure| failure.to_string());
-    let answer = folder.and_then(|folder| client::ask(&folder, &start, &message, deadline));
+    let socket = CallSocket::of_line(keeper, &place);
+    let answer = socket.and_then(|socket| client::ask(&socket, &start, &message, deadline));
     Some(answer.map_err(|words| failed(&message, words)))
 }
 

@@ -9,13 +9,18 @@ const OPTION: &str = "--keeper";
 pub enum KeeperPlace {
     /// As a service of the user, found in the folder of the user's Countersign.
     User,
+    /// Under an account of its own, found in one place of the machine.
+    System,
 }
 
 impl KeeperPlace {
+    const ALL: [Self; 2] = [Self::User, Self::System];
+
     /// The word for it on a command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::User => "user",
+            Self::System => "system",
         }
     }
 
@@ -26,11 +31,10 @@ impl KeeperPlace {
 
     /// Reads the options back, and returns the words after them.
     pub(super) fn from_words(words: &[String]) -> (Option<Self>, &[String]) {
-        match words {
-            [option, place, rest @ ..] if option == OPTION && place == Self::User.word() => {
-                (Some(Self::User), rest)
-            }
-            _ => (None, words),
+        let [option, word, rest @ ..] = words else { return (None, words) };
+        match Self::ALL.into_iter().find(|place| option == OPTION && word == place.word()) {
+            Some(place) => (Some(place), rest),
+            None => (None, words),
         }
     }
 }

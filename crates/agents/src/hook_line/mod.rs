@@ -167,7 +167,7 @@ mod tests {
         );
         let with_file = Place { home: None, profile_file: Some("/run/secrets/profile".to_owned()) };
         for place in [Place::default(), with_file] {
-            for keeper in [None, Some(KeeperPlace::User)] {
+            for keeper in [None, Some(KeeperPlace::User), Some(KeeperPlace::System)] {
                 let line = HookLine { place: place.clone(), keeper, ..line("/usr/bin/countersign") };
                 assert_eq!(HookLine::from_words(&line.words(), CODEX), Some(line));
             }

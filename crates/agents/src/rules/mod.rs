@@ -141,6 +141,11 @@ impl Rules {
         let is_stricter =
             |ruling: &Ruling| ruling.verdict != Verdict::Allow && ruling.verdict >= below.verdict;
         let ruling = self.of_policy(&view).filter(is_stricter).unwrap_or(below);
+        // What could not be seen may be another repository with rules, or lead to a file that decides.
+        let ruling = match files::hidden().filter(|_| ruling.verdict == Verdict::Allow) {
+            Some(path) => Ruling { verdict: Verdict::Ask, reason: closed(&path), rule: ruling.rule },
+            None => ruling,
+        };
         let nobody = match ruling.verdict {
             Verdict::Ask => self.people_to_ask(&view).err(),
             Verdict::Allow | Verdict::Deny => None,
@@ -308,6 +313,16 @@ impl Rules {
             });
         reason.map(|reason| deny("built in: what decides about agents is not for agents", reason))
     }
+}
+
+/// Why no rule allows what is not certain.
+fn closed(path: &Path) -> String {
+    let shown = path.display();
+    let remedy = match files::is_dir(path) {
+        true => format!("`setfacl -m u:countersign:x {shown}` lets it look paths up there"),
+        false => "a person has to look".to_owned(),
+    };
+    format!("the keeper can't see what is in {shown}, so no rule allows this; {remedy}")
 }
 
 /// The rules that match a call, with what of it they match.

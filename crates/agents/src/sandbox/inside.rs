@@ -24,6 +24,8 @@ pub struct Expected {
     pub settings: Vec<PathBuf>,
     /// Where the agent works.
     pub folder: PathBuf,
+    /// Whether the keeper is the machine's.
+    pub is_system: bool,
 }
 
 impl Expected {
@@ -38,7 +40,11 @@ impl Expected {
         if !self.folder.is_dir() {
             return Err(format!("{} is not there", self.folder.display()));
         }
-        let called = CallSocket::in_folder(Path::new(HOME)).connect(CALL_TIME);
+        let socket = match self.is_system {
+            true => CallSocket::of_system(),
+            false => CallSocket::in_folder(Path::new(HOME)),
+        };
+        let called = socket.connect(CALL_TIME);
         called.map(drop).map_err(|error| format!("the keeper can't be reached from it: {error}"))
     }
 }

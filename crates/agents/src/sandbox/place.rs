@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    call_socket::place::SYSTEM_FOLDER,
     examine::{git::folder::GitFolder, repository},
     hook_line::{self, HookLine, keeper::KeeperPlace, mode::Mode},
     hosts::{
@@ -109,6 +110,8 @@ pub struct Wanted<'a> {
     pub host: Host,
     /// The folder that it is started in, as an absolute path.
     pub folder: &'a Path,
+    /// Which keeper decides about its calls.
+    pub keeper: KeeperPlace,
     /// The person's own folder, HOME.
     pub user: &'a Path,
     /// The folder of Countersign, of which only the keeper's socket is in the sandbox.
@@ -224,12 +227,13 @@ impl Place {
 }
 
 /// The line of the hook of a host: it asks the keeper about every call.
-pub fn hook_line(host: Host) -> HookLine {
+pub fn hook_line(host: Host, keeper: KeeperPlace) -> HookLine {
+    let home = (keeper == KeeperPlace::User).then(|| HOME.to_owned());
     HookLine {
         program: HOOK.to_owned(),
         host: host.names,
-        place: hook_line::place::Place { home: Some(HOME.to_owned()), profile_file: None },
-        keeper: Some(KeeperPlace::User),
+        place: hook_line::place::Place { home, profile_file: None },
+        keeper: Some(keeper),
         mode: Mode::Gate,
         host_timeout: HOST_TIMEOUT,
     }
@@ -411,7 +415,10 @@ fn ours(wanted: &Wanted<'_>) -> Vec<Part> {
         let name = program.file_name().unwrap_or_default();
         parts.push(Part::Read(program.clone(), Path::new(OURS).join("bin").join(name)));
     }
-    parts.push(Part::Read(wanted.ours.join("call"), Path::new(HOME).join("call")));
+    parts.push(match wanted.keeper {
+        KeeperPlace::User => Part::Read(wanted.ours.join("call"), Path::new(HOME).join("call")),
+        KeeperPlace::System => Part::Read(SYSTEM_FOLDER.into(), SYSTEM_FOLDER.into()),
+    });
     parts.push(Part::Close(run));
     parts
 }

@@ -31,6 +31,9 @@ use super::{
 /// The variable that names a file with a whole profile, for machines without a home such as CI runners.
 pub const PROFILE_FILE_VARIABLE: &str = "COUNTERSIGN_PROFILE_FILE";
 
+/// The folder of a keeper under an account of its own, with a home for each account that it decides for.
+pub const ACCOUNTS: &str = "/var/lib/countersign";
+
 /// The shortest passphrase that locks an approver's keys. Whoever has the file can try as many as they like.
 const MIN_PASSPHRASE_CHARS: usize = 8;
 
@@ -85,6 +88,38 @@ impl Home {
     pub fn at(folder: &Path) -> Self {
         let profiles = Profiles::at(folder.join("profiles"));
         Self { profiles, user: account_folder(), profile_file: None, shared: None }
+    }
+
+    /// What a keeper under an account of its own keeps for an account.
+    pub fn of_served(user: u32) -> PathBuf {
+        Path::new(ACCOUNTS).join(user.to_string())
+    }
+
+    /// Whether a keeper under an account of its own serves this account.
+    pub fn is_served() -> bool {
+        // Where the folder around it is closed, it is not a keeper's.
+        fs::symlink_metadata(Self::of_served(rustix::process::geteuid().as_raw())).is_ok()
+    }
+
+    /// Whether somebody who approves may have keys here. Not in a keeper, which would ask itself, and not where a keeper
+    /// protects against agents of this account, who could watch the passphrase.
+    pub fn may_have_approver(&self) -> Result<(), Failure> {
+        let elsewhere = "approve on your phone (`countersign up --phone`), or on another machine or under another account";
+        if self.folder().starts_with(ACCOUNTS) {
+            return Err(Failure::new(
+                Exit::NotSetUp,
+                "the keeper has no keys of approvers: it would ask itself",
+            )
+            .next(elsewhere));
+        }
+        match Self::is_served() {
+            false => Ok(()),
+            true => Err(Failure::new(
+                Exit::NotSetUp,
+                "a keeper protects this account from its agents, and an agent could watch you type a passphrase here",
+            )
+            .next(elsewhere)),
+        }
     }
 
     /// With a file that counts instead of the profiles in the folder.
@@ -241,6 +276,9 @@ impl Home {
         credential: &countersign_client::profile::Credential,
         lock: Option<Passphrase>,
     ) -> Result<(Profile, DeviceKeys), Failure> {
+        if facts.party.role() == Role::Approver {
+            self.may_have_approver()?;
+        }
         let folder = self.profiles.folder(&ProfileName::new(name).map_err(failed)?);
         if let Some(parent) = folder.parent() {
             fs::create_dir_all(parent).map_err(|error| {

@@ -71,7 +71,7 @@ impl Hook {
         };
         match (self.worker, start.keeper) {
             (true, _) => supervisor::work(&start, self.attended).await,
-            (false, Some(KeeperPlace::User)) => kept::ask(&start, self.failed),
+            (false, Some(keeper)) => kept::ask(&start, keeper, self.failed),
             (false, None) => supervisor::supervise(&start).await,
         }
     }

@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
+    call_socket::place::CallSocket,
     hook_line::{HookLine, keeper::KeeperPlace, mode::Mode, place::Place},
     hosts::Host,
     install::{
@@ -49,9 +50,13 @@ pub(super) struct Install {
     /// How long the host waits for an answer, from 1m to 24h. Nobody's answer counts as no.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = moment::duration)]
     timeout: Duration,
-    /// Let the keeper decide instead of each hook by itself. It must be running: `countersign keeper start`.
-    #[arg(long)]
-    keeper: bool,
+    /// Let a keeper decide instead of each hook by itself. user: yours, which must be running (`countersign keeper start`);
+    /// system: the one under an account of its own, with --managed only (docs/keeper.md).
+    #[arg(
+        long, value_enum, hide_possible_values = true, value_name = "user|system", num_args = 0..=1,
+        default_missing_value = "user"
+    )]
+    keeper: Option<KeeperPlace>,
     #[command(flatten)]
     how: How,
 }
@@ -89,6 +94,10 @@ impl Install {
         let places = Places::of_user()?;
         let place = Place::of(&Home::of_user()?, self.how.managed)?;
         let keeper = self.keeper(&places)?;
+        if keeper == Some(KeeperPlace::System) && place != Place::default() {
+            return Err(Failure::new(Exit::Usage, "the keeper of this machine takes no profile from a file")
+                .next("unset COUNTERSIGN_PROFILE_FILE, and run this again"));
+        }
         let line = HookLine {
             program: program::for_hooks(keeper.is_some())?,
             host: self.host.names,
@@ -115,13 +124,22 @@ impl Install {
 
     /// Who decides: a keeper that answers, or the one that is installed already.
     fn keeper(&self, places: &Places) -> Result<Option<KeeperPlace>, Failure> {
-        if !self.keeper {
+        let Some(keeper) = self.keeper else {
             return Ok(self.installed(places).and_then(|found| found.keeper()));
-        }
-        match keeper::answers(&Home::of_user()?) {
-            true => Ok(Some(KeeperPlace::User)),
+        };
+        let socket = match keeper {
+            KeeperPlace::User => CallSocket::of(&Home::of_user()?),
+            KeeperPlace::System if self.how.managed => CallSocket::of_system(),
+            KeeperPlace::System => {
+                let what = "an agent could remove a hook from your own settings, and ask no keeper";
+                return Err(Failure::new(Exit::Usage, what)
+                    .next("run this as root with --managed, for every user of this machine"));
+            }
+        };
+        match keeper::answers(&socket) {
+            true => Ok(Some(keeper)),
             false => Err(Failure::new(Exit::NotSetUp, "no keeper runs here, so every call would be denied")
-                .next("start it with `countersign keeper start`, then run this again")),
+                .next(format!("start it with `{}`, then run this again", socket.remedy()))),
         }
     }
 

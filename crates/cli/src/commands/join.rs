@@ -97,7 +97,7 @@ impl Join {
         }
         let (joined, name, lock) = if let Some((gateway, party)) = holder {
             let joined = with_key(gateway, party, secret).await?;
-            let (name, lock) = prepare(self.name, &joined.party)?;
+            let (name, lock) = prepare(&home, self.name, &joined.party)?;
             (joined, name, lock)
         } else {
             let link: JoinLink = match &connecting {
@@ -246,7 +246,14 @@ fn show_recovery_code(home: &Home, name: &str, id: &str, keys: &DeviceKeys) {
 }
 
 /// What to call the profile, and for an approver its new passphrase.
-fn prepare(name: Option<String>, party: &Party) -> Result<(String, Option<Passphrase>), Failure> {
+fn prepare(
+    home: &Home,
+    name: Option<String>,
+    party: &Party,
+) -> Result<(String, Option<Passphrase>), Failure> {
+    if party.role() == Role::Approver {
+        home.may_have_approver()?;
+    }
     let name = name.unwrap_or_else(|| default_name(party.id()));
     let lock = match party.role() {
         Role::Approver => Some(new_passphrase(&name)?),
@@ -267,7 +274,7 @@ async fn with_invitation(
         Preview::Invalid => return Err(describe_join(&JoinError::Invalid)),
         Preview::Unsaid => {
             let joined = used().await?;
-            let (name, lock) = prepare(name, &joined.party).map_err(used_up)?;
+            let (name, lock) = prepare(home, name, &joined.party).map_err(used_up)?;
             return Ok((joined, name, lock));
         }
     };
@@ -282,7 +289,7 @@ async fn with_invitation(
         return Err(Failure::new(Exit::Failed, format!("there is a profile {taken} already"))
             .next("the invitation was not used; choose another name with --name"));
     }
-    let (name, lock) = prepare(name, &party).map_err(|failure| {
+    let (name, lock) = prepare(home, name, &party).map_err(|failure| {
         let next = format!("the invitation was not used; {}", failure.next);
         failure.next(next)
     })?;

@@ -10,7 +10,9 @@ use std::{
 
 use clap::{ArgAction, Args};
 use countersign_agents::{
+    call_socket::place::CallSocket,
     doctor::canary,
+    hook_line::keeper::KeeperPlace,
     hosts::{self, Host},
     install::{places::Places, program},
     sandbox::{
@@ -113,10 +115,7 @@ impl Run {
                 .next("install it, such as with `sudo apt install bubblewrap`")
         })?;
         let home = Home::of_user()?;
-        if !keeper::answers(&home) {
-            return Err(Failure::new(Exit::NotSetUp, "no keeper runs here, so every call would be denied")
-                .next("start it with `countersign keeper start`, then run this again"));
-        }
+        let keeper = keeper_of(&home)?;
         let host = host(&self.command)?;
         let contained = contained(host)?;
         let path = program_of(host, &self.command)?;
@@ -125,7 +124,7 @@ impl Run {
             let what = format!("{} would start {} without its hook", refused.display(), host.name());
             return Err(Failure::new(Exit::Usage, what).next("run it without that option"));
         }
-        let settings = (contained.settings)(&Places::of_user()?, &hook_line(host))?;
+        let settings = (contained.settings)(&Places::of_user()?, &hook_line(host, keeper))?;
         let failed =
             |error| Failure::new(Exit::Failed, format!("the working directory can't be found: {error}"));
         let folder = env::current_dir().map_err(failed)?;
@@ -137,6 +136,7 @@ impl Run {
         let wanted = Wanted {
             program: &path,
             host,
+            keeper,
             folder: &folder,
             user: &user,
             ours: home.folder(),
@@ -149,7 +149,12 @@ impl Run {
         };
         let place = Place::of(&wanted)?;
         let settings = settings.into_iter().map(|(path, _)| path).collect();
-        let expected = Expected { ours: home.folder().to_owned(), settings, folder };
+        let expected = Expected {
+            ours: home.folder().to_owned(),
+            settings,
+            folder,
+            is_system: keeper == KeeperPlace::System,
+        };
         let argv = [vec![path.into_os_string()], self.command.into_iter().skip(1).collect()].concat();
         Ok(Prepared { host, user, place, expected, bubblewrap, argv })
     }
@@ -220,6 +225,19 @@ impl Prepared {
         say(&format!("  Variables: {}", variables.join(" ")));
         say(&format!("  Not passed (--env NAME passes one): {}", self.place.dropped.join(" ")));
         Ok(())
+    }
+}
+
+/// The machine's keeper where this account is set up there, else the person's own.
+fn keeper_of(home: &Home) -> Result<KeeperPlace, Failure> {
+    let (place, socket) = match Home::is_served() {
+        true => (KeeperPlace::System, CallSocket::of_system()),
+        false => (KeeperPlace::User, CallSocket::of(home)),
+    };
+    match keeper::answers(&socket) {
+        true => Ok(place),
+        false => Err(Failure::new(Exit::NotSetUp, "no keeper runs here, so every call would be denied")
+            .next(format!("start it with `{}`, then run this again", socket.remedy()))),
     }
 }
 

@@ -76,6 +76,7 @@ impl Up {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let home = Home::of_user()?;
         if home.named("desk")?.is_none() {
+            home.may_have_approver()?;
             // Before anything is started: without a person there is nobody to approve.
             Terminal::open("a passphrase for your approvals is asked for in a terminal")?;
         }

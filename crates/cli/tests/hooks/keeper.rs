@@ -246,7 +246,7 @@ async fn what_the_keeper_does_not_understand_harms_nobody_else() {
 /// Says what a hook could, with the root of this process beside it.
 fn say_with_root(stream: &UnixStream, bytes: &[u8]) {
     let root = Root::of_this_process().unwrap();
-    assert_eq!(root::send(stream, bytes, root.as_fd()).unwrap(), bytes.len());
+    assert_eq!(root::send(stream, bytes, &[root.as_fd()]).unwrap(), bytes.len());
 }
 
 /// In a sandbox another file lies under the same path: that one is shown, and the keeper's own is not.

@@ -114,8 +114,9 @@ async fn on_host(host: Host, scratch: &Scratch, bubblewrap: &Path) -> Result<Att
             true => Outcome::NotTried { why: "the attempts stand in the host's place".to_owned() },
             false => host,
         };
-        let is_wrong = host == Outcome::Open && !attempt.is_open_beside_host
-            || call == Outcome::Open && !(attempt.is_open_beside_host && !has_own_sandbox);
+        let is_held_in_call = has_own_sandbox || !attempt.is_open_beside_host;
+        let is_wrong =
+            host == Outcome::Open && !attempt.is_open_beside_host || call == Outcome::Open && is_held_in_call;
         Line { attempt: attempt.name, shell, host, call, is_wrong }
     };
     Ok(Attacked { host: host.word(), name: host.name(), lines: ATTEMPTS.iter().map(line).collect() })

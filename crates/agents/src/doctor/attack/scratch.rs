@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 use super::attempts::{Results, Targets};
 use crate::{
     call_socket::place::CallSocket,
+    hook_line::keeper::KeeperPlace,
     hosts::Host,
     install::{places::Places, program},
     sandbox::place::{HOME, HOOK, OURS, Place, Wanted, contained, hook_line, make_state},
@@ -148,7 +149,7 @@ impl Scratch {
     }
 
     fn settings(&self) -> Result<Vec<(PathBuf, String)>, Failure> {
-        (contained(self.host)?.settings)(&Places::of_user()?, &hook_line(self.host))
+        (contained(self.host)?.settings)(&Places::of_user()?, &hook_line(self.host, KeeperPlace::User))
     }
 
     /// The sandbox, with variables that the host gets besides the usual ones.
@@ -162,6 +163,7 @@ impl Scratch {
         let mut place = Place::of(&Wanted {
             program: &self.program,
             host: self.host,
+            keeper: KeeperPlace::User,
             folder: &self.project,
             user: &self.user,
             ours: &self.ours,

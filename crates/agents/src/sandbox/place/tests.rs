@@ -33,6 +33,7 @@ impl Machine {
         Wanted {
             program: &self.program,
             host: claude::HOST,
+            keeper: KeeperPlace::User,
             folder: &self.project,
             user: &self.user,
             ours: &self.ours,
@@ -71,6 +72,17 @@ fn it_has_the_project_and_the_hosts_own_files_and_nothing_else_of_the_home() {
     let call = Part::Read(machine.ours.join("call"), Path::new(HOME).join("call"));
     assert_eq!(of_ours, [&call]);
     assert_eq!(place.parts.last(), Some(&Part::Close(PathBuf::from("/run"))));
+}
+
+#[test]
+fn of_the_machines_keeper_it_has_the_socket_alone() {
+    let machine = Machine::new();
+    let place = Place::of(&Wanted { keeper: KeeperPlace::System, ..machine.wanted() }).unwrap();
+    let is_ours = |part: &&Part| matches!(part, Part::Read(from, _) if from.starts_with(&machine.ours));
+    assert_eq!(place.parts.iter().find(is_ours), None);
+    assert!(place.parts.contains(&Part::Read("/run/countersign".into(), "/run/countersign".into())));
+    let line = hook_line(claude::HOST, KeeperPlace::System).words().join(" ");
+    assert!(line.contains("--keeper system") && !line.contains("--home"), "{line}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use rustix::fs::{CWD, mknodat};
 
@@ -104,4 +104,63 @@ async fn each_task_sees_its_own() {
     let (inside, outside) = tokio::join!(seen, async { exists(path("/project/file")) });
     assert!(inside && !outside);
     assert!(Root::new(rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap()).is_err());
+}
+
+/// What a process of another account sees of a folder in a home that is closed to it.
+#[test]
+fn another_account_looks_into_a_closed_home_through_the_folder_alone() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = tempfile::tempdir().unwrap();
+    fs::set_permissions(world.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let home = fs::canonicalize(world.path()).unwrap().join("home");
+    let project = home.join("projects/project");
+    fs::create_dir_all(project.join("src")).unwrap();
+    fs::write(project.join("file"), "inside").unwrap();
+    fs::write(project.join("secret"), "inside").unwrap();
+    fs::write(home.join("outside"), "outside").unwrap();
+    fs::write(project.join("own"), "ours").unwrap();
+    for name in ["file", "secret"] {
+        std::os::unix::fs::chown(project.join(name), Some(61_001), None).unwrap();
+    }
+    fs::set_permissions(project.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(home.join("outside"), project.join("leaving")).unwrap();
+    symlink("../../../outside", project.join("src/climbing")).unwrap();
+    symlink("../file", project.join("src/near")).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
+    let open = |path: &Path| rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let seen_from = |folder: &Path, claimed: &Path| {
+        let folder = Folder { open: open(folder), path: claimed.to_owned() };
+        Root::of_caller(open(path("/")), Some(folder), true).unwrap()
+    };
+    let (root, src) = (seen_from(&project, &project), seen_from(&project.join("src"), &project.join("src")));
+    let moved = seen_from(&project, &home.join("elsewhere"));
+    let seen = std::thread::spawn(move || {
+        // For this thread alone.
+        nix::unistd::setfsuid(nix::unistd::Uid::from_raw(61_003));
+        let denied = |path: &Path| metadata(path).unwrap_err().kind() == io::ErrorKind::PermissionDenied;
+        for root in [root, src] {
+            ROOT.sync_scope(Some(root), || {
+                assert_eq!(read_text(&project.join("file"), 10).unwrap(), "inside");
+                assert_eq!(read_text(&project.join("src/near"), 10).unwrap(), "inside");
+                assert_eq!(canonicalize(&project.join("src/near")).unwrap(), project.join("file"));
+                assert_eq!(
+                    metadata(&project.join("no")).unwrap_err().kind(),
+                    io::ErrorKind::NotFound,
+                    "what is not there is known"
+                );
+                assert!(symlink_metadata(&home.join("projects")).is_ok() && hidden().is_none());
+                assert!(denied(&home.join("outside")) && denied(&project.join("leaving")));
+                assert!(denied(&project.join("src/climbing")));
+                assert_eq!(hidden(), Some(home.clone()), "the folder that is closed");
+                assert!(read(&project.join("secret"), 10).is_err());
+                assert!(read(&project.join("own"), 10).is_err(), "it belongs to the account of this process");
+            });
+        }
+        ROOT.sync_scope(Some(moved), || {
+            assert!(denied(&project.join("file")), "it is not where it is said to be");
+        });
+    });
+    seen.join().unwrap();
 }
