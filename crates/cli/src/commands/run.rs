@@ -30,10 +30,10 @@ use serde_json::json;
 
 use super::{keeper, options::Options};
 
-/// Run an agent in a sandbox, where it can't reach your keys, your rules or its own hook.
+/// Run an agent in a sandbox, away from your keys and rules.
 ///
 /// The agent gets its project, its own settings and the network, and of Countersign only the way to the keeper. Your other files,
-/// the desktop, Docker and other processes are not there (docs/sandbox.md). It needs a keeper (`countersign keeper start`) and
+/// the desktop, Docker and other processes are not there, and it can't change its own hook (docs/sandbox.md). It needs a keeper (`countersign keeper start`) and
 /// bubblewrap, and works with Claude Code, Codex CLI and OpenCode.
 ///
 /// For example:  countersign run -- claude
