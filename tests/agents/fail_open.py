@@ -13,12 +13,11 @@ import os
 import pathlib
 import shutil
 import sys
-import tempfile
 import time
 
 import fail_open_ours
 from endpoint import Call, Model
-from host import CACHE, VERSIONS, Delegate, Hook, Shell
+from host import VERSIONS, Delegate, Hook, Shell, scratch
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -104,9 +103,7 @@ class Lane:
 
     def __init__(self, column, model):
         self.column, self.model = column, model
-        # Codex gives no terminal to a command if its home is in a folder for temporary files.
-        (CACHE / "scratch").mkdir(parents=True, exist_ok=True)
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=CACHE / "scratch"))
+        self.root = scratch("agents-")
         self.host = HOSTS[column.word](self.root, model)
         self.log = self.root / "log"
         self.log.touch()

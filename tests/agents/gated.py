@@ -5,13 +5,12 @@ import json
 import pathlib
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 
 from desk import APPROVED, PLAN_REJECTED, REASON, REJECTED, ROOT
 from endpoint import Model
-from host import Edit, Ended, Hook, Plan, Shell, Write
+from host import Edit, Ended, Hook, Plan, Shell, Write, scratch
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -92,7 +91,7 @@ class Conversation:
     """One host in a home of its own, with the hook in its settings."""
 
     def __init__(self, word, desk, model):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-"))
+        self.root = scratch("agents-")
         self.host, self.desk, self.model = HOSTS[word](self.root, model), desk, model
         self.log = self.root / "log"
         self.log.touch()

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 from endpoint import Call
@@ -18,6 +19,13 @@ CACHE = pathlib.Path(os.environ.get("COUNTERSIGN_CACHE", pathlib.Path.home() / "
 
 
 OUTSIDE = "{{outside}}"
+
+
+def scratch(prefix):
+    """A folder for a trial. Not one for temporary files: there, Codex makes no programs for its sandbox and gives commands no terminal."""
+    folder = CACHE / "scratch"
+    folder.mkdir(parents=True, exist_ok=True)
+    return pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
 
 
 @dataclasses.dataclass(frozen=True)

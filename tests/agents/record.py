@@ -10,11 +10,10 @@ import pathlib
 import re
 import shutil
 import sys
-import tempfile
 import time
 
 from endpoint import PLAN_FILE, Call, Model
-from host import OUTSIDE, Delegate, Edit, Hook, Plan, Question, Read, Shell, Write
+from host import OUTSIDE, Delegate, Edit, Hook, Plan, Question, Read, Shell, Write, scratch
 from hosts import HOSTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -62,7 +61,7 @@ class Recorder:
     """One host in one home, with a hook that records and has no opinion."""
 
     def __init__(self, word, model):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="agents-"))
+        self.root = scratch("agents-")
         self.host = HOSTS[word](self.root, model)
         self.log = self.root / "log"
         self.log.touch()

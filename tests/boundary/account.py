@@ -311,6 +311,33 @@ def variables():
     process.wait()
 
 
+HOST = """#!/usr/bin/python3
+import json, os, subprocess
+settings = json.load(open("/etc/claude-code/managed-settings.json"))
+line = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+ended = subprocess.run(["sh", "-c", line], stdin=open("message.json"), capture_output=True, text=True)
+seen = [path for path in ("/var/lib/countersign", "/var/lib/world/ada") if os.path.exists(path)]
+json.dump({"line": line, "said": ended.stdout, "seen": seen}, open("seen.json", "w"))
+"""
+"""Stands for Claude Code: runs its hook as the managed settings say, and looks around."""
+
+
+def in_the_sandbox():
+    """Both together: `countersign run` with the machine's keeper, which is what holds most."""
+    project = WORLD / "agent/project"
+    host = write(folder(WORLD / "agent/bin", AGENT, 0o755) / "claude", HOST, AGENT)
+    host.chmod(0o755)
+    name, arguments = shell("make one")
+    write(project / "message.json", json.dumps({
+        "hook_event_name": "PreToolUse", "session_id": "s", "cwd": str(project), "tool_name": name, "tool_input": arguments}), AGENT)
+    environment = {**ENVIRONMENT, "HOME": str(WORLD / "agent"), "PATH": f"{host.parent}:{ENVIRONMENT['PATH']}"}
+    ran = run(["countersign", "run", "--", "claude"], AGENT, environment, project)
+    file = project / "seen.json"
+    seen = json.loads(file.read_text()) if file.exists() else {"line": "", "said": ran.stderr, "seen": None}
+    check("a host in the sandbox asks the machine's keeper", "--keeper system" in seen["line"] and '"allow"' in seen["said"], seen)
+    check("  … and sees nothing of what it keeps", seen["seen"] == [], seen)
+
+
 def secrets_of_others():
     """A caller may hand over any folder: the keeper shows nobody what is the keeper's own."""
     rules = STATE / f"{OTHER}/rules.toml"
@@ -389,6 +416,7 @@ def inside():
         files_of_the_keeper(keeper)
         who_is_answered()
         variables()
+        in_the_sandbox()
         secrets_of_others()
         approvers()
         without_the_keeper(keeper)

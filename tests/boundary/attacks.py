@@ -77,6 +77,12 @@ def uncover_what_is_below_the_settings(what):
 
 
 @attack
+def write_settings_as_if_a_server_had_sent_them(what):
+    with open(what["from_server"], "a") as file:
+        file.write(" ")
+
+
+@attack
 def change_the_hook_program(what):
     with open(what["hook"], "ab") as file:
         file.write(b"\0")
@@ -136,6 +142,29 @@ def type_into_a_terminal(what):
     os.close(end)
     if status:
         raise PermissionError("the call was refused")
+
+
+@attack
+def follow_a_descriptor_that_was_left_open(what):
+    for number in range(3, 64):
+        try:
+            pathlib.Path(f"/proc/self/fd/{number}/profiles/agent/secret").read_text()
+            return
+        except OSError:
+            pass
+    raise FileNotFoundError("no descriptor leads there")
+
+
+@attack
+def signal_the_group_of_whoever_has_started_it(what):
+    os.kill(0, 0)
+
+
+@attack
+def look_for_the_keys_of_the_persons_session(what):
+    keyctl, get_id, of_session = {"x86_64": 250, "aarch64": 219}[os.uname().machine], 0, -3
+    if ctypes.CDLL(None, use_errno=True).syscall(keyctl, get_id, of_session, 1) < 0:
+        raise OSError(ctypes.get_errno(), "keyctl")
 
 
 @attack

@@ -29,6 +29,8 @@ SETTINGS = {
     "claude": "/etc/claude-code/managed-settings.json", "codex": "/etc/codex/requirements.toml",
     "opencode": "/etc/opencode/opencode.json",
 }
+FROM_SERVER = {"claude": ".claude/remote-settings.json", "codex": ".codex/cloud-config-bundle-cache.json"}
+"""Where a host keeps settings that its maker's server has sent. They may count in place of those of administrators."""
 WITHOUT_OWN_SANDBOX = {"call_the_keeper_itself", "read_the_memory_of_the_host"}
 """Open where the host runs its tools beside itself."""
 OPEN = {
@@ -94,6 +96,8 @@ class Trial:
         self.abstract = f"countersign-boundary-{os.getpid()}-{word}"
         self.named = self.listening("\0" + self.abstract)
         self.outsider = subprocess.Popen(["sleep", "600"])
+        # As an editor or a script may.
+        self.left_open = os.open(self.ours, os.O_PATH | os.O_DIRECTORY)
 
     @staticmethod
     def listening(address):
@@ -110,6 +114,7 @@ class Trial:
 
     def __exit__(self, *_):
         self.tool("keeper", "stop")
+        os.close(self.left_open)
         self.outsider.kill()
         self.outsider.wait()
         self.service.close()
@@ -123,7 +128,7 @@ class Trial:
     def tool(self, *arguments):
         return subprocess.run(
             [self.programs / "countersign", *arguments], env=self.environment(), cwd=self.host.project, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=150,
+            stdin=subprocess.DEVNULL, timeout=150, pass_fds=[self.left_open],
         )
 
     def plant(self):
@@ -155,10 +160,10 @@ class Trial:
             (scratch / name).write_text("x")
         call = self.listening(str(scratch / "call/call.sock"))
         self.plant()
-        self.what(settings=str(scratch / "etc/settings"), hook=str(scratch / "hook"), call=str(scratch / "call/call.sock"))
-        command = [f"exec -a {self.word}-host python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' "
+        self.what(from_server=str(scratch / "hook"), settings=str(scratch / "etc/settings"), hook=str(scratch / "hook"), call=str(scratch / "call/call.sock"))
+        command = [f"exec -a {self.word}-host python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:], close_fds=False))' "
                    "python3 attacks.py what.json results.json"]
-        subprocess.run(["bash", "-c", *command], cwd=self.host.project, check=True, timeout=60)
+        subprocess.run(["bash", "-c", *command], cwd=self.host.project, check=True, timeout=60, pass_fds=[self.left_open])
         call.close()
         results = self.results()
         shutil.rmtree(self.ours / "profiles/agent")
@@ -177,7 +182,8 @@ class Trial:
 
     def in_sandbox(self, options=()):
         self.plant()
-        self.what(settings=SETTINGS[self.word], hook=f"{OURS}/bin/countersign-hook", call=f"{OURS}/home/call/call.sock")
+        server = str(self.host.home / FROM_SERVER[self.word]) if self.word in FROM_SERVER else SETTINGS[self.word]
+        self.what(from_server=server, settings=SETTINGS[self.word], hook=f"{OURS}/bin/countersign-hook", call=f"{OURS}/home/call/call.sock")
         said = self.run(Shell("python3 attacks.py what.json results.json"), Shell("touch unasked"), options=options)
         return self.results(), said
 
@@ -213,6 +219,8 @@ def attacked(word, programs):
             # A host may refuse to start like that; then nothing is tried.
             loosened, _ = trial.in_sandbox(LOOSENED[word])
             wrong += [f"{word} {LOOSENED[word]}: {line}" for line in judged(trial, loosened or results)]
+        if word == "claude":
+            wrong += [f"{word}: {line}" for line in by_settings_from_a_server(trial)]
         wrong += switched_off(trial)
     return results, wrong
 
@@ -228,6 +236,28 @@ def judged(trial, results):
         is_open = result == "done"
         if is_open != (name in OPEN[trial.word]):
             yield f"{name}: {'open' if is_open else 'held'}, and the documentation says otherwise: {result}"
+
+
+def by_settings_from_a_server(trial):
+    """Claude Code takes what an organisation sends in place of all managed settings, from a file that it has kept. It does so only
+    without another address of its model, so no call is tried: the hook at the start of a session shows whose settings count."""
+    host, file = trial.host, trial.host.outside / "from-server"
+    settings = json.dumps({"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": f"touch {file} {host.project}/from-server"}]}]}})
+    kept = host.put(".claude/remote-settings.json", settings)
+    kept.chmod(0o600)
+    variables = [word for name in host.variables() if name != "ANTHROPIC_BASE_URL" for word in ("--env", name)]
+    start = [str(host.program()), "-p", "please"]
+    said = trial.tool("run", "--net", "none", *variables, "--", *start)
+    if said.returncode == 0 or "from a server" not in said.stderr:
+        yield f"it starts beside settings from a server: {said.stderr}"
+    environment = {name: value for name, value in trial.environment().items() if name != "ANTHROPIC_BASE_URL"}
+    try:
+        subprocess.run(start, env=environment, cwd=host.project, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        pass
+    if not file.exists():
+        yield "settings from a server do not count outside either, so this shows nothing"
+    kept.unlink()
 
 
 def switched_off(trial):

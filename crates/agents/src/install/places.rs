@@ -51,6 +51,12 @@ impl Places {
         Some(Self { home, config, managed: PathBuf::from("/etc"), variables })
     }
 
+    /// With another folder of the user.
+    #[must_use]
+    pub fn with_home(self, home: &Path) -> Self {
+        Self { home: home.to_owned(), ..self }
+    }
+
     /// Every folder below one, for tests and trials.
     pub fn under(root: &Path) -> Self {
         let home = root.join("home");

@@ -47,6 +47,8 @@ pub struct Sandboxed {
 
 /// What starts a program in a place.
 pub fn command(bubblewrap: &Path, place: &Place, argv: &[OsString]) -> io::Result<Sandboxed> {
+    // A folder that whoever started this has left open would lead out.
+    close_fds::set_fds_cloexec(3, &[]);
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();
     let mut files = Vec::new();
     let mut add = |words: &[&OsStr]| arguments.extend(words.iter().map(OsString::from));

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use countersign_wire::hash::Sha256Hex;
 use serde::{Deserialize, Serialize};
 
 use super::place::HOME;
@@ -20,8 +21,8 @@ const CALL_TIME: Duration = Duration::from_secs(2);
 pub struct Expected {
     /// The folder of Countersign, which must not be there.
     pub ours: PathBuf,
-    /// The settings with the hook, which nobody can change.
-    pub settings: Vec<PathBuf>,
+    /// The settings with the hook, which nobody can change, and the digest of each.
+    pub settings: Vec<(PathBuf, Sha256Hex)>,
     /// Where the agent works.
     pub folder: PathBuf,
     /// Whether the keeper is the machine's.
@@ -36,7 +37,7 @@ impl Expected {
                 return Err(format!("{} can be seen in it", self.ours.join(name).display()));
             }
         }
-        self.settings.iter().try_for_each(|file| is_fixed(file))?;
+        self.settings.iter().try_for_each(|(file, digest)| is_fixed(file, *digest))?;
         if !self.folder.is_dir() {
             return Err(format!("{} is not there", self.folder.display()));
         }
@@ -49,11 +50,14 @@ impl Expected {
     }
 }
 
-/// Whether a file is there, and can't be written to, removed or moved away with a folder above it.
-fn is_fixed(file: &Path) -> Result<(), String> {
+/// Whether a file is there as it was written, and can't be written to, removed or moved away with a folder above it.
+fn is_fixed(file: &Path, digest: Sha256Hex) -> Result<(), String> {
     let text = fs::read(file).map_err(|error| format!("{} can't be read: {error}", file.display()))?;
     let changed = || format!("{} can be changed", file.display());
-    if text.is_empty() || fs::OpenOptions::new().append(true).open(file).is_ok() {
+    if Sha256Hex::digest(&text) != digest {
+        return Err(format!("{} is another file in it", file.display()));
+    }
+    if fs::OpenOptions::new().append(true).open(file).is_ok() {
         return Err(changed());
     }
     for part in file.ancestors().filter(|part| part.parent().is_some()) {

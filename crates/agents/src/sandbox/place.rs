@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     fs, io,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -80,6 +81,9 @@ const VARIABLES: &[&str] = &[
 /// beginning of a name.
 const NEVER: &[&str] = &[
     "BASH_ENV",
+    "BUN_*",
+    "CLAUDE_CODE_MANAGED_SETTINGS_PATH",
+    "CLAUDE_CODE_SHELL_PREFIX",
     "CLAUDE_CODE_SIMPLE",
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
@@ -88,17 +92,28 @@ const NEVER: &[&str] = &[
     "DISPLAY",
     "DOCKER_HOST",
     "ENV",
-    "GIT_CONFIG*",
+    "GIT_*",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
     "LD_*",
     "NODE_OPTIONS",
+    "NODE_PATH",
     "OPENCODE_CONFIG*",
+    "OPENCODE_PERMISSION",
     "OPENCODE_PURE",
     "OPENCODE_TEST_*",
+    "PERL5*",
+    "PROMPT_COMMAND",
+    "PYTHONHOME",
     "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
     "SSH_AUTH_SOCK",
     "TMUX*",
     "WAYLAND_DISPLAY",
     "XDG_*",
+    "_JAVA_OPTIONS",
 ];
 
 /// What somebody wants to run, and how narrow the place is to be.
@@ -171,12 +186,13 @@ impl Place {
         let project = project(wanted)?;
         let (variables, dropped) = variables(wanted, contained)?;
         let mut parts = system()?;
-        parts.extend(settings(wanted.settings)?);
         parts.push(Part::Empty(PathBuf::from("/tmp")));
         parts.push(Part::Empty(wanted.user.to_owned()));
         parts.extend(tools(wanted));
         parts.extend(state(wanted.user, contained));
         parts.extend(of_project(wanted, &project)?);
+        // Last, so that nothing lies over what protects.
+        parts.extend(settings(wanted.settings)?);
         parts.extend(ours(wanted));
         let place = Self {
             parts,
@@ -199,12 +215,20 @@ impl Place {
         found.collect()
     }
 
+    /// The same without the host's own.
+    pub fn writable_besides(&self, user: &Path, contained: &Contained) -> Vec<&Path> {
+        let own = state(user, contained);
+        let is_own = |path: &&Path| own.iter().any(|part| at(part) == *path);
+        self.writable().into_iter().filter(|path| !is_own(path)).collect()
+    }
+
     /// Nothing that can be written to may have our keys, our programs or the person's whole home in it.
     fn keeps_ours_apart(&self, wanted: &Wanted<'_>) -> Result<(), Failure> {
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let kept = wanted.programs.iter().map(PathBuf::as_path).chain([wanted.ours]);
         for kept in kept.map(real) {
-            if let Some(open) = self.writable().into_iter().map(real).find(|open| kept.starts_with(open)) {
+            let is_open = |open: &PathBuf| kept.starts_with(open) || open.starts_with(&kept);
+            if let Some(open) = self.writable().into_iter().map(real).find(is_open) {
                 let what =
                     format!("{} lies in {}, which the agent could write to", kept.display(), open.display());
                 return Err(Failure::new(Exit::NotSetUp, what)
@@ -277,12 +301,19 @@ fn system() -> Result<Vec<Part>, Failure> {
             Err(_) => {}
         }
     }
+    // It has the socket of a service.
+    let services = Path::new("/nix/var");
+    parts.extend(services.is_dir().then(|| Part::Empty(services.to_owned())));
     Ok(parts)
 }
 
-/// A copy of `/etc` in which these files stand. Its folders lie in memory, so that nothing can be put in their place.
+/// A copy of `/etc` in which these files stand. Its folders lie in memory, so that nothing can be put in their place. Those that
+/// belong into the host's own folder lie over what is there, and nobody in the sandbox can move the folder, which is a mount.
 fn settings(files: &[(PathBuf, String)]) -> Result<Vec<Part>, Failure> {
     let etc = Path::new("/etc");
+    let (files, of_host): (Vec<_>, Vec<_>) =
+        files.iter().cloned().partition(|(path, _)| path.starts_with(etc));
+    let files = &files;
     let mut parts = vec![Part::Empty(etc.to_owned())];
     let folders: BTreeSet<&Path> = files.iter().filter_map(|(path, _)| path.parent()).collect();
     parts.extend(copied(etc, |path| folders.contains(path) || files.iter().any(|(file, _)| file == path))?);
@@ -291,6 +322,7 @@ fn settings(files: &[(PathBuf, String)]) -> Result<Vec<Part>, Failure> {
     }
     parts.extend(files.iter().map(|(path, text)| Part::Text(path.clone(), text.clone())));
     parts.push(Part::Close(etc.to_owned()));
+    parts.extend(of_host.into_iter().map(|(path, text)| Part::Text(path, text)));
     Ok(parts)
 }
 
@@ -342,7 +374,9 @@ fn tools(wanted: &Wanted<'_>) -> Vec<Part> {
     paths.extend(of_program.filter_map(|path| package(&path)));
     let search = wanted.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let search = search.map(std::env::split_paths).into_iter().flatten();
-    paths.extend(search.filter(|folder| folder.is_absolute() && folder.parent().is_some()));
+    // A link could have been made by an agent in another project, and lead anywhere.
+    let is_itself = |folder: &PathBuf| fs::canonicalize(folder).is_ok_and(|real| real == *folder);
+    paths.extend(search.filter(|folder| folder.parent().is_some() && is_itself(folder)));
     let is_new = |path: &PathBuf| !OF_THE_SYSTEM.iter().any(|known| path.starts_with(known));
     let is_apart = |path: &PathBuf| !wanted.ours.starts_with(path) && !wanted.user.starts_with(path);
     let there = paths.into_iter().filter(|path| is_new(path) && is_apart(path) && path.exists());
@@ -365,7 +399,8 @@ fn state(user: &Path, contained: &Contained) -> Vec<Part> {
 }
 
 /// Makes what the host would make itself at its first start, where it is missing: what is not there can't be put in.
-pub fn make_state(user: &Path, contained: &Contained) -> Result<(), Failure> {
+/// `settings` are the files that lie over what is there; an empty one counts for nothing outside.
+pub fn make_state(user: &Path, contained: &Contained, settings: &[&Path]) -> Result<(), Failure> {
     for state in contained.state {
         let (path, made) = match state {
             State::Folder(name) => {
@@ -381,20 +416,23 @@ pub fn make_state(user: &Path, contained: &Contained) -> Result<(), Failure> {
         };
         made.map_err(|error| unreadable(&path, &error))?;
     }
+    for file in settings.iter().filter(|file| file.starts_with(user) && !file.exists()) {
+        let mut options = fs::OpenOptions::new();
+        let made = options.write(true).create_new(true).mode(0o600).open(file);
+        made.map(drop).map_err(|error| unreadable(file, &error))?;
+    }
     Ok(())
 }
 
 /// The project, and where Git keeps the files of a work tree that is not the first.
 fn of_project(wanted: &Wanted<'_>, project: &Path) -> Result<Vec<Part>, Failure> {
-    let mut folders = vec![project.to_owned()];
-    let git = GitFolder::of(project).and_then(|git| fs::canonicalize(git.common).ok());
-    folders.extend(git.filter(|common| !common.starts_with(project)));
+    let folders = [Some(project.to_owned()), repository_of_work_tree(project)].into_iter().flatten();
     let is_narrow = !wanted.writes.is_empty();
     let part = |path: PathBuf| match is_narrow {
         true => Part::Read(path.clone(), path),
         false => Part::Write(path.clone(), path),
     };
-    let mut parts: Vec<Part> = folders.into_iter().map(part).collect();
+    let mut parts: Vec<Part> = folders.map(part).collect();
     for named in wanted.writes {
         let path = wanted.folder.join(named);
         let real = fs::canonicalize(&path).map_err(|error| unreadable(&path, &error))?;
@@ -405,6 +443,21 @@ fn of_project(wanted: &Wanted<'_>, project: &Path) -> Result<Vec<Part>, Failure>
         parts.push(Part::Write(real.clone(), real));
     }
     Ok(parts)
+}
+
+/// The folder with the repository of a work tree that Git has made elsewhere. The project says which it is, and an agent may have
+/// written that; so it counts only if the repository says the same, where the agent could not write.
+fn repository_of_work_tree(project: &Path) -> Option<PathBuf> {
+    let git = GitFolder::of(project)?;
+    let [own, common] = [git.own, git.common].map(|folder| fs::canonicalize(folder).ok());
+    let (own, common) = (own?, common?);
+    let is_elsewhere = !common.starts_with(project);
+    let is_repository = ["HEAD", "objects", "refs"].iter().all(|name| common.join(name).exists());
+    let named = fs::read_to_string(own.join("gitdir")).ok()?;
+    let named = fs::canonicalize(own.join(named.trim())).ok()?;
+    let is_own = own.parent() == Some(&common.join("worktrees"))
+        && named == fs::canonicalize(project.join(".git")).ok()?;
+    (is_elsewhere && is_repository && is_own).then_some(common)
 }
 
 /// The programs that hooks are, and the folder with the keeper's socket.

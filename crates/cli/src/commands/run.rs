@@ -26,6 +26,7 @@ use countersign_agents::{
         output::{object, say},
     },
 };
+use countersign_wire::hash::Sha256Hex;
 use serde_json::json;
 
 use super::{keeper, options::Options};
@@ -94,9 +95,9 @@ impl Run {
         if shows {
             return prepared.show(options).map(|()| ExitCode::SUCCESS);
         }
-        make_state(&prepared.user, contained(prepared.host)?)?;
+        make_state(&prepared.user, contained(prepared.host)?, &prepared.fixed())?;
         prepared.try_first()?;
-        prepared.announce();
+        prepared.announce()?;
         let mut sandboxed = prepared.sandboxed(&prepared.argv)?;
         let error = sandboxed.command.exec();
         Err(Failure::new(Exit::NotExecutable, format!("bubblewrap can't be started: {error}")))
@@ -148,7 +149,8 @@ impl Run {
             settings: &settings,
         };
         let place = Place::of(&wanted)?;
-        let settings = settings.into_iter().map(|(path, _)| path).collect();
+        let digest = |(path, text): (PathBuf, String)| (path, Sha256Hex::digest(text.as_bytes()));
+        let settings = settings.into_iter().map(digest).collect();
         let expected = Expected {
             ours: home.folder().to_owned(),
             settings,
@@ -183,16 +185,21 @@ impl Prepared {
     }
 
     /// What a person knows before it starts.
-    fn announce(&self) {
-        let writable = self.place.writable();
-        let narrow = writable.iter().filter(|path| path.starts_with(&self.place.project));
-        let folders: Vec<String> = narrow.map(|path| path.display().to_string()).collect();
+    fn announce(&self) -> Result<(), Failure> {
+        let folders = self.place.writable_besides(&self.user, contained(self.host)?);
+        let folders: Vec<String> = folders.iter().map(|path| path.display().to_string()).collect();
         say(&format!(
             "{} runs in a sandbox. It can write to {} and its own settings{}.",
             self.host.name(),
             folders.join(", "),
             if self.place.has_network { "" } else { ", and has no network" },
         ));
+        Ok(())
+    }
+
+    /// The settings that nobody in it can change.
+    fn fixed(&self) -> Vec<&Path> {
+        self.expected.settings.iter().map(|(path, _)| path.as_path()).collect()
     }
 
     /// All that the agent could reach.
@@ -207,7 +214,7 @@ impl Prepared {
         if options.json {
             return object(&json!({
                 "host": self.host.word(), "write": write, "read": read, "variables": variables,
-                "dropped": self.place.dropped, "network": self.place.has_network, "settings": self.expected.settings,
+                "dropped": self.place.dropped, "network": self.place.has_network, "settings": self.fixed(),
             }));
         }
         let list = |paths: &[&Path]| {
@@ -218,8 +225,7 @@ impl Prepared {
         say(&format!("In the sandbox of `{}`:", command.join(" ")));
         say(&format!("  It can write\n{}", list(&write)));
         say(&format!("  It can read, besides the system's settings\n{}", list(&read)));
-        let settings: Vec<&Path> = self.expected.settings.iter().map(PathBuf::as_path).collect();
-        say(&format!("  Nobody in it can change\n{}", list(&settings)));
+        say(&format!("  Nobody in it can change\n{}", list(&self.fixed())));
         let network = if self.place.has_network { "as outside" } else { "none" };
         say(&format!("  Network: {network}"));
         say(&format!("  Variables: {}", variables.join(" ")));

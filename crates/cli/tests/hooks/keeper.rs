@@ -26,6 +26,8 @@ use super::{
 
 /// How often the keeper is killed at random; more by hand.
 const KILLS: u64 = 50;
+/// It is killed so many milliseconds after the question at the latest: late enough that some answers come before.
+const LATEST_KILL: u64 = 600;
 /// How many connections never ask; 10,000 by hand, as far as the system allows.
 const SLOW: usize = 2_000;
 
@@ -330,7 +332,7 @@ async fn killed_at_any_moment_it_allows_nothing_that_was_not_approved() {
     for round in 0..number("KEEPER_KILLS", KILLS) {
         let keeper = Keeper::start(&world).await;
         let child = asks_within(&world, &format!("touch file-{round}"), "20");
-        let (is_approved, moment) = (!random(&mut seed).is_multiple_of(4), random(&mut seed) % 120);
+        let (is_approved, moment) = (!random(&mut seed).is_multiple_of(4), random(&mut seed) % LATEST_KILL);
         let answering = async {
             // Half of the time it dies before anybody has answered.
             let until = Instant::now() + Duration::from_secs(3);
@@ -356,7 +358,7 @@ async fn killed_at_any_moment_it_allows_nothing_that_was_not_approved() {
             keeper.signal("KILL");
         };
         let ((), ()) = tokio::join!(
-            async { drop(tokio::time::timeout(Duration::from_millis(400), answering).await) },
+            async { drop(tokio::time::timeout(Duration::from_millis(LATEST_KILL + 200), answering).await) },
             killing
         );
         let output = child.wait_with_output().unwrap();

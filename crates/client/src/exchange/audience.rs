@@ -97,9 +97,11 @@ impl From<Written> for Turn {
     }
 }
 
-/// Those whose turn comes before a request expires. Nobody else is asked.
+/// Those whose turn comes before a request expires. Nobody else is asked. Whoever is first always stays: nobody in the list would
+/// mean everybody.
 pub(crate) fn in_time(people: &[Turn], valid_for: Duration) -> Vec<Turn> {
-    people.iter().filter(|turn| turn.after < valid_for).cloned().collect()
+    let first = people.iter().map(|turn| turn.after).min().unwrap_or_default();
+    people.iter().filter(|turn| turn.after < valid_for || turn.after == first).cloned().collect()
 }
 
 /// The turns of those who are asked the same again, when so much of the time has passed.
@@ -200,6 +202,15 @@ mod tests {
         let at = now().plus(Duration::from_mins(2));
         let expected = json!([{ "approverId": "bob" }, { "approverId": "ada", "at": at }]);
         assert_eq!(metadata(&asked)["org.countersign.turns"], expected);
+    }
+
+    /// Their turns would all come too late. They are asked all the same, and nobody else is.
+    #[test]
+    fn whoever_is_named_never_becomes_everybody() {
+        let people = vec![turn("bob", 30), turn("cy", 60)];
+        let (asked, pins) = request(Audience { people, ..Audience::default() });
+        let asked: Vec<String> = asked.addressees(&pins).into_iter().map(|it| it.person).collect();
+        assert_eq!(asked, ["bob"]);
     }
 
     #[test]

@@ -51,7 +51,9 @@ fn files(path: PathBuf, found: &mut Vec<PathBuf>) {
 fn whatever_examines_a_call_reads_the_callers_files() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/src");
     let mut found = Vec::new();
-    EXAMINING.iter().for_each(|name| files(source.join(name), &mut found));
+    for name in EXAMINING {
+        files(source.join(name), &mut found);
+    }
     let mut wrong = Vec::new();
     for file in found {
         let name = file.strip_prefix(&source).unwrap().to_str().unwrap().to_owned();

@@ -17,7 +17,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is attacked.
+/// What is attacked, by its paths and numbers at the point from where it is tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Targets {
@@ -27,7 +27,7 @@ pub struct Targets {
     pub settings: PathBuf,
     /// The program of the hook.
     pub hook: PathBuf,
-    /// The keeper's socket.
+    /// The socket at which hooks ask the keeper.
     pub call: PathBuf,
     /// The number of the keeper's process.
     pub keeper: i32,
@@ -46,7 +46,7 @@ pub struct Targets {
 /// How each attempt was refused; nothing if it succeeded.
 pub type Results = BTreeMap<String, Option<String>>;
 
-/// One attempt.
+/// One thing that code of an agent may try.
 #[derive(Debug)]
 pub struct Attempt {
     /// What is tried, in words.
@@ -101,7 +101,7 @@ pub const ATTEMPTS: &[Attempt] = &[
     },
 ];
 
-/// Tries everything.
+/// Tries everything, from where this process runs.
 pub fn run(targets: &Targets) -> Results {
     let tried = |attempt: &Attempt| {
         let refused = (attempt.run)(targets).err().map(|error| error.to_string());

@@ -6,7 +6,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | what is tried | [`attempts`] |
-//! | the copy on which it is tried | [`scratch`] |
+//! | the copy on which it is tried | `scratch.rs` |
 
 pub mod attempts;
 
@@ -49,7 +49,7 @@ const MAX_WORDS: usize = 300;
 pub enum Outcome {
     /// It was refused, and how.
     Held { by: String },
-    /// It succeeded.
+    /// It succeeded: nothing keeps an agent from it.
     Open,
     /// It could not be tried, and why.
     NotTried { why: String },

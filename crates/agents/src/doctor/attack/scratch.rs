@@ -49,7 +49,7 @@ const KEPT: [&str; 2] = ["secret", "journal"];
 /// How long the copy's keeper may take to start.
 const KEEPER_TIME: Duration = Duration::from_secs(20);
 
-/// The copy.
+/// The copy, with a keeper that runs for as long as this is kept.
 pub(super) struct Scratch {
     folder: TempDir,
     host: Host,
@@ -149,12 +149,15 @@ impl Scratch {
     }
 
     fn settings(&self) -> Result<Vec<(PathBuf, String)>, Failure> {
-        (contained(self.host)?.settings)(&Places::of_user()?, &hook_line(self.host, KeeperPlace::User))
+        let places = Places::of_user()?.with_home(&self.user);
+        (contained(self.host)?.settings)(&places, &hook_line(self.host, KeeperPlace::User))
     }
 
     /// The sandbox, with variables that the host gets besides the usual ones.
     pub(super) fn place(&self, variables: &[(OsString, OsString)]) -> Result<Place, Failure> {
-        make_state(&self.user, contained(self.host)?)?;
+        let settings = self.settings()?;
+        let paths: Vec<&Path> = settings.iter().map(|(path, _)| path.as_path()).collect();
+        make_state(&self.user, contained(self.host)?, &paths)?;
         let tool = PathBuf::from(program::current()?);
         let programs = [tool.clone(), tool.with_file_name("countersign-hook")];
         let home = ("HOME".into(), self.user.clone().into_os_string());
@@ -172,7 +175,7 @@ impl Scratch {
             has_network: true,
             passed: &[],
             environment: &environment,
-            settings: &self.settings()?,
+            settings: &settings,
         })?;
         place.variables.extend_from_slice(variables);
         Ok(place)

@@ -116,16 +116,21 @@ pub(super) fn uninstall(places: &Places, is_managed: bool) -> Result<Plan, Failu
     Ok(plan)
 }
 
-/// What holds in a sandbox: our hook alone, and the host's own sandbox for its tools, whatever its users' settings say.
+/// Where it keeps settings that an organisation sends from a server. They count in place of those of administrators, whoever has
+/// written the file.
+const FROM_SERVER: &str = "remote-settings.json";
+
+/// What holds in a sandbox: our hook alone, and the host's own sandbox for its tools, whatever its users' settings say. The same
+/// stands where settings from a server would be.
 pub(super) fn contained(places: &Places, line: &HookLine) -> Result<FixedFiles, Failure> {
     let path = file(places, true);
     let failed = |why: String| {
         Failure::new(Exit::Failed, format!("{} can't be used: {why}", path.display()))
             .next("repair it, and try again")
     };
-    let there = there(&path).map_err(|error| failed(error.to_string()))?;
+    let before = there(&path).map_err(|error| failed(error.to_string()))?;
     let text = MANAGED_FORMAT
-        .put(there.as_deref(), &entries(line))
+        .put(before.as_deref(), &entries(line))
         .map_err(|problem| failed(format!("in line {}, {}", problem.line, problem.what)))?;
     let mut settings: Value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
     for name in MANAGED_FORMAT.emptied {
@@ -139,7 +144,19 @@ pub(super) fn contained(places: &Places, line: &HookLine) -> Result<FixedFiles, 
     settings["sandbox"]["enabled"] = json!(true);
     settings["sandbox"]["failIfUnavailable"] = json!(true);
     settings["sandbox"]["allowUnsandboxedCommands"] = json!(false);
-    Ok(vec![(path, settings.to_string())])
+    // Without the variables that would move it: in the sandbox it has none of them.
+    let from_server = places.home.join(".claude").join(FROM_SERVER);
+    if there(&from_server).is_ok_and(|text| text.is_none_or(|text| text.trim().is_empty())) {
+        return Ok(vec![(path, settings.to_string()), (from_server, settings.to_string())]);
+    }
+    let what = format!(
+        "{} has settings from a server, which would count in place of the hook",
+        from_server.display()
+    );
+    Err(Failure::new(Exit::NotSetUp, what).next(
+        "if nobody sends your organisation's settings to Claude Code, remove that file; else have the hook added there, \
+         and run Claude Code in a container",
+    ))
 }
 
 pub(super) fn inspect(places: &Places) -> Vec<Inspection> {

@@ -265,7 +265,9 @@ pub(super) fn contained(places: &Places, line: &HookLine) -> Result<FixedFiles, 
         features.insert("hooks".to_owned(), true.into());
     }
     let text = toml::to_string(&requirements).map_err(|error| failed(&error))?;
-    Ok(vec![(path, text)])
+    // What it keeps of settings from a server. Nothing that counts, and nothing that anybody could put there.
+    let from_server = places.home.join(".codex/cloud-config-bundle-cache.json");
+    Ok(vec![(path, text), (from_server, "{}".to_owned())])
 }
 
 pub(super) fn inspect(places: &Places) -> Vec<Inspection> {

@@ -149,16 +149,69 @@ fn variables_are_passed_by_name_and_some_never() {
     }
 }
 
+/// Makes the project a work tree of a repository, as Git does.
+fn make_work_tree(machine: &Machine, repository: &Path) {
+    let own = repository.join("worktrees/project");
+    for made in [own.clone(), repository.join("objects"), repository.join("refs")] {
+        fs::create_dir_all(made).unwrap();
+    }
+    fs::write(repository.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(own.join("commondir"), "../..").unwrap();
+    fs::write(own.join("gitdir"), format!("{}\n", machine.project.join(".git").display())).unwrap();
+    fs::remove_dir_all(machine.project.join(".git")).unwrap();
+    fs::write(machine.project.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
+}
+
 #[test]
 fn a_work_tree_of_git_has_its_repository_with_it() {
     let machine = Machine::new();
-    let git = machine.user.join("main/.git/worktrees/project");
-    fs::create_dir_all(&git).unwrap();
-    fs::write(git.join("commondir"), "../..").unwrap();
-    fs::remove_dir(machine.project.join(".git")).unwrap();
-    fs::write(machine.project.join(".git"), format!("gitdir: {}\n", git.display())).unwrap();
+    make_work_tree(&machine, &machine.user.join("main/.git"));
     let place = Place::of(&machine.wanted()).unwrap();
     assert_eq!(writable(&place, &machine.user), [".claude", ".claude.json", "project", "main/.git"]);
+    let of_host = machine.wanted().host.contained().unwrap();
+    assert_eq!(place.writable_besides(&machine.user, of_host).len(), 2, "people are told of both");
+}
+
+/// An agent could have written all that is in its project.
+#[test]
+fn a_project_does_not_say_by_itself_what_else_is_in_the_sandbox() {
+    let machine = Machine::new();
+    let (secrets, git) = (machine.user.join(".ssh"), machine.project.join(".git"));
+    fs::create_dir_all(machine.project.join("x")).unwrap();
+    fs::create_dir_all(&secrets).unwrap();
+    fs::remove_dir_all(&git).unwrap();
+    let only_the_project = [".claude", ".claude.json", "project"];
+    for (gitdir, commondir) in [("x".to_owned(), Some(&secrets)), (secrets.display().to_string(), None)] {
+        fs::write(&git, format!("gitdir: {gitdir}\n")).unwrap();
+        if let Some(commondir) = commondir {
+            fs::write(machine.project.join("x/commondir"), commondir.display().to_string()).unwrap();
+        }
+        let place = Place::of(&machine.wanted()).unwrap();
+        assert_eq!(writable(&place, &machine.user), only_the_project);
+        assert!(!place.parts.iter().any(|part| at(part).starts_with(&secrets)));
+    }
+    // A repository that belongs to another work tree.
+    fs::remove_file(&git).unwrap();
+    fs::create_dir(&git).unwrap();
+    let repository = machine.user.join("main/.git");
+    make_work_tree(&machine, &repository);
+    let elsewhere = machine.user.join("elsewhere");
+    fs::write(&elsewhere, "").unwrap();
+    fs::write(repository.join("worktrees/project/gitdir"), elsewhere.display().to_string()).unwrap();
+    assert_eq!(writable(&Place::of(&machine.wanted()).unwrap(), &machine.user), only_the_project);
+}
+
+#[test]
+fn nothing_of_ours_can_be_written_to() {
+    let machine = Machine::new();
+    let project = machine.ours.join("call");
+    let said = sentence(Place::of(&Wanted { folder: &project, ..machine.wanted() }));
+    assert!(said.contains("could write to"), "{said}");
+    let link = machine.user.join("bin");
+    std::os::unix::fs::symlink(machine.user.join("project"), &link).unwrap();
+    let environment = [("PATH".into(), link.clone().into_os_string())];
+    let place = Place::of(&Wanted { environment: &environment, ..machine.wanted() }).unwrap();
+    assert!(!place.parts.iter().any(|part| at(part) == link), "a link may lead anywhere");
 }
 
 #[test]
