@@ -3,10 +3,12 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | what is in it | [`place`] |
+//! | what is in it | [`place`]; by its name in every one, `lists.rs` |
 //! | how it is built, by bubblewrap | [`bubblewrap`] |
 //! | the calls of the system that nobody may make in it | [`filter`] |
 //! | what is tried from inside before anything is started | [`inside`] |
+
+mod lists;
 
 pub mod filter;
 pub mod inside;

@@ -18,7 +18,7 @@ use countersign_agents::{
     sandbox::{
         bubblewrap::{self, Sandboxed},
         inside::Expected,
-        place::{OURS, Part, Place, Wanted, contained, hook_line, make_state},
+        place::{Part, Place, TOOL, Wanted, contained, hook_line, make_state},
     },
     tool::{
         exit::{Exit, Failure},
@@ -175,8 +175,7 @@ impl Prepared {
                 .next("docs/sandbox.md says what it needs from the system")
         };
         let expected = serde_json::to_string(&self.expected).map_err(|error| failed(error.to_string()))?;
-        let tool = format!("{OURS}/bin/countersign");
-        let argv = [tool.as_str(), "run", "--inside", &expected].map(OsString::from);
+        let argv = [TOOL, "run", "--inside", &expected].map(OsString::from);
         let output = self.sandboxed(&argv)?.command.output().map_err(|error| failed(error.to_string()))?;
         match output.status.success() {
             true => Ok(()),

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     hosts::{self, Host},
-    sandbox::bubblewrap,
+    sandbox::{bubblewrap, place::TOOL},
     tool::exit::{Exit, Failure},
 };
 
@@ -125,7 +125,7 @@ async fn on_host(host: Host, scratch: &Scratch, bubblewrap: &Path) -> Result<Att
 /// The attempts in the place of the host.
 fn in_sandbox(scratch: &Scratch, bubblewrap: &Path) -> Result<Results, String> {
     let targets = serde_json::to_string(&scratch.inside()).map_err(|error| error.to_string())?;
-    let argv = [scratch::TOOL, "doctor", "--attack-inside", &targets].map(OsString::from);
+    let argv = [TOOL, "doctor", "--attack-inside", &targets].map(OsString::from);
     let place = scratch.place(&[]).map_err(|failure| failure.to_string())?;
     let built = bubblewrap::command(bubblewrap, &place, &argv);
     let output = built.and_then(|mut built| built.command.output()).map_err(|error| error.to_string())?;

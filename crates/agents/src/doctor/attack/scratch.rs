@@ -24,15 +24,12 @@ use crate::{
     hook_line::keeper::KeeperPlace,
     hosts::Host,
     install::{places::Places, program},
-    sandbox::place::{HOME, HOOK, OURS, Place, Wanted, contained, hook_line, make_state},
+    sandbox::place::{HOME, HOOK, Place, TOOL, Wanted, contained, hook_line, make_state},
     tool::{
         exit::{Exit, Failure},
         home::Home,
     },
 };
-
-/// This tool in the sandbox.
-pub(super) const TOOL: &str = "/run/countersign-sandbox/bin/countersign";
 
 /// What the model wants the host to run.
 pub(super) const COMMAND: &str = "./attack";
@@ -41,7 +38,8 @@ pub(super) const COMMAND: &str = "./attack";
 const RULES: &str =
     "[[rule]]\nverdict = \"allow\"\ncommand = \"./attack\"\neffect = [\"leavesRepository\"]\n";
 
-const SCRIPT: &str = "#!/bin/sh\nexec /run/countersign-sandbox/bin/countersign doctor --attack-inside \"$(cat targets.json)\" > results.json\n";
+/// What the script of the project lets this tool do in the sandbox.
+const ARGUMENTS: &str = "doctor --attack-inside \"$(cat targets.json)\" > results.json";
 
 /// What stands for keys and a journal.
 const KEPT: [&str; 2] = ["secret", "journal"];
@@ -216,9 +214,8 @@ fn prepare(folder: &Path, project: &Path, ours: &Path, name: &str) -> io::Result
         fs::write(folder.join(file), "x")?;
     }
     let script = project.join("attack");
-    fs::write(&script, SCRIPT)?;
+    fs::write(&script, format!("#!/bin/sh\nexec {TOOL} {ARGUMENTS}\n"))?;
     fs::set_permissions(script, fs::Permissions::from_mode(0o755))?;
-    debug_assert!(SCRIPT.contains(OURS) && TOOL.starts_with(OURS));
     Ok([
         UnixListener::bind(folder.join("service.sock"))?,
         UnixListener::bind(folder.join("socket/call.sock"))?,
