@@ -49,6 +49,10 @@ parse-cost:
 docs:
     cargo doc --workspace --no-deps --locked --open
 
+# All documents as a website, in target/site.
+site:
+    docs/site/build target/site
+
 # Install what the tests need and this machine lacks.
 setup:
     source .ci/setup

@@ -128,6 +128,12 @@ def recipes_and_code_name_each_other():
             yield f"{name}: CONTRIBUTING.md has no {step} that links this file"
 
 
+def units_are_those_of_the_packages():
+    shown = re.findall(r"^```ini\n(\[Unit\].*?)^```$", documents["docs/operating.md"], re.S | re.M)
+    if shown != [(root / "packaging/gateway/countersign-gateway.service").read_text()]:
+        yield "docs/operating.md: the unit differs from packaging/gateway/countersign-gateway.service"
+
+
 rules = [
     links_lead_somewhere,
     what_is_cited_exists,
@@ -136,6 +142,7 @@ rules = [
     titles_are_no_questions,
     only_what_is_here_is_cited,
     recipes_and_code_name_each_other,
+    units_are_those_of_the_packages,
 ]
 faults = [fault for rule in rules for fault in rule()]
 print(f"{len(documents)} documents checked")

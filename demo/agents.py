@@ -8,7 +8,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/agents"))
 from desk import Desk  # noqa: E402
-from gated import WORKER_KILLED, WORKER_STOPPED, answered, converse, of_its_own, planned, shell  # noqa: E402
+from gated import WORKER_KILLED, WORKER_STOPPED, answered, changed, converse, of_its_own, planned, shell  # noqa: E402
 from hosts import HOSTS  # noqa: E402
 
 
@@ -25,7 +25,7 @@ def conversations(words):
     ]
     # The slowest begin first.
     for word in reversed(words):
-        yield word, [*answered(), *of_its_own(word), *failing], None
+        yield word, [*answered(), changed(word), *of_its_own(word), *failing], None
     for word in reversed(words):
         yield word, answered()[:2], SCREEN_MODES[word]
     rejected, approved = planned()

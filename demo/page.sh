@@ -7,7 +7,7 @@
 # an address that is not loopback; one code is scanned, the phone joins and pairs with one tap, the machine confirms it, and a
 # command is approved. It prints how many commands and taps that took, and how long. Then a person joins with an invitation, pairs
 # by the link that the tool shows, approves a command, rejects one with words, holds
-# to approve a dangerous one, sees one being taken back, and rejects `git push --force`, which is the picture of the README. What
+# to approve a dangerous one, sees one being taken back, and rejects `git push --force`, which is on the picture of the README. What
 # ran is looked at on the machine. Ends with 0 only if every step held. The programs are built after web/build, so that the
 # gateway serves the page. Needs Node, Chromium, script(1), openssl and certutil; packages are installed as web/package-lock.json says.
 set -euo pipefail
@@ -18,7 +18,7 @@ cd "$(dirname "$0")/../web"
 [ -f ../crates/server/page/dist/index.html ] || { echo "the gateway has no page: run web/build, then build the programs" >&2; exit 1; }
 rm -f "$shots"/*.png
 COUNTERSIGN_BIN="$programs" COUNTERSIGN_SHOTS="$shots" npx vitest run --config vitest.e2e.config.ts --reporter=verbose e2e/connect.test.ts e2e/first.test.ts e2e/force.test.ts
-for name in connect connected join recovery-code review-command timeline words dangerous inbox taken-back force-push; do
+for name in connect connected join recovery-code review-command timeline words dangerous inbox taken-back force-push force-push-phone-light force-push-phone-dark; do
   [ -s "$shots/$name.png" ] || { echo "no screenshot $name.png" >&2; exit 1; }
 done
 echo "Screenshots: $shots"

@@ -4,14 +4,14 @@
 # Usage: packaging/account/install.sh FOLDER_WITH_THE_PROGRAMS
 #        packaging/account/install.sh --remove [--with-keys]
 #
-# It makes the system account `countersign`, copies the three programs to /usr/lib/countersign, links the tool into
+# It makes the system account `countersign-keeper`, copies the three programs to /usr/lib/countersign, links the tool into
 # /usr/local/bin, and starts the service countersign-keeper. Run again, it brings the programs up to date. What the keeper keeps,
-# /var/lib/countersign, stays unless you say --with-keys.
+# /var/lib/countersign-keeper, stays unless you say --with-keys.
 set -eu
 
-ACCOUNT=countersign
+ACCOUNT=countersign-keeper
 PROGRAMS=/usr/lib/countersign
-KEPT=/var/lib/countersign
+KEPT=/var/lib/countersign-keeper
 UNIT=/etc/systemd/system/countersign-keeper.service
 LINK=/usr/local/bin/countersign
 HERE=$(dirname "$(readlink -f "$0")")
@@ -41,9 +41,6 @@ install_all() {
     for name in countersign countersign-hook countersign-gateway; do
         [ -x "$1/$name" ] || fail "There is no program $name in $1. Build it: cargo build --release --bin $name"
     done
-    if [ -e "$KEPT/secret" ] || grep -qs "^User=$ACCOUNT$" /etc/systemd/system/countersign.service; then
-        fail "A gateway runs under the account $ACCOUNT here, and could read the keeper's keys. Give it another account and folder first."
-    fi
     if ! id "$ACCOUNT" >/dev/null 2>&1; then
         useradd --system --user-group --home-dir "$KEPT" --no-create-home --shell /usr/sbin/nologin "$ACCOUNT"
     fi
@@ -65,7 +62,7 @@ install_all() {
 Next, for each account whose agents it decides for:
   sudo countersign keeper as USER join             with an invitation for an enforcer
   sudo countersign keeper as USER pair             with the person's phone, or another machine of theirs
-  setfacl -m u:countersign:x ~USER ~USER/.config   so that rules can allow something where these are closed
+  setfacl -m u:countersign-keeper:x ~USER ~USER/.config   so that rules can allow something where these are closed
 Then, for every account of this machine:
   sudo /usr/lib/countersign/countersign install HOST --managed --keeper system
 TEXT

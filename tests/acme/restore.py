@@ -3,7 +3,7 @@
 
     tests/acme/restore.py FOLDER    (with countersign-gateway)
 
-Backups and restores are done as docs/operating.md says, with SQLite. Each time the gateway must start, serve a certificate that
+Backups and restores take the steps of deploy/backup/sqlite.sh. Each time the gateway must start, serve a certificate that
 the authority vouches for, and take the key that was made before; and it orders another certificate where it must, and only
 there. Needs Debian's pebble and `cryptography`; a quarter of a minute. Exits 0 only if all held.
 """

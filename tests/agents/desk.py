@@ -18,6 +18,7 @@ from terminals import Terminal  # noqa: E402
 
 PASSPHRASE = "correct horse battery"
 APPROVED, REJECTED, PLAN_REJECTED = "please-do", "rather-not", "please-do-not-begin"
+CHANGED, CHANGED_TO = "change-me", f"{APPROVED}-changed"
 REASON = "not on a Friday"
 
 
@@ -29,7 +30,9 @@ def confirm(terminal):
 
 
 class Desk:
-    """Approves what contains APPROVED, rejects what contains REJECTED with a REASON, and leaves the rest. A plan that contains
+    """Changes what contains CHANGED, and approves what becomes of it; rejects it where the machine takes no change.
+
+    Approves what contains APPROVED, rejects what contains REJECTED with a REASON, and leaves the rest. A plan that contains
     PLAN_REJECTED is rejected too, but not the file that it is in; and an agent may always begin to plan."""
 
     def __init__(self, programs):
@@ -94,6 +97,12 @@ class Desk:
         try:
             begun = time.monotonic()
             shown = self.unlocked("show", "--json", "--", request).ends(0).shown()
+            if CHANGED in shown:
+                takes = '"edits":["' in shown
+                answer = ("change", "--to", f"touch {CHANGED_TO}") if takes else ("reject", "--reason", REASON)
+                self.unlocked(*answer, "--", request).ends(0)
+                self.answered.append(time.monotonic() - begun)
+                return
             is_rejected_plan = PLAN_REJECTED in shown and "plan.review" in shown
             if REJECTED in shown or is_rejected_plan:
                 self.unlocked("reject", "--reason", REASON, "--", request).ends(0)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from desk import APPROVED, PLAN_REJECTED, REASON, REJECTED, ROOT
+from desk import APPROVED, CHANGED, CHANGED_TO, PLAN_REJECTED, REASON, REJECTED, ROOT
 from endpoint import Model
 from host import Edit, Ended, Hook, Plan, Shell, Write, scratch
 from hosts import HOSTS
@@ -63,6 +63,16 @@ def answered():
         Case("a change of a file, approved", Edit(file, "one", "two"), has(file, "two"), expected=True),
         Case("a change of a file, rejected", Edit(file, "two", REJECTED), has(file, REJECTED), words=REASON),
     ]
+
+
+def changed(word):
+    """A command that the person changes before they approve it. Only hosts that certainly take the change are offered one."""
+    def happened(host):
+        if (host.project / f"{CHANGED}-shell").exists():
+            raise SystemExit(f"{word} ran what was changed as it was")
+        return (host.project / CHANGED_TO).exists()
+    takes = word in ("claude", "opencode")
+    return Case("a command, changed", Shell(f"touch {CHANGED}-shell"), happened, expected=takes, words="" if takes else REASON)
 
 
 def of_its_own(word):

@@ -14,7 +14,8 @@ import time
 from endpoint import Call
 from screen import Screen
 
-VERSIONS = json.loads((pathlib.Path(__file__).parent / "versions.json").read_text())
+# newest.py names a file with other versions than those that are pinned.
+VERSIONS = json.loads(pathlib.Path(os.environ.get("AGENT_VERSIONS") or pathlib.Path(__file__).parent / "versions.json").read_text())
 CACHE = pathlib.Path(os.environ.get("COUNTERSIGN_CACHE", pathlib.Path.home() / ".cache/countersign"))
 
 

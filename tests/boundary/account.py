@@ -26,7 +26,8 @@ from terminals import Terminal  # noqa: E402
 
 AGENT, OTHER, KEEPER, STRANGER, FALSE = 61001, 61002, 61003, 61004, 61005
 PASSPHRASE = "correct horse battery"
-STATE, CALL = pathlib.Path("/var/lib/countersign"), pathlib.Path("/run/countersign")
+STATE, CALL = pathlib.Path("/var/lib/countersign-keeper"), pathlib.Path("/run/countersign-keeper")
+ADMIN = pathlib.Path("/run/countersign-keeper-admin")
 PROGRAMS, WORLD = pathlib.Path("/var/lib/programs"), pathlib.Path("/var/lib/world")
 ENVIRONMENT = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8"}
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
@@ -110,6 +111,21 @@ class Hook:
         return said["permissionDecision"], said["permissionDecisionReason"]
 
 
+class Exec:
+    """A command that the agent's account wants to run itself."""
+
+    def __init__(self, *command, user=AGENT):
+        home = WORLD / "agent" if user == AGENT else pathlib.Path("/nonexistent")
+        self.process = subprocess.Popen(
+            [PROGRAMS / "countersign", "exec", "--valid-for", "30s", "--", *command], env={**ENVIRONMENT, "HOME": str(home)},
+            cwd=home / "project" if user == AGENT else "/",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **as_user(user))
+
+    def verdict(self):
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
 def shell(command):
     return "Bash", {"command": command}
 
@@ -122,7 +138,7 @@ def keeper_as(user, *arguments):
     return ["countersign", "keeper", "as", "--account", str(KEEPER), str(user), *arguments]
 
 
-def answered(hook, word, *more):
+def answered(hook, word, *more, typed="yes"):
     """The person looks at what waits and answers it; what the person saw."""
     end = time.monotonic() + 15
     while True:
@@ -130,7 +146,7 @@ def answered(hook, word, *more):
         try:
             terminal.answer("Passphrase of", PASSPHRASE, 3)
             if word == "approve":
-                terminal.answer("Type yes", "yes")
+                terminal.answer(f"Type {typed}", typed)
             return terminal.ends(0).shown(), *hook.verdict()
         except SystemExit:
             # It has not arrived yet.
@@ -148,6 +164,7 @@ def invited(role, name):
 def set_up():
     folder(STATE, KEEPER, 0o711)
     folder(CALL, KEEPER, 0o755)
+    folder(ADMIN, KEEPER, 0o755)
     for name, user, mode in (("ada", 0, 0o700), ("agent", AGENT, 0o700), ("other", OTHER, 0o755)):
         home = folder(WORLD / name, user, mode)
         folder(home / "project", user, 0o755)
@@ -244,6 +261,17 @@ def people():
     check("a person rejects", verdict == "deny" and "not today" in reason, (verdict, reason))
 
 
+def commands():
+    made = WORLD / "agent/project/made"
+    shown, code, said = answered(Exec("touch", "made"), "approve")
+    own = made.exists() and made.stat().st_uid == AGENT
+    check("an approved command runs under the agent's account, with no key there", (code, own) == (0, True), (code, said))
+    shown, code, said = answered(Exec("rm", "made"), "reject", "--reason", "keep it")
+    check("  … and a rejected one does not", code == 81 and "keep it" in said and made.exists(), (code, said))
+    code, said = Exec("touch", "made", user=STRANGER).verdict()
+    check("an account that is not set up runs nothing", code != 0 and "keeper as" in said, (code, said))
+
+
 def rules():
     shown, verdict, reason = answered(Hook(shell("make one")), "reject", "--reason", "closed")
     check("no rule allows what the keeper can't see enough of", verdict == "deny" and "closed" in reason, reason)
@@ -257,9 +285,52 @@ def rules():
     check("  … and not the agent's, nor its people", verdict == "deny", reason)
 
 
-def let_in(path):
-    """`setfacl -m u:KEEPER:x`: user, the keeper, group, mask, others."""
-    entries = [(0x01, 7, 0xFFFFFFFF), (0x02, 1, KEEPER), (0x04, 0, 0xFFFFFFFF), (0x10, 1, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)]
+class Own:
+    """A command of the account itself, about what the keeper keeps for it."""
+
+    def __init__(self, *words, user=AGENT, of=None):
+        self.process = subprocess.Popen(
+            keeper_as(of or user, *words), env=ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, **as_user(user))
+
+    def verdict(self):
+        out, said = self.process.communicate(timeout=60)
+        return self.process.returncode, out + said
+
+
+def administration():
+    code, said = Own("devices").verdict()
+    check("an account looks at what the keeper keeps for it", code == 0 and "approver ada" in said, said)
+    for words in (("join", "-"), ("pair",), ("keys", "show"), ("rules", "init"), ("devices", "revoke", "--home")):
+        code, said = Own(*words).verdict()
+        check(f"  … and may not `{' '.join(words)}`", code == 2 and "for root" in said, (code, said))
+    code, said = Own("status", user=STRANGER).verdict()
+    check("  … nor look where nothing is set up for it", code != 0 and "keeper as" in said, (code, said))
+    file = STATE / f"{AGENT}/rules.toml"
+    before = file.read_text()
+    stricter = WORLD / "agent/stricter.toml"
+    write(stricter, before + '[[rule]]\nverdict = "deny"\ncommand = "rm **"\n', AGENT)
+    code, said = Own("rules", "set", stricter).verdict()
+    check("rules that only tighten are in force at once", code == 0 and "rm **" in file.read_text(), (code, said))
+    write(stricter, before + '[[rule]]\nverdict = "allow"\ncommand = "touch **"\n', AGENT)
+    shown, code, said = answered(Own("rules", "set", stricter), "reject", "--reason", "too much")
+    check("rules that loosen are asked about", code == 81 and "too much" in said and "rm **" in file.read_text(), (code, said))
+    check("  … as something dangerous", "more rights (rules.toml)" in shown, shown)
+    write(stricter, before, AGENT)
+    shown, code, said = answered(Own("rules", "set", stricter), "approve", typed="rules.toml")
+    check("  … and shown line by line", '-command = "rm **"' in shown, shown)
+    check("  … and in force when a paired device signs", code == 0 and file.read_text() == before, (code, said))
+    asked = Own("rules", "set", write(stricter, "", AGENT))
+    time.sleep(0.5)
+    asked.process.kill()
+    asked.process.wait()
+    time.sleep(0.5)
+    check("  … and whoever is gone changes nothing", file.read_text() == before)
+
+
+def let_in(path, user=KEEPER):
+    """`setfacl -m u:USER:x`: user, the named one, group, mask, others."""
+    entries = [(0x01, 7, 0xFFFFFFFF), (0x02, 1, user), (0x04, 0, 0xFFFFFFFF), (0x10, 1, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)]
     os.setxattr(path, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries))
 
 
@@ -270,8 +341,8 @@ def who_is_answered():
     check("so does the keeper's own", verdict == "deny", reason)
     ran = run(["countersign", "keeper", "serve", "--system"])
     check("the keeper does not run as root", ran.returncode != 0 and "root" in ran.stderr, ran.stderr)
-    ran = run(keeper_as(AGENT, "status"), AGENT)
-    check("only root acts for the keeper", ran.returncode != 0 and "Only root" in ran.stderr, ran.stderr)
+    ran = run(keeper_as(OTHER, "status"), AGENT)
+    check("only root acts for the keeper about others", ran.returncode != 0 and "Only root" in ran.stderr, ran.stderr)
     flood = [socket.socket(socket.AF_UNIX) for _ in range(900)]
     child = os.fork()
     if child == 0:
@@ -311,12 +382,33 @@ def variables():
     process.wait()
 
 
+def doctor():
+    """What the account finds out by itself about the keeper. No agent is on its PATH."""
+    environment = {**ENVIRONMENT, "HOME": str(WORLD / "agent")}
+    attack = ["countersign", "doctor", "--attack", "--json"]
+    ran = run(attack, AGENT, environment, WORLD / "agent/project")
+    said = json.loads(ran.stdout)
+    lines = {line["attempt"]: (line["keeper"]["result"], line["control"]["result"]) for line in said["keeper"]}
+    check(
+        "the doctor's attack finds that the keeper holds", len(lines) >= 9 and set(lines.values()) == {("held", "open")} and ran.returncode == 0,
+        (ran.returncode, lines, said["doubts"]))
+    rules = STATE / f"{AGENT}/rules.toml"
+    let_in(STATE / f"{AGENT}", AGENT)
+    rules.chmod(0o666)
+    ran = run(attack, AGENT, environment, WORLD / "agent/project")
+    wrong = [line["attempt"] for line in json.loads(ran.stdout)["keeper"] if line["isWrong"]]
+    check("  … and finds rules that were left open", ran.returncode == 87 and wrong == ["read the rules", "change the rules"], (ran.returncode, wrong))
+    os.removexattr(STATE / f"{AGENT}", "system.posix_acl_access")
+    (STATE / f"{AGENT}").chmod(0o700)
+    rules.chmod(0o644)
+
+
 HOST = """#!/usr/bin/python3
 import json, os, subprocess
 settings = json.load(open("/etc/claude-code/managed-settings.json"))
 line = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
 ended = subprocess.run(["sh", "-c", line], stdin=open("message.json"), capture_output=True, text=True)
-seen = [path for path in ("/var/lib/countersign", "/var/lib/world/ada") if os.path.exists(path)]
+seen = [path for path in ("/var/lib/countersign-keeper", "/var/lib/world/ada") if os.path.exists(path)]
 json.dump({"line": line, "said": ended.stdout, "seen": seen}, open("seen.json", "w"))
 """
 """Stands for Claude Code: runs its hook as the managed settings say, and looks around."""
@@ -412,10 +504,13 @@ def inside():
         keeper = Keeper()
         left.callback(keeper.kill)
         people()
+        commands()
         rules()
+        administration()
         files_of_the_keeper(keeper)
         who_is_answered()
         variables()
+        doctor()
         in_the_sandbox()
         secrets_of_others()
         approvers()

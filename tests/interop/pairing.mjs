@@ -21,8 +21,10 @@ export function short(bundle) {
   return `${text.slice(0, 4)}-${text.slice(4, 8)}`;
 }
 
-const transcript = ({ enforcerId, enforcer, approverId, approver, nonce }, purpose) =>
-  canonical({ purpose, v: 1, enforcerId, enforcer, approverId, approver, nonce });
+const transcript = ({ enforcerId, enforcer, approverId, approver, nonce, lock }, purpose) => {
+  const version = lock === undefined ? { v: 1 } : { v: 2, lock };
+  return canonical({ purpose, ...version, enforcerId, enforcer, approverId, approver, nonce });
+};
 export const proof = (run, secret) => hmac(secret, transcript(run, "countersign pairing proof"));
 export const typedDigits = (run, fresh) => digits(sha256(transcript(run, "countersign pairing digits"), fresh));
 
@@ -62,6 +64,10 @@ const STATEMENT = {
   v: "number", enforcerId: "string", id: "string", issuedAt: "string", by: "string", byFingerprint: "string",
   claim: "object", signature: "string",
 };
+// What is in a lock is not read here.
+const LOCK = /^v1\.(ES256|EdDSA|RS256)(\.[A-Za-z0-9_-]+){4}$/;
+// Nor is what a lock has signed.
+const CONFIRMED = ["credentialId", "authenticatorData", "clientDataJSON", "signature"];
 const CLAIMS = {
   vouch: { type: "string", approverId: "string", bundle: "string", label: "string", until: "string", recovery: "boolean" },
   revoke: { type: "string", fingerprint: "string" },
@@ -74,9 +80,14 @@ function checkMembers(value, types) {
 
 export function verifyStatement(text, signer, enforcerId, now) {
   const statement = JSON.parse(text);
-  checkMembers(statement, STATEMENT);
+  checkMembers(statement, "confirmed" in statement ? { ...STATEMENT, confirmed: "object" } : STATEMENT);
+  if ("confirmed" in statement) {
+    checkMembers(statement.confirmed ?? refuse("malformed"), Object.fromEntries(CONFIRMED.map((name) => [name, "string"])));
+    if (CONFIRMED.some((name) => !/^[A-Za-z0-9_-]+$/.test(statement.confirmed[name]))) refuse("malformed");
+  }
   const { claim } = statement;
-  checkMembers(claim, CLAIMS[claim?.type]);
+  const types = CLAIMS[claim?.type];
+  checkMembers(claim, claim?.type === "vouch" && "lock" in claim ? { ...types, lock: "string" } : types);
   if (statement.v !== 1) refuse("malformed");
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: encode(bundleKeys(signer)[0]) }, format: "jwk" });
   const signature = decode(statement.signature, 64);
@@ -89,6 +100,7 @@ export function verifyStatement(text, signer, enforcerId, now) {
   }
   const parts = claim.bundle.split(".");
   if (parts.length !== 3 || parts[0] !== "v1" || bundleKeys(claim.bundle).includes(null)) refuse("malformed");
+  if (claim.lock !== undefined && (claim.recovery || !LOCK.test(claim.lock))) refuse("malformed");
   const until = time(claim.until);
   if (until <= time(now) || until > issued + 365 * 86_400_000 || issued > time(now) + 60_000) refuse("time");
   return statement;

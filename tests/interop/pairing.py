@@ -26,7 +26,8 @@ def short(bundle: str) -> str:
 
 def transcript(case: dict, purpose: str) -> bytes:
     names = ["enforcerId", "enforcer", "approverId", "approver", "nonce"]
-    return rfc8785.dumps({"purpose": purpose, "v": 1, **{name: case[name] for name in names}})
+    version = {"v": 2, "lock": case["lock"]} if "lock" in case else {"v": 1}
+    return rfc8785.dumps({"purpose": purpose, **version, **{name: case[name] for name in names}})
 
 
 def proof(case: dict, secret: bytes) -> bytes:
@@ -79,6 +80,8 @@ def read_time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
 
 
+# What is in a lock is not read here.
+LOCK = r"v1\.(ES256|EdDSA|RS256)(\.[A-Za-z0-9_-]+){4}"
 CLAIMS = {
     "vouch": {"type": str, "approverId": str, "bundle": str, "label": str, "until": str, "recovery": bool},
     "revoke": {"type": str, "fingerprint": str},
@@ -86,6 +89,10 @@ CLAIMS = {
 STATEMENT = {
     "v": int, "enforcerId": str, "id": str, "issuedAt": str, "by": str, "byFingerprint": str, "claim": dict, "signature": str,
 }
+
+
+# What a lock has signed is not verified here.
+CONFIRMED = dict.fromkeys(["credentialId", "authenticatorData", "clientDataJSON", "signature"], str)
 
 
 def check_members(value, types: dict) -> None:
@@ -98,9 +105,16 @@ def verify_statement(text: str, signer: str, enforcer_id: str, now: str) -> dict
         statement = read_json(text)
     except ValueError as error:
         raise Refused("malformed") from error
-    check_members(statement, STATEMENT)
+    if isinstance(statement, dict) and "confirmed" in statement:
+        check_members(statement, {**STATEMENT, "confirmed": dict})
+        check_members(statement["confirmed"], CONFIRMED)
+        if not all(re.fullmatch("[A-Za-z0-9_-]+", text) for text in statement["confirmed"].values()):
+            raise Refused("malformed")
+    else:
+        check_members(statement, STATEMENT)
     claim = statement["claim"]
-    check_members(claim, CLAIMS.get(claim.get("type"), {"type": None}))
+    types = CLAIMS.get(claim.get("type"), {"type": None})
+    check_members(claim, {**types, "lock": str} if "lock" in claim and claim.get("type") == "vouch" else types)
     if statement["v"] != 1:
         raise Refused("malformed")
     try:
@@ -117,6 +131,8 @@ def verify_statement(text: str, signer: str, enforcer_id: str, now: str) -> dict
         return statement
     keys = claim["bundle"].split(".")
     if len(keys) != 3 or keys[0] != "v1" or None in [decode(key, 32) for key in keys[1:]]:
+        raise Refused("malformed")
+    if "lock" in claim and (claim["recovery"] or not re.fullmatch(LOCK, claim["lock"])):
         raise Refused("malformed")
     until = read_time(claim["until"])
     year, minute = datetime.timedelta(days=365), datetime.timedelta(minutes=1)

@@ -4,7 +4,7 @@
     tests/load/tenants.py FOLDER... [--tenants N] [--held N,N] [--revocations N] [--cut]    (each with countersign-gateway)
 
 Each folder's program gets a private PostgreSQL with N tenants that only have a key (100,000), of which some hold one stream each
-(1,000 and 4,000, half on each node). Prints statements a second while nothing happens, from PostgreSQL's own counters; then keys
+(1,000 and 4,000, half on each node). Prints statements a second while nothing happens, from PostgreSQL's own counters, and memory of the nodes; then keys
 are revoked with the command, one after the other, and the time until the stream is closed is measured. `--cut` ends every
 connection of the database after each revocation. Standard library, and PostgreSQL's programs from Debian; a few minutes.
 """
@@ -127,6 +127,12 @@ def fill(postgres, keys, tenants):
     postgres.sql("VACUUM ANALYZE record")
 
 
+def resident(nodes):
+    """Bytes of all nodes together."""
+    lines = [line for node in nodes for line in pathlib.Path(f"/proc/{node.process.pid}/status").read_text().splitlines()]
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
+
+
 def rate(postgres, seconds):
     # Counters of a connection arrive up to ten seconds late.
     time.sleep(15)
@@ -158,13 +164,15 @@ def measure(folder, args):
         nodes.append(Node(program, top / "two", postgres, top / "one" / "data"))
         subprocess.run([program, "keys", "create", "--config", nodes[0].config, "--tenant", "first", "--role", "approver", "--id", "ada"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         keys = Keys(top / "one" / "data")
+        before = resident(nodes)
         fill(postgres, keys, args.tenants)
-        print(f"{folder}\n  {args.tenants} tenants, none listens: {rate(postgres, args.seconds):.1f} statements a second on two nodes", flush=True)
+        print(f"{folder}\n  {args.tenants} tenants, none listens: {rate(postgres, args.seconds):.1f} statements a second on two nodes, "
+              f"{(resident(nodes) - before) / 1e6:.1f} MB more than without them", flush=True)
         held = []
         for count in args.held:
             while len(held) < count:
                 held.append(nodes[len(held) % 2].stream(keys.of(f"t{len(held)}")[0]))
-            print(f"  {count} hold a stream: {rate(postgres, args.seconds):.1f} statements a second", flush=True)
+            print(f"  {count} hold a stream: {rate(postgres, args.seconds):.1f} statements a second, {(resident(nodes) - before) / count:.0f} B of memory each", flush=True)
         took = sorted(revoked(postgres, nodes[0], keys, number, held[number], args.cut) for number in range(args.revocations))
         if took:
             print(f"  revoked to closed, {len(took)} times{', connections cut' if args.cut else ''}: p50 {statistics.median(took):.2f} s, worst {took[-1]:.2f} s", flush=True)

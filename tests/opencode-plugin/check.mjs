@@ -28,12 +28,15 @@ async function call(answer, meanwhile = () => {}) {
   const output = { args: { command: "ls" } }
   meanwhile(output)
   await hooks["tool.execute.before"]({ tool: "bash", sessionID: "s", callID: "c" }, output)
+  return output.args
 }
 
 await call(`echo '{"verdict":"allow"}'`)
 assert.deepEqual(JSON.parse(fs.readFileSync(at("input"), "utf8")), {
-  event: "tool.execute.before", tool: "bash", sessionID: "s", callID: "c", args: { command: "ls" }, cwd: folder,
+  event: "tool.execute.before", tool: "bash", sessionID: "s", callID: "c", args: { command: "ls" }, takesArgs: true, cwd: folder,
 })
+assert.deepEqual(await call(`echo '{"verdict":"allow"}'`), { command: "ls" })
+assert.deepEqual(await call(`echo '{"verdict":"allow","args":{"text":"x"}}'`), { text: "x" }, "OpenCode runs the same object")
 const refused = {
   "a denial": [`echo '{"verdict":"deny","reason":"no, says Ada"}'`, /^no, says Ada$/],
   "a failure that says allow": [`echo '{"verdict":"allow"}'; exit 1`, /code 1/],
@@ -42,6 +45,10 @@ const refused = {
   "two objects": [`echo '{"verdict":"allow"}{"verdict":"deny"}'`, /JSON object/],
   nothing: [":", /JSON object/],
   "another word": [`echo '{"verdict":"Allow"}'`, /did not allow/],
+  "other arguments with a denial": [`echo '{"verdict":"deny","reason":"no","args":{"command":"rm"}}'`, /^no$/],
+  "arguments that are a text": [`echo '{"verdict":"allow","args":"rm"}'`, /could not be put in place/],
+  "arguments that are a list": [`echo '{"verdict":"allow","args":["rm"]}'`, /could not be put in place/],
+  "arguments that are nothing": [`echo '{"verdict":"allow","args":null}'`, /could not be put in place/],
   "a kill": ["kill -9 $$", /SIGKILL/],
   "too late": [`exec sleep 20`, /SIGTERM/],
 }

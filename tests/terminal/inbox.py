@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 30
+PATIENCE = 60
 FRESH = 0.7
 """Longer than the half second in which a new screen takes no keys."""
 

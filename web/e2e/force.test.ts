@@ -1,11 +1,11 @@
-// The picture of the README: `git push --force` waits for a person, says what it does, and pushes nothing without an approval.
+// The pictures of the README: `git push --force` waits for a person, says what it does, and pushes nothing without an approval.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { Person } from "./browser.ts";
+import { Person, PHONE } from "./browser.ts";
 import { Scene } from "./scene.ts";
 import type { Machine } from "./stage.ts";
 
@@ -51,6 +51,12 @@ test("git push --force says what it does, and a rejected one changes nothing", a
   await ada.page.mouse.wheel(0, -10_000);
   await ada.settle();
   await ada.shot("force-push");
+  await ada.page.setViewportSize(PHONE);
+  for (const colorScheme of ["light", "dark"] as const) {
+    await ada.page.emulateMedia({ colorScheme });
+    await ada.settle();
+    await ada.shot(`force-push-phone-${colorScheme}`);
+  }
   await ada.answer("Reject");
   expect(await push.ended).toBe(81);
   expect(git("ls-remote", "origin")).toBe(before);

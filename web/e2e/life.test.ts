@@ -178,6 +178,64 @@ describe("around an answer, on a desk", () => {
     await other.close();
   });
 
+  test("ten thousand answers: the newest at once, the others by searching", async () => {
+    await dana.page.evaluate(async (count) => {
+      const request = <T>(source: IDBRequest<T>): Promise<T> =>
+        new Promise((resolve, reject) => {
+          source.onsuccess = () => resolve(source.result);
+          source.onerror = () => reject(source.error);
+        });
+      const database = await request(indexedDB.open("countersign", 1));
+      const transaction = database.transaction("sent", "readwrite");
+      const store = transaction.objectStore("sent");
+      const all: Record<string, unknown>[] = await request(store.getAll());
+      const settled = all.find((record) => record["failed"] === undefined);
+      if (settled === undefined) throw new Error("nothing was answered before");
+      for (let at = 0; at < count; at += 1) {
+        const signedAt = new Date(Date.now() - (at + 1) * 60_000).toISOString();
+        const text = `make target-${at}`;
+        const receipt = { outcome: "applied", at: signedAt };
+        const sentence = `Runs ${text}`;
+        store.put({ ...settled, requestId: `old-${at}`, signedAt, headline: text, sentence, receipt });
+      }
+      await new Promise((resolve) => {
+        transaction.oncomplete = resolve;
+      });
+      database.close();
+    }, 10_000);
+    await dana.page.goto(`${stage.url}/#/`);
+    await dana.page.reload();
+    await dana.page.getByText("Live", { exact: true }).waitFor({ state: "attached", timeout: 20_000 });
+    const millis = await dana.page.evaluate(
+      () =>
+        new Promise<number>((resolve) => {
+          const began = performance.now();
+          const look = (): void => {
+            if (document.querySelectorAll(".rows .row").length >= 50) resolve(performance.now() - began);
+            else requestAnimationFrame(look);
+          };
+          location.hash = "#/history";
+          look();
+        }),
+    );
+    const devtools = await dana.context.newCDPSession(dana.page);
+    await devtools.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await devtools.send("Runtime.getHeapUsage");
+    console.log(
+      `10,000 answers: the first screen in ${Math.round(millis)} ms, ${Math.round(usedSize / 1e6)} MB in memory`,
+    );
+    expect(await dana.page.locator(".rows .row").count()).toBe(50);
+    await dana.page.getByRole("button", { name: /^Show more/ }).click();
+    expect(await dana.page.locator(".rows .row").count()).toBe(100);
+    await dana.shot("history-many");
+    await dana.page.getByRole("searchbox", { name: "Search your answers" }).fill("Target-9876");
+    await dana.page.locator(".row", { hasText: "make target-9876" }).waitFor();
+    expect(await dana.page.locator(".rows .row").count()).toBe(1);
+    await dana.page.getByRole("searchbox").fill("nothing like this");
+    await dana.page.getByText("No answer here.").waitFor();
+    await dana.shot("history-nothing");
+  });
+
   test("two devices race, and the second learns it", async () => {
     const phone = await Person.open(scene.browser, stage);
     await phone.join(stage.invite("approver", "dana"));

@@ -1,7 +1,7 @@
 // A machine in this process, by the protocol library: for requests that the tool makes only together with an agent's host.
 
 import { effectHash, readArtifact } from "../src/protocol/artifact.ts";
-import { Http, join, newPin, Pins, parseJoinLink, Timestamp } from "../src/protocol/index.ts";
+import { Http, join, newPin, Pins, parseJoinLink, parseLock, Timestamp } from "../src/protocol/index.ts";
 import { formatBundle, parseBundle } from "../src/protocol/keys.ts";
 import { formatPairingLink } from "../src/protocol/link.ts";
 import { id, text } from "../src/protocol/members.ts";
@@ -117,18 +117,19 @@ export class Robot {
         const status = await this.#http.sendUntil({ method: "GET", path: `/v1/pairing/status/${nonce}` });
         return status.read((members) => ({
           approverId: members.optional("approverId", id),
-          publicKey: members.optional("publicKey", text),
         })).approverId === undefined
           ? undefined
           : status;
       });
-      const { approverId, publicKey } = answer.read((members) => ({
+      const answered = answer.read((members) => ({
         approverId: members.required("approverId", id),
         publicKey: members.required("publicKey", text),
+        lock: members.optional("org.countersign.lock", text),
       }));
-      const approver = parseBundle(publicKey);
-      const transcript = { enforcerId: this.device.id, enforcer: bundle, approverId, approver, nonce };
-      this.pins = this.pins.add(newPin({ role: "approver", id: approverId }, approver, now()));
+      const [{ approverId }, approver] = [answered, parseBundle(answered.publicKey)];
+      const lock = answered.lock === undefined ? undefined : parseLock(answered.lock);
+      const transcript = { enforcerId: this.device.id, enforcer: bundle, approverId, approver, nonce, lock };
+      this.pins = this.pins.add({ ...newPin({ role: "approver", id: approverId }, approver, now()), lock });
       if (isTyped) return typedDigits(transcript);
       verifyLinkAnswer(transcript, secret);
       return "";

@@ -208,7 +208,7 @@ describe("a receipt", () => {
     const machine = pinned("enforcer", robot).all[0];
     if (machine === undefined) throw new Error("not pinned");
     const own = readBundle(ownBundle(sent.source, ada, machine, receipt));
-    const report = verifyBundle(own, pinned("enforcer", robot));
+    const report = await verifyBundle(own, pinned("enforcer", robot));
     expect(report).toMatchObject({ outcome: "approve", scope: "once", isConsistent: true });
     expect(report.findings).toMatchObject({
       artifact: "unproven",
@@ -220,12 +220,18 @@ describe("a receipt", () => {
       done: "unproven",
     });
     const whole = { ...own, artifact: built.artifact };
-    expect(verifyBundle(whole).findings).toMatchObject({
+    expect((await verifyBundle(whole)).findings).toMatchObject({
       artifact: "proven",
       about: "proven",
       effect: "proven",
       enforcer: "unproven",
     });
+    // What wants a verified person, and was approved without one.
+    expect((await verifyBundle(whole)).findings.person).toBeUndefined();
+    const demanding = JSON.parse(built.artifact) as { extensions: Record<string, unknown> };
+    demanding.extensions["org.countersign.verify"] = "person";
+    const demanded = (await verifyBundle({ ...whole, artifact: JSON.stringify(demanding) })).findings;
+    expect([demanded.person, demanded.lock]).toEqual(["wrong", undefined]);
     const changes = {
       artifact: { ...whole, artifact: built.artifact.replace("ls", "rm") },
       signature: { ...whole, signer: { ...own.signer, keys: formatBundle(robot.keys.bundle) } },
@@ -236,13 +242,13 @@ describe("a receipt", () => {
       effect: { ...whole, payload: "{}" },
     };
     for (const [claim, changed] of Object.entries(changes)) {
-      expect(verifyBundle(changed).findings, claim).toMatchObject({ [claim]: "wrong" });
-      expect(verifyBundle(changed).isConsistent).toBe(false);
+      expect((await verifyBundle(changed)).findings, claim).toMatchObject({ [claim]: "wrong" });
+      expect((await verifyBundle(changed)).isConsistent).toBe(false);
     }
-    expect(verifyBundle(whole, pinned("approver", robot)).findings.enforcer).toBe("wrong");
+    expect((await verifyBundle(whole, pinned("approver", robot))).findings.enforcer).toBe("wrong");
     expect(() => readBundle("{}")).toThrow(BundleError);
     expect(() =>
-      readBundle(ownBundle(sent.source, ada, machine, receipt).replace('"version":1', '"version":2')),
+      readBundle(ownBundle(sent.source, ada, machine, receipt).replace('"version":1', '"version":3')),
     ).toThrow("newer");
   });
 });

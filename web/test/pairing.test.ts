@@ -3,10 +3,11 @@
 
 import { beforeAll, describe, expect, test, vi } from "vitest";
 
+import * as Lock from "../src/keys/lock.ts";
 import { messageOf } from "../src/page/messages.ts";
-import { makeRecoveryCode, removePairs } from "../src/page/pairing.ts";
+import { makeRecoveryCode, removePairs, state } from "../src/page/pairing.ts";
 import { Store } from "../src/page/store.ts";
-import { changePins, stopForPairing } from "../src/page/trust.ts";
+import { changePins, lockTold, stopForPairing } from "../src/page/trust.ts";
 import { Approver, type PairEntry } from "../src/protocol/approver.ts";
 import * as base64url from "../src/protocol/base64url.ts";
 import { CallError, Http } from "../src/protocol/http.ts";
@@ -14,8 +15,17 @@ import { formatBundle, parseBundle } from "../src/protocol/keys.ts";
 import { PairingError, verifyLinkAnswer } from "../src/protocol/pairing.ts";
 import { newPin } from "../src/protocol/pins.ts";
 import type { BuiltPrompt } from "../src/protocol/prompt.ts";
+import { revoke, vouchFor } from "../src/protocol/statement.ts";
+import { texts } from "../src/texts.ts";
 import { Desk, NOW } from "./desk.ts";
 import { newDevice, Random } from "./random.ts";
+
+/** What the lock of the device answers. */
+const phone = vi.hoisted(() => ({ confirm: vi.fn() }));
+vi.mock("../src/keys/lock.ts", async (original) => ({
+  ...(await original<typeof Lock>()),
+  askLock: (_: unknown, challenge: unknown) => phone.confirm(challenge),
+}));
 
 let desk: Desk;
 beforeAll(async () => {
@@ -110,6 +120,48 @@ describe("a recovery code", () => {
   test("is shown together with the machines that could not be told, and the others are told", async () => {
     const { store, shownAt } = await made(({ envelope }) => envelope.includes('"enforcerId":"other"'));
     expect(shownAt).toHaveLength(2);
+    expect(store.state.recovery?.untold).toEqual(["robot"]);
+  });
+});
+
+describe("a machine that knows the lock of this device", () => {
+  const some = Uint8Array.of(1);
+  const made = { credentialId: some, authenticatorData: some, clientDataJSON: some, signature: some };
+
+  /** A device with a lock, which `robot` knows and `other` does not. */
+  async function locked(): Promise<Store> {
+    const store = await desk.tab(new Store(), { present: async () => undefined, sendPrompt: async () => "queued" });
+    const other = await newDevice(new Random(9), "other");
+    await changePins(store, (pins) => pins.add(newPin({ role: "enforcer", id: "other" }, other.keys.bundle, NOW)));
+    const lock = { id: some, publicKey: new ArrayBuffer(1), algorithm: -7 };
+    await store.change((profile) => ({ ...profile, lock }));
+    await lockTold(store, desk.robot.keys.fingerprint);
+    phone.confirm.mockReset();
+    phone.confirm.mockResolvedValue(made);
+    return store;
+  }
+  const voucher = () => {
+    const { bundle } = desk.ada.keys;
+    return vouchFor({ approverId: "bob", bundle, label: "", until: NOW.plus(60_000) });
+  };
+
+  test("gets a voucher that it confirms; others get what they have always read, and a revocation needs nobody", async () => {
+    const store = await locked();
+    expect((await state(store, "robot", voucher())).confirmed).toEqual(made);
+    expect(phone.confirm).toHaveBeenCalledTimes(1);
+    expect((await state(store, "other", voucher())).confirmed).toBeUndefined();
+    expect((await state(store, "robot", revoke(desk.ada.keys.fingerprint))).confirmed).toBeUndefined();
+    expect(phone.confirm).toHaveBeenCalledTimes(1);
+  });
+
+  test("is sent nothing when it does not confirm, and is named where a recovery code does not count", async () => {
+    const store = await locked();
+    phone.confirm.mockRejectedValue(new Lock.LockError("cancelled"));
+    const signing = vi.spyOn(desk.ada.keys.signer, "sign");
+    await expect(state(store, "robot", voucher())).rejects.toThrow(texts.lockNotVouched("robot"));
+    expect(signing).not.toHaveBeenCalled();
+    signing.mockRestore();
+    await makeRecoveryCode(store);
     expect(store.state.recovery?.untold).toEqual(["robot"]);
   });
 });

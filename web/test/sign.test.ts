@@ -9,7 +9,7 @@ import { type Card, Inbox, trusted } from "../src/page/inbox.ts";
 import { ONCE } from "../src/page/review/offer.ts";
 import { type Answer, sign } from "../src/page/review/sign.ts";
 import { changedAreas } from "../src/page/state.ts";
-import { changePins } from "../src/page/trust.ts";
+import { changePins, lockTold } from "../src/page/trust.ts";
 import type { Approver } from "../src/protocol/approver.ts";
 import { CallError } from "../src/protocol/http.ts";
 import { texts } from "../src/texts.ts";
@@ -132,4 +132,22 @@ describe("a machine that is not trusted any more", () => {
     await expect(sign(app, card, answer("approve"))).rejects.toThrow(texts.notTrustedNow);
     expect([sendDecision.mock.calls, [...app.state.sent]]).toEqual([[], []]);
   });
+});
+
+test("an approval that needs a verified person is not signed for a machine that could not tell", async () => {
+  const sendDecision = vi.fn(async () => undefined);
+  const app = await tab({ sendDecision });
+  const card = await desk.card(app, { needsPerson: true });
+  const signing = vi.spyOn(desk.ada.keys.signer, "sign");
+  await expect(sign(app, card, answer("approve"))).rejects.toThrow(texts.lockNeeded);
+  const lock = { id: Uint8Array.of(1), publicKey: new ArrayBuffer(1), algorithm: -7 };
+  await app.change((profile) => ({ ...profile, lock }));
+  await expect(sign(app, card, answer("approve"))).rejects.toThrow(texts.lockUnknown);
+  await lockTold(app, "another machine");
+  await expect(sign(app, card, answer("approve"))).rejects.toThrow(texts.lockUnknown);
+  expect(signing).not.toHaveBeenCalled();
+  signing.mockRestore();
+  // A rejection needs nobody.
+  await sign(app, card, answer("reject"));
+  expect(sendDecision).toHaveBeenCalledTimes(1);
 });

@@ -9,7 +9,7 @@ import { canonical, canonicalWithout } from "../src/protocol/canonical.ts";
 import { readDecision, signDecision, verifyDecisionSignature } from "../src/protocol/decision.ts";
 import { keysFromSecret } from "../src/protocol/device.ts";
 import { publicKeyOf } from "../src/protocol/ed25519.ts";
-import { HashError, UnsafeNumberError } from "../src/protocol/errors.ts";
+import { FormatError, HashError, UnsafeNumberError } from "../src/protocol/errors.ts";
 import { checkHash, hashWithout, sha256Hex } from "../src/protocol/hash.ts";
 import { parse, parseObject } from "../src/protocol/json.ts";
 import {
@@ -21,6 +21,7 @@ import {
   shortFingerprint,
 } from "../src/protocol/keys.ts";
 import { formatPairingLink, LinkError, parsePairingLink } from "../src/protocol/link.ts";
+import { formatLock, LockFault, lockChallenge, parseLock, verifyAssertion, verifyLock } from "../src/protocol/lock.ts";
 import { answerLink, PairingError, type Transcript, typedDigits, verifyLinkAnswer } from "../src/protocol/pairing.ts";
 import { EFFECT_PHRASES } from "../src/protocol/payload/effect.ts";
 import { readPayload } from "../src/protocol/payload/index.ts";
@@ -33,7 +34,13 @@ import {
   recoverySecret,
 } from "../src/protocol/recovery.ts";
 import { type Context, open, parseSealed, SealError } from "../src/protocol/seal.ts";
-import { parseStatement, StatementError, signStatement, verifyStatement } from "../src/protocol/statement.ts";
+import {
+  parseStatement,
+  StatementError,
+  signStatement,
+  statementChallenge,
+  verifyStatement,
+} from "../src/protocol/statement.ts";
 import { Timestamp } from "../src/protocol/timestamp.ts";
 import { type Case, cases, document, files, known, textOf } from "./vectors.ts";
 
@@ -72,6 +79,7 @@ describe("the vectors", () => {
       canonical: ["about", "cases"],
       decisions: ["about", "cases", "publicKey", "seed"],
       hashes: ["about", "cases"],
+      lock: ["about", "assertions", "challenges", "locks", "statements"],
       pairing: ["about", "bundles", "keys", "links", "recoveryCodes", "statements", "transcripts"],
       seal: ["about", "cases", "keys"],
       sentences: ["about", "cases"],
@@ -174,19 +182,54 @@ describe("the vectors", () => {
     expect(result, textOf(tested, "name")).toEqual(rest);
   });
 
+  every("lock", "locks", (tested) => {
+    known(tested, ["name", "text"], ["refused", "algorithm", "credentialId", "publicKey", "rpId", "origin"]);
+    const [name, text] = [textOf(tested, "name"), textOf(tested, "text")];
+    if (tested["refused"] !== undefined) {
+      expect(tested["refused"]).toBe("not-a-lock");
+      expect(() => parseLock(text), name).toThrow(FormatError);
+      return;
+    }
+    const { algorithm, credentialId, publicKey, rpId, origin } = parseLock(text);
+    const encoded = { credentialId: base64url.encode(credentialId), publicKey: base64url.encode(publicKey) };
+    expect({ name, text, algorithm, ...encoded, rpId, origin }).toEqual(tested);
+    expect(formatLock(parseLock(text))).toBe(text);
+  });
+
+  every("lock", "challenges", (tested) => {
+    known(tested, ["name", "decision", "challenge"]);
+    const challenge = lockChallenge(parseObject(JSON.stringify(tested["decision"])));
+    expect(base64url.encode(challenge), textOf(tested, "name")).toBe(tested["challenge"]);
+  });
+
+  every("lock", "assertions", async (tested) => {
+    known(tested, ["name", "lock", "decision"], ["refused", "count"]);
+    const decision = parseObject(JSON.stringify(tested["decision"]));
+    const verified = await verifyLock(parseLock(textOf(tested, "lock")), decision).catch((error: unknown) => {
+      if (error instanceof LockFault) return error.reason;
+      throw error;
+    });
+    expect(verified, textOf(tested, "name")).toBe(tested["refused"] ?? tested["count"]);
+  });
+
+  every("lock", "statements", async (tested) => {
+    known(tested, ["name", "statement", "challenge"], ["lock", "refused"]);
+    const source = JSON.stringify(tested["statement"]);
+    const [{ confirmed }, challenge] = [parseStatement(source), statementChallenge(parseObject(source))];
+    expect(base64url.encode(challenge), textOf(tested, "name")).toBe(tested["challenge"]);
+    if (confirmed === undefined) return;
+    const lock = parseLock(textOf(tested, "lock"));
+    const refused = await verifyAssertion(lock, confirmed, challenge).then(
+      () => undefined,
+      (error: unknown) => (error as LockFault).reason,
+    );
+    expect(refused, textOf(tested, "name")).toBe(tested["refused"]);
+  });
+
   every("pairing", "transcripts", (tested) => {
-    known(tested, [
-      "name",
-      "answer",
-      "approver",
-      "approverId",
-      "enforcer",
-      "enforcerId",
-      "nonce",
-      "proof",
-      "secret",
-      "typed",
-    ]);
+    const members = ["answer", "approver", "approverId", "enforcer", "enforcerId", "nonce", "proof", "secret", "typed"];
+    known(tested, ["name", ...members], ["lock"]);
+    const lock = tested["lock"] === undefined ? undefined : parseLock(textOf(tested, "lock"));
     const enforcer = parseBundle(textOf(tested, "enforcer"));
     const transcript: Transcript = {
       enforcerId: textOf(tested, "enforcerId"),
@@ -194,6 +237,7 @@ describe("the vectors", () => {
       approverId: textOf(tested, "approverId"),
       approver: parseBundle(textOf(tested, "approver")),
       nonce: textOf(tested, "nonce"),
+      lock,
     };
     const secret = bytes(textOf(tested, "secret"));
     const link = {
@@ -207,6 +251,8 @@ describe("the vectors", () => {
     expect(base64url.encode(answer.bundle.proof ?? new Uint8Array())).toBe(tested["proof"]);
     expect(formatBundle(answer.bundle)).toBe(tested["answer"]);
     verifyLinkAnswer({ ...transcript, approver: answer.bundle }, secret);
+    const without = { ...transcript, approver: answer.bundle, lock: undefined };
+    if (lock !== undefined) expect(() => verifyLinkAnswer(without, secret)).toThrow(PairingError);
     expect(() => verifyLinkAnswer({ ...transcript, approver: answer.bundle, nonce: "another" }, secret)).toThrow(
       PairingError,
     );
@@ -240,7 +286,9 @@ describe("the vectors", () => {
       at: time(statement.issuedAt),
       id: statement.id,
     };
-    expect((await signStatement(keys, issue, statement.claim)).signature).toBe(statement.signature);
+    const { confirmed } = statement;
+    const lock = confirmed === undefined ? undefined : async () => confirmed;
+    expect((await signStatement(keys, issue, statement.claim, lock)).signature).toBe(statement.signature);
   });
 
   every("pairing", "recoveryCodes", async (tested) => {

@@ -28,6 +28,12 @@ interface AesGcmParams {
   readonly additionalData: Uint8Array<ArrayBuffer>;
 }
 
+interface HashedAlgorithm {
+  readonly name: string;
+  readonly namedCurve?: string;
+  readonly hash: "SHA-256";
+}
+
 type KeyAlgorithmName = "AES-GCM" | "Ed25519" | "X25519";
 
 interface SubtleCrypto {
@@ -42,6 +48,19 @@ interface SubtleCrypto {
     extractable: boolean,
     usages: readonly ("encrypt" | "decrypt" | "sign" | "deriveBits")[],
   ): Promise<CryptoKey>;
+  importKey(
+    format: "spki",
+    data: Uint8Array<ArrayBuffer>,
+    algorithm: HashedAlgorithm,
+    extractable: boolean,
+    usages: readonly "verify"[],
+  ): Promise<CryptoKey>;
+  verify(
+    algorithm: HashedAlgorithm,
+    key: CryptoKey,
+    signature: Uint8Array<ArrayBuffer>,
+    data: Uint8Array<ArrayBuffer>,
+  ): Promise<boolean>;
   sign(algorithm: "Ed25519", key: CryptoKey, data: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer>;
 }
 

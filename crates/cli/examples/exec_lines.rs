@@ -9,8 +9,10 @@ use std::{
     path::PathBuf,
 };
 
-use countersign_agents::examine::environment::last::LastEnvironment;
-use countersign_cli::execution::{Plan, Stdin, Wanted};
+use countersign_agents::{
+    examine::environment::last::LastEnvironment,
+    execution::{Plan, Reads, RunAs, Wanted},
+};
 use countersign_client::effect_hash::effect_hash;
 use countersign_wire::{RawObject, hash::Sha256Hex};
 use serde::Deserialize;
@@ -43,7 +45,7 @@ fn answer(line: Line) -> Result<Value, Box<dyn Error>> {
     let last = LastEnvironment::default();
     let wanted = Wanted { variables: &variables, env: &line.env, with: &[], mac: &mac, last: &last };
     let payload = match Plan::examine(&line.argv, &line.folder, &wanted) {
-        Ok(plan) => plan.payload(&Stdin::Terminal),
+        Ok(plan) => plan.payload(Reads::Terminal, &RunAs::this_process()),
         Err(error) => return Ok(json!({ "refused": error.to_string() })),
     };
     let text = payload.to_json()?;

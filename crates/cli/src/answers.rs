@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use countersign_client::{reply::Choice, request::OpenedRequest};
+use countersign_client::{edit::Edit, reply::Choice, request::OpenedRequest};
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
     id::{EnforcerId, RequestId},
@@ -64,7 +64,7 @@ impl KeptAnswer {
             scope: choice.scope,
             what: review::title(&payload),
             machine: request.enforcer.clone(),
-            reason: choice.words.reason.clone(),
+            reason: choice.words.reason.clone().or_else(|| Some(changed(choice.words.edit.as_ref()?))),
             action: choice.words.action.as_ref().map(caption),
             session: request.session.clone(),
             agent: about.agent,
@@ -72,6 +72,12 @@ impl KeptAnswer {
             task: about.task.map(|task| task.chars().take(MAX_TASK).collect()),
         }
     }
+}
+
+/// What an approver has made of a call, in words.
+fn changed(edit: &Edit) -> String {
+    let texts: Vec<&str> = edit.0.values().map(String::as_str).collect();
+    format!("changed to: {}", texts.join("; ")).chars().take(MAX_TASK).collect()
 }
 
 /// The answers of one profile.

@@ -67,6 +67,12 @@ pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Conn
         visible(&invitation.approver),
         pin.fingerprint().short()
     ));
+    if let Some(lock) = pin.lock() {
+        say(&format!(
+            "  This device needs its lock (set up at {}) to approve anything dangerous or not examined.",
+            visible(lock.origin())
+        ));
+    }
     say("  Its screen shows the same key. Once connected, it can approve what agents do on this machine.");
     match terminal.ask("Press Enter to connect it, or type no: ")?.as_str() {
         "" => {}
@@ -74,7 +80,7 @@ pub async fn connect(machine: &Identity, invitation: &Invitation) -> Result<Conn
     }
     machine.profile.update_pins(|pins| pins.insert(pin.clone())).map_err(failed)?;
     let id = visible(pin.party().id());
-    say(&format!("✓ connected: {id} can answer on it (key {})", pin.fingerprint().short()));
+    say(&format!("✓ connected: {id} can answer on it (key {}{})", pin.fingerprint().short(), lock_of(&pin)));
     let brought = bring(machine, &enforcer).await;
     brought.say(device.as_deref().unwrap_or("it"));
     Ok(Connected { pin, brought: brought.count })
@@ -144,6 +150,14 @@ async fn show(started: &StartedPairing, invitation: &Invitation, is_renewed: boo
     out(&link)?;
     say("  Waiting for the device. Ctrl-C ends this.");
     Ok(())
+}
+
+/// What follows the key of a device that was just pinned.
+pub fn lock_of(pin: &Pin) -> &'static str {
+    match pin.lock() {
+        Some(_) => ", with its device lock",
+        None => "",
+    }
 }
 
 /// Whether nobody but this machine reaches an address: a gateway is never addressed by plain HTTP elsewhere.

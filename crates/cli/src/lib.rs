@@ -4,25 +4,28 @@
 //!
 //! | to find | look in |
 //! |---|---|
-//! | running exactly what was approved | [`execution`] |
+//! | what differs by operating system | `platform` |
 //! | the recovery code of a profile | [`recovery`] |
 //! | texts that people carry from device to device | [`voucher`], [`qr`] |
 //! | what runs without a terminal | [`background`] |
 //! | the gateway of `countersign up` | [`local_gateway`] |
 //! | one code that joins and pairs | [`connect`] |
 //! | what the person who answers sees, and has answered | [`review`], [`danger`], [`answers`] |
+//! | what the machines of a team say of themselves | `fleet` |
 //! | where requests come from | [`source`] |
 //! | the full-screen interface of `inbox` | [`tui`] |
 //! | the commands | [`commands`] |
 //!
 //! What stands between an agent and its host, and what both ways of asking share, is in `countersign_agents`.
 
+mod platform;
+
 pub mod background;
 
 pub mod answers;
 pub mod connect;
 pub mod danger;
-pub mod execution;
+mod fleet;
 pub mod local_gateway;
 pub mod qr;
 pub mod recovery;

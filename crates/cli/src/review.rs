@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use countersign_agents::tool::moment;
 use countersign_client::{
+    audience::Verify,
     payload::{
         CommandFile, Effect, Found, Invocation, PatchFile, Payload, Weight, visible, visible_code,
         visible_lines,
@@ -89,9 +90,18 @@ pub fn found(payload: &Payload) -> Vec<String> {
     payload.found().into_iter().map(line).collect()
 }
 
-/// That the same was asked before, if it was.
+/// That it takes the place of another request, if it does.
 pub fn asked_again(request: &OpenedRequest) -> Option<&'static str> {
-    request.supersedes.as_ref().map(|_| "asked again: in place of a request without an answer")
+    request.supersedes.as_ref().map(|_| match request.is_edited {
+        true => "your change: this is what the machine has made of it; it runs once if you approve it",
+        false => "asked again: in place of a request without an answer",
+    })
+}
+
+/// Why this machine can't approve a request; `None` if it can. A passphrase proves nothing to the machine that asks.
+pub fn needs_lock(request: &OpenedRequest) -> Option<&'static str> {
+    let is_needed = request.verify == Verify::Person;
+    is_needed.then_some("This needs a device lock, and a terminal has none. Approve it on a phone; here you can only reject it.")
 }
 
 /// What the call has beside what is shown of it: each member with its place and its value.

@@ -8,11 +8,13 @@ use std::str::FromStr;
 
 use countersign_client::{keys::Fingerprint, pairing::statement::Statement};
 use countersign_wire::{
-    base64url,
+    base64url, fingerprint,
     id::{ApproverId, EnforcerId},
     keys::KeyBundle,
+    lock::LockKey,
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 const CARD: &str = "countersign-device#";
 const MACHINE: &str = "countersign-machine#";
@@ -25,11 +27,14 @@ pub struct Card {
     pub approver: ApproverId,
     /// Its public keys, without a proof.
     pub keys: KeyBundle,
+    /// Its lock; `None` if it has none.
+    pub lock: Option<LockKey>,
 }
 
 impl std::fmt::Display for Card {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{CARD}{}.{}", base64url::encode(self.approver.as_str().as_bytes()), self.keys)
+        write!(f, "{CARD}{}.{}", base64url::encode(self.approver.as_str().as_bytes()), self.keys)?;
+        self.lock.iter().try_for_each(|lock| write!(f, ".{lock}"))
     }
 }
 
@@ -38,8 +43,12 @@ impl FromStr for Card {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || "this is no card; `countersign vouch card` shows one on the new device".to_owned();
-        let (id, keys) = read_card(text, CARD).ok_or_else(wrong)?;
-        Ok(Self { approver: id.parse().map_err(|_| wrong())?, keys })
+        // What follows the three parts of the keys is the lock.
+        let text = text.trim();
+        let end = text.match_indices('.').nth(3).map_or(text.len(), |(end, _)| end);
+        let (id, keys) = read_card(&text[..end], CARD).ok_or_else(wrong)?;
+        let lock = text[end..].strip_prefix('.').map(str::parse).transpose().map_err(|_| wrong())?;
+        Ok(Self { approver: id.parse().map_err(|_| wrong())?, keys, lock })
     }
 }
 
@@ -77,9 +86,19 @@ impl FromStr for MachineCard {
 }
 
 impl Card {
-    /// How people compare the device on two screens.
+    /// By which machines name the device, whatever its lock is.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.keys)
+    }
+
+    /// How people compare the device on two screens: the digits of its keys, or of its keys and its lock.
+    pub fn digits(&self) -> String {
+        if self.lock.is_none() {
+            return self.fingerprint().digits();
+        }
+        let mut hash = Sha256::new_with_prefix(b"countersign device card v1\0");
+        hash.update(self.to_string());
+        fingerprint::digits(&hash.finalize().into())
     }
 }
 
@@ -122,14 +141,24 @@ impl Voucher {
 #[cfg(test)]
 mod tests {
     use countersign_client::keys::DeviceKeys;
+    use countersign_wire::lock::LockAlgorithm;
 
     use super::*;
 
     #[test]
     fn a_card_survives_being_copied() {
         let keys = DeviceKeys::from_secret(&[7; 64]).unwrap();
-        let card = Card { approver: "ada.b c".parse().unwrap(), keys: keys.bundle().clone() };
+        let card = Card { approver: "ada.b c".parse().unwrap(), keys: keys.bundle().clone(), lock: None };
         assert_eq!(format!(" {card}\n").parse::<Card>().unwrap(), card);
+        assert_eq!(card.digits(), card.fingerprint().digits());
+        let spki =
+            [b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\0", keys.bundle().signing.as_bytes().as_slice()];
+        let lock =
+            LockKey::new(LockAlgorithm::EdDsa, vec![1], spki.concat(), "gw.example", "https://gw.example");
+        let locked = Card { lock: Some(lock.unwrap()), ..card.clone() };
+        assert_eq!(format!(" {locked}\n").parse::<Card>().unwrap(), locked);
+        assert_ne!(locked.digits(), card.digits(), "people compare the lock too");
+        assert!(format!("{card}.v1.EdDSA.AQ").parse::<Card>().is_err());
         for wrong in ["", "countersign-device#", "countersign-device#x", "https://gateway.example/join#x"] {
             wrong.parse::<Card>().unwrap_err();
         }

@@ -21,7 +21,7 @@ const INTRODUCTION: &str = "# Command reference
 | 84 | what would run is not what was approved |
 | 85 | not set up: an identity, a pairing or a gateway is missing |
 | 86 | something else failed; nothing was done |
-| 87 | `doctor` has found something to put right |
+| 87 | `doctor` or `fleet` has found something to put right |
 | 126, 127 | `exec`: the command can't be started, or does not exist |
 | 130 | taken back |
 | other | `exec`: the code of the command, or 128 and the number of the signal that ended it |
@@ -29,8 +29,8 @@ const INTRODUCTION: &str = "# Command reference
 ## With `--json`
 
 One object on stdout. A failure has `outcome` (`rejected`, `expired`, `unreachable`, `changed`, `notSetUp`, `failed`, `usage`,
-`notExecutable`, `notFound`, `takenBack`), `message`, `next` and `detail`. `doctor` has `ok`
-or `findings`, with `findings`, `passed` and `hosts`. `exec` has what the command wrote to its standard output in the object too,
+`notExecutable`, `notFound`, `takenBack`), `message`, `next` and `detail`. `doctor` and `fleet` have `ok` or `findings`: `doctor` with
+`findings`, `passed` and `hosts`, `fleet` with `machines`. `exec` has what the command wrote to its standard output in the object too,
 as `stdout`. Everything for people goes to stderr.
 ";
 

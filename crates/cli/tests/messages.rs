@@ -141,6 +141,8 @@ const WITHOUT_ANYTHING: &[&[&str]] = &[
     &["install", "claude", "--keeper", "system", "--yes"],
     &["uninstall", "claude"],
     &["doctor"],
+    &["fleet"],
+    &["fleet", "--policy", "main"],
 ];
 
 /// Set up, with nobody paired.
@@ -163,6 +165,7 @@ const SET_UP: &[&[&str]] = &[
     &["keys", "show"],
     &["keys", "export"],
     &["join", "--name", "agent", "http://127.0.0.1:1/join#csi_x"],
+    &["fleet"],
 ];
 
 #[test]

@@ -119,6 +119,7 @@ fn request(line: &Value) -> Readable<Value> {
         valid_for: time(line, "expiresAt")?.since(time(line, "now")?),
         session: line["session"].as_str().map(str::to_owned),
         actions,
+        edits: Vec::new(),
         to: Audience::everybody(),
     };
     let enforcer = text(line, "enforcerId")?.parse()?;

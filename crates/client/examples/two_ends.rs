@@ -68,6 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         valid_for: Duration::from_mins(5),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     };
     let answer = async {
@@ -89,11 +90,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (decision, answered) = tokio::join!(robot.ask(&draft, &robots), answer);
     answered?;
     let decision = decision?;
-    println!(
-        "{} by {}: {}",
-        decision.outcome.as_str(),
-        decision.approver,
-        decision.words.reason.unwrap_or_default()
-    );
+    let reason = decision.words.reason.unwrap_or_default();
+    println!("{} by {}: {reason}", decision.outcome.as_str(), decision.approver);
     Ok(())
 }

@@ -1,13 +1,16 @@
 //! What a node does beside requests for as long as it runs: sweep, poll the store for changes, renew its leases.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{cmp::min, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::Notify,
-    time::{Interval, MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout},
 };
 
-use crate::{Gateway, delivery::change_poller::ChangePoller, model::channels::HEARTBEAT, store::Shard};
+use crate::{
+    Error, Gateway, delivery::change_poller::ChangePoller, metrics::Pending, model::channels::HEARTBEAT,
+    store::Shard,
+};
 
 /// How often due records are processed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -17,6 +20,20 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A poll that failed is retried after this: what it would have found, a revocation for example, is late already.
 const POLL_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// How often pending requests are counted, for metrics. Less often where a count takes long, but within
+/// [`MAX_COUNT_INTERVAL`].
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
+const MAX_COUNT_INTERVAL: Duration = Duration::from_mins(5);
+
+/// Of so many seconds, one goes into counting at most.
+const COUNTING_SHARE: u32 = 100;
+
+/// A count that takes longer is given up.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Deliveries that are counted on a shard at most, so that a flood of requests costs no more than this.
+const MAX_COUNTED: u32 = 100_000;
 
 /// A renewal of the lease that takes longer is given up and retried. Together with the time until the next one it is as
 /// long as the lease.
@@ -39,6 +56,7 @@ pub fn start(
     mut spawn: impl FnMut(Loop),
 ) {
     spawn(Box::pin(sweep(gateway.clone())));
+    spawn(Box::pin(count_pending(gateway.clone())));
     // Another node or `keys revoke` may write to the same store, and their rings do not reach this process.
     // A task for each shard: one that does not answer delays nothing of the others.
     let mut pollers = Vec::new();
@@ -91,6 +109,27 @@ async fn sweep(gateway: Gateway) {
             tracing::warn!(%error, "due records were not processed; they will be retried");
         }
     }
+}
+
+/// Each node counts all that is pending in the store, so that any one of them shows it.
+async fn count_pending(gateway: Gateway) {
+    loop {
+        let started = Instant::now();
+        let counted = timeout(COUNT_TIMEOUT, pending(&gateway)).await;
+        *gateway.metrics().requests.pending.lock() = counted.ok().and_then(Result::ok);
+        let pause = started.elapsed().saturating_mul(COUNTING_SHARE).max(COUNT_INTERVAL);
+        sleep(min(pause, MAX_COUNT_INTERVAL)).await;
+    }
+}
+
+async fn pending(gateway: &Gateway) -> Result<Pending, Error> {
+    let mut all = Pending::default();
+    for shard in gateway.shards() {
+        let found = gateway.store().in_inboxes(shard, MAX_COUNTED).await?;
+        all.requests += found.records;
+        all.oldest = all.oldest.into_iter().chain(found.oldest).min();
+    }
+    Ok(all)
 }
 
 async fn poll_changes(gateway: Gateway, shard: Shard, comparison_wanted: Arc<Notify>) {

@@ -2,16 +2,19 @@
 
 use bytes::Bytes;
 use countersign_wire::{
+    decision::DecisionOutcome,
     id::{RequestId, TenantId},
     msg_type::MsgType,
     timestamp::Timestamp,
 };
+use serde::Deserialize;
 
 use tokio::time::Instant;
 
 use crate::{
     cache::{NodeCache, is_kept},
     compose,
+    metrics::{RequestEnd, RequestMetrics},
     model::exchange::{Exchange, State},
     notify::{HandOver, Ring},
     store::{
@@ -31,6 +34,8 @@ pub(crate) struct Written {
     payloads: Vec<(PayloadId, Bytes)>,
     /// Exchanges that leave the inboxes.
     left_inboxes: Vec<Key>,
+    /// How many exchanges are new.
+    submitted: u64,
 }
 
 /// Whether others hear of a change of such a record: they may know it, or wait for its change.
@@ -53,8 +58,11 @@ impl Written {
             }
             Removal::ByNumber { .. } | Removal::ByMessage { .. } => None,
         });
+        let is_new = |key: &Key| change.guards.contains(&Guard::Absent(key.clone()));
+        let submitted = change.puts.iter().filter(|put| put.key.kind == Kind::Exchange && is_new(&put.key));
         Self {
             left_inboxes: left.collect(),
+            submitted: submitted.count() as u64,
             tenant: change.tenant.clone(),
             guarded: guarded.collect(),
             puts: change.puts.iter().map(|put| (put.key.clone(), put.content.clone())).collect(),
@@ -81,9 +89,28 @@ pub(crate) struct Committed {
     pub(crate) numbers: Vec<u64>,
     /// Of the records that it put, in their order.
     pub(crate) versions: Vec<u64>,
+    /// The exchanges that have ended with it.
+    ended: Vec<(Key, Exchange)>,
+}
+
+/// What of a decision is counted.
+#[derive(Deserialize)]
+struct Verdict {
+    decision: DecisionOutcome,
 }
 
 impl Committed {
+    pub(crate) fn new(written: Written, now: Timestamp, numbers: Vec<u64>, versions: Vec<u64>) -> Self {
+        let mut committed = Self { written, now, numbers, versions, ended: Vec::new() };
+        let ended = committed.written.left_inboxes.iter().filter_map(|key| {
+            let (_, content, version) = committed.records().find(|(written, ..)| *written == key)?;
+            let record = Record { key: key.clone(), version, content: content.clone() };
+            Some((key.clone(), Exchange::read(Some(&record)).ok()??.value))
+        });
+        committed.ended = ended.collect();
+        committed
+    }
+
     pub(crate) fn tenant(&self) -> &TenantId {
         &self.written.tenant
     }
@@ -128,22 +155,41 @@ impl Committed {
     /// The requests that have left mailboxes. That one was withdrawn is a message of its own.
     fn endings(&self) -> Vec<(Ring, u64)> {
         let mut endings = Vec::new();
-        for key in &self.written.left_inboxes {
-            let written = self.records().find(|(written, ..)| *written == key);
-            let record = written.map(|(key, content, version)| Record {
-                key: key.clone(),
-                version,
-                content: content.clone(),
-            });
-            if let (Ok(Some(exchange)), Ok(request_id)) =
-                (Exchange::read(record.as_ref()), key.id.parse::<RequestId>())
-                && !matches!(exchange.value.state, State::Withdrawn { .. })
+        for (key, exchange) in &self.ended {
+            if let Ok(request_id) = key.id.parse::<RequestId>()
+                && !matches!(exchange.state, State::Withdrawn { .. })
             {
                 let of = |mailbox: &Mailbox| Ring::Ended(self.mailbox(mailbox), request_id.clone());
-                endings.extend(exchange.value.mailboxes.iter().map(|mailbox| (of(mailbox), 0)));
+                endings.extend(exchange.mailboxes.iter().map(|mailbox| (of(mailbox), 0)));
             }
         }
         endings
+    }
+
+    /// Counts what has come and what has ended.
+    pub(crate) fn count(&self, metrics: &RequestMetrics) {
+        metrics.submitted.inc_by(self.written.submitted);
+        for (_, exchange) in &self.ended {
+            let end = match &exchange.state {
+                State::Decided(decided) | State::Delivered { decided, .. } => {
+                    metrics.decision_seconds.observe(decided.at.since(exchange.created_at));
+                    match decided.decision.and_then(|id| self.verdict(id)) {
+                        Some(DecisionOutcome::Approve) => RequestEnd::Approved,
+                        _ => RequestEnd::Rejected,
+                    }
+                }
+                State::Expired { .. } => RequestEnd::Expired,
+                State::Withdrawn { .. } => RequestEnd::Withdrawn,
+                State::Cancelled { .. } => RequestEnd::Cancelled,
+                State::Pending => continue,
+            };
+            metrics.ended.at(end).inc();
+        }
+    }
+
+    fn verdict(&self, decision: PayloadId) -> Option<DecisionOutcome> {
+        let (_, bytes) = self.written.payloads.iter().find(|(id, _)| *id == decision)?;
+        serde_json::from_slice(bytes).ok().map(|Verdict { decision }| decision)
     }
 
     /// The new deliveries with their numbers.

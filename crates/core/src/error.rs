@@ -53,9 +53,12 @@ impl Error {
             Self::TooLarge { .. } => Failure::TooLarge,
             Self::RateLimited(_) => Failure::RateLimited,
             Self::Store(StoreError::Corrupt(_)) => Failure::Internal,
-            Self::Store(StoreError::Overloaded | StoreError::OutcomeUnknown | StoreError::Unavailable(_)) => {
-                Failure::Unavailable
-            }
+            Self::Store(
+                StoreError::Overloaded
+                | StoreError::OutcomeUnknown
+                | StoreError::Moved
+                | StoreError::Unavailable(_),
+            ) => Failure::Unavailable,
         }
     }
 

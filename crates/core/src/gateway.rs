@@ -334,9 +334,10 @@ impl Gateway {
         match self.store.commit(change).await? {
             Outcome::Committed { now, numbers, versions } => {
                 self.follow_timeline();
-                let committed = Committed { written, now, numbers, versions };
+                let committed = Committed::new(written, now, numbers, versions);
                 self.durable.confirm(&committed);
                 committed.remember(&self.cache);
+                committed.count(&self.metrics.requests);
                 self.announce(&committed, ring);
                 Ok(Commit::Done)
             }

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use countersign_wire::timestamp::Timestamp;
 
-use crate::model::credential::Credential;
+use crate::model::{credential::Credential, session::Session};
 
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Everything of an exchange, after its end; prompts and sessions likewise.
+    /// Everything of an exchange, after its end; prompts likewise.
     pub after_end: Duration,
+    /// What an agent's session said, after its last event.
+    pub session: Duration,
     /// The tombstone, which keeps a request id taken, after the end.
     pub tombstone: Duration,
     /// What an `Idempotency-Key` was used for.
@@ -34,12 +36,19 @@ impl Retention {
         let end = if key.certificate.is_some() { key.expires_at } else { key.ends_at() };
         end.map(|end| end.plus(self.ended_keys))
     }
+
+    /// How long a session is kept after its last event. A receipt travels as a session without a start, and stays as long as its
+    /// exchange does.
+    pub(crate) fn of_session(&self, session: &Session) -> Duration {
+        if session.is_of_an_agent() { self.session } else { self.after_end }
+    }
 }
 
 impl Default for Retention {
     fn default() -> Self {
         Self {
             after_end: 30 * DAY,
+            session: 7 * DAY,
             tombstone: 90 * DAY,
             idempotency: DAY,
             orphan: DAY / 24,

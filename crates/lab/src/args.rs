@@ -287,3 +287,60 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     pub(crate) kib: usize,
 }
+
+/// What the benches share that count what something costs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CountingArgs {
+    /// Seconds that counters take to settle: what is closed is looked at again when the node's lease is renewed.
+    /// With 0, what a node does by itself is counted too.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) settle: u64,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
+}
+
+/// Arguments of `bench connects`, see [`crate::connects`].
+#[derive(Debug, Clone, Args, Serialize)]
+pub(crate) struct ConnectsArgs {
+    /// Clients that connect, in each way.
+    #[arg(long, value_name = "N", default_value_t = 3_000, value_parser = value_parser!(u64).range(50..=19_000))]
+    pub(crate) clients: u64,
+    /// Seconds for which they are held and answer pings.
+    #[arg(long, value_name = "N", default_value_t = 90, value_parser = value_parser!(u64).range(1..=3_600))]
+    pub(crate) seconds: u64,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) counting: CountingArgs,
+}
+
+/// Arguments of `bench hour`, see [`crate::hour`].
+#[derive(Debug, Clone, Args, Serialize)]
+pub(crate) struct HourArgs {
+    /// Turns of an agent in an hour; every second one asks a person.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = value_parser!(u32).range(1..=240))]
+    pub(crate) turns: u32,
+    /// Calls of a turn, 15 s apart.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=240))]
+    pub(crate) tools: u32,
+    /// One host alone, by its word.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// The folder of countersign and countersign-hook, if it is not the one of this program.
+    #[arg(long, value_name = "DIR")]
+    #[serde(skip)]
+    pub(crate) programs: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) counting: CountingArgs,
+}
+
+/// Arguments of `bench pushes`, see [`crate::pushes`].
+#[derive(Debug, Clone, Args, Serialize)]
+pub(crate) struct PushesArgs {
+    /// Requests, each to another person; as many to people with a subscription as to people without.
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = value_parser!(u64).range(10..=100_000))]
+    pub(crate) requests: u64,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub(crate) counting: CountingArgs,
+}

@@ -8,6 +8,10 @@
 //! | what a commit contains, and how commits are run concurrently | `workload.rs`, `load.rs` |
 //! | expiries compared with decisions, on one node and on two | `expiries/` |
 //! | held channels compared with Nchan's | `channels/` |
+//! | what a client costs that connects, is there, and leaves | `connects/` |
+//! | what an hour of an agent costs, through real hooks | `hour/` |
+//! | what a push to a phone costs | `pushes/` |
+//! | what a population of developers needs, computed from what was measured | `plan/` |
 //! | held channels whose gateway gets a new certificate, or is killed | `reconnect/` |
 //! | from a decision to its delivery | `latency/` |
 //! | submissions over HTTP compared with bare INSERTs | `submit/` |
@@ -30,11 +34,13 @@ mod client_costs;
 mod clients;
 mod cluster;
 mod commits;
+mod connects;
 mod cpu;
 mod exchange;
 mod expiries;
 mod faults;
 mod figures;
+mod hour;
 mod latency;
 mod load;
 mod memory_mailboxes;
@@ -42,10 +48,13 @@ mod memory_store;
 mod neighbours;
 mod nodes;
 mod payload;
+mod plan;
 mod progress;
+mod pushes;
 mod reconnect;
 mod report;
 mod rounds;
+mod scrape;
 mod servers;
 mod simulate;
 mod stopwatch;
@@ -63,8 +72,8 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use args::{
-    ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ExpiriesArgs, LatencyArgs, LoadArgs, NeighboursArgs,
-    NodesArgs, ReconnectArgs, SubmitArgs,
+    ChannelsArgs, ClientArgs, ClusterArgs, CommitsArgs, ConnectsArgs, ExpiriesArgs, HourArgs, LatencyArgs,
+    LoadArgs, NeighboursArgs, NodesArgs, PushesArgs, ReconnectArgs, SubmitArgs,
 };
 pub(crate) use progress::{Failure, report_progress};
 
@@ -107,6 +116,11 @@ enum Command {
     /// quiet, and what clients were told is compared with what is stored. Everything depends on the seed alone. Fails with
     /// the steps of the first seed that violates an invariant.
     Simulate(simulate::SimulateArgs),
+    /// What so many developers need, computed from what was measured (docs/scaling.md).
+    ///
+    /// Prints tables in Markdown: the load at the busiest time, what it costs, and how it is divided. The figures of one of each are in
+    /// crates/lab/units.toml, with the commands that measure them, beside the assumptions.
+    Plan(plan::PlanArgs),
     /// A gateway for `bench channels` with its store in memory only.
     #[command(hide = true)]
     ServeInMemory,
@@ -176,6 +190,30 @@ enum Bench {
     ///
     /// The `ratio` of its JSON is the time until all are back with TLS divided by that without.
     Reconnect(ReconnectArgs),
+    /// What a client costs that connects, is there, and leaves.
+    ///
+    /// On a private PostgreSQL, over plain HTTP, TLS, and TLS that resumes a session: --clients WebSockets of as many enforcers are
+    /// opened, held, and closed. Processor time is that of the gateway and of PostgreSQL; reads and commits are calls of the
+    /// store, as the gateway counts them. What an idle node does is taken off.
+    ///
+    /// The `ratio` of its JSON is the gateway's processor time for a connect with TLS divided by that without.
+    Connects(ConnectsArgs),
+    /// What a push to a phone costs the gateway, beside the request that it is about.
+    ///
+    /// On a private PostgreSQL: requests to people without a subscription of Web Push, then to as many with one. The vendor's
+    /// service is on this machine and speaks plain HTTP, so its TLS is not in the figures.
+    ///
+    /// The `ratio` of its JSON is processor time for a request with a push divided by that for one without.
+    Pushes(PushesArgs),
+    /// What an hour of an agent costs: requests, commits, bytes, processors, and what is stored.
+    ///
+    /// One agent on each of the five hosts, at the same time, on machines of their own. The messages are those that the hosts were
+    /// recorded with; each is given to a hook as the host does it, first to hooks that decide themselves, then to
+    /// hooks that ask a keeper. A person approves what is asked. The agents reach the gateway over plain HTTP, through a
+    /// link that counts connections and bytes. What an idle node does is taken off, and everything is divided by the number of agents.
+    ///
+    /// The `ratio` of its JSON is connections of an hour with a keeper divided by those without.
+    Hour(HourArgs),
     /// From just before a decision is posted to its arrival at the enforcer's WebSocket, on one node.
     ///
     /// Alternates in one run with the minimum possible: one bare durable commit of the same kind on the same store,
@@ -258,6 +296,7 @@ fn main() -> Result<ExitCode, Failure> {
             (report::text(&report, args.json)?, !report.is_bad())
         }
         Command::Simulate(args) => simulate::run(&args)?,
+        Command::Plan(args) => (plan::run(&args)?, true),
         Command::ServeInMemory => return done(servers::in_memory::run()),
         Command::Node(args) => return done(servers::node::run(args)),
         Command::Gateway(command) => return done(servers::gateway::run(command)),
@@ -280,6 +319,9 @@ fn run_bench(bench: Bench, json: bool) -> Result<String, Failure> {
         Bench::Expiries(args) => report::text(&expiries::run(&args)?, json),
         Bench::Channels(args) => report::text(&channels::run(&args)?, json),
         Bench::Reconnect(args) => report::text(&reconnect::run(&args)?, json),
+        Bench::Connects(args) => report::text(&connects::run(&args)?, json),
+        Bench::Hour(args) => report::text(&hour::run(&args)?, json),
+        Bench::Pushes(args) => report::text(&pushes::run(&args)?, json),
         Bench::Latency(args) => report::text(&latency::run(&args)?, json),
         Bench::Client(args) => report::text(&client_costs::run(&args)?, json),
         Bench::Submit(args) => report::text(&submit::run(&args)?, json),

@@ -29,6 +29,11 @@ struct MarkedDelivery {
 }
 
 impl Mailboxes {
+    pub(crate) fn in_inboxes(&self) -> impl Iterator<Item = &Delivery> {
+        let inboxes = self.by_name.iter().filter(|(mailbox, _)| mailbox.is_inbox());
+        inboxes.flat_map(|(_, numbered)| numbered.deliveries.values().map(|marked| &marked.delivery))
+    }
+
     pub(crate) fn remove(&mut self, removals: Vec<Removal>) {
         for removal in removals {
             match removal {

@@ -3,7 +3,7 @@
 //! It passes the suite of every store (`tests/memory_store.rs`). Nothing reads audit rows, so it keeps none.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     sync::Arc,
 };
@@ -11,9 +11,9 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    NOTED_CHUNK, Noted, NotedPage, Outcome, PAYLOAD_OVERHEAD, PayloadId, Put, Record, Shard, Store,
-    StoreError,
+    CLAIM, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, InInboxes, Key, Kind, Loaded, Mailbox,
+    MailboxKey, NOTED_CHUNK, Noted, NotedPage, Outcome, PAYLOAD_OVERHEAD, PayloadId, Put, Record, Shard,
+    Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
@@ -228,6 +228,17 @@ impl Store for MemoryStore {
         tenants.sort_unstable();
         tenants.truncate(limit as usize);
         Ok(tenants)
+    }
+
+    async fn in_inboxes(&self, _shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        let data = self.data.lock();
+        let all = data.tenants.iter().flat_map(|(tenant, of)| {
+            of.mailboxes.in_inboxes().map(move |delivery| (tenant, &delivery.subject, delivery.at))
+        });
+        let looked_at: Vec<_> = all.take(limit as usize).collect();
+        let records: HashSet<_> = looked_at.iter().map(|(tenant, subject, _)| (tenant, subject)).collect();
+        let oldest = looked_at.iter().map(|(.., at)| *at).min();
+        Ok(InInboxes { records: records.len() as u64, oldest })
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {

@@ -4,7 +4,10 @@ use std::{
     fmt, fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -14,7 +17,7 @@ use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
     rustls::{
-        ClientConfig, RootCertStore,
+        ClientConfig, HandshakeKind, RootCertStore,
         client::Resumption,
         crypto::aws_lc_rs,
         pki_types::{CertificateDer, ServerName, pem::PemObject as _},
@@ -34,9 +37,16 @@ pub(crate) struct CertificateFiles {
     pub(crate) key: PathBuf,
 }
 
-/// Makes TLS connections of TCP connections. It resumes no session: each connection stands for a client of its own.
+/// Tickets that a client keeps, if it does.
+const TICKETS: usize = 256;
+
+/// Makes TLS connections of TCP connections. It resumes no session unless it is made to: each connection stands for a client of its own.
 #[derive(Clone)]
-pub(crate) struct TlsClient(TlsConnector);
+pub(crate) struct TlsClient {
+    connector: TlsConnector,
+    /// Connections whose session was resumed.
+    pub(crate) resumed: Arc<AtomicU64>,
+}
 
 impl Authority {
     pub(crate) fn new() -> Result<Self, Failure> {
@@ -90,19 +100,33 @@ impl TlsClient {
         Self::new(CertificateDer::from_pem_file(file)?)
     }
 
+    /// One client that comes back: it keeps its tickets.
+    pub(crate) fn resuming(authority: &Authority) -> Result<Self, Failure> {
+        Self::with(authority.0.der().clone(), Resumption::in_memory_sessions(TICKETS))
+    }
+
     fn new(authority: CertificateDer<'static>) -> Result<Self, Failure> {
+        Self::with(authority, Resumption::disabled())
+    }
+
+    fn with(authority: CertificateDer<'static>, resumption: Resumption) -> Result<Self, Failure> {
         let mut roots = RootCertStore::empty();
         roots.add(authority)?;
         let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
         let builder = builder.with_protocol_versions(&[&TLS13])?.with_root_certificates(roots);
         let mut config = builder.with_no_client_auth();
-        config.resumption = Resumption::disabled();
+        config.resumption = resumption;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+        Ok(Self { connector: TlsConnector::from(Arc::new(config)), resumed: Arc::default() })
     }
 
     pub(crate) async fn connect(&self, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        self.0.connect(ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST)), tcp).await
+        let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
+        let stream = self.connector.connect(name, tcp).await?;
+        if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+            self.resumed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(stream)
     }
 }
 

@@ -83,6 +83,39 @@ fn several_nodes_lose_nothing_that_they_have_accepted() {
 }
 
 #[test]
+fn a_connect_over_tls_is_counted_beside_a_plain_one() {
+    let report = bench("connects", &["--clients", "50", "--seconds", "1", "--settle", "0"]);
+    assert!(figure(&report, "/resumed") > 0.0, "{report}");
+    let each = report["each"].as_array().unwrap();
+    assert_eq!(each.len(), 7, "{report}");
+    let of = |name: &str| each.iter().find(|row| row["of"] == name).unwrap();
+    for kind in ["plain", "TLS", "TLS, resumed"] {
+        assert!(figure(of(&format!("connect, {kind}")), "/commits") >= 1.0, "{report}");
+    }
+}
+
+#[test]
+fn a_push_is_counted_beside_a_request_without() {
+    let report = bench("pushes", &["--requests", "20", "--settle", "0"]);
+    assert_eq!(report["pushed"], 20, "{report}");
+    assert!(figure(&report, "/ratio") > 0.0, "{report}");
+}
+
+#[test]
+fn an_hour_of_an_agent_is_counted_with_a_keeper_and_without() {
+    let report = bench("hour", &["--turns", "2", "--tools", "4", "--host", "claude", "--settle", "1"]);
+    assert_eq!(report["hour"]["asks"], 1, "{report}");
+    for arm in report["arms"].as_array().unwrap() {
+        for of in ["requests", "commits", "bytes_up", "connections"] {
+            assert!(figure(arm, &format!("/{of}")) > 0.0, "{report}");
+        }
+        let stored: Vec<f64> = (0..3).map(|place| figure(arm, &format!("/stored_bytes/{place}"))).collect();
+        assert!(stored[0] >= stored[1] && stored[1] >= stored[2], "what is old is deleted: {report}");
+    }
+    assert!(figure(&report, "/ratio") < 1.0, "one connection hears for all hooks: {report}");
+}
+
+#[test]
 fn a_decision_crosses_nodes_with_nats_and_without() {
     let args = [&SHORT[..], &["--rate", "20", "--enforcers", "4"]].concat();
     let report = bench("nodes", &args);

@@ -1,4 +1,4 @@
-//! A minute with one failover keeps every promise, and a schedule can be repeated.
+//! A minute with one failover and two tenants that move keeps every promise, and a schedule can be repeated.
 
 use std::process::Command;
 
@@ -12,7 +12,19 @@ fn a_minute_of_faults_with_a_failover_breaks_no_promise() {
     let folder = TempDir::new().unwrap();
     let kept = folder.path().join("kept");
     let run = Command::new(LAB)
-        .args(["faults", "--seconds", "60", "--failovers", "1", "--seed", "3001", "--json", "--keep"])
+        .args([
+            "faults",
+            "--seconds",
+            "60",
+            "--failovers",
+            "1",
+            "--moves",
+            "2",
+            "--seed",
+            "3001",
+            "--json",
+            "--keep",
+        ])
         .arg(&kept)
         .output()
         .unwrap();
@@ -21,6 +33,7 @@ fn a_minute_of_faults_with_a_failover_breaks_no_promise() {
     let report: Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(report["violations"].as_array().unwrap().len(), 0, "{report}");
     assert_eq!(report["failovers"], 1, "{report}");
+    assert_eq!(report["moves"], 2, "{report}");
     assert!(report["faults"].as_u64().unwrap() >= 4, "{report}");
     assert!(report["acknowledged"].as_u64().unwrap() > 500, "{report}");
     let kinds = report["recovery"].as_array().unwrap();

@@ -5,24 +5,27 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use countersign_core::{
     Gateway,
-    metrics::{Metrics, RingMetrics, WriterMetrics},
+    metrics::{Gauge, Metrics, RingMetrics, WriterMetrics},
     model::secret_checks::SecretChecks,
     notify::{Doorbell, LocalDoorbell},
-    store::Store,
+    random::RandomSource,
+    store::{Relocation, Store, StoreError, error_chain},
     use_cases::secret_checks,
 };
 use countersign_doorbell_nats::{
     NatsDoorbell,
     options::{ClientCertificate, Options as NatsOptions},
 };
-use countersign_store_postgres::PostgresStore;
+use countersign_store_postgres::{OpenError, PostgresStore};
+pub use countersign_store_sharded::{MoveError, Moved, Progress};
+use countersign_store_sharded::{Options as ShardOptions, Part, ShardedStore, check_members};
 use countersign_store_sqlite::SqliteStore;
 use tokio::sync::Notify;
 
 use crate::{
     acme::Challenges,
     background,
-    config::{Config, DoorbellKind, StoreKind},
+    config::{Config, DoorbellKind, ShardConfig, StoreKind},
     health,
     limits::max_connections,
     live::LiveSettings,
@@ -58,13 +61,64 @@ pub async fn store(config: &Config, metrics: &WriterMetrics) -> anyhow::Result<A
                 .with_context(|| format!("the store {} can't be opened", file.display()))?;
             Ok(Arc::new(store))
         }
-        StoreKind::Postgres => {
+        StoreKind::Postgres if config.shard.is_empty() => {
             let options =
                 countersign_store_postgres::Options { metrics: metrics.clone(), ..postgres_options(config) };
             let store = PostgresStore::open(options).await.context("the store can't be opened")?;
+            if let Some(shard) = store.membership().await.context("the store can't be read")? {
+                anyhow::bail!(
+                    "the database is shard {} of several; list all of them as [[shard]], in the order that they had",
+                    shard.name
+                );
+            }
             Ok(Arc::new(store))
         }
+        StoreKind::Postgres => Ok(sharded(config, metrics).await?),
     }
+}
+
+/// Opens the databases over which the store is spread. All but the first may be away, and are opened when they answer.
+pub async fn sharded(config: &Config, metrics: &WriterMetrics) -> anyhow::Result<Arc<ShardedStore>> {
+    let mut parts = Vec::new();
+    for (shard, options) in config.shard.iter().zip(shard_options(config)) {
+        let options = countersign_store_postgres::Options { metrics: metrics.clone(), ..options };
+        let part = match PostgresStore::open(options.clone()).await {
+            Ok(store) => Part::Open(Arc::new(store)),
+            Err(error) if error.is_away() && !parts.is_empty() => {
+                let error = error_chain(&error);
+                tracing::warn!(
+                    error,
+                    shard = shard.name,
+                    "a shard does not answer; its tenants wait until it does"
+                );
+                Part::Away(Box::new(move || Box::pin(open_shard(options.clone()))))
+            }
+            Err(error) => return Err(cannot_open(error, &shard.name)),
+        };
+        parts.push((shard.name.clone(), part));
+    }
+    let random: &dyn RandomSource = &SystemRandom;
+    let new_store_id = random.secret();
+    Ok(ShardedStore::open(parts, &new_store_id, ShardOptions::default()).await?)
+}
+
+async fn open_shard(options: countersign_store_postgres::Options) -> Result<Arc<dyn Relocation>, StoreError> {
+    Ok(Arc::new(PostgresStore::open(options).await.map_err(StoreError::unavailable)?))
+}
+
+fn cannot_open(error: OpenError, shard: &str) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("shard {shard} can't be opened"))
+}
+
+/// How to reach each shard.
+fn shard_options(config: &Config) -> Vec<countersign_store_postgres::Options> {
+    let options = |shard: &ShardConfig| {
+        let mut options = postgres_options(config);
+        options.url.clone_from(&shard.url);
+        options.password_file.clone_from(&shard.password_file);
+        options
+    };
+    config.shard.iter().map(options).collect()
 }
 
 /// Checks the store, that the secrets are those that it was used with, and the doorbell, without changing anything.
@@ -81,7 +135,19 @@ pub async fn probe(config: &Config) -> anyhow::Result<()> {
                 .with_context(|| format!("the store {} can't be read", file.display()))?
         }
         StoreKind::Postgres => {
-            let (options, unfit) = (postgres_options(config), "PostgreSQL can't be used as it is");
+            let unfit = "PostgreSQL can't be used as it is";
+            let mut members = Vec::new();
+            for (shard, options) in config.shard.iter().zip(shard_options(config)) {
+                let unfit = || format!("shard {}: {unfit}", shard.name);
+                PostgresStore::probe(&options).await.with_context(unfit)?;
+                let member = PostgresStore::peek_membership(&options).await.with_context(unfit)?;
+                members.push((shard.name.clone(), member));
+            }
+            if !members.is_empty() {
+                check_members(&members)?;
+            }
+            let options =
+                shard_options(config).into_iter().next().unwrap_or_else(|| postgres_options(config));
             PostgresStore::probe(&options).await.context(unfit)?;
             PostgresStore::peek(&options, &tenant, &key).await.context(unfit)?
         }
@@ -188,6 +254,7 @@ pub async fn node(
 
 fn postgres_options(config: &Config) -> countersign_store_postgres::Options {
     let mut options = countersign_store_postgres::Options::new(config.store.url.clone().unwrap_or_default());
+    options.password_file.clone_from(&config.store.password_file);
     options.root_certificates.clone_from(&config.store.root_certificates);
     options.allow_plain = config.store.allow_plain;
     options.connections = usize::try_from(config.store.connections).unwrap_or(usize::MAX);
@@ -204,6 +271,11 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
     can_write(folder)
 }
 
+/// Where both secrets are given, such as in a container, the folder may be read-only.
+fn make_folder_of_secrets(folder: &Path) -> anyhow::Result<()> {
+    if Secrets::are_in(folder) { Ok(()) } else { make_folder(folder) }
+}
+
 fn can_write(folder: &Path) -> anyhow::Result<()> {
     let probe = tempfile::Builder::new().prefix(".countersign").tempfile_in(folder);
     probe.map(drop).with_context(|| {
@@ -216,15 +288,17 @@ fn can_write(folder: &Path) -> anyhow::Result<()> {
 
 /// A gateway on the configured store, without a server around it.
 pub async fn gateway(config: &Config) -> anyhow::Result<Gateway> {
-    let metrics = Metrics::default();
-    let store = store(config, &metrics.writer).await?;
-    let doorbell = LocalDoorbell::default();
-    Ok(Gateway::with_metrics(store, &doorbell, Arc::new(SystemRandom), config.retention(), metrics))
+    Ok(gateway_on(config, store(config, &WriterMetrics::default()).await?))
+}
+
+/// A gateway on a store that is open already.
+pub fn gateway_on(config: &Config, store: Arc<dyn Store>) -> Gateway {
+    Gateway::new(store, &LocalDoorbell::default(), Arc::new(SystemRandom), config.retention())
 }
 
 /// The secrets below the data folder. The first start makes them; later ones, of any node, must have the same.
 pub async fn secrets(config: &Config, gateway: &Gateway) -> anyhow::Result<Secrets> {
-    make_folder(&config.data)?;
+    make_folder_of_secrets(&config.data)?;
     let unknown = "the secrets can't be compared with those that the store was used with";
     if let Some(stored) = gateway.secret_checks().await.context(unknown)? {
         return Secrets::load_for(&config.data, &stored);
@@ -238,7 +312,7 @@ pub async fn secrets(config: &Config, gateway: &Gateway) -> anyhow::Result<Secre
 
 /// Makes the secrets below the data folder those of the store. Returns the names of the files that are new to it.
 pub async fn accept_secrets(config: &Config, gateway: &Gateway) -> anyhow::Result<Vec<&'static str>> {
-    make_folder(&config.data)?;
+    make_folder_of_secrets(&config.data)?;
     let secrets = Secrets::load_or_create(&config.data)?;
     let stored = gateway.record_secret_checks(&secrets.checks()).await?;
     let replaced = secrets.other_than(&stored);
@@ -275,6 +349,7 @@ fn start(
         websocket_idle: Duration::from_secs(config.websocket.idle_seconds.get().into()),
         public_url: config.public_url(),
         notifications: config.notifications.clone(),
+        stop_notice: Duration::from_secs(config.health.stop_notice_seconds.into()),
     };
     let app = AppState::new(gateway, config.gateway_id()?, secrets, settings)?;
     background::start(&app, comparison_wanted);
@@ -284,6 +359,7 @@ fn start(
 /// The plain service, with as many connections as this process can have.
 pub fn service(app: Arc<AppState>) -> Service {
     let rejected = app.metrics.rejected.at(Rejection::Connections).clone();
+    let open = app.metrics.connections.clone();
     let front = Front { tls: None, live: app.live.clone() };
     Service {
         router: router(app),
@@ -292,6 +368,7 @@ pub fn service(app: Arc<AppState>) -> Service {
         busy_answer: busy_answer(),
         at_limit: "raise the limit of open files (ulimit -n)",
         rejected,
+        open,
     }
 }
 
@@ -319,6 +396,7 @@ pub(crate) fn redirecting_service(
         busy_answer: busy_answer(),
         at_limit: "too many are connected to the listener that redirects to TLS",
         rejected: app.metrics.rejected.at(Rejection::Redirected).clone(),
+        open: Gauge::default(),
     }
 }
 

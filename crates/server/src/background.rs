@@ -54,7 +54,7 @@ mod tests {
         retention::Retention,
     };
     use countersign_store_sqlite::{Options, SqliteStore};
-    use countersign_testkit::sharded::{Fault, ShardedStore};
+    use countersign_testkit::sharded::{Fault, FaultyShards};
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -86,10 +86,10 @@ mod tests {
     async fn a_shard_that_does_not_answer_keeps_no_lease_of_another_from_being_renewed() {
         let folder = tempfile::tempdir().unwrap();
         let open = |name: &str| SqliteStore::open(folder.path().join(name), Options::default()).unwrap();
-        let store = ShardedStore::new(vec![Arc::new(open("one")), Arc::new(open("other"))]);
+        let store = FaultyShards::over(vec![Arc::new(open("one")), Arc::new(open("other"))]).await;
         store.set_fault(Shard(1), Some(Fault::Hangs));
         let doorbell = LocalDoorbell::default();
-        let gateway = Gateway::new(store.clone(), &doorbell, Arc::new(SystemRandom), Retention::default());
+        let gateway = Gateway::new(store.store(), &doorbell, Arc::new(SystemRandom), Retention::default());
         let id = "gw".parse().unwrap();
         let app = AppState::new(gateway, id, Secrets::random(), Settings::default()).unwrap();
         start(&app, Arc::default());

@@ -1,5 +1,5 @@
-//! The wall clock, for stamps on answers and logs, and for certificates, which clients judge by theirs. Nothing else is
-//! decided by it: expiry is the store's matter.
+//! The wall clock, for stamps on answers and logs, for certificates, which clients judge by theirs, and for a metric. Nothing else
+//! is decided by it: expiry is the store's matter.
 
 use std::time::SystemTime;
 
@@ -15,6 +15,12 @@ pub(crate) fn system_now() -> SystemTime {
 pub(crate) fn now() -> Timestamp {
     let since_epoch = system_now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_unix_micros(i64::try_from(since_epoch.as_micros()).unwrap_or_default())
+}
+
+/// How many seconds this machine's clock is ahead of the store's; negative if it is behind.
+pub(crate) fn ahead_of(store: Timestamp) -> f64 {
+    let now = now();
+    now.since(store).as_secs_f64() - store.since(now).as_secs_f64()
 }
 
 /// The same, as HTTP writes it.

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use countersign_core::metrics::Gauge;
+
 use crate::{
     metrics::Rejection, net::listener::Service, rest::response::busy_answer, router::health_router,
     state::SharedState,
@@ -21,5 +23,6 @@ pub(crate) fn service(app: SharedState) -> Service {
         busy_answer: busy_answer(),
         at_limit: "too many probes are connected to the listener for health checks",
         rejected,
+        open: Gauge::default(),
     }
 }

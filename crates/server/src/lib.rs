@@ -25,6 +25,7 @@
 //! | sweep, poll, heartbeat | `background` |
 //! | where stores are named | [`assemble`] |
 //! | the log, and where traces are sent | [`telemetry`] |
+//! | what systemd is told | `service_manager` |
 //! | how settings are read again | `reload` |
 //! | the commands | [`commands`] |
 
@@ -87,6 +88,8 @@ mod background;
 pub mod assemble;
 
 pub mod telemetry;
+
+mod service_manager;
 
 mod reload;
 

@@ -13,7 +13,10 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{config::Config, live::LiveSettings, net::tls::Tls, state::SharedState, telemetry::LogHandle};
+use crate::{
+    config::Config, live::LiveSettings, net::tls::Tls, service_manager, state::SharedState,
+    telemetry::LogHandle,
+};
 
 /// How often the files are looked at. They are small, and a few are read.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -47,7 +50,10 @@ impl Reload {
                 continue;
             }
             seen = now;
-            if let Err(error) = self.reload() {
+            service_manager::reloading();
+            let reloaded = self.reload();
+            service_manager::reloaded(reloaded.is_ok());
+            if let Err(error) = reloaded {
                 tracing::error!(
                     error = format!("{error:#}"),
                     "the new configuration can't be used; what was in force stays so"
@@ -97,6 +103,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("tls.redirect_listen", old.tls.redirect_listen != new.tls.redirect_listen),
         ("[tls.acme]", old.tls.acme != new.tls.acme),
         ("[store]", old.store != new.store),
+        ("[[shard]]", old.shard != new.shard),
         ("[doorbell]", old.doorbell != new.doorbell),
         ("log.format", old.log.format != new.log.format),
         ("[websocket]", old.websocket != new.websocket),

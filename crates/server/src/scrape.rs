@@ -9,10 +9,11 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use countersign_core::metrics::{Catalog, Computed};
+use countersign_core::metrics::{Build, Catalog, Computed, Gauge};
 
 use crate::{
-    limits::{FairSemaphore, TenantQuota},
+    clock,
+    limits::{FairSemaphore, TenantQuota, max_connections},
     metrics::Rejection,
     net::{listener::Service, tls::Tls},
     rest::response::busy_answer,
@@ -35,6 +36,7 @@ pub(crate) fn service(app: &AppState, tls: Option<Arc<Tls>>) -> Service {
         busy_answer: busy_answer(),
         at_limit: "too many scrapers are connected to the listener for metrics",
         rejected: app.metrics.rejected.at(Rejection::Scrapers).clone(),
+        open: Gauge::default(),
     }
 }
 
@@ -48,21 +50,30 @@ async fn metrics(State(catalog): State<Arc<Catalog>>) -> Response {
 /// Everything that is counted in this process.
 fn catalog(app: &AppState, tls: Option<Arc<Tls>>) -> Catalog {
     let mut catalog = Catalog::default();
+    let build = Build { version: env!("CARGO_PKG_VERSION") };
+    catalog.add("build", "The program: always 1, with the version as a label", &build);
     app.gateway.metrics().describe(&mut catalog);
     app.metrics.describe(&mut catalog);
-    add_waiting(&mut catalog, "push_waiting", "Pushes that wait for their turn to read", &app.push_reads);
+    add_turns(&mut catalog, app);
+    add_node(&mut catalog, app, tls);
+    catalog
+}
+
+/// What waits for its turn, and memory for what clients send and read.
+fn add_turns(catalog: &mut Catalog, app: &AppState) {
+    add_waiting(catalog, "push_waiting", "Pushes that wait for their turn to read", &app.push_reads);
     catalog.when_it_rises(
         "More is pushed than the store lets a node read. It is normal after a restart, when all clients reconnect; a \
          lasting queue means that nodes or the store are too few.",
     );
     add_waiting(
-        &mut catalog,
+        catalog,
         "large_answer_waiting",
         "Large answers that wait for their turn to be read and rendered",
         &app.large_reads,
     );
     add_waiting(
-        &mut catalog,
+        catalog,
         "small_body_waiting",
         "Requests with small bodies that wait for their tenant's turn",
         &app.small_bodies,
@@ -71,14 +82,14 @@ fn catalog(app: &AppState, tls: Option<Arc<Tls>>) -> Catalog {
         "More is sent than this node can commit. Tenants take turns: the one that sends most waits longest.",
     );
     add_waiting(
-        &mut catalog,
+        catalog,
         "revocation_check_waiting",
         "Checks of credentials of held connections that wait for their turn",
         &app.revocation_reads,
     );
     catalog.when_it_rises("Held connections are closed if their credential can't be confirmed for 15 s.");
     add_quota(
-        &mut catalog,
+        catalog,
         "request_memory_bytes",
         "Memory for what clients send, of 256 MB",
         &app.request_memory,
@@ -86,10 +97,25 @@ fn catalog(app: &AppState, tls: Option<Arc<Tls>>) -> Catalog {
     catalog
         .when_it_rises("At the limit, requests are answered with 503: clients send large bodies, or slowly.");
     add_quota(
-        &mut catalog,
+        catalog,
         "response_memory_bytes",
         "Memory for large answers that are not yet read, of 128 MB",
         &app.response_memory,
+    );
+}
+
+/// The process and its machine.
+fn add_node(catalog: &mut Catalog, app: &AppState, tls: Option<Arc<Tls>>) {
+    catalog.add("connections", "Connections of clients that are open", &app.metrics.connections);
+    catalog.when_it_rises(
+        "At `countersign_connections_limit`, further ones are answered with 503: raise the limit of open files, or add a \
+         node.",
+    );
+    let limit = shown(max_connections());
+    catalog.add(
+        "connections_limit",
+        "Connections of clients that this process can have, by its limit of open files",
+        &Computed(move || limit),
     );
     let lease = app.leases.clone();
     catalog.add(
@@ -101,12 +127,22 @@ fn catalog(app: &AppState, tls: Option<Arc<Tls>>) -> Catalog {
         "It is renewed every 5 s. Above 15 s other nodes take this one for dead and push in its place, and `/readyz` is \
          503: the store does not take its writes.",
     );
+    let time = app.gateway.metrics().store.time.clone();
+    catalog.add(
+        "clock_ahead_seconds",
+        "How far this machine's clock is ahead of the store's, negative if it is behind; NaN before the store has \
+         answered. Take the largest amount, not the sum",
+        &Computed(move || time.now().map_or(f64::NAN, clock::ahead_of)),
+    );
+    catalog.when_it_rises(
+        "The store's clock decides what expires; clients that compare with this machine's see other times. Look at NTP \
+         on both machines.",
+    );
     catalog.add(
         "certificate_days_left",
         "Days until the first certificate that this node serves expires, or NaN without one; alert below 20",
         &Computed(move || tls.as_ref().and_then(|tls| tls.days_left()).unwrap_or(f64::NAN)),
     );
-    catalog
 }
 
 fn add_waiting(catalog: &mut Catalog, name: &str, help: &'static str, turns: &FairSemaphore) {
@@ -143,10 +179,13 @@ what to alert on. This page is made from the same table as the answer:
 `UPDATE_DOCS=1 cargo nextest run -p countersign-server metrics_md` regenerates it.
 
 - A counter only rises, until the node restarts. A histogram `x` is shown as `x_bucket`, `x_sum` and `x_count`; durations have 14
-  buckets, from 100 µs to 10 s.
+  buckets, from 100 µs to 10 s, and `countersign_decision_seconds` from 1 s to a day.
 - Labels have the values that are listed here and no others: nothing that a client sends becomes a label. No metric names a
   tenant, a client or an id. `route` is the template of a path as in `openapi.json`, or `unknown`.
-- All are of one node. Sum them over nodes, except for ages and lags, of which the largest counts.
+- All are of one node, and start at zero with it. Sum them over nodes, except for ages and lags, of which the largest counts, and for
+  `countersign_requests_pending` and `countersign_oldest_request_seconds`, which each node shows of the whole store: take the largest.
+- What becomes of a request is counted by the node that committed it, and by no other. A commit whose outcome a node did not learn, in
+  a failover, is not counted.
 ";
 
     fn page(catalog: &Catalog) -> String {
@@ -195,7 +234,8 @@ what to alert on. This page is made from the same table as the answer:
             );
             assert!(entry.help.len() > 20 && !entry.help.ends_with('.'), "{}: {}", entry.name, entry.help);
             assert_eq!(entry.metric_type == "counter", entry.name.ends_with("_total"), "{}", entry.name);
-            let described = entry.name.strip_suffix("_total").unwrap_or(&entry.name);
+            let described = ["_total", "_info"].iter().find_map(|suffix| entry.name.strip_suffix(suffix));
+            let described = described.unwrap_or(&entry.name);
             assert!(text.contains(&format!("# HELP {described} {}.", entry.help)), "{}", entry.name);
         }
         assert!(text.ends_with("# EOF\n"), "{text}");

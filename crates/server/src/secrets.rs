@@ -31,6 +31,11 @@ const REMEDY: &str = "Copy the files secret and key-secret from another node or 
                       them on purpose, accept those in the data folder with: countersign-gateway secret accept";
 
 impl Secrets {
+    /// Whether both files are below `folder`.
+    pub(crate) fn are_in(folder: &Path) -> bool {
+        [SHARED_FILE, CREDENTIALS_FILE].iter().all(|name| folder.join(name).is_file())
+    }
+
     /// Reads both from their files below `folder`, and makes those that do not exist.
     pub fn load_or_create(folder: &Path) -> anyhow::Result<Self> {
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Graceful shutdown: the drain that every held connection listens to.
+//! Graceful shutdown: it is announced to load balancers, and then the drain begins that every held connection listens to.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep};
 
 /// How long connections get to end by themselves once the drain has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,11 +19,29 @@ pub struct Drain(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// How long it is announced before it begins.
+    notice: Duration,
+    is_announced: AtomicBool,
     has_begun: AtomicBool,
     begun: Notify,
 }
 
 impl Drain {
+    pub fn after(notice: Duration) -> Self {
+        Self(Arc::new(Shared { notice, ..Shared::default() }))
+    }
+
+    /// Says that this node will stop, and returns when those who ask have had the time to hear of it.
+    pub async fn announce(&self) {
+        self.0.is_announced.store(true, Ordering::SeqCst);
+        sleep(self.0.notice).await;
+    }
+
+    /// Whether others should send their requests to another node.
+    pub fn is_announced(&self) -> bool {
+        self.0.is_announced.load(Ordering::SeqCst) || self.has_begun()
+    }
+
     /// Asks every connection to end.
     pub fn begin(&self) {
         self.0.has_begun.store(true, Ordering::SeqCst);

@@ -175,6 +175,8 @@ pub struct Settings {
     /// The beginning of links to this gateway, without a slash at the end.
     pub public_url: String,
     pub notifications: NotificationsConfig,
+    /// How long the end of this process is announced before it begins.
+    pub stop_notice: Duration,
 }
 
 impl Default for Settings {
@@ -186,6 +188,7 @@ impl Default for Settings {
             websocket_idle,
             public_url: "http://127.0.0.1:8787".to_owned(),
             notifications: NotificationsConfig::default(),
+            stop_notice: Duration::ZERO,
         }
     }
 }
@@ -219,7 +222,7 @@ impl AppState {
             held_connections: TenantQuota::new(max_connections()),
             push_reads: FairSemaphore::new(MAX_PUSH_READS),
             revocation_reads: FairSemaphore::new(MAX_REVOCATION_READS),
-            drain: Drain::default(),
+            drain: Drain::after(settings.stop_notice),
             leases: Leases::of_shards(gateway.store().shard_count()),
             metrics,
             notifier,

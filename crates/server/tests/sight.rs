@@ -8,8 +8,9 @@ use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use serde_json::json;
 use support::{
-    messages::{approval, envelope, submission},
-    metrics::{Watched, get, sample},
+    client::Client,
+    messages::{approval, decision_about, envelope, hash, soon, submission, withdrawal},
+    metrics::{PATIENCE, Watched, get, sample},
     polling::until,
     process::{Gateway, On, resident_kib},
     ws::Socket,
@@ -17,7 +18,7 @@ use support::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 
 /// Names and labels of all samples.
@@ -78,6 +79,128 @@ async fn each_step_of_an_exchange_is_counted_once_on_sqlite() {
 #[tokio::test]
 async fn each_step_of_an_exchange_is_counted_once_on_postgres() {
     an_exchange_is_counted(On::Postgres).await;
+}
+
+fn ended(outcome: &str) -> String {
+    format!("countersign_requests_ended_total{{outcome=\"{outcome}\"}}")
+}
+
+const SUBMITTED: &str = "countersign_requests_submitted_total";
+const DECIDED: &str = "countersign_decision_seconds_count";
+const PENDING: &str = "countersign_requests_pending";
+
+/// Waits until the sums over these nodes are as wanted, and stay so for a while.
+async fn expect_sums(nodes: &[SocketAddr], wanted: &[(String, f64)]) {
+    let sums = async || {
+        let mut sums = vec![0.0; wanted.len()];
+        for node in nodes {
+            let answer = get(*node, "/metrics").await.unwrap().expect(200);
+            let text = String::from_utf8(answer.bytes.to_vec()).unwrap();
+            for (sum, (name, _)) in sums.iter_mut().zip(wanted) {
+                *sum += sample(&text, name).unwrap();
+            }
+        }
+        sums
+    };
+    let are_so = |sums: &[f64]| sums.iter().zip(wanted).all(|(sum, (_, wanted))| (sum - wanted).abs() < 0.5);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let found = sums().await;
+        if are_so(&found) {
+            break;
+        }
+        assert!(Instant::now() < until, "{found:?} instead of {wanted:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let found = sums().await;
+    assert!(are_so(&found), "counted again: {found:?} instead of {wanted:?}");
+}
+
+/// Sends each twice, the second as a client that has not heard the answer.
+async fn twice(client: &Client, path: &str, body: serde_json::Value, first: u16, again: u16) {
+    client.post(path, body.to_string()).await.expect(first);
+    client.post(path, body.to_string()).await.expect(again);
+}
+
+async fn each_request_counts_once_however_it_ends(on: On) {
+    let watched = Watched::start(on, "").await;
+    let nodes = watched.nodes(if on == On::Cluster { 3 } else { 1 }).await;
+    let (enforcer, approver) = (watched.client("enforcer"), watched.client("approver"));
+    let operator = watched.client("operator");
+    for id in ["approved", "rejected", "expired", "withdrawn", "cancelled", "pending"] {
+        let mut request = submission(id, "robot", "ada");
+        if id == "expired" {
+            request["body"]["expiresAt"] = soon(3_000).into();
+        }
+        twice(&enforcer, "/v1/artifacts", request, 202, 202).await;
+    }
+    twice(&approver, "/v1/decisions", approval("approved", "ada"), 200, 200).await;
+    let rejection = decision_about("rejected", &hash("rejected"), "reject", None);
+    let rejection = envelope("decision.submit", "rejected", json!({ "approverId": "ada" }), rejection);
+    twice(&approver, "/v1/decisions", rejection, 200, 200).await;
+    let path = "/v1/exchanges/withdrawn/withdraw";
+    twice(&enforcer, path, withdrawal("withdrawn", "robot"), 200, 409).await;
+    twice(&operator, "/platform/v1/exchanges/cancelled/cancel", json!({}), 200, 200).await;
+    let all = ["approved", "rejected", "expired", "withdrawn", "cancelled"];
+    let wanted = all.map(|outcome| (ended(outcome), 1.0));
+    let wanted: Vec<_> =
+        [(SUBMITTED.to_owned(), 6.0), (DECIDED.to_owned(), 2.0)].into_iter().chain(wanted).collect();
+    expect_sums(&nodes, &wanted).await;
+    // Nobody has to add these up: each node shows all that is pending.
+    for node in &nodes {
+        expect_sums(std::slice::from_ref(node), &[(PENDING.to_owned(), 1.0)]).await;
+        let text = String::from_utf8(get(*node, "/metrics").await.unwrap().bytes.to_vec()).unwrap();
+        assert!(sample(&text, "countersign_oldest_request_seconds").unwrap() > 1.0, "{text}");
+        assert!(text.contains("\ncountersign_build_info{version=\""), "{text}");
+    }
+    if on != On::Cluster {
+        after_a_restart(watched, approver).await;
+    }
+}
+
+/// What was counted before is not counted again, what is pending still is.
+async fn after_a_restart(mut watched: Watched, approver: Client) {
+    watched.gateway.kill();
+    watched.gateway.start_again();
+    watched.started_again().await;
+    approver.post("/v1/decisions", approval("approved", "ada").to_string()).await.expect(200);
+    watched.expect(&[(PENDING, 1.0), (SUBMITTED, 0.0), (&ended("approved"), 0.0), (DECIDED, 0.0)]).await;
+    twice(&approver, "/v1/decisions", approval("pending", "ada"), 200, 200).await;
+    let text = watched.expect(&[(PENDING, 0.0), (&ended("approved"), 1.0), (DECIDED, 1.0)]).await;
+    // It was submitted before the restart, seconds ago.
+    assert_eq!(sample(&text, "countersign_decision_seconds_bucket{le=\"2.0\"}"), Some(0.0), "{text}");
+    assert_eq!(sample(&text, "countersign_decision_seconds_bucket{le=\"300.0\"}"), Some(1.0), "{text}");
+    assert_eq!(sample(&text, "countersign_oldest_request_seconds"), Some(0.0), "{text}");
+}
+
+#[tokio::test]
+async fn each_request_counts_once_on_sqlite_also_across_a_restart() {
+    each_request_counts_once_however_it_ends(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn each_request_counts_once_on_postgres_also_across_a_restart() {
+    each_request_counts_once_however_it_ends(On::Postgres).await;
+}
+
+#[tokio::test]
+async fn each_request_counts_once_on_three_nodes() {
+    each_request_counts_once_however_it_ends(On::Cluster).await;
+}
+
+#[tokio::test]
+async fn open_connections_are_counted_beside_their_limit() {
+    let watched = Watched::start(On::Sqlite, "").await;
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        held.push(TcpStream::connect(watched.gateway.address).await.unwrap());
+    }
+    let text = watched.expect(&[("countersign_connections", 5.0)]).await;
+    assert!(sample(&text, "countersign_connections_limit").unwrap() >= 500.0, "{text}");
+    assert!(sample(&text, "countersign_clock_ahead_seconds").unwrap().abs() < 1.0, "{text}");
+    drop(held);
+    watched.expect(&[("countersign_connections", 0.0)]).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use tokio_postgres::{Statement, types::ToSql};
 
 use crate::{
     plan::{INCARNATION_SHIFT, IfMissing, MarkKey, NamedRecords, RecordKey, RemovalBySubject, Writes},
+    residences::TenantInEpoch,
     rows::{payload_id_bytes, payload_id_column, to_i64},
     statements::Statements,
 };
@@ -75,6 +76,11 @@ where
 fn key_columns(keys: &[RecordKey]) -> Columns {
     let keys: Vec<&RecordKey> = keys.iter().collect();
     key_ref_columns(&keys)
+}
+
+/// In the order of their positions.
+pub(crate) fn tenant_columns(tenants: &[TenantInEpoch]) -> Columns {
+    vec![column(tenants, |(tenant, _)| tenant.to_string()), column(tenants, |(_, epoch)| to_i64(epoch.0))]
 }
 
 /// The keys in lock order, each with what to insert if there is no such record.

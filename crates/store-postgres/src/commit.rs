@@ -13,6 +13,8 @@ use crate::{
         Begun, FoundRecords, IfMissing, MailboxName, NamedRecords, RecordKey, Reserved, ReservedRecords,
         Writes,
     },
+    reads::clock_row,
+    residences::{TenantInEpoch, lock_shared},
     rows::{count, get, payload_id, payload_id_column, record, record_key, timestamp},
     statements::Statements,
 };
@@ -55,12 +57,13 @@ impl Beginning {
     }
 }
 
-/// The first round trip: begins a transaction, locks or reserves the records that the batch names, reads those that it has
-/// `seen`, and the clock.
+/// The first round trip: begins a transaction, makes sure that the tenants stay where they are, locks or reserves the records
+/// that the batch names, reads those that it has `seen`, and the clock.
 pub(crate) async fn begin(
     client: &Client,
     statements: &Statements,
     beginning: Beginning,
+    tenants: &BTreeSet<TenantInEpoch>,
     named: &NamedRecords,
     seen: &BTreeSet<RecordKey>,
     pending_payloads: &[PayloadId],
@@ -77,6 +80,9 @@ pub(crate) async fn begin(
             false => Ok(Vec::new()),
         }
     };
+    let opening = format!("{}{}", beginning.statement(), lock_shared(tenants));
+    let tenants: Vec<TenantInEpoch> = tenants.iter().cloned().collect();
+    let tenant_columns = columns::tenant_columns(&tenants);
     let payload_ids = payload_id_column(pending_payloads);
     let lock_payloads = async {
         match pending_payloads.is_empty() {
@@ -86,12 +92,12 @@ pub(crate) async fn begin(
     };
     let (begun, inserted, locked, read, payloads, now) = tokio::join!(
         biased;
-        client.batch_execute(beginning.statement()),
+        client.batch_execute(&opening),
         reserve_records,
         query_keys(client, &statements.lock_records, &to_lock),
         query_keys(client, &statements.read_records, &to_read),
         lock_payloads,
-        client.query_one(&statements.now, &[]),
+        query(client, &statements.now, &tenant_columns),
     );
     begun?;
     let mut reserved = ReservedRecords::new();
@@ -115,7 +121,12 @@ pub(crate) async fn begin(
     for row in payloads? {
         swept.remove(&payload_id(get(&row, "id")?)?);
     }
-    Ok(Begun { found, reserved, swept, now: timestamp(&now?, "now")? })
+    let now = now?;
+    let now = clock_row(&now)?;
+    let elsewhere = get::<Vec<i64>>(now, "elsewhere")?.into_iter();
+    let elsewhere =
+        elsewhere.filter_map(|position| tenants.get(usize::try_from(position - 1).ok()?).cloned());
+    Ok(Begun { found, reserved, swept, elsewhere: elsewhere.collect(), now: timestamp(now, "now")? })
 }
 
 /// What is read in the same round trip. A record that must be new hardly ever exists: reading it would find what was just

@@ -2,7 +2,7 @@
 
 use std::{
     error::Error as StdError,
-    fmt,
+    fmt, fs,
     future::poll_fn,
     io,
     net::IpAddr,
@@ -83,6 +83,14 @@ impl Connector {
     pub(crate) fn new(options: &Options) -> Result<Self, OpenError> {
         let mut config: Config = options.url.parse().map_err(OpenError::Url)?;
         check_encryption(&config, options)?;
+        if let Some(file) = &options.password_file {
+            let read = |source| OpenError::Password { file: file.clone(), source };
+            let text = fs::read_to_string(file).map_err(read)?;
+            if config.get_password().is_some() {
+                return Err(OpenError::TwoPasswords);
+            }
+            config.password(text.trim_end_matches(['\r', '\n']));
+        }
         config.application_name("countersign");
         config.connect_timeout(hosts::MAX_WAIT);
         config.keepalives_idle(Duration::from_secs(30));
@@ -411,6 +419,21 @@ mod tests {
         let said = error.to_string();
         assert!(said.contains(&first) && !said.contains(&second), "{said}");
         assert!(error.source().is_some(), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_password_comes_from_the_string_or_from_a_file_and_not_from_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        let with =
+            |url: &str| Connector::new(&Options { password_file: Some(file.clone()), ..Options::new(url) });
+        let missing = with("host=127.0.0.1").unwrap_err();
+        assert!(missing.to_string().contains(file.to_str().unwrap()), "{missing}");
+        fs::write(&file, " hunter2\n").unwrap();
+        let connector = with("host=127.0.0.1").unwrap();
+        let (_, host) = connector.hosts.in_order().next().unwrap();
+        assert_eq!(host.get_password(), Some(&b" hunter2"[..]));
+        assert!(matches!(with("host=127.0.0.1 password=other"), Err(OpenError::TwoPasswords)));
     }
 
     #[tokio::test]

@@ -10,6 +10,10 @@ pub enum OpenError {
     /// The text does not repeat the connection string, which may contain a password.
     #[error("the connection string can't be parsed")]
     Url(#[source] tokio_postgres::Error),
+    #[error("the password in {} can't be read", file.display())]
+    Password { file: PathBuf, source: std::io::Error },
+    #[error("the connection string has a password, and there is a file with one: remove one of them")]
+    TwoPasswords,
     #[error("the root certificates in {} can't be used", file.display())]
     RootCertificates { file: PathBuf, source: Box<dyn Error + Send + Sync> },
     /// Names the host by its position: a connection string that was misread could have a password in its place.
@@ -52,6 +56,20 @@ pub enum OpenError {
     /// What was read can't be what this program has written.
     #[error(transparent)]
     Record(#[from] StoreError),
+}
+
+impl OpenError {
+    /// Whether it may be different later without anybody changing a setting: no server has answered, or it is just starting
+    /// or stopping.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Silent { .. } | Self::NoConnectionLeft(_) => true,
+            Self::Engine(error) => {
+                error.as_db_error().is_none_or(|error| error.code().code().starts_with("57P"))
+            }
+            _ => false,
+        }
+    }
 }
 
 impl From<tokio_postgres::Error> for OpenError {

@@ -7,8 +7,8 @@ use countersign_testkit::postgres::Postgres;
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    audit, claims, connect::PLANNER_SETTINGS, large_payloads, options::Options, reads, statements,
-    store::PostgresStore,
+    audit, claims, connect::PLANNER_SETTINGS, large_payloads, options::Options, reads, residences,
+    statements, store::PostgresStore,
 };
 
 const SMALL: i64 = 10_000;
@@ -53,6 +53,7 @@ fn reading() -> Vec<HotStatement> {
         ("heads", reads::HEADS, vec!["ARRAY['acme','acme']", "ARRAY['a:11','a:ada']"]),
         ("scan", reads::SCAN, vec!["'acme'", "1::smallint", "'r5'", "50"]),
         ("audit_log", AUDIT_LOG, vec!["'acme'", YEAR, "0", "50"]),
+        ("residences", residences::CHANGED, vec!["9000000000"]),
     ]
 }
 
@@ -61,6 +62,7 @@ fn committing() -> Vec<HotStatement> {
     let one = ["ARRAY['acme']", "ARRAY['s']", "ARRAY[771]::bigint[]"];
     let and = |more: &[&'static str]| [&one, more].concat();
     vec![
+        ("now", statements::NOW, vec!["ARRAY['m1','acme']", "ARRAY[1,0]::bigint[]"]),
         ("lock", statements::LOCK_RECORDS, keys_and(&[])),
         ("reserve", statements::RESERVE_RECORDS, keys_and(&["ARRAY['x','x']::bytea[]", "16"])),
         ("read", statements::READ_RECORDS, keys_and(&[])),
@@ -156,8 +158,8 @@ async fn make_months(client: &Client) {
     client.batch_execute(months).await.unwrap();
 }
 
-/// Fills a tenant up to `count` exchanges that are pending in its shared mailbox, with a tenth as many marks, mailboxes
-/// and pending payloads. Only a few are due. The audit log has as many rows over a year, one in a hundred of this tenant,
+/// Fills a tenant up to `count` exchanges that are pending in its shared mailbox, with a tenth as many marks, mailboxes,
+/// pending payloads and tenants that were moved. Only a few are due. The audit log has as many rows over a year, one in a hundred of this tenant,
 /// and a tenth as many in its default partition.
 async fn fill(client: &Client, from: i64, count: i64) {
     let sql = format!(
@@ -179,7 +181,8 @@ async fn fill(client: &Client, from: i64, count: i64) {
              FROM generate_series({from}, {count}) i;
          INSERT INTO audit (tenant, at, subject_kind, subject_id, event)
              SELECT 'acme', 9000000000000000 + i, 1, 'r' || i, 'x' FROM generate_series({from}, {count}, 10) i;
-         ANALYZE record, payload, payload_pending, delivery, mark, due, mailbox, audit;"
+         INSERT INTO residence SELECT 'm' || i, 1, 4, 1, i, '' FROM generate_series({from}, {count}, 10) i;
+         ANALYZE residence, record, payload, payload_pending, delivery, mark, due, mailbox, audit;"
     );
     client.batch_execute(&sql).await.unwrap();
     client.batch_execute("VACUUM").await.unwrap();

@@ -14,12 +14,14 @@
 //! | reads | `reads` |
 //! | what is due, claimed by one node at a time | `claims` |
 //! | what commits have changed; tenants as a whole | `noted`, `tenants` |
+//! | which tenants were moved from here or to here | `residences` |
 //! | the months of the audit log | `audit` |
 //! | payloads over 64 KB, written before their commit | `large_payloads` |
 //! | changes that wait for a writer, by tenant | `queue` |
 //! | which guards hold, what a batch writes | `plan` |
 //! | the SQL of a commit, its parameters, its two round trips | `statements`, `columns`, `commit` |
 //! | batches, retries, replies | `writer` |
+//! | a tenant on its way to another database | `cargo` |
 //! | the [`Store`](countersign_core::store::Store) itself | `store` |
 //!
 //! `store-sqlite` has the same files, except that one writer needs neither `plan`, `statements` and `columns` nor
@@ -47,6 +49,7 @@ mod audit;
 mod claims;
 mod large_payloads;
 mod noted;
+mod residences;
 mod tenants;
 
 mod queue;
@@ -58,6 +61,8 @@ mod commit;
 mod statements;
 
 mod writer;
+
+mod cargo;
 
 mod store;
 

@@ -15,7 +15,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0003_noted_changes_and_stored_bytes.sql"),
         oldest_program: 1,
     },
+    Migration { number: 4, sql: include_str!("../migrations/0004_residences.sql"), oldest_program: 1 },
 ];
+
+/// The migration with which a program knows of shards: no older one opens a database that is one of several.
+pub(crate) const SHARDS_NEED: i32 = 4;
 
 /// The key of the advisory lock. Every version of this program must use the same.
 const LOCK: i64 = 0x00c0_0a7e_2516_0001;

@@ -8,6 +8,8 @@ use countersign_core::metrics::WriterMetrics;
 pub struct Options {
     /// A libpq connection string. Several hosts with `target_session_attrs=read-write` find the primary.
     pub url: String,
+    /// A file with the password, in place of one in `url`. It is read when the store is opened.
+    pub password_file: Option<PathBuf>,
     /// A PEM file with the certificates of the authorities that may sign the server's certificate. If it is set,
     /// every connection is encrypted and the server's name is verified; otherwise connections are unencrypted.
     pub root_certificates: Option<PathBuf>,
@@ -35,6 +37,7 @@ impl Options {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            password_file: None,
             root_certificates: None,
             allow_plain: false,
             writers: 2,

@@ -11,7 +11,7 @@ use countersign_core::store::{
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
-use crate::queue::Job;
+use crate::{queue::Job, residences::TenantInEpoch};
 
 /// A new record starts with a number of the sequence `record_incarnation` above this many bits, in which its writes count.
 pub(crate) const INCARNATION_SHIFT: u32 = 16;
@@ -64,6 +64,8 @@ pub(crate) struct Begun {
     pub(crate) reserved: ReservedRecords,
     /// Pending payloads that the sweeper has deleted: the changes that need them fail.
     pub(crate) swept: HashSet<PayloadId>,
+    /// Tenants that are not here with this epoch: the changes that take them to be fail.
+    pub(crate) elsewhere: HashSet<TenantInEpoch>,
     /// The store's time, read after the locks were granted.
     pub(crate) now: Timestamp,
 }
@@ -177,6 +179,11 @@ pub(crate) fn seen_records(jobs: &[Job], named: &NamedRecords) -> BTreeSet<Recor
     seen.filter(|key| !named.contains_key(key)).collect()
 }
 
+/// The tenants of a batch, each with the epoch that it is taken to have.
+pub(crate) fn tenants(jobs: &[Job]) -> BTreeSet<TenantInEpoch> {
+    jobs.iter().map(|job| (job.change.tenant.clone(), job.epoch)).collect()
+}
+
 /// Splits off the first job that can't share a transaction with those before it, and all jobs after it. Statements
 /// run table by table, deletions first, so a removal would not see what an earlier change of the batch inserts.
 pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
@@ -192,11 +199,13 @@ pub(crate) fn split_off_dependent(jobs: &mut Vec<Job>) -> Vec<Job> {
 
 /// Plans `jobs` against what the first round trip found.
 pub(crate) fn plan(jobs: &[Job], begun: Begun) -> Plan {
-    let Begun { found, reserved, swept, now } = begun;
+    let Begun { found, reserved, swept, elsewhere, now } = begun;
     let mut plan = Plan::default();
     let mut overlay = BatchOverlay { found: &found, reserved: &reserved, changed: BTreeMap::new() };
-    for Job { change, pending_payloads, .. } in jobs {
-        let outcome = if pending_payloads.iter().any(|id| swept.contains(id)) {
+    for Job { change, epoch, pending_payloads, .. } in jobs {
+        let outcome = if elsewhere.contains(&(change.tenant.clone(), *epoch)) {
+            PlannedOutcome::Failed(StoreError::Moved)
+        } else if pending_payloads.iter().any(|id| swept.contains(id)) {
             PlannedOutcome::Failed(StoreError::unavailable(
                 "a pending payload waited too long for its commit and was swept",
             ))
@@ -395,7 +404,7 @@ impl Writes {
 
 #[cfg(test)]
 mod tests {
-    use countersign_core::store::Kind;
+    use countersign_core::store::{Epoch, Kind};
     use tokio::sync::oneshot;
 
     use super::*;
@@ -408,7 +417,7 @@ mod tests {
             let mut change = Change::new("acme".parse().unwrap());
             change.guards = vec![Guard::Seen(policy.clone(), at), Guard::Seen(pairing.clone(), at)];
             change.puts.push(Put { key: ours, content: Bytes::new() });
-            Job { change, pending_payloads: Vec::new(), reply: oneshot::channel().0 }
+            Job { change, epoch: Epoch(0), pending_payloads: Vec::new(), reply: oneshot::channel().0 }
         };
         let mut jobs: Vec<Job> = (0..64).map(submit).collect();
         let named = named_records(&jobs);

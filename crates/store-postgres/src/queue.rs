@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_core::{
     fair::{Bounds, FairQueue},
     metrics::WriterMetrics,
-    store::{Change, Outcome, PayloadId, StoreError},
+    store::{Change, Epoch, Outcome, PayloadId, StoreError},
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -23,6 +23,8 @@ const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) change: Change,
+    /// The one that its tenant is taken to have.
+    pub(crate) epoch: Epoch,
     /// Large payloads of the change that are already written, and that its commit confirms.
     pub(crate) pending_payloads: Vec<PayloadId>,
     pub(crate) reply: oneshot::Sender<Result<Outcome, StoreError>>,
@@ -55,10 +57,11 @@ impl Queue {
     pub(crate) async fn submit(
         &self,
         change: Change,
+        epoch: Epoch,
         pending_payloads: Vec<PayloadId>,
     ) -> Result<Outcome, StoreError> {
         let (reply, outcome) = oneshot::channel();
-        self.push(Job { change, pending_payloads, reply })?;
+        self.push(Job { change, epoch, pending_payloads, reply })?;
         match timeout(COMMIT_TIMEOUT, outcome).await {
             // The writer drops a job without a reply only when the store is closed.
             Ok(outcome) => outcome.unwrap_or_else(|_| Err(closed())),
@@ -115,7 +118,7 @@ mod tests {
 
     fn job(tenant: &str) -> Job {
         let change = Change::new(tenant.parse().unwrap());
-        Job { change, pending_payloads: Vec::new(), reply: oneshot::channel().0 }
+        Job { change, epoch: Epoch(0), pending_payloads: Vec::new(), reply: oneshot::channel().0 }
     }
 
     #[tokio::test]

@@ -26,7 +26,13 @@ pub(crate) const READ_RECORDS: &str = "SELECT r.tenant, r.kind, r.id, r.version,
 /// Advances the sequence once for each version that has grown into the next incarnation. Returns nothing.
 pub(crate) const USE_INCARNATIONS: &str =
     "SELECT 1 FROM generate_series(1, $1::bigint) WHERE nextval('record_incarnation') < 0";
-pub(crate) const NOW: &str = "SELECT gateway_now() AS now";
+/// The clock, and which of these tenants are not here with the epoch that they are taken to have, by their positions. A
+/// statement of its own after the lock of [`crate::residences::lock_shared`]: only a later snapshot shows what that one has
+/// waited for.
+pub(crate) const NOW: &str = "SELECT gateway_now() AS now, ARRAY( \
+    SELECT k.position FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS k (tenant, epoch, position) \
+    LEFT JOIN LATERAL (SELECT r.epoch, r.state FROM residence r WHERE r.tenant = k.tenant LIMIT 1) r ON true \
+    WHERE CASE WHEN r.epoch IS NULL THEN k.epoch <> 0 ELSE r.state <> 1 OR r.epoch <> k.epoch END) AS elsewhere";
 pub(crate) const LOCK_PENDING_PAYLOADS: &str = "SELECT id FROM payload_pending WHERE id = ANY($1) FOR UPDATE";
 pub(crate) const UPDATE_RECORDS: &str = "UPDATE record r SET version = k.version, content = k.content \
     FROM unnest($1::text[], $2::smallint[], $3::text[], $4::bigint[], $5::bytea[]) \

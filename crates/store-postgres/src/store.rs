@@ -8,14 +8,15 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-    NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
+    Cargo, CargoPosition, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Epoch, Guard, InInboxes, Key,
+    Kind, Loaded, Mailbox, MailboxKey, Membership, NotedPage, Outcome, PayloadId, Record, Relocation,
+    Residence, ResidencePage, Shard, Store, StoreError, Unloading,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
 use crate::{
     audit::{self, AuditLog},
-    claims,
+    cargo, claims,
     clock::Clock,
     connect::{Connector, Timeline, check_durability},
     connections::Connections,
@@ -25,6 +26,7 @@ use crate::{
     options::Options,
     queue::Queue,
     reads::{self, Reads},
+    residences::{self, Sessions},
     tenants, writer,
 };
 
@@ -35,6 +37,7 @@ pub struct PostgresStore {
     large_payloads: LargePayloadWriter,
     reads: Reads,
     audit: AuditLog,
+    sessions: Sessions,
     clock: Clock,
     timeline: Timeline,
 }
@@ -50,6 +53,12 @@ impl PostgresStore {
     pub async fn peek(options: &Options, tenant: &TenantId, key: &Key) -> Result<Option<Record>, OpenError> {
         let (client, _) = Connector::new(options)?.connect().await?;
         reads::peek(&client, tenant, key).await
+    }
+
+    /// Reads what the database is a shard of, and changes nothing. `None` also if the schema does not exist yet.
+    pub async fn peek_membership(options: &Options) -> Result<Option<Membership>, OpenError> {
+        let (client, _) = Connector::new(options)?.connect().await?;
+        residences::peek(&client).await
     }
 
     /// Connects, checks that the server is safe, migrates the schema, and starts the writers.
@@ -77,6 +86,7 @@ impl PostgresStore {
             reads: Reads::new(connections),
             clock: Clock::new(options.max_clock_age),
             timeline: connector.timeline(),
+            sessions: Sessions::new(connector),
         })
     }
 
@@ -118,18 +128,9 @@ impl Store for PostgresStore {
         Ok(loaded)
     }
 
-    async fn commit(&self, mut change: Change) -> Result<Outcome, StoreError> {
-        let pending_payloads = self.large_payloads.write_pending(&mut change).await?;
-        let outcome = self.queue_for(&change).submit(change, pending_payloads.clone()).await;
-        if let Ok(Outcome::Committed { now, .. } | Outcome::Conflict { now, .. }) = &outcome {
-            self.clock.reported(*now);
-        }
-        match outcome {
-            // Payloads that may have been committed must stay.
-            Ok(Outcome::Committed { .. }) | Err(StoreError::OutcomeUnknown) => {}
-            _ => self.large_payloads.discard(&pending_payloads).await,
-        }
-        outcome
+    /// As of a tenant that was never moved, which is all that a store of one database has.
+    async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
+        self.commit_in(Epoch(0), change).await
     }
 
     async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
@@ -167,6 +168,10 @@ impl Store for PostgresStore {
         limit: u32,
     ) -> Result<Vec<TenantId>, StoreError> {
         tenants::list(&self.reads, after, limit).await
+    }
+
+    async fn in_inboxes(&self, _shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        tenants::in_inboxes(&self.reads, limit).await
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
@@ -219,6 +224,80 @@ impl Store for PostgresStore {
 
     fn shard_of(&self, _tenant: &TenantId) -> Shard {
         Shard(0)
+    }
+}
+
+#[async_trait]
+impl Relocation for PostgresStore {
+    async fn membership(&self) -> Result<Option<Membership>, StoreError> {
+        residences::membership(&self.reads).await
+    }
+
+    async fn join(&self, membership: &Membership) -> Result<Membership, StoreError> {
+        residences::join(&self.sessions, membership).await?;
+        let joined = residences::membership(&self.reads).await?;
+        joined.ok_or_else(|| StoreError::unavailable("what was just written is not there"))
+    }
+
+    async fn commit_in(&self, epoch: Epoch, mut change: Change) -> Result<Outcome, StoreError> {
+        let pending_payloads = self.large_payloads.write_pending(&mut change).await?;
+        let outcome = self.queue_for(&change).submit(change, epoch, pending_payloads.clone()).await;
+        if let Ok(Outcome::Committed { now, .. } | Outcome::Conflict { now, .. }) = &outcome {
+            self.clock.reported(*now);
+        }
+        match outcome {
+            // Payloads that may have been committed must stay.
+            Ok(Outcome::Committed { .. }) | Err(StoreError::OutcomeUnknown) => {}
+            _ => self.large_payloads.discard(&pending_payloads).await,
+        }
+        outcome
+    }
+
+    async fn residences(&self, since: u64) -> Result<ResidencePage, StoreError> {
+        residences::list(&self.reads, since).await
+    }
+
+    async fn residence(&self, tenant: &TenantId) -> Result<Option<Residence>, StoreError> {
+        residences::one(&self.reads, tenant).await
+    }
+
+    async fn change_residence(
+        &self,
+        tenant: &TenantId,
+        from: Option<Residence>,
+        to: Residence,
+    ) -> Result<Option<Residence>, StoreError> {
+        residences::change(&self.sessions, tenant, from, to).await
+    }
+
+    async fn unload(&self, tenant: &TenantId, from: CargoPosition) -> Result<Box<dyn Unloading>, StoreError> {
+        cargo::unload(self.sessions.connector(), tenant, &from).await
+    }
+
+    async fn arrived(&self, tenant: &TenantId, epoch: Epoch) -> Result<CargoPosition, StoreError> {
+        cargo::arrived(&self.sessions, tenant, epoch).await
+    }
+
+    async fn load_cargo(
+        &self,
+        tenant: &TenantId,
+        epoch: Epoch,
+        after: &CargoPosition,
+        cargo: &Cargo,
+    ) -> Result<(), StoreError> {
+        cargo::load(&self.sessions, tenant, epoch, after, cargo).await
+    }
+
+    async fn version_floor(&self) -> Result<u64, StoreError> {
+        cargo::version_floor(&self.reads).await
+    }
+
+    async fn raise_version_floor(&self, floor: u64) -> Result<(), StoreError> {
+        cargo::raise_version_floor(&self.sessions, floor).await
+    }
+
+    async fn clear(&self, tenant: &TenantId, residence: Residence, limit: u32) -> Result<u64, StoreError> {
+        cargo::clear(&self.sessions, tenant, residence, limit).await
     }
 }
 

@@ -1,9 +1,12 @@
 //! Tenants as a whole: which there are, what they take, and their end.
 
-use countersign_core::store::{Kind, StoreError};
-use countersign_wire::id::TenantId;
+use countersign_core::store::{InInboxes, Kind, StoreError};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
-use crate::{reads::Reads, rows::get};
+use crate::{
+    reads::Reads,
+    rows::{count, get},
+};
 
 /// Goes from one tenant to the next by the key of the records, however many each has.
 pub(crate) const LIST: &str = "WITH RECURSIVE next AS ( \
@@ -16,8 +19,17 @@ pub(crate) const LIST: &str = "WITH RECURSIVE next AS ( \
 pub(crate) const STORED_BYTES: &str =
     "SELECT COALESCE(sum(bytes), 0)::bigint AS bytes FROM stored WHERE tenant = $1";
 
+/// Reads the names of all mailboxes, and then only what lies in the inboxes among them.
+const IN_INBOXES: &str = "SELECT count(*) AS records, min(oldest)::bigint AS oldest FROM ( \
+    SELECT min(d.at) AS oldest FROM ( \
+        SELECT d.* FROM mailbox m CROSS JOIN LATERAL ( \
+            SELECT tenant, subject_kind, subject_id, at FROM delivery \
+            WHERE tenant = m.tenant AND mailbox = m.name ORDER BY number LIMIT $1) d \
+        WHERE m.name = 's' OR (m.name >= 'a:' AND m.name < 'a;') LIMIT $1) d \
+    GROUP BY tenant, subject_kind, subject_id) r";
+
 /// From every table; `noted` forgets by itself, and the record of the tenant is deleted last, by a commit.
-const ERASE: &[&str] = &[
+pub(crate) const ERASE: &[&str] = &[
     "DELETE FROM record WHERE ctid = ANY(ARRAY( \
         SELECT ctid FROM record WHERE tenant = $1 AND kind <> $3 LIMIT $2))",
     "DELETE FROM due WHERE ctid = ANY(ARRAY( \
@@ -47,6 +59,13 @@ pub(crate) async fn list(
     let rows = reads.query_for_all(LIST, &[&after, &i32::try_from(limit).unwrap_or(i32::MAX)]).await?;
     let tenant = |tenant: &str| tenant.parse().map_err(StoreError::corrupt);
     rows.iter().map(|row| tenant(get(row, "tenant")?)).collect()
+}
+
+pub(crate) async fn in_inboxes(reads: &Reads, limit: u32) -> Result<InInboxes, StoreError> {
+    let rows = reads.query_for_all(IN_INBOXES, &[&i64::from(limit)]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("a count returned no row"))?;
+    let oldest: Option<i64> = get(row, "oldest")?;
+    Ok(InInboxes { records: count(row, "records")?, oldest: oldest.map(Timestamp::from_unix_micros) })
 }
 
 pub(crate) async fn stored_bytes(reads: &Reads, tenant: &TenantId) -> Result<u64, StoreError> {

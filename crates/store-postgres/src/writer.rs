@@ -119,23 +119,26 @@ impl Writer {
         let (client, statements) = (&session.client, &session.statements);
         let named = plan::named_records(jobs);
         let seen = plan::seen_records(jobs, &named);
+        let tenants = plan::tenants(jobs);
         let pending_payloads: Vec<PayloadId> =
             jobs.iter().flat_map(|job| job.pending_payloads.iter().copied()).collect();
         let beginning = match jobs.iter().all(|job| job.change.is_carried_by_a_lease()) {
             true => Beginning::CarriedByALease,
             false => Beginning::Durable,
         };
-        let begun = match commit::begin(client, statements, beginning, &named, &seen, &pending_payloads).await
-        {
-            Ok(begun) => begun,
-            Err(error) => {
-                self.roll_back(session).await;
-                return Err(match error {
-                    BeginError::Engine(error) => AttemptError::Rejected(error),
-                    BeginError::Answer(error) => AttemptError::Answer(error),
-                });
-            }
-        };
+        let begun =
+            match commit::begin(client, statements, beginning, &tenants, &named, &seen, &pending_payloads)
+                .await
+            {
+                Ok(begun) => begun,
+                Err(error) => {
+                    self.roll_back(session).await;
+                    return Err(match error {
+                        BeginError::Engine(error) => AttemptError::Rejected(error),
+                        BeginError::Answer(error) => AttemptError::Answer(error),
+                    });
+                }
+            };
         let now = begun.now;
         let plan = plan::plan(jobs, begun);
         match commit::write_and_commit(client, statements, &plan.writes, now).await {

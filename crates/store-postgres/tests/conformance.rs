@@ -8,7 +8,7 @@
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use countersign_core::store::Store;
+use countersign_core::store::{Relocation, Store};
 use countersign_store_postgres::{Options, PostgresStore};
 use countersign_testkit::{
     postgres::Postgres,
@@ -88,6 +88,14 @@ impl StoreHarness for PostgresHarness {
         open(&self.url).await
     }
 
+    fn relocation(&self) -> Option<Arc<dyn Relocation>> {
+        Some(Arc::<PostgresStore>::clone(&self.store))
+    }
+
+    async fn second_relocation(&self) -> Option<Arc<dyn Relocation>> {
+        Some(open(&self.url).await)
+    }
+
     async fn reopen(&mut self) {
         self.store = open(&self.url).await;
     }
@@ -106,7 +114,7 @@ fn boxed(harness: PostgresHarness) -> Box<dyn StoreHarness> {
 }
 
 fn main() -> ExitCode {
-    let exit_code = store_suite::run_also_sharded(
+    let exit_code = store_suite::run_also_relocating(
         || Box::pin(async { boxed(PostgresHarness::new().await) }),
         || Box::pin(async { [PostgresHarness::new().await, PostgresHarness::new().await].map(boxed) }),
     );

@@ -5,8 +5,8 @@ use std::path::Path;
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
-    Outcome, PayloadId, Record, Shard, Store, StoreError,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, InInboxes, Key, Kind, Loaded, Mailbox, MailboxKey,
+    NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 
@@ -128,6 +128,10 @@ impl Store for SqliteStore {
     ) -> Result<Vec<TenantId>, StoreError> {
         let after = after.map(ToString::to_string);
         self.readers.read_for_all(move |conn| tenants::list(conn, after.as_deref(), limit)).await
+    }
+
+    async fn in_inboxes(&self, _shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        self.readers.read_for_all(move |conn| tenants::in_inboxes(conn, limit)).await
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {

@@ -1,8 +1,8 @@
 //! Tenants as a whole: which there are, what they take, and their end.
 
-use countersign_core::store::{Kind, StoreError};
-use countersign_wire::id::TenantId;
-use rusqlite::{Connection, OptionalExtension as _, Result, TransactionBehavior, params};
+use countersign_core::store::{InInboxes, Kind, StoreError};
+use countersign_wire::{id::TenantId, timestamp::Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Result, Row, TransactionBehavior, params};
 
 use crate::{error::store_error, rows};
 
@@ -17,6 +17,23 @@ pub(crate) fn list(conn: &Connection, after: Option<&str>, limit: u32) -> Result
         tenants.push(tenant);
     }
     Ok(tenants)
+}
+
+/// Reads the names of all mailboxes, and then only what lies in the inboxes among them.
+const IN_INBOXES: &str = "SELECT count(*), min(oldest) FROM (
+        SELECT min(at) AS oldest FROM (
+            SELECT d.tenant, d.subject_kind, d.subject_id, d.at
+            FROM mailbox AS m CROSS JOIN delivery AS d ON d.tenant = m.tenant AND d.mailbox = m.name
+            WHERE m.name = 's' OR (m.name >= 'a:' AND m.name < 'a;')
+            LIMIT ?1)
+        GROUP BY tenant, subject_kind, subject_id)";
+
+pub(crate) fn in_inboxes(conn: &Connection, limit: u32) -> Result<InInboxes> {
+    let found = |row: &Row<'_>| {
+        let oldest: Option<i64> = row.get(1)?;
+        Ok(InInboxes { records: rows::count(row, 0)?, oldest: oldest.map(Timestamp::from_unix_micros) })
+    };
+    conn.prepare_cached(IN_INBOXES)?.query_row([limit], found)
 }
 
 pub(crate) fn stored_bytes(conn: &Connection, tenant: &TenantId) -> Result<u64> {

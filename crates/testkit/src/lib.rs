@@ -2,6 +2,7 @@
 //!
 //! | to find | look in |
 //! |---|---|
+//! | the lock of a device | [`authenticator`] |
 //! | child processes and ports; randomness with a seed; a store that counts | [`child_process`], [`random`], [`recording_store`] |
 //! | processes that are killed while they commit | [`crash`] |
 //! | what every doorbell must do | [`doorbell_suite`] |
@@ -16,6 +17,7 @@
     reason = "a case fails by panicking"
 )]
 
+pub mod authenticator;
 pub mod child_process;
 pub mod random;
 pub mod recording_store;

@@ -19,13 +19,26 @@ use crate::{Error, RawObject, strict};
 /// # Ok::<(), countersign_wire::Error>(())
 /// ```
 pub fn form(text: &[u8]) -> Result<Vec<u8>, Error> {
-    write(strict::check(text)?.get(), None, Numbers::Any)
+    write(strict::check(text)?.get(), &[], Numbers::Any)
 }
 
 /// The canonical form of `object` without its member `name`: what hashes and signatures cover. Rejects numbers outside
 /// ±(2^53−1).
 pub fn form_without(object: RawObject<'_>, name: &str) -> Result<Vec<u8>, Error> {
-    write(object.as_str(), Some(name), Numbers::Safe)
+    form_without_paths(object, &[&[name]])
+}
+
+/// As [`form_without`], without several members: each is named by the members on the way to it. An object whose last member
+/// is left out stays, empty.
+///
+/// ```
+/// # use countersign_wire::{RawObject, canonical::form_without_paths};
+/// let object = RawObject::parse(br#"{ "b": { "c": 1 }, "a": 2, "d": 3 }"#)?;
+/// assert_eq!(form_without_paths(object, &[&["b", "c"], &["a"]])?, br#"{"b":{},"d":3}"#);
+/// # Ok::<(), countersign_wire::Error>(())
+/// ```
+pub fn form_without_paths(object: RawObject<'_>, paths: &[&[&str]]) -> Result<Vec<u8>, Error> {
+    write(object.as_str(), paths, Numbers::Safe)
 }
 
 /// Which numbers are accepted.
@@ -36,7 +49,7 @@ enum Numbers {
     Any,
 }
 
-fn write(strict_text: &str, without: Option<&str>, numbers: Numbers) -> Result<Vec<u8>, Error> {
+fn write(strict_text: &str, without: &[&[&str]], numbers: Numbers) -> Result<Vec<u8>, Error> {
     let mut writer = Writer {
         text: strict_text,
         at: 0,
@@ -79,8 +92,8 @@ impl Writer<'_> {
         bytes.get(self.at).copied().unwrap_or_default()
     }
 
-    /// One value; of an object, without the member of this name.
-    fn value(&mut self, without: Option<&str>) -> Result<(), Error> {
+    /// One value; of an object, without the members at these paths.
+    fn value(&mut self, without: &[&[&str]]) -> Result<(), Error> {
         match self.peek() {
             b'{' => self.object(without),
             b'[' => self.array(),
@@ -115,12 +128,12 @@ impl Writer<'_> {
                 b',' => self.copy(1),
                 // The text is strict JSON; this only keeps a mistake of ours from looping.
                 0 => return Err(strict::unfinished().into()),
-                _ => self.value(None)?,
+                _ => self.value(&[])?,
             }
         }
     }
 
-    fn object(&mut self, without: Option<&str>) -> Result<(), Error> {
+    fn object(&mut self, without: &[&[&str]]) -> Result<(), Error> {
         self.at += 1;
         self.out.push(b'{');
         let (first, from) = (self.members.len(), self.out.len());
@@ -133,11 +146,19 @@ impl Writer<'_> {
                     let start = self.out.len();
                     self.string()?;
                     let name_end = self.out.len();
-                    let is_left_out = without.is_some_and(|name| is_name(&self.out[start..name_end], name));
+                    let name = &self.out[start..name_end];
+                    let is_left_out =
+                        without.iter().any(|path| matches!(path, [last] if is_name(name, last)));
+                    let inside = without.iter().filter_map(|path| match path {
+                        [first, rest @ ..] if !rest.is_empty() && is_name(name, first) => Some(rest),
+                        _ => None,
+                    });
+                    // There are none nearly always, which allocates nothing.
+                    let inside: Vec<&[&str]> = inside.collect();
                     self.peek();
                     self.at += 1;
                     self.out.push(b':');
-                    self.value(None)?;
+                    self.value(&inside)?;
                     match is_left_out {
                         true => self.out.truncate(start),
                         false => self.members.push(Member { start, name_end, end: self.out.len() }),

@@ -18,6 +18,15 @@ pub const SALT: Extension = Extension { key: "org.countersign.salt", formerly: S
 pub const REPO_NAME: Extension =
     Extension { key: "org.countersign.repoName", formerly: Some("org.proto.repoName") };
 
+/// In an artifact: who must have been verified for an approval of it. Always `person`.
+pub const VERIFY: Extension = Extension { key: "org.countersign.verify", formerly: None };
+
+/// In an artifact: which texts of the call its approver may change, as JSON pointers into the message.
+pub const EDITS: Extension = Extension { key: "org.countersign.edits", formerly: None };
+
+/// In an artifact: it is what an edit of its only approver has made of the one whose place it takes. Always `true`.
+pub const EDITED: Extension = Extension { key: "org.countersign.edited", formerly: None };
+
 /// The time from which a prompt must not be used. The gateway does not see it.
 pub const EXPIRES_AT: Extension =
     Extension { key: "org.countersign.expiresAt", formerly: Some("org.proto.expiresAt") };
@@ -69,7 +78,7 @@ mod tests {
 
     #[test]
     fn nothing_of_ours_is_written_into_the_namespace_of_the_protocol() {
-        for extension in [SALT, REPO_NAME, EXPIRES_AT, STATEMENT, STOP, SEEN] {
+        for extension in [SALT, REPO_NAME, VERIFY, EXPIRES_AT, STATEMENT, STOP, SEEN] {
             assert!(extension.key().starts_with("org.countersign."), "{extension:?}");
         }
     }

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | ids, timestamps, hashes | [`id`], [`timestamp`], [`hash`] |
 //! | the two envelopes and the message types | [`envelope`], [`core_envelope`], [`msg_type`]; input with either envelope or none: [`framed`] |
-//! | bodies | [`artifact`], [`requested_actions`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`presence`], [`failure`] |
-//! | our own extension keys | [`extension`] |
+//! | bodies | [`artifact`], [`requested_actions`], [`decision`], [`exchange`], [`ack`], [`inbox`], [`refresh`], [`prompt`], [`session`], [`pairing`], [`lock`], [`presence`], [`failure`] |
+//! | our own extension keys; what a machine says of itself | [`extension`]; [`machine`] |
 //! | canonical form, keys, fingerprints, base64url | [`canonical`], [`keys`], [`fingerprint`], [`base64url`] |
 //! | what one device says of another | [`statement`] |
 //! | credentials of clients, and how they come | [`api_key`], [`invitation`], [`key_nonce`]; their MAC: [`mac`] |
@@ -51,6 +51,7 @@
 #![warn(missing_docs)]
 
 pub mod base64url;
+mod der;
 mod error;
 pub mod limits;
 mod object;
@@ -86,6 +87,8 @@ pub mod failure;
 pub mod inbox;
 pub mod invitation;
 pub mod key_nonce;
+pub mod lock;
+pub mod machine;
 pub mod pairing;
 pub mod presence;
 pub mod prompt;

@@ -9,6 +9,7 @@ use crate::{
     error::{MemberFault, Problem},
     id::{ApproverId, EnforcerId, PairingNonce, RoutingToken},
     keys::PublicKey,
+    lock::{EXTENSION as LOCK, RelayedLock},
     timestamp::Timestamp,
     written::written_as_string,
 };
@@ -182,6 +183,9 @@ pub struct CompleteRequest {
     /// What the approver's device calls itself, an extension of ours; absent if it has no name.
     #[serde(rename = "org.countersign.deviceLabel", skip_serializing_if = "Option::is_none")]
     pub device_label: Option<Label>,
+    /// The lock of the approver's device, an extension of ours; absent if it has none. The gateway relays it unread.
+    #[serde(rename = "org.countersign.lock", skip_serializing_if = "Option::is_none")]
+    pub lock: Option<RelayedLock>,
 }
 
 /// What the approver's device calls itself.
@@ -194,6 +198,7 @@ impl FromMembers<'_> for CompleteRequest {
             approver_id: members.required("approverId")?,
             public_key: members.required("publicKey")?,
             device_label: members.optional(DEVICE_LABEL)?,
+            lock: members.optional(LOCK)?,
         })
     }
 }
@@ -248,6 +253,8 @@ pub enum Progress {
         routing_token: RoutingToken,
         /// What the approver's device calls itself; nobody has proven it.
         device_label: Option<Label>,
+        /// The lock of the approver's device; what the pairing proves, it proves of this too.
+        lock: Option<RelayedLock>,
     },
     /// The time passed without a completion; final.
     Expired,
@@ -265,12 +272,17 @@ impl Serialize for PairingStatus {
         };
         map.serialize_entry("status", status)?;
         map.serialize_entry("expiresAt", &self.expires_at)?;
-        if let Progress::Completed { approver_id, public_key, routing_token, device_label } = &self.progress {
+        if let Progress::Completed { approver_id, public_key, routing_token, device_label, lock } =
+            &self.progress
+        {
             map.serialize_entry("approverId", approver_id)?;
             map.serialize_entry("publicKey", public_key)?;
             map.serialize_entry("routingToken", routing_token)?;
             if let Some(label) = device_label {
                 map.serialize_entry(DEVICE_LABEL, label)?;
+            }
+            if let Some(lock) = lock {
+                map.serialize_entry(LOCK, lock)?;
             }
         }
         map.end()
@@ -288,6 +300,7 @@ impl FromMembers<'_> for PairingStatus {
                 public_key: members.required("publicKey")?,
                 routing_token: members.required("routingToken")?,
                 device_label: members.optional(DEVICE_LABEL)?,
+                lock: members.optional(LOCK)?,
             },
             _ => {
                 let rule = Rule("is none of pending resolved completed expired");

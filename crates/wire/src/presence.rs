@@ -6,7 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::value::RawValue;
 
 use crate::{
-    Error, FromJson as _, FromMembers, Label, Members, id::EnforcerId, timestamp::Timestamp,
+    Error, FromJson as _, FromMembers, Label, Members, Verbatim,
+    id::EnforcerId,
+    machine::{self, MachineReport},
+    parse,
+    timestamp::Timestamp,
     vocabulary::vocabulary,
 };
 
@@ -100,6 +104,12 @@ impl Capabilities {
     /// Whether the client wants to hear of requests that have ended elsewhere.
     pub fn wants_status(&self) -> bool {
         self.extensions.get(STATUS_CAPABILITY).is_some_and(|value| &*value.0 == "true")
+    }
+
+    /// What an enforcer says of its machine; `None` if it says nothing.
+    pub fn machine(&self) -> Option<Result<MachineReport, Error>> {
+        let text = self.extensions.get(machine::KEY)?;
+        Some(parse::<MachineReport>(text.0.as_bytes()).map(Verbatim::into_view))
     }
 
     /// Bytes that they take as JSON, without what is ignored.

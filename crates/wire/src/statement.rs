@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     fingerprint::Fingerprint,
     hash::Sha256Hex,
     keys::{KeyBundle, SigningKey, VerifyingKey},
+    lock::{self, Assertion, LockKey},
     objects,
     timestamp::Timestamp,
 };
@@ -31,6 +32,9 @@ pub enum Claim {
         until: String,
         /// Whether these are the keys of a recovery code, which may vouch once and may not decide.
         recovery: bool,
+        /// The lock of the device; absent if it has none.
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+        lock: Option<String>,
     },
     /// This device must not decide any more, from now on.
     #[serde(rename_all = "camelCase")]
@@ -56,10 +60,21 @@ pub struct Statement {
     /// The fingerprint of the keys that sign.
     by_fingerprint: String,
     claim: Claim,
+    /// What the lock of the device that signs says of exactly this statement; absent if it was not asked.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    confirmed: Option<Assertion>,
     signature: String,
 }
 
+/// The member of a statement that has what a lock has signed.
+const CONFIRMED: &str = "confirmed";
+
 objects!(Claim, Statement);
+
+/// A value that may be absent; `null` is not absence.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(reader: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(reader).map(Some)
+}
 
 impl FromJson<'_> for Statement {
     fn from_json(value: &RawValue) -> Result<Self, Error> {
@@ -89,6 +104,8 @@ pub struct Vouch<'a> {
     pub until: Timestamp,
     /// Whether these are the keys of a recovery code.
     pub recovery: bool,
+    /// The lock of the device.
+    pub lock: Option<LockKey>,
 }
 
 /// Why a statement is not accepted.
@@ -143,7 +160,17 @@ impl Claim {
             label: label.to_owned(),
             until: until.to_string(),
             recovery,
+            lock: None,
         }
+    }
+
+    /// The same with the lock of the device that is vouched for.
+    #[must_use]
+    pub fn with_lock(mut self, key: Option<&LockKey>) -> Self {
+        if let Self::Vouch { lock, .. } = &mut self {
+            *lock = key.map(LockKey::to_string);
+        }
+        self
     }
 
     /// Revokes a device, for good.
@@ -154,14 +181,17 @@ impl Claim {
     /// The same in types; the error says that a part is not what it has to be.
     pub fn read(&self) -> Result<Said<'_>, StatementError> {
         match self {
-            Self::Vouch { approver_id, bundle, label, until, recovery } => {
+            Self::Vouch { approver_id, bundle, label, until, recovery, lock } => {
                 let bundle: KeyBundle = bundle.parse().map_err(|_| StatementError::Malformed)?;
                 let until = until.parse().map_err(|_| StatementError::Malformed)?;
-                if bundle.proof.is_some() {
+                let lock: Option<LockKey> =
+                    lock.as_deref().map(str::parse).transpose().map_err(|_| StatementError::Malformed)?;
+                // A code on paper has no lock.
+                if bundle.proof.is_some() || *recovery && lock.is_some() {
                     return Err(StatementError::Malformed);
                 }
                 let bundle = Box::new(bundle);
-                Ok(Said::Vouch(Vouch { approver_id, bundle, label, until, recovery: *recovery }))
+                Ok(Said::Vouch(Vouch { approver_id, bundle, label, until, recovery: *recovery, lock }))
             }
             Self::Revoke { fingerprint } => {
                 Fingerprint::parse(fingerprint).map(Said::Revoke).ok_or(StatementError::Malformed)
@@ -178,6 +208,18 @@ impl Statement {
         issue: Issue<'_>,
         claim: Claim,
     ) -> Result<Self, StatementError> {
+        Self::sign_with(key, by, issue, claim, |_| None)
+    }
+
+    /// As [`Statement::sign`], with what the lock of this device signs for exactly this statement: it is asked with the
+    /// challenge.
+    pub fn sign_with(
+        key: &SigningKey,
+        by: Fingerprint,
+        issue: Issue<'_>,
+        claim: Claim,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> Result<Self, StatementError> {
         let mut statement = Self {
             v: 1,
             enforcer_id: issue.enforcer_id.to_owned(),
@@ -186,8 +228,10 @@ impl Statement {
             by: issue.by.to_owned(),
             by_fingerprint: by.to_string(),
             claim,
+            confirmed: None,
             signature: String::new(),
         };
+        statement.confirmed = lock(statement.challenge()?);
         statement.signature = key.sign(&statement.signed_bytes()?);
         Ok(statement)
     }
@@ -195,10 +239,26 @@ impl Statement {
     /// What the signature covers: a prefix that no other signature of ours has, and the canonical statement without its
     /// signature.
     fn signed_bytes(&self) -> Result<Vec<u8>, StatementError> {
+        Ok([b"countersign statement v1\0", self.form_without(&[&["signature"]])?.as_slice()].concat())
+    }
+
+    fn form_without(&self, paths: &[&[&str]]) -> Result<Vec<u8>, StatementError> {
         let text = serde_json::to_vec(self).map_err(|_| StatementError::Malformed)?;
         let object = RawObject::parse(&text).map_err(|_| StatementError::Malformed)?;
-        let form = canonical::form_without(object, "signature").map_err(|_| StatementError::Malformed)?;
-        Ok([b"countersign statement v1\0", form.as_slice()].concat())
+        canonical::form_without_paths(object, paths).map_err(|_| StatementError::Malformed)
+    }
+
+    /// What the lock of the device that signs is asked: SHA-256 of `countersign lock statement v1`, a zero byte, and the
+    /// canonical statement without `signature` and without `confirmed`.
+    pub fn challenge(&self) -> Result<[u8; 32], StatementError> {
+        let form = self.form_without(&[&["signature"], &[CONFIRMED]])?;
+        Ok(lock::asked(b"countersign lock statement v1\0", &form))
+    }
+
+    /// What a lock has signed for this statement, if there is anything. Nothing of it is proven here: whoever has pinned the
+    /// lock of the device verifies it.
+    pub fn confirmed(&self) -> Option<&Assertion> {
+        self.confirmed.as_ref()
     }
 
     /// The enforcer that it is for.

@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use countersign_wire::{
-    ack, artifact, core_envelope, decision, envelope, exchange, failure, inbox, pairing, parse, presence,
-    prompt, refresh, requested_actions, session,
+    ack, artifact, core_envelope, decision, envelope, exchange, failure, inbox, machine, pairing, parse,
+    presence, prompt, refresh, requested_actions, session,
 };
 use serde_json::{Value, json};
 
@@ -132,6 +132,16 @@ fn tables() -> Vec<Table> {
             { "enforcerDeviceId": "e", "status": "online", "lastSeenAt": AT, "transport": "websocket", "workspaceName": "w",
               "enforcerLabel": "l", "capabilities": {"push": true} }),
         table!(Capabilities, presence::Capabilities, open, [], { "push": true, "poll": false, "sse": true }),
+        table!(MachineReport, machine::MachineReport, open, ["version", "tool", "policy"],
+            { "version": 1, "tool": "0.1.0", "policy": {"state": "none"}, "hooks": {"at": AT, "hosts": []},
+              "doctor": {"at": AT, "problems": 0} }),
+        table!(MachinePolicy, machine::MachinePolicy, open, ["state"],
+            { "state": "inForce", "id": "0123456789ab", "mode": "gate" }),
+        table!(MachineHooks, machine::MachineHooks, open, ["at", "hosts"],
+            { "at": AT, "hosts": [{"host": "claude", "armed": true}] }),
+        table!(MachineHook, machine::MachineHook, open, ["host", "armed"],
+            { "host": "claude", "mode": "gate", "keeper": "system", "armed": true }),
+        table!(MachineDoctor, machine::MachineDoctor, open, ["at", "problems"], { "at": AT, "problems": 1 }),
         table!(Hello, presence::Hello, open, ["msgType"],
             { "msgType": "hello", "capabilities": {"push": true}, "workspaceName": "w", "enforcerLabel": "l" }),
         table!(TransportError, failure::TransportError, open, ["code", "message", "retryable"],

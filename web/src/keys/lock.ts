@@ -1,7 +1,14 @@
 // The lock of this device (WebAuthn with user verification): who holds the phone is asked for before something dangerous is
-// approved. It is checked here, and is no part of what the machine verifies.
+// approved. What it signs is part of the decision, and a machine that was paired with it verifies it.
 
-import { base64url } from "../protocol/index.ts";
+import {
+  type Assertion,
+  type Bytes,
+  checkLock,
+  LOCK_ALGORITHMS,
+  type LockKey,
+  verifyAssertion,
+} from "../protocol/index.ts";
 import type { LockCredential } from "./record.ts";
 
 /** The person was not verified; why. `none` means that this device has no lock that a page can use. */
@@ -24,17 +31,13 @@ export async function hasLock(): Promise<boolean> {
   }
 }
 
-const ES256 = -7;
-const EDDSA = -8;
-const RS256 = -257;
-
 /** Makes a credential of the lock, once for each browser. */
 export async function createLock(name: string): Promise<LockCredential> {
   const publicKey: PublicKeyCredentialCreationOptions = {
     rp: { name: "Countersign" },
     user: { id: crypto.getRandomValues(new Uint8Array(16)), name, displayName: name },
     challenge: crypto.getRandomValues(new Uint8Array(32)),
-    pubKeyCredParams: [ES256, EDDSA, RS256].map((alg) => ({ type: "public-key" as const, alg })),
+    pubKeyCredParams: Object.values(LOCK_ALGORITHMS).map((alg) => ({ type: "public-key" as const, alg })),
     authenticatorSelection: {
       authenticatorAttachment: "platform",
       userVerification: "required",
@@ -51,18 +54,23 @@ export async function createLock(name: string): Promise<LockCredential> {
   return { id: new Uint8Array(made.rawId), publicKey: key, algorithm: made.response.getPublicKeyAlgorithm() };
 }
 
-/** What the lock confirms: exactly this request, this content and this decision. */
-export async function lockChallenge(
-  requestId: string,
-  artifactHash: string,
-  nonce: string,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const text = JSON.stringify([requestId, artifactHash, nonce]);
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+/** What a machine verifies this device's lock by; `undefined` if no machine could, as on a page that has an address for a name. */
+export function lockKey({ id, publicKey, algorithm }: LockCredential): LockKey | undefined {
+  const names = Object.keys(LOCK_ALGORITHMS) as (keyof typeof LOCK_ALGORITHMS)[];
+  const name = names.find((known) => LOCK_ALGORITHMS[known] === algorithm);
+  if (name === undefined) return undefined;
+  const { hostname: rpId, origin } = location;
+  try {
+    return checkLock({ algorithm: name, credentialId: id, publicKey: new Uint8Array(publicKey), rpId, origin });
+  } catch {
+    return undefined;
+  }
 }
 
-/** Asks for the lock. Returns only if the person was verified for this challenge. */
-export async function askLock(credential: LockCredential, challenge: Uint8Array<ArrayBuffer>): Promise<void> {
+/** Asks for the lock. Returns what it has signed, only if the person was verified for this challenge. */
+export async function askLock(credential: LockCredential, challenge: Bytes): Promise<Assertion> {
+  const key = lockKey(credential);
+  if (key === undefined) throw new LockError("none");
   const publicKey: PublicKeyCredentialRequestOptions = {
     challenge,
     allowCredentials: [{ type: "public-key", id: credential.id }],
@@ -72,7 +80,19 @@ export async function askLock(credential: LockCredential, challenge: Uint8Array<
   const answer = await asked(() => navigator.credentials.get({ publicKey }));
   if (!(answer instanceof PublicKeyCredential) || !(answer.response instanceof AuthenticatorAssertionResponse))
     throw new LockError("wrong");
-  await check(credential, challenge, answer.response);
+  const { authenticatorData, clientDataJSON, signature } = answer.response;
+  const assertion = {
+    credentialId: new Uint8Array(answer.rawId),
+    authenticatorData: new Uint8Array(authenticatorData),
+    clientDataJSON: new Uint8Array(clientDataJSON),
+    signature: new Uint8Array(signature),
+  };
+  try {
+    await verifyAssertion(key, assertion, challenge);
+    return assertion;
+  } catch (cause) {
+    throw new LockError("wrong", cause);
+  }
 }
 
 async function asked(ask: () => Promise<Credential | null>): Promise<Credential | null> {
@@ -82,55 +102,4 @@ async function asked(ask: () => Promise<Credential | null>): Promise<Credential 
     const name = cause instanceof DOMException ? cause.name : "";
     throw new LockError(name === "SecurityError" || name === "NotSupportedError" ? "none" : "cancelled", cause);
   }
-}
-
-async function check(
-  credential: LockCredential,
-  challenge: Uint8Array,
-  response: AuthenticatorAssertionResponse,
-): Promise<void> {
-  const client: unknown = JSON.parse(new TextDecoder().decode(response.clientDataJSON));
-  const data = new Uint8Array(response.authenticatorData);
-  const isVerified = ((data[32] ?? 0) & 0x05) === 0x05;
-  const isOurs =
-    typeof client === "object" &&
-    client !== null &&
-    "challenge" in client &&
-    client.challenge === base64url.encode(challenge) &&
-    "origin" in client &&
-    client.origin === location.origin;
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", response.clientDataJSON));
-  const signed = new Uint8Array([...data, ...digest]);
-  if (!isVerified || !isOurs || !(await verify(credential, signed, new Uint8Array(response.signature))))
-    throw new LockError("wrong");
-}
-
-async function verify(
-  credential: LockCredential,
-  signed: Uint8Array<ArrayBuffer>,
-  signature: Uint8Array<ArrayBuffer>,
-): Promise<boolean> {
-  if (credential.algorithm === ES256) {
-    const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
-    const key = await crypto.subtle.importKey("spki", credential.publicKey, algorithm, false, ["verify"]);
-    return crypto.subtle.verify(algorithm, key, rawSignature(signature), signed);
-  }
-  const algorithm =
-    credential.algorithm === EDDSA ? { name: "Ed25519" } : { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
-  const key = await crypto.subtle.importKey("spki", credential.publicKey, algorithm, false, ["verify"]);
-  return crypto.subtle.verify(algorithm, key, signature, signed);
-}
-
-/** An ECDSA signature in DER as the two numbers of 32 bytes that WebCrypto takes. */
-function rawSignature(der: Uint8Array): Uint8Array<ArrayBuffer> {
-  const raw = new Uint8Array(64);
-  let at = 2;
-  for (const end of [32, 64]) {
-    const length = der[at + 1] ?? 0;
-    const number = der.subarray(at + 2, at + 2 + length);
-    const digits = number.subarray(Math.max(0, number.length - 32));
-    raw.set(digits, end - digits.length);
-    at += 2 + length;
-  }
-  return raw;
 }

@@ -27,6 +27,8 @@ export interface Profile {
   readonly recovery?: string;
   /** The credential by which the lock of this device confirms who holds it. */
   readonly lock?: LockCredential;
+  /** The machines that were told of this device's lock, by the fingerprints of their keys. */
+  readonly lockToldTo?: readonly string[];
   /** Devices that this one has vouched for. */
   readonly vouched?: readonly VouchedDevice[];
   /** Sessions of agents that were seen. */

@@ -4,8 +4,11 @@ import { ApproverChannel, type ChannelEvent, type ExchangeEnd, type ExchangeStat
 import type { AskedAgain } from "./again.ts";
 import type { Answers } from "./answers.ts";
 import { elsewhere } from "./elsewhere.ts";
+import { nextCame } from "./guard.ts";
 import { type Card, type CardEnd, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
+import { goInPlace } from "./route.ts";
+import { changeBehind } from "./sent.ts";
 import type { Store } from "./store.ts";
 import { stopForSender } from "./trust.ts";
 
@@ -157,10 +160,16 @@ export class Live {
     const card = trusted(opened, pins, now);
     if (sent.get(card.requestId)?.acceptedAt !== undefined) return;
     const isListOnScreen = route.name === "inbox" || window.matchMedia("(min-width: 1000px)").matches;
-    const added = inbox.add(card, isListOnScreen && document.visibilityState === "visible");
+    const isOwn = card.request !== undefined && changeBehind(sent, card.request) !== undefined;
+    // What a change has made takes the place of what was there.
+    const added = inbox.add(card, isListOnScreen && !isOwn && document.visibilityState === "visible");
     this.#store.set({ inbox: card.request === undefined ? added : added.replaced(card.request, Date.now()) });
     if (card.error !== undefined) stopForSender(this.#store, card.error, now);
-    if (card.request !== undefined) void this.#again.heard([card.request]).catch(() => undefined);
+    if (card.request === undefined) return;
+    void this.#again.heard([card.request]).catch(() => undefined);
+    if (!isOwn || route.name !== "request" || route.id !== card.request.supersedes) return;
+    nextCame();
+    goInPlace({ name: "request", id: card.requestId });
   }
 
   /** A request has ended, or is not listed any more. It is the gateway's word, which closes a card and says nothing else. */

@@ -41,6 +41,11 @@ export function go(route: Route): void {
   location.hash = writeRoute(route);
 }
 
+/** Shows a screen in place of this one: the back button does not return to it. */
+export function goInPlace(route: Route): void {
+  location.replace(writeRoute(route));
+}
+
 /** The link with which this page was opened, taken out of the address at once: it is a secret. */
 export function takeLink(): string | undefined {
   const isLink = /\/(join|pair|connect)$/.test(location.pathname) && location.hash.length > 1;

@@ -7,6 +7,7 @@ import {
   CallError,
   type Choice,
   decisionHash,
+  type Edit,
   type ExchangeStatus,
   headline,
   type OpenedRequest,
@@ -41,6 +42,8 @@ export interface SentRecord {
   readonly outcome: Outcome;
   readonly scope: Scope;
   readonly reason: string | undefined;
+  /** What was changed: a rejection of the request as it was, of which the machine makes another one. */
+  readonly edit?: Edit;
   /** The caption of the action that was chosen. */
   readonly action: string | undefined;
   /** Whether a question was answered: with the action, else with the words. */
@@ -81,6 +84,7 @@ export function newRecord(
     outcome,
     scope,
     reason: words.reason,
+    ...(words.edit === undefined ? {} : { edit: words.edit }),
     action: action?.caption,
     shown: words.shown,
     expiresAt: `${request.expiresAt}`,
@@ -100,6 +104,15 @@ export function keepRecord(database: Database, record: SentRecord): Promise<Sent
 /** The answer to a question, as the person gave it; `undefined` if it was none, or was not answered. */
 export function answerOf({ isQuestion, outcome, action, reason }: SentRecord): string | undefined {
   return isQuestion === true && outcome === "approve" ? (action ?? reason) : undefined;
+}
+
+/** The change by this device that a request came from, as its machine says and this device knows; `undefined` if it is none. */
+export function changeBehind(
+  sent: ReadonlyMap<string, SentRecord>,
+  { isEdited, supersedes, enforcerId }: OpenedRequest,
+): SentRecord | undefined {
+  const record = isEdited ? sent.get(supersedes ?? "") : undefined;
+  return record?.edit !== undefined && record.enforcerId === enforcerId ? record : undefined;
 }
 
 /** The receipt is looked for for half an hour. */

@@ -1,7 +1,7 @@
 // Everything that screens show, and which parts of the screen a change of it moves.
 
 import type { Profile } from "../keys/record.ts";
-import { type BuiltPrompt, type Notices, Pins, type PromptStatus } from "../protocol/index.ts";
+import { type BuiltPrompt, type Editable, type Notices, Pins, type PromptStatus } from "../protocol/index.ts";
 import type { Area } from "./guard.ts";
 import { Inbox } from "./inbox.ts";
 import { type Route, writeRoute } from "./route.ts";
@@ -91,6 +91,8 @@ export interface State {
   readonly offlineReason: string;
   readonly inbox: Inbox;
   readonly sent: ReadonlyMap<string, SentRecord>;
+  /** What was there before this device has changed it, by the request: for as long as the page is open. */
+  readonly changed: ReadonlyMap<string, readonly Editable[]>;
   readonly prompts: readonly PromptRecord[];
   /** The newest first. */
   readonly again: readonly Again[];
@@ -117,6 +119,7 @@ export const INITIAL: State = {
   offlineReason: "",
   inbox: new Inbox(),
   sent: new Map(),
+  changed: new Map(),
   prompts: [],
   again: [],
   sessionNews: 0,

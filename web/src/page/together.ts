@@ -16,6 +16,7 @@ import { isAsked } from "./review/question.ts";
 /** Whether a request can be reviewed together with others: it needs no more care, and is no question. */
 export function canBeTogether({ request, payload, end }: Card): boolean {
   if (request === undefined || payload === undefined || end !== undefined) return false;
+  if (request.needsPerson) return false;
   return !isSerious(payload) && payload.kind !== "checkpoint" && request.actions.length === 0;
 }
 
@@ -26,6 +27,7 @@ function reasonOf({ request, payload }: Card): LeftOut | undefined {
   if (request === undefined || payload === undefined) return undefined;
   if (isDangerousPayload(payload)) return "dangerous";
   if (isSerious(payload)) return "unclear";
+  if (request.needsPerson) return "locked";
   return payload.kind === "checkpoint" || isAsked(request, payload) ? "question" : "buttons";
 }
 

@@ -26,15 +26,29 @@ export async function changePins(
 }
 
 /** Keeps a pairing that was proven by its link, or by a person who compared digits. A changed key is a stop. */
-export async function keepPairing(store: Store, { pin, enforcerLabel }: Paired): Promise<boolean> {
+export async function keepPairing(store: Store, { pin, enforcerLabel }: Paired, hasLock = false): Promise<boolean> {
   try {
     await changePins(store, (pins) => pins.add(pin), { [pin.party.id]: enforcerLabel });
+    if (hasLock) await lockTold(store, pin.fingerprint);
     return true;
   } catch (error) {
     if (!(error instanceof PinError)) throw error;
     stopForPin(store, pin, error);
     return false;
   }
+}
+
+/** Whether a machine knows the lock of this device, by the fingerprint of its keys. */
+export function knowsLock(store: Store, machine: string): boolean {
+  return store.state.profile?.lockToldTo?.includes(machine) ?? false;
+}
+
+/** Remembers that a machine knows the lock of this device. */
+export async function lockTold(store: Store, machine: string): Promise<void> {
+  await store.change((profile) => ({
+    ...profile,
+    lockToldTo: [...new Set([...(profile.lockToldTo ?? []), machine])],
+  }));
 }
 
 export function stopForPin(store: Store, pin: Pin, error: PinError): void {

@@ -9,6 +9,7 @@ import { type Call, CallError, type Http, segment, understood } from "./http.ts"
 import type { JsonObject, JsonValue } from "./json.ts";
 import { formatBundle, type KeyBundle, parseBundle } from "./keys.ts";
 import type { PairingLink } from "./link.ts";
+import { formatLock, LOCK_EXTENSION, type LockKey } from "./lock.ts";
 import { id, list, Members, object, sha256, text, time, word } from "./members.ts";
 import { answerLink, answerTyped, type PairingAnswer, PairingError, type Transcript } from "./pairing.ts";
 import { newPin, type Pin, type Pins } from "./pins.ts";
@@ -211,22 +212,23 @@ export class Approver {
   }
 
   /** Answers a link that was scanned or opened. The machine's screen shows what this device is called; the gateway reads it. */
-  pairByLink(link: PairingLink, device = ""): Promise<Paired> {
-    return this.#pair(link.code, (transcript) => answerLink(transcript, link), link.enforcerId, device);
+  pairByLink(link: PairingLink, device = "", lock?: LockKey): Promise<Paired> {
+    return this.#pair(link.code, (transcript) => answerLink(transcript, link), lock, link.enforcerId, device);
   }
 
   /**
    * Answers a typed code. The pin must not be used before a person has compared the digits. Throws a {@link PairingError} with
    * `unnamed` where the gateway does not say whose machine it is.
    */
-  pairByCode(code: string): Promise<Paired> {
-    return this.#pair(code, answerTyped);
+  pairByCode(code: string, lock?: LockKey): Promise<Paired> {
+    return this.#pair(code, answerTyped, lock);
   }
 
   /** `linkedId` is the machine that a link names. */
   async #pair(
     code: string,
     answer: (transcript: Transcript) => PairingAnswer,
+    lock?: LockKey,
     linkedId?: string,
     device = "",
   ): Promise<Paired> {
@@ -244,8 +246,10 @@ export class Approver {
     if (enforcerId === undefined) throw new PairingError("unnamed");
     const enforcer = keysOrStop(resolved.publicKey);
     const { id: approverId, keys } = this.identity;
-    const { bundle, digits } = answer({ enforcerId, enforcer, approverId, approver: keys.bundle, nonce });
-    const plain = { nonce, approverId, publicKey: formatBundle(bundle) };
+    const { bundle, digits } = answer({ enforcerId, enforcer, approverId, approver: keys.bundle, nonce, lock });
+    // What is proven is proven of the lock too, so it is not left out for any gateway.
+    const relayed = lock === undefined ? {} : { [LOCK_EXTENSION]: formatLock(lock) };
+    const plain = { nonce, approverId, publicKey: formatBundle(bundle), ...relayed };
     const complete = (body: object) =>
       this.http.send({ method: "POST", path: "/v1/pairing/complete", body: JSON.stringify(body) });
     const named = device === "" ? plain : { ...plain, "org.countersign.deviceLabel": device };
@@ -327,8 +331,8 @@ export class Approver {
     return openReceipt(await openSnapshot(event, this.identity, pins, this.#now), sent, use);
   }
 
-  /** What this device can prove of a decision of its own, as the text of a bundle. Throws {@link ProofError}. */
-  async bundle(requestId: string, pins: Pins): Promise<string> {
+  /** What this device, with its lock, can prove of a decision of its own, as the text of a bundle. Throws {@link ProofError}. */
+  async bundle(requestId: string, pins: Pins, lock?: LockKey): Promise<string> {
     const { decision: found } = await this.status(requestId);
     if (found === undefined) throw new ProofError("not-decided");
     const decision = understood(() => readDecision(found.source));
@@ -338,7 +342,7 @@ export class Approver {
     for (const pin of pins.all.filter(({ party }) => party.role === "enforcer")) {
       try {
         const receipt = await this.receipt(sentDecision(found.source, pin.party.id), 1, pins);
-        if (receipt !== undefined) return ownBundle(found.source, this.identity, pin, receipt);
+        if (receipt !== undefined) return ownBundle(found.source, this.identity, pin, receipt, lock);
       } catch (error) {
         // It may be that of another machine.
         if (!(error instanceof ReceiptError && error.reason === "other-enforcer")) throw error;

@@ -3,7 +3,7 @@
 import { canonical, canonicalWithout } from "./canonical.ts";
 import type { Outcome } from "./decision.ts";
 import { FormatError } from "./errors.ts";
-import { extensionValue, FORMER_SESSION_ID, REPO_NAME, REQUESTED_ACTIONS, SUPERSEDES } from "./extension.ts";
+import { extensionValue, FORMER_SESSION_ID, REPO_NAME, REQUESTED_ACTIONS, SUPERSEDES, VERIFY } from "./extension.ts";
 import { checkHash, sha256Hex } from "./hash.ts";
 import { JsonNumber, JsonObject, type JsonValue, parseObject } from "./json.ts";
 import { id, isId, list, Members, nonEmpty, number, object, sha256, text, time, word } from "./members.ts";
@@ -95,6 +95,11 @@ export function sessionOf({ sessionId, extensions }: Artifact): string | undefin
 export function supersededOf({ requestId, extensions }: Artifact): string | undefined {
   const value = extensions?.members.get(SUPERSEDES);
   return typeof value === "string" && isId(value) && value !== requestId ? value : undefined;
+}
+
+/** Whether an approval needs a person whom their device has verified. Whatever is said that is not known here, it does. */
+export function needsPerson({ extensions }: Artifact): boolean {
+  return extensions?.members.has(VERIFY) ?? false;
 }
 
 /** The buttons of an artifact. A list that is broken or not known is none: then there are Approve and Reject. */

@@ -1,6 +1,6 @@
 // A finished exchange as one JSON text that can be verified without a gateway (docs/bundles.md).
 
-import { type Artifact, effectHash, parseArtifact, repoName } from "./artifact.ts";
+import { type Artifact, effectHash, needsPerson, parseArtifact, repoName } from "./artifact.ts";
 import {
   type Decision,
   decisionHash,
@@ -13,6 +13,7 @@ import { CountersignError } from "./errors.ts";
 import { hasItsHash } from "./hash.ts";
 import { type JsonValue, parse, parseObject } from "./json.ts";
 import { fingerprint, formatBundle, type KeyBundle, parseBundle } from "./keys.ts";
+import { formatLock, hasAssertion, LockFault, type LockKey, parseLock, verifyLock } from "./lock.ts";
 import { count, Members, text } from "./members.ts";
 import type { Pin, Pins } from "./pins.ts";
 import { isReceiptSignedBy, type Receipt, readReceipt } from "./receipt.ts";
@@ -32,6 +33,8 @@ export interface Bundle {
     readonly source: string;
     readonly vouchedBy: string | undefined;
     readonly since: string;
+    /** The lock of the device that was pinned with the keys, as text. */
+    readonly lock: string | undefined;
   };
   readonly words: Words;
   readonly enforcer: { readonly enforcerId: string; readonly keys: string };
@@ -61,7 +64,8 @@ export class BundleError extends CountersignError {
 export function readBundle(json: string): Bundle {
   try {
     const members = new Members(parse(json));
-    if (members.required("version", count) !== 1) throw new BundleError("newer-bundle");
+    const version = members.required("version", count);
+    if (version !== 1 && version !== 2) throw new BundleError("newer-bundle");
     const bundle = {
       artifact: members.optional("artifact", text),
       decision: members.required("decision", text),
@@ -72,6 +76,8 @@ export function readBundle(json: string): Bundle {
       receipt: members.required("receipt", readReceipt),
     };
     members.close();
+    // Version 1 has no locks, and version 2 is for them.
+    if ((version === 2) !== (bundle.signer.lock !== undefined)) throw new BundleError("not-a-bundle");
     return bundle;
   } catch (cause) {
     throw cause instanceof BundleError ? cause : new BundleError("not-a-bundle", cause);
@@ -90,6 +96,7 @@ function readSigner(value: JsonValue, at: string): Bundle["signer"] {
     source: members.required("source", text),
     vouchedBy: members.optional("vouchedBy", text),
     since: members.required("since", text),
+    lock: members.optional("lock", text),
   };
   members.close();
   return signer;
@@ -106,11 +113,23 @@ function readEnforcer(value: JsonValue, at: string): Bundle["enforcer"] {
  * What this device can prove of a decision of its own: that it signed the decision, and that the machine has signed a
  * receipt about it. The artifact and the words are missing, because an approver's device does not keep them.
  */
-export function ownBundle(decision: string, approver: Identity, machine: Pin, receipt: Receipt): string {
+export function ownBundle(
+  decision: string,
+  approver: Identity,
+  machine: Pin,
+  receipt: Receipt,
+  lock?: LockKey,
+): string {
+  const signer = {
+    approverId: approver.id,
+    keys: formatBundle(approver.keys.bundle),
+    source: "own",
+    since: machine.since,
+  };
   const head = {
-    version: 1,
+    version: lock === undefined ? 1 : 2,
     decision,
-    signer: { approverId: approver.id, keys: formatBundle(approver.keys.bundle), source: "own", since: machine.since },
+    signer: lock === undefined ? signer : { ...signer, lock: formatLock(lock) },
     words: {},
     enforcer: { enforcerId: machine.party.id, keys: formatBundle(machine.bundle) },
   };
@@ -123,6 +142,8 @@ export const CLAIMS = {
   about: "The decision is about this artifact.",
   signature: "The decision is signed by the keys in the bundle.",
   approver: "These keys are those of this approver.",
+  person: "The device has verified a person for exactly this decision, by the lock in the bundle.",
+  lock: "This lock is that of the device.",
   words: "The words are those of the approver.",
   receipt: "The receipt is signed by the enforcer's keys in the bundle.",
   decision: "The receipt is about this decision.",
@@ -141,13 +162,17 @@ export type Certainty = "proven" | "unproven" | "wrong";
 export interface BundleReport {
   readonly outcome: Outcome;
   readonly scope: Scope;
-  readonly findings: Readonly<Record<BundleClaim, Certainty>>;
+  /**
+   * The two about a lock are there only if the decision has an assertion of one; that about the person also if it approves what
+   * wanted one.
+   */
+  readonly findings: Readonly<Partial<Record<BundleClaim, Certainty>>>;
   /** Whether nothing in the bundle is wrong. That does not mean that everything is proven. */
   readonly isConsistent: boolean;
 }
 
 /** Verifies everything that can be verified. Without pins it is not known whose keys are in the bundle. */
-export function verifyBundle(bundle: Bundle, pins?: Pins): BundleReport {
+export async function verifyBundle(bundle: Bundle, pins?: Pins): Promise<BundleReport> {
   const parts = readParts(bundle);
   const { decision, artifact, signer, enforcer } = parts;
   const ofArtifact = (certainty: (read: Artifact) => Certainty): Certainty =>
@@ -163,11 +188,19 @@ export function verifyBundle(bundle: Bundle, pins?: Pins): BundleReport {
     receipt.requestId === decision.requestId;
   const isSigned = verifyDecisionSignature(decision, signer.signing) && decision.signerKeyId === fingerprint(signer);
   const isReceipt = isReceiptSignedBy(receipt, enforcer.signing) && receipt.enforcerId === bundle.enforcer.enforcerId;
-  const findings: Record<BundleClaim, Certainty> = {
+  const isDemanded = decision.decision === "approve" && artifact !== undefined && needsPerson(artifact);
+  // No machine accepts it without an assertion: nobody was verified for what wanted a verified person.
+  const ofLock = hasAssertion(decision.policyHints)
+    ? { person: await person(decision, parts.lock), lock: pinnedLock(pins, signer, parts.lock) }
+    : isDemanded
+      ? { person: "wrong" as const }
+      : {};
+  const findings: Partial<Record<BundleClaim, Certainty>> = {
     artifact: ofArtifact(() => proven(parts.isArtifactHashed)),
     about: ofArtifact((read) => proven(isAbout(read))),
     signature: proven(isSigned),
     approver: pinned(pins, signer, "approver", bundle.signer.approverId),
+    ...ofLock,
     words: "unproven",
     receipt: proven(isReceipt),
     decision: proven(isOfDecision),
@@ -185,6 +218,7 @@ interface Parts {
   readonly isArtifactHashed: boolean;
   readonly signer: KeyBundle;
   readonly enforcer: KeyBundle;
+  readonly lock: LockKey | undefined;
 }
 
 function readParts(bundle: Bundle): Parts {
@@ -198,10 +232,29 @@ function readParts(bundle: Bundle): Parts {
       isArtifactHashed: hasItsHash(parseObject(bundle.artifact ?? "{}"), "artifactHash"),
       signer,
       enforcer,
+      lock: bundle.signer.lock === undefined ? undefined : parseLock(bundle.signer.lock),
     };
   } catch (cause) {
     throw new BundleError("not-a-bundle", cause);
   }
+}
+
+/** Whether the lock in the bundle has verified a person. A device whose lock nobody has pinned may say what it likes. */
+async function person(decision: Decision, lock: LockKey | undefined): Promise<Certainty> {
+  if (lock === undefined) return "unproven";
+  try {
+    await verifyLock(lock, parseObject(decision.source));
+    return "proven";
+  } catch (error) {
+    if (error instanceof LockFault) return "wrong";
+    throw error;
+  }
+}
+
+/** Whether the pins say that this lock is that of the device. Another one may have taken its place since. */
+function pinnedLock(pins: Pins | undefined, signer: KeyBundle, lock: LockKey | undefined): Certainty {
+  const known = pins?.get(fingerprint(signer))?.lock;
+  return known !== undefined && lock !== undefined && formatLock(known) === formatLock(lock) ? "proven" : "unproven";
 }
 
 /** Whether the receipt is about what was shown; or, under a pattern, about the payload in the bundle. */

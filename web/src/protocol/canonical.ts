@@ -7,7 +7,7 @@ import { JsonArray, JsonNumber, JsonObject, type JsonValue, parse } from "./json
 
 /** The canonical form, whatever the numbers are: for recognising equal values. */
 export function canonical(value: JsonValue): Bytes {
-  return utf8(write(value, undefined, false));
+  return utf8(write(value, [], false));
 }
 
 /**
@@ -15,7 +15,15 @@ export function canonical(value: JsonValue): Bytes {
  * for a number outside of ±(2^53−1).
  */
 export function canonicalWithout(object: JsonObject, member: string): Bytes {
-  return utf8(write(object, member, true));
+  return canonicalWithoutPaths(object, [[member]]);
+}
+
+/**
+ * As {@link canonicalWithout}, without several members: each is named by the members on the way to it. An object whose last
+ * member is left out stays, empty.
+ */
+export function canonicalWithoutPaths(object: JsonObject, paths: readonly (readonly string[])[]): Bytes {
+  return utf8(write(object, paths, true));
 }
 
 /** The canonical form of a value of JavaScript that consists of JSON. */
@@ -23,17 +31,19 @@ export function canonicalOf(value: unknown): Bytes {
   return canonical(parse(JSON.stringify(value)));
 }
 
-function write(value: JsonValue, without: string | undefined, isSafe: boolean): string {
+function write(value: JsonValue, without: readonly (readonly string[])[], isSafe: boolean): string {
   if (value instanceof JsonObject) {
-    const names = [...value.members.keys()].filter((name) => name !== without);
+    const isLeftOut = (name: string): boolean => without.some((path) => path.length === 1 && path[0] === name);
+    const names = [...value.members.keys()].filter((name) => !isLeftOut(name));
     // The default order of strings is that of UTF-16 code units, which RFC 8785 wants.
     const members = names.sort().map((name) => {
       const member = value.members.get(name) ?? null;
-      return `${JSON.stringify(name)}:${write(member, undefined, isSafe)}`;
+      const inside = without.filter(([first]) => first === name).map(([, ...rest]) => rest);
+      return `${JSON.stringify(name)}:${write(member, inside, isSafe)}`;
     });
     return `{${members.join(",")}}`;
   }
-  if (value instanceof JsonArray) return `[${value.items.map((item) => write(item, undefined, isSafe)).join(",")}]`;
+  if (value instanceof JsonArray) return `[${value.items.map((item) => write(item, [], isSafe)).join(",")}]`;
   if (value instanceof JsonNumber) {
     if (isSafe && !isSafeNumber(value.literal)) throw new UnsafeNumberError(value.literal);
     return JSON.stringify(value.value);

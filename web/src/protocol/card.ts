@@ -4,8 +4,10 @@
 import * as base64url from "./base64url.ts";
 import { fromUtf8, utf8 } from "./bytes.ts";
 import { CountersignError } from "./errors.ts";
+import { sha256 } from "./hash.ts";
 import { parse } from "./json.ts";
-import { formatBundle, type KeyBundle, parseBundle, withoutProof } from "./keys.ts";
+import { digits, fingerprintDigits, formatBundle, type KeyBundle, parseBundle, withoutProof } from "./keys.ts";
+import { formatLock, type LockKey, parseLock } from "./lock.ts";
 import { id, isId, Members, text } from "./members.ts";
 import { parseStatement, type Statement } from "./statement.ts";
 
@@ -30,22 +32,35 @@ export class CardError extends CountersignError {
 export interface Card {
   readonly id: string;
   readonly bundle: KeyBundle;
+  /** The lock of an approver's device; absent if it has none. */
+  readonly lock?: LockKey | undefined;
 }
 
 /** The card of an approver's new device, or of an agent's machine, as text. */
 export function formatCard(kind: "device" | "machine", card: Card): string {
-  return `${PREFIXES[kind]}${base64url.encode(utf8(card.id))}.${formatBundle(withoutProof(card.bundle))}`;
+  const text = `${PREFIXES[kind]}${base64url.encode(utf8(card.id))}.${formatBundle(withoutProof(card.bundle))}`;
+  return card.lock === undefined ? text : `${text}.${formatLock(card.lock)}`;
+}
+
+/** How people compare the device on a card: the digits of its keys, or of its keys and its lock. */
+export function cardDigits(card: Card): string {
+  if (card.lock === undefined) return fingerprintDigits(card.bundle);
+  return digits(sha256(utf8("countersign device card v1\0"), utf8(formatCard("device", card))));
 }
 
 /** Reads a card. Throws {@link CardError}. */
 export function parseCard(kind: "device" | "machine", card: string): Card {
   const trimmed = card.trim();
   const rest = trimmed.startsWith(PREFIXES[kind]) ? trimmed.slice(PREFIXES[kind].length) : "";
-  const dot = rest.indexOf(".");
-  const partyId = fromUtf8(base64url.decode(rest.slice(0, Math.max(dot, 0))) ?? Uint8Array.of(0xff));
+  // What follows the three parts of the keys is the lock.
+  const [own = "", ...parts] = rest.split(".");
+  const partyId = fromUtf8(base64url.decode(own) ?? Uint8Array.of(0xff));
+  const [keys, lock] = [parts.slice(0, 3).join("."), parts.slice(3).join(".")];
   try {
-    const bundle = parseBundle(rest.slice(dot + 1));
-    if (dot > 0 && partyId !== undefined && isId(partyId) && bundle.proof === undefined) return { id: partyId, bundle };
+    const bundle = parseBundle(keys);
+    const isNamed = own !== "" && partyId !== undefined && isId(partyId);
+    if (isNamed && parts.length === 3) return { id: partyId, bundle };
+    if (isNamed && kind === "device") return { id: partyId, bundle, lock: parseLock(lock) };
   } catch {
     throw new CardError(kind);
   }

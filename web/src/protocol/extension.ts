@@ -23,11 +23,20 @@ export const EXPIRES_AT: Extension = { key: "org.countersign.expiresAt", formerl
 /** The statement about a device that a prompt carries. */
 export const STATEMENT: Extension = { key: "org.countersign.statement", formerly: "org.proto.statement" };
 
+/** Who must have been verified for an approval of an artifact. Always `person`. It never had another name. */
+export const VERIFY = "org.countersign.verify";
+
 /** `true` in a prompt that stops the agent of a session. It never had another name. */
 export const STOP = "org.countersign.stop";
 
 /** The request that has expired, or is out of date, and whose place this one takes. Sealed, so it is the machine's own word. */
 export const SUPERSEDES = "org.countersign.supersedes";
+
+/** Which members of the call may be changed before it is approved: a list of JSON pointers. It never had another name. */
+export const EDITS = "org.countersign.edits";
+
+/** `true` in a request that the machine has made of a change by the device that it is sealed to. It never had another name. */
+export const EDITED = "org.countersign.edited";
 
 /** The extension in which the session of a request was before it was the artifact's own member. */
 export const FORMER_SESSION_ID = "org.proto.sessionId";

@@ -9,6 +9,7 @@ export * from "./card.ts";
 export * from "./channel.ts";
 export * from "./decision.ts";
 export * from "./device.ts";
+export { applyEdit, type Editable } from "./edit.ts";
 export * from "./envelope.ts";
 export * from "./errors.ts";
 export * from "./http.ts";
@@ -16,6 +17,19 @@ export * from "./join.ts";
 export * from "./json.ts";
 export * from "./keys.ts";
 export * from "./link.ts";
+export {
+  type Assertion,
+  checkLock,
+  formatLock,
+  LOCK_ALGORITHMS,
+  type LockAlgorithm,
+  LockFault,
+  type LockKey,
+  lockChallenge,
+  parseLock,
+  verifyAssertion,
+  verifyLock,
+} from "./lock.ts";
 export * from "./notices.ts";
 export * from "./pairing.ts";
 export * from "./payload/alarm.ts";

@@ -9,6 +9,7 @@ import { type Explained, ReasonError } from "./errors.ts";
 import { sha256 } from "./hash.ts";
 import { digits, fingerprint, formatBundle, type KeyBundle, withoutProof } from "./keys.ts";
 import type { PairingLink } from "./link.ts";
+import { formatLock, type LockKey } from "./lock.ts";
 
 type PairingReason = "enforcer-replaced" | "approver-unproven" | "unknown-keys" | "unnamed";
 const PAIRING_REASONS: Explained<PairingReason> = {
@@ -49,6 +50,8 @@ export interface Transcript {
   readonly approver: KeyBundle;
   /** The gateway's nonce of this pairing. */
   readonly nonce: string;
+  /** The lock of who answers; absent for a device without one, and for programs that know version 1 only. */
+  readonly lock?: LockKey | undefined;
 }
 
 /** The approver's side after a code was resolved: what to send, and what to show. */
@@ -62,7 +65,8 @@ export interface PairingAnswer {
 function form(transcript: Transcript, purpose: "countersign pairing proof" | "countersign pairing digits"): Bytes {
   const { enforcerId, approverId, nonce } = transcript;
   const [enforcer, approver] = [transcript.enforcer, transcript.approver].map((it) => formatBundle(withoutProof(it)));
-  return canonicalOf({ purpose, v: 1, enforcerId, enforcer, approverId, approver, nonce });
+  const version = transcript.lock === undefined ? { v: 1 } : { v: 2, lock: formatLock(transcript.lock) };
+  return canonicalOf({ purpose, ...version, enforcerId, enforcer, approverId, approver, nonce });
 }
 
 function proof(transcript: Transcript, secret: Bytes): Bytes {

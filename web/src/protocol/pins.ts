@@ -4,6 +4,7 @@ import { equal } from "./bytes.ts";
 import { type Explained, ReasonError } from "./errors.ts";
 import { type JsonValue, parse } from "./json.ts";
 import { fingerprint, formatBundle, type KeyBundle, parseBundle, withoutProof } from "./keys.ts";
+import { formatLock, type LockKey, lock } from "./lock.ts";
 import { id, list, Members, one, text, time, word } from "./members.ts";
 import type { Timestamp } from "./timestamp.ts";
 
@@ -24,6 +25,8 @@ export interface Pin {
   readonly until: Timestamp | undefined;
   /** When the trust was taken from it; `undefined` while it was not. */
   readonly revokedAt: Timestamp | undefined;
+  /** By which an approver's device says that it has verified its person; absent if none was pinned. */
+  readonly lock?: LockKey | undefined;
 }
 
 type PinReason = "revoked" | "other-party" | "shares-a-key" | "key-changed" | "unknown";
@@ -78,7 +81,7 @@ export class Pins {
     return this.all.filter((pin) => isOf(pin) && this.isActive(pin.fingerprint, now));
   }
 
-  /** Adds a device. Keys never change silently: throws {@link PinError}. */
+  /** Adds a device. Keys never change silently: throws {@link PinError}. Without a lock it takes no pinned one away. */
   add(pin: Pin): Pins {
     for (const other of this.all) {
       if (other.fingerprint === pin.fingerprint) {
@@ -93,7 +96,9 @@ export class Pins {
         throw new PinError("key-changed");
       }
     }
-    return new Pins([...this.all.filter((other) => other.fingerprint !== pin.fingerprint), pin]);
+    const key = pin.lock ?? this.get(pin.fingerprint)?.lock;
+    const added = key === undefined ? pin : { ...pin, lock: key };
+    return new Pins([...this.all.filter((other) => other.fingerprint !== pin.fingerprint), added]);
   }
 
   /** Takes the trust from a device, for good. The first time stays. */
@@ -105,13 +110,14 @@ export class Pins {
 
   /** The pins as JSON text, to be kept. */
   toText(): string {
-    const pins = this.all.map(({ party, bundle, since, until, revokedAt }) => ({
+    const pins = this.all.map(({ party, bundle, since, until, revokedAt, lock: key }) => ({
       role: party.role,
       id: party.id,
       keys: formatBundle(bundle),
       since,
       ...(until === undefined ? {} : { until }),
       ...(revokedAt === undefined ? {} : { revokedAt }),
+      ...(key === undefined ? {} : { lock: formatLock(key) }),
     }));
     return JSON.stringify({ version: 1, pins });
   }
@@ -132,8 +138,9 @@ function readPin(value: JsonValue, at: string): Pin {
   const bundle = parseBundle(members.required("keys", text));
   const pin = newPin(party, bundle, members.required("since", time), members.optional("until", time));
   const revokedAt = members.optional("revokedAt", time);
+  const key = members.optional("lock", lock);
   members.close();
-  return { ...pin, revokedAt };
+  return { ...pin, revokedAt, ...(key === undefined ? {} : { lock: key }) };
 }
 
 function isSame(first: Party, other: Party): boolean {

@@ -1,7 +1,8 @@
 // A decision: made and signed by an approver; verified by the enforcer that sent the request. No I/O.
 
+import { needsPerson, parseArtifact } from "./artifact.ts";
 import * as base64url from "./base64url.ts";
-import { random, utf8 } from "./bytes.ts";
+import { type Bytes, random, utf8 } from "./bytes.ts";
 import {
   type Decision,
   decisionHash,
@@ -11,12 +12,17 @@ import {
   signDecision,
   verifyDecisionSignature,
 } from "./decision.ts";
+import { editables, isEdited, isEditOf } from "./edit.ts";
 import { type Explained, ReasonError } from "./errors.ts";
-import type { Pins } from "./pins.ts";
+import { parseObject } from "./json.ts";
+import { type Assertion, hasAssertion, lockChallenge, verifyLock, writeAssertion } from "./lock.ts";
+import { alarmOf } from "./payload/alarm.ts";
+import { readPayload } from "./payload/index.ts";
+import type { Pin, Pins } from "./pins.ts";
 import type { BuiltRequest, Identity, OpenedRequest } from "./request.ts";
 import { open, readSealed, SealError, seal } from "./seal.ts";
 import type { Timestamp } from "./timestamp.ts";
-import { readWords, type Words, writeWords } from "./words.ts";
+import { editSize, MAX_EDIT, readWords, type Words, writeWords } from "./words.ts";
 
 const SKEW_MILLIS = 60_000;
 
@@ -29,6 +35,8 @@ export interface Choice {
   readonly words: Words;
   /** 16 random bytes in base64url that are used once; a new one if it is absent. */
   readonly nonce?: string;
+  /** Asks the lock of this device about exactly this decision; `undefined` if it has none. */
+  readonly lock?: (challenge: Bytes) => Promise<Assertion | undefined>;
 }
 
 /** A decision that was signed, by which its receipt is recognised. */
@@ -42,13 +50,15 @@ export interface SentDecision {
   readonly source: string;
 }
 
-type ChoiceReason = "expired" | "no-session";
+type ChoiceReason = "expired" | "no-session" | "edit" | "edited";
 const CHOICE_REASONS: Explained<ChoiceReason> = {
   expired: ["the request has expired", "Nothing was done. Ask the machine to send it again."],
   "no-session": [
     "the request belongs to no session, so it can't be approved for one",
     "Approve it once, or for a time.",
   ],
+  edit: ["the request can't be changed in this way", "Approve it or reject it as it is."],
+  edited: ["a changed request can be approved once only", "Approve it once."],
 };
 
 /** A decision can't be made. */
@@ -74,6 +84,10 @@ export async function decide(
 ): Promise<SentDecision> {
   if (!now.isBefore(request.expiresAt)) throw new ChoiceError("expired");
   if (choice.scope === "session" && request.session === undefined) throw new ChoiceError("no-session");
+  const { edit } = choice.words;
+  if (edit !== undefined && !(isRefusal(choice) && isEditOf(edit, request.edits) && editSize(edit) <= MAX_EDIT))
+    throw new ChoiceError("edit");
+  if (request.isEdited && isMoreThanOnce(choice)) throw new ChoiceError("edited");
   const nonce = choice.nonce ?? newNonce();
   const { requestId, artifactHash, repoRef, enforcerId } = request;
   const context = { kind: "hints", requestId, artifactHash, approverId: approver.id, nonce } as const;
@@ -83,7 +97,7 @@ export async function decide(
     sealed: JSON.parse(sealed) as unknown,
     ...(choice.scope === "session" ? { sessionId: request.session } : {}),
   };
-  const source = await signDecision(approver.keys.signer, {
+  const unsigned = {
     requestId,
     artifactHashAlg: "SHA-256",
     artifactHash,
@@ -95,8 +109,21 @@ export async function decide(
     sigAlg: "Ed25519",
     signerKeyId: approver.keys.fingerprint,
     policyHints,
-  });
+  };
+  const assertion = await choice.lock?.(lockChallenge(parseObject(JSON.stringify(unsigned))));
+  const hints = assertion === undefined ? policyHints : { ...policyHints, lock: writeAssertion(assertion) };
+  const source = await signDecision(approver.keys.signer, { ...unsigned, policyHints: hints });
   return sentDecision(source, enforcerId);
+}
+
+/** Whether it is a rejection, as those with an edit are. */
+function isRefusal({ outcome, scope }: Pick<Choice, "outcome" | "scope">): boolean {
+  return outcome === "reject" && scope === "once";
+}
+
+/** Whether it approves more than the one call that was shown. */
+function isMoreThanOnce({ outcome, scope, words }: Pick<Choice, "outcome" | "scope" | "words">): boolean {
+  return outcome === "approve" && (scope !== "once" || words.pattern !== undefined);
 }
 
 /** Names a decision that was made for a request of this enforcer. */
@@ -113,9 +140,13 @@ export type RejectedReason =
   | "other-repository"
   | "unknown-signer"
   | "signature"
+  | "lock"
+  | "not-verified"
   | "too-late"
   | "no-session"
-  | "words";
+  | "words"
+  | "edit"
+  | "edited";
 
 const NOT_DONE = "What was asked for is not done. Ask again.";
 const REJECTED_REASONS: Explained<RejectedReason> = {
@@ -128,9 +159,16 @@ const REJECTED_REASONS: Explained<RejectedReason> = {
     "Pair the device, and ask again.",
   ],
   signature: ["the signature of the decision does not verify", NOT_DONE],
+  lock: ["the device lock does not confirm the decision", NOT_DONE],
+  "not-verified": [
+    "an approval of this needs the device lock, and the decision has none that this machine knows",
+    "Pair the device again, with its lock, and ask again.",
+  ],
   "too-late": ["the decision came too late", NOT_DONE],
   "no-session": ["the decision covers a session, and does not name that of the request", NOT_DONE],
   words: ["what the decision says can't be read", NOT_DONE],
+  edit: ["the decision changes what could not be changed", NOT_DONE],
+  edited: ["a changed request is approved once only, and the decision approves more", NOT_DONE],
 };
 
 /** A decision failed a check. */
@@ -151,6 +189,8 @@ export interface VerifiedDecision {
   readonly approverId: string;
   /** The fingerprint of the device that signed. */
   readonly device: string;
+  /** Whether the lock of the device has verified a person for this decision. */
+  readonly isVerified: boolean;
   readonly words: Words;
   readonly session: string | undefined;
   readonly nonce: string;
@@ -177,6 +217,8 @@ export async function verifyDecision(
     throw new RejectedError("unknown-signer");
   }
   reject("signature", !verifyDecisionSignature(decision, pin.bundle.signing));
+  const isVerified = await verifyPerson(decision, pin);
+  reject("not-verified", decision.decision === "approve" && !isVerified && isPersonNeeded(request, pin));
   reject("too-late", !now.isBefore(decision.expiresAt.plus(SKEW_MILLIS)));
   const hint = decision.policyHints?.members.get("sessionId");
   const session = typeof hint === "string" ? hint : undefined;
@@ -184,17 +226,43 @@ export async function verifyDecision(
   reject("no-session", isSession && (session === undefined || session !== request.session));
   const opening = { keys: enforcer.keys, ownId: enforcer.id, sender: pin.bundle };
   const words = await openWords(decision, pin.party.id, opening);
+  const artifact = parseArtifact(request.artifact);
+  const said = { outcome: decision.decision, scope: decision.scope, words };
+  const { edit } = words;
+  reject("edit", edit !== undefined && !(isRefusal(said) && isEditOf(edit, editables(artifact))));
+  reject("edited", isEdited(artifact) && isMoreThanOnce(said));
   return {
     outcome: decision.decision,
     scope: decision.scope,
     validUntil: decision.expiresAt,
     approverId: pin.party.id,
     device: pin.fingerprint,
+    isVerified,
     words,
     session: isSession ? session : undefined,
     nonce: decision.nonce,
     hash: decisionHash(decision),
   };
+}
+
+/** Whether the pinned lock of the device has verified a person. Without a pinned one, what it says counts for nothing. */
+async function verifyPerson(decision: Decision, { lock }: Pin): Promise<boolean> {
+  if (lock === undefined || !hasAssertion(decision.policyHints)) return false;
+  try {
+    await verifyLock(lock, parseObject(decision.source));
+    return true;
+  } catch (cause) {
+    throw new RejectedError("lock", cause);
+  }
+}
+
+/** Whether an approval needs a person whom the device has verified: by this end's own view of the request. */
+function isPersonNeeded(request: BuiltRequest, { lock }: Pin): boolean {
+  const artifact = parseArtifact(request.artifact);
+  return (
+    needsPerson(artifact) ||
+    (lock !== undefined && alarmOf(readPayload(artifact.artifactType, artifact.payload)) !== "neutral")
+  );
 }
 
 function readOrReject(json: string): Decision {

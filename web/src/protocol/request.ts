@@ -4,6 +4,7 @@ import {
   type Action,
   type Artifact,
   type ArtifactType,
+  needsPerson,
   readArtifact,
   repoName,
   requestedActions,
@@ -13,9 +14,10 @@ import {
 import * as base64url from "./base64url.ts";
 import { newRequestId, random, utf8 } from "./bytes.ts";
 import type { DeviceKeys } from "./device.ts";
+import { type Editable, editables, isEdited } from "./edit.ts";
 import { type Envelope, writeEnvelope } from "./envelope.ts";
 import { type Explained, HashError, ReasonError, UnsafeNumberError } from "./errors.ts";
-import { REPO_NAME, REQUESTED_ACTIONS, SALT, SUPERSEDES } from "./extension.ts";
+import { EDITED, EDITS, REPO_NAME, REQUESTED_ACTIONS, SALT, SUPERSEDES, VERIFY } from "./extension.ts";
 import { hashWithout } from "./hash.ts";
 import { type JsonObject, parseObject } from "./json.ts";
 import { Members, sha256, text } from "./members.ts";
@@ -39,6 +41,12 @@ export interface OpenedRequest {
   readonly session: string | undefined;
   /** The request whose place it takes, in the words of the same enforcer; `undefined` if it is a new one. */
   readonly supersedes: string | undefined;
+  /** What may be changed before it is approved; empty if nothing may. */
+  readonly edits: readonly Editable[];
+  /** Whether the machine says that a change by this device made it. Then it can be approved once, and not otherwise. */
+  readonly isEdited: boolean;
+  /** Whether an approval needs the lock of this device, by the rules of the machine; what is dangerous may need it besides. */
+  readonly needsPerson: boolean;
   /** When the enforcer made it, by its clock. */
   readonly createdAt: Timestamp;
   /** The time from which it can't be decided. */
@@ -135,6 +143,9 @@ export async function openRequest(
     repoName: repoName(artifact),
     session: sessionOf(artifact),
     supersedes: supersededOf(artifact),
+    edits: editables(artifact),
+    isEdited: isEdited(artifact),
+    needsPerson: needsPerson(artifact),
     createdAt: artifact.createdAt,
     expiresAt: artifact.expiresAt,
     payload: artifact.payload,
@@ -193,6 +204,12 @@ export interface RequestDraft {
   readonly session?: string;
   /** The request that this one takes the place of, after a refresh. */
   readonly supersedes?: string;
+  /** JSON pointers into the message of the call: what may be changed before it is approved. */
+  readonly edits?: readonly string[];
+  /** Whether a change by the device that is asked made it. */
+  readonly edited?: boolean;
+  /** Whether an approval needs a person whom their device has verified. */
+  readonly needsPerson?: boolean;
   readonly actions?: readonly Action[];
 }
 
@@ -221,6 +238,9 @@ export async function buildRequest(
     [SALT.key]: base64url.encode(random(16)),
     [REPO_NAME.key]: draft.repoName,
     ...(draft.supersedes === undefined ? {} : { [SUPERSEDES]: draft.supersedes }),
+    ...(draft.edits === undefined ? {} : { [EDITS]: draft.edits }),
+    ...(draft.edited === true ? { [EDITED]: true } : {}),
+    ...(draft.needsPerson === true ? { [VERIFY]: "person" } : {}),
     ...(draft.actions === undefined ? {} : { [REQUESTED_ACTIONS]: { version: 1, actions: draft.actions } }),
   };
   const { artifactType, repoRef, expiresAt } = draft;

@@ -2,19 +2,36 @@
 
 import * as base64url from "./base64url.ts";
 import { type Bytes, concat, random, utf8 } from "./bytes.ts";
-import { canonicalWithout } from "./canonical.ts";
+import { canonicalWithout, canonicalWithoutPaths } from "./canonical.ts";
 import type { DeviceKeys } from "./device.ts";
 import { verifyStrict } from "./ed25519.ts";
 import { type Explained, ReasonError } from "./errors.ts";
-import { sha256Hex } from "./hash.ts";
+import { sha256, sha256Hex } from "./hash.ts";
 import { type JsonObject, type JsonValue, parse, parseObject } from "./json.ts";
 import { formatBundle, isFingerprint, type KeyBundle, parseBundle, withoutProof } from "./keys.ts";
+import {
+  type Assertion,
+  assertion,
+  formatLock,
+  type LockKey,
+  parseLock,
+  verifyAssertion,
+  writeAssertion,
+} from "./lock.ts";
 import { flag, Members, one, text, word } from "./members.ts";
 import { Timestamp } from "./timestamp.ts";
 
 /** What is said of a device, as it is written. */
 export type Claim =
-  | { type: "vouch"; approverId: string; bundle: string; label: string; until: string; recovery: boolean }
+  | {
+      type: "vouch";
+      approverId: string;
+      bundle: string;
+      label: string;
+      until: string;
+      recovery: boolean;
+      lock?: string | undefined;
+    }
   | { type: "revoke"; fingerprint: string };
 
 /** A claim with its signature. Nothing of it counts before {@link verifyStatement}. */
@@ -25,12 +42,14 @@ export interface Statement {
   readonly by: string;
   readonly byFingerprint: string;
   readonly claim: Claim;
+  /** What the lock of the device that signs says of exactly this statement; absent if it was not asked. */
+  readonly confirmed?: Assertion | undefined;
   readonly signature: string;
   /** The statement as JSON text. */
   readonly source: string;
 }
 
-type StatementReason = "malformed" | "signature" | "other-enforcer" | "time";
+type StatementReason = "malformed" | "signature" | "other-enforcer" | "time" | "not-confirmed";
 const STATEMENT_REASONS: Explained<StatementReason> = {
   malformed: ["the statement is not in a format that is known here", "Copy all of it again, or update this program."],
   signature: [
@@ -39,6 +58,10 @@ const STATEMENT_REASONS: Explained<StatementReason> = {
   ],
   "other-enforcer": ["the statement is for another machine", "Ask for one that is for this machine."],
   time: ["the statement is not valid at this time", "Check the clock of this device, or ask for a new statement."],
+  "not-confirmed": [
+    "whoever vouches has a device lock, and signed without it",
+    "Sign it again on that device's page, or pair the new device instead.",
+  ],
 };
 
 /** Why a statement is not accepted. */
@@ -62,8 +85,9 @@ export function vouchFor(newcomer: {
   label: string;
   until: Timestamp;
   recovery?: boolean;
+  lock?: LockKey | undefined;
 }): Claim {
-  const { approverId, label, until, recovery = false } = newcomer;
+  const { approverId, label, until, recovery = false, lock } = newcomer;
   return {
     type: "vouch",
     approverId,
@@ -71,6 +95,7 @@ export function vouchFor(newcomer: {
     label,
     until: `${until}`,
     recovery,
+    ...(lock === undefined ? {} : { lock: formatLock(lock) }),
   };
 }
 
@@ -79,13 +104,17 @@ export function revoke(fingerprint: string): Claim {
   return { type: "revoke", fingerprint };
 }
 
-/** Signs a claim with the keys of a device, or of a recovery code, for one enforcer. */
+/**
+ * Signs a claim with the keys of a device, or of a recovery code, for one enforcer; with what the lock of this device signs for
+ * exactly this statement, if there is a lock to ask.
+ */
 export async function signStatement(
   keys: DeviceKeys,
   issue: { enforcerId: string; by: string; at: Timestamp; id?: string },
   claim: Claim,
+  lock?: (challenge: Bytes) => Promise<Assertion>,
 ): Promise<Statement> {
-  const unsigned = {
+  const plain = {
     v: 1,
     enforcerId: issue.enforcerId,
     id: issue.id ?? base64url.encode(random(16)),
@@ -94,12 +123,20 @@ export async function signStatement(
     byFingerprint: keys.fingerprint,
     claim,
   };
+  const confirmed = await lock?.(statementChallenge(parseObject(JSON.stringify(plain))));
+  const unsigned = confirmed === undefined ? plain : { ...plain, confirmed: writeAssertion(confirmed) };
   const signature = await keys.signer.sign(signedBytes(parseObject(JSON.stringify(unsigned))));
   return parseStatement(JSON.stringify({ ...unsigned, signature: base64url.encode(signature) }));
 }
 
 function signedBytes(statement: JsonObject): Bytes {
   return concat(utf8("countersign statement v1\0"), canonicalWithout(statement, "signature"));
+}
+
+/** What the lock of the device that signs is asked about a statement: all that it says but the two signatures. */
+export function statementChallenge(statement: JsonObject): Bytes {
+  const form = canonicalWithoutPaths(statement, [["signature"], ["confirmed"]]);
+  return sha256(utf8("countersign lock statement v1\0"), form);
 }
 
 /** Reads a statement; nothing of it is verified. Throws {@link StatementError}. */
@@ -122,6 +159,7 @@ export function readStatement(value: JsonValue, at = ""): Statement {
     by: members.required("by", text),
     byFingerprint: members.required("byFingerprint", text),
     claim: members.required("claim", readClaim),
+    confirmed: members.optional("confirmed", assertion),
     signature: members.required("signature", text),
     source: members.object.source,
   };
@@ -142,6 +180,7 @@ function readClaim(value: JsonValue, at: string): Claim {
           label: members.required("label", text),
           until: members.required("until", text),
           recovery: members.required("recovery", flag),
+          lock: members.optional("lock", text),
         };
   members.close();
   return claim;
@@ -154,7 +193,15 @@ export function statementDigest(statement: Statement): string {
 
 /** A claim that was verified, in types. */
 export type Said =
-  | { type: "vouch"; approverId: string; bundle: KeyBundle; label: string; until: Timestamp; recovery: boolean }
+  | {
+      type: "vouch";
+      approverId: string;
+      bundle: KeyBundle;
+      label: string;
+      until: Timestamp;
+      recovery: boolean;
+      lock: LockKey | undefined;
+    }
   | { type: "revoke"; fingerprint: string };
 
 /**
@@ -178,6 +225,20 @@ export function verifyStatement(statement: Statement, signer: KeyBundle, enforce
   return said;
 }
 
+/**
+ * Checks that the lock which is pinned for the device of the signer has confirmed a voucher: otherwise its keys alone would bring
+ * further devices. A revocation needs none, and what an unknown lock says counts for nothing. Throws {@link StatementError} or a
+ * `LockFault`.
+ */
+export async function verifyConfirmed(
+  { claim, confirmed, source }: Statement,
+  pinned: LockKey | undefined,
+): Promise<void> {
+  if (pinned === undefined || claim.type === "revoke") return;
+  if (confirmed === undefined) throw new StatementError("not-confirmed");
+  await verifyAssertion(pinned, confirmed, statementChallenge(parseObject(source)));
+}
+
 function claimInTypes(claim: Claim): Said {
   if (claim.type === "revoke") {
     if (isFingerprint(claim.fingerprint)) return claim;
@@ -186,7 +247,10 @@ function claimInTypes(claim: Claim): Said {
   const until = Timestamp.parse(claim.until);
   try {
     const bundle = parseBundle(claim.bundle);
-    if (until !== undefined && bundle.proof === undefined) return { ...claim, bundle, until };
+    const lock = claim.lock === undefined ? undefined : parseLock(claim.lock);
+    // A code on paper has no lock.
+    const isWhole = bundle.proof === undefined && !(claim.recovery && lock !== undefined);
+    if (until !== undefined && isWhole) return { ...claim, bundle, until, lock };
   } catch {
     throw new StatementError("malformed");
   }

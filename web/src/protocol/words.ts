@@ -1,8 +1,9 @@
 // What a decision says beyond approve or reject. It is sealed to the enforcer, since the decision itself travels in the clear.
 
+import { utf8 } from "./bytes.ts";
 import { FormatError } from "./errors.ts";
 import { type JsonValue, parse } from "./json.ts";
-import { list, Members, text } from "./members.ts";
+import { list, Members, object, text } from "./members.ts";
 
 /** The words of a decision. */
 export interface Words {
@@ -14,6 +15,19 @@ export interface Words {
   readonly action?: string | undefined;
   /** Which other commands an approval for a time or a session covers. */
   readonly pattern?: Pattern | undefined;
+  /** What the person has changed. It is refused as it was, and asked anew as they have written it. */
+  readonly edit?: Edit | undefined;
+}
+
+/** New texts, each by the JSON pointer of the member of the call that it is for. */
+export type Edit = Readonly<Record<string, string>>;
+
+/** The longest edit, in bytes of its JSON text. */
+export const MAX_EDIT = 32_768;
+
+/** The size of an edit, in bytes of its JSON text. */
+export function editSize(edit: Edit): number {
+  return utf8(JSON.stringify(edit)).length;
 }
 
 /** A pattern of a program and its arguments (docs/grants.md). */
@@ -49,8 +63,8 @@ export function covers({ argv: words }: Pattern, argv: readonly string[]): boole
 }
 
 /** The words as JSON text. */
-export function writeWords({ reason, shown, action, pattern: commands }: Words): string {
-  return JSON.stringify({ reason, shown, action, pattern: commands });
+export function writeWords({ reason, shown, action, pattern: commands, edit }: Words): string {
+  return JSON.stringify({ reason, shown, action, pattern: commands, edit });
 }
 
 /** Reads the words of a decision. Throws a `JsonError` or a `FormatError`. */
@@ -61,6 +75,7 @@ export function readWords(json: string | Uint8Array): Words {
     shown: members.optional("shown", text),
     action: members.optional("action", text),
     pattern: members.optional("pattern", readPattern),
+    edit: members.optional("edit", readEdit),
   };
   members.close();
   return words;
@@ -71,4 +86,11 @@ function readPattern(value: JsonValue, at: string): Pattern {
   const argv = members.required("argv", list(text));
   members.close();
   return pattern(argv);
+}
+
+function readEdit(value: JsonValue, at: string): Edit {
+  const { members, source } = object(value, at);
+  if (members.size === 0) throw new FormatError(at, "has no member");
+  if (utf8(source).length > MAX_EDIT) throw new FormatError(at, `has more than ${MAX_EDIT} bytes`);
+  return Object.fromEntries([...members].map(([place, member]) => [place, text(member, `${at}.${place}`)]));
 }

@@ -98,7 +98,7 @@ export const setup = {
   recoveryText: "If you lose every device that may answer, this code lets one new device take over, once.",
   recoveryOnce: "It is shown now and never again. It is not kept on this device.",
   recoveryUntold: (machines: string) =>
-    `This code does not count at ${machines}, which could not be told of it. When the gateway can be reached again, make a new recovery code with Devices.`,
+    `This code does not count at ${machines}: it could not be told of it, or your device lock didn't confirm it. Make a new recovery code with Devices when the gateway can be reached.`,
   recoveryDone: "I have written it down",
   recoveryMake: "Make a new recovery code",
   recoveryMaking: "Telling your machines…",
@@ -198,6 +198,23 @@ export const setup = {
   lockNone:
     "This device has no lock the page can use. For anything dangerous or unclear, you hold the button for a second instead.",
   lockSetUp: "Use the device lock",
+  lockSetUpAgain: "Set up the lock again",
+  lockToldTo: (machines: readonly string[]) =>
+    `Also checked by ${machines.join(", ")}: ${machines.length === 1 ? "it takes" : "they take"} approvals of anything dangerous or unclear from this device only with the lock.`,
+  lockRenewed: (machines: readonly string[]) =>
+    machines.length === 0
+      ? "The lock is set up again. To let a machine check it, pair with that machine again."
+      : `The lock is set up again. Pair again with ${machines.join(", ")}: until then, nothing dangerous or unclear can be approved there from this device.`,
+  lockVouches: (machines: readonly string[]) =>
+    `Your device lock is asked for ${machines.join(", ")}, once for each: without it, nobody who has only this device's keys adds a device there.`,
+  lockNotVouched: (machine: string) =>
+    `Your device lock didn't confirm it was you, so nothing was signed for ${machine}. Try again.`,
+  lockUntold: "To let a machine check it too, pair with that machine again.",
+  lockPairFailed:
+    "The device lock wasn't set up, so nothing was paired. Try again; or connect without it, and the machine can't check who approves here.",
+  lockRefused:
+    "The relay refused this, perhaps because it doesn't know device locks yet. Nothing was paired. Update it and try again; or connect without the lock, and the machine can't check who approves here.",
+  lockSkip: "Connect without it",
   storageTitle: "Storage",
   storageKept: "This browser has promised to keep the keys.",
   storageNotKept:

@@ -159,14 +159,14 @@ describe("beside Rust", () => {
     const own = ownBundle(sent.source, ada, machine, readReceipt(parseObject(receipt)));
     const whole = `${own.slice(0, -1)},"artifact":${JSON.stringify(built.artifact)}}`;
     for (const text of [own, whole])
-      expect(await rust.ask("bundle", { text })).toEqual(verifyBundle(readBundle(text)).findings);
+      expect(await rust.ask("bundle", { text })).toEqual((await verifyBundle(readBundle(text))).findings);
     for (let round = 0; round < 300; round += 1) {
       const at = random.below(whole.length);
       const text = whole.slice(0, at) + random.of([...'aA0"{}:,1 \\']) + whole.slice(at + 1);
       const theirs = await rust.ask("bundle", { text });
       let ours: unknown;
       try {
-        ours = verifyBundle(readBundle(text)).findings;
+        ours = (await verifyBundle(readBundle(text))).findings;
       } catch {
         ours = { refused: expect.any(String) };
       }

@@ -237,7 +237,7 @@ describe("at a real gateway", () => {
       };
       await machine.send({ method: "POST", path: "/v1/session/event", body: writeEnvelope(head, snapshot) });
       expect((await approver.receipt(sent, 1, adas))?.outcome).toEqual({ outcome: "applied", exitStatus: 0 });
-      const report = verifyBundle(readBundle(await approver.bundle(fresh.requestId, adas)), adas);
+      const report = await verifyBundle(readBundle(await approver.bundle(fresh.requestId, adas)), adas);
       expect(report.findings).toMatchObject({
         signature: "proven",
         receipt: "proven",

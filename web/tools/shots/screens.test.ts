@@ -237,6 +237,32 @@ test("several together, what comes after an answer, and the lists", async () => 
   await shoot("silent");
 });
 
+test("a command that is changed", async () => {
+  const effects = { effects: [{ effect: "pushes", detail: "origin decimal" }], state: "opaque" };
+  const ask = (command: string, more: object) =>
+    robot.ask({
+      payload: shell(command, "The branch is rebased on main.", effects),
+      session: SESSION,
+      edits: ["/tool_input/command"],
+      ...more,
+    });
+  const old = await ask("git push --force origin decimal", {});
+  await dana.open("git push --force");
+  await dana.press(/^Change it/);
+  const after = "git push --force-with-lease origin decimal";
+  await dana.page.getByRole("textbox", { name: "Command" }).fill(after);
+  await shoot("change");
+  await dana.press("Send the change");
+  await dana.page.getByText("Waiting for build-1 to ask", { exact: false }).waitFor();
+  await robot.decision(old);
+  await shoot("change-sent");
+  await ask(after, { edited: true, supersedes: old.requestId });
+  await dana.page.getByRole("region", { name: "Your change" }).getByText("Nothing has been done yet.").waitFor();
+  await dana.settle();
+  await shoot("changed");
+  await dana.answer("Reject");
+});
+
 test("states, and a stop", async () => {
   const gone = await robot.ask(
     {

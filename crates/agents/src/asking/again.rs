@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign_client::{
-    channel::{ChannelError, Settings},
+    channel::{Capabilities, ChannelError, Settings},
     enforcer::{AskError, Enforcer},
     grant::GrantRules,
     profile::Pins,
@@ -14,8 +14,8 @@ use countersign_wire::id::RequestId;
 use tokio::time::{Instant, interval, sleep, sleep_until};
 
 use super::{
-    Attendance, Interruption, Unanswered, Watching, asked_people, follow, nothing_ran, row, say_covered,
-    submit, submitted, wait_and_show,
+    Attendance, Interruption, Rejection, Unanswered, Watching, asked_people, follow, nothing_ran, row,
+    say_covered, submit, submit_edited, submitted, wait_and_show,
 };
 use crate::tool::{
     exit::{Exit, Failure},
@@ -31,6 +31,8 @@ pub struct Asker<'a> {
     pub identity: &'a Identity,
     /// The enforcer of this identity.
     pub enforcer: &'a Enforcer,
+    /// What this machine says of itself.
+    pub capabilities: Capabilities,
     /// How long this process goes on after a request has expired; none at all ends it then.
     pub patience: Duration,
 }
@@ -52,6 +54,17 @@ impl Asker<'_> {
             return Ok(taken);
         }
         let request = submit(enforcer, &pins, draft, Attendance::Attended, interruption).await?;
+        self.wait(request, Attendance::Attended, interruption).await
+    }
+
+    /// By asking whoever has made it of what they have rejected.
+    pub async fn changed(
+        &self,
+        draft: &Draft,
+        rejection: &Rejection,
+        interruption: &mut Interruption,
+    ) -> Result<Taken, Failure> {
+        let request = submit_edited(self.enforcer, &self.pins()?, draft, rejection, interruption).await?;
         self.wait(request, Attendance::Attended, interruption).await
     }
 
@@ -104,7 +117,8 @@ impl Asker<'_> {
         let command = format!("countersign ask-again {}", short(&expired.request_id));
         say(&format!("  Ask for it again on your phone, or with `{command}`."));
         let until = Instant::now() + self.patience;
-        let settings = Settings { names: self.identity.names(), ..Settings::default() };
+        let (capabilities, names) = (self.capabilities.clone(), self.identity.names());
+        let settings = Settings { capabilities, names, ..Settings::default() };
         let refreshed = self.enforcer.refreshed(ids, settings);
         tokio::pin!(refreshed);
         let (mut line, mut seconds) = (StatusLine::default(), interval(Duration::from_secs(1)));

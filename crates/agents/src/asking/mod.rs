@@ -24,6 +24,7 @@ use countersign_client::{
 };
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
+    id::RequestId,
     timestamp::Timestamp,
 };
 use tokio::{
@@ -70,6 +71,14 @@ pub enum Attendance {
     Detached,
 }
 
+/// A rejection that was taken, with an edit.
+pub struct Rejection {
+    /// The request that was rejected.
+    pub request_id: RequestId,
+    /// What was decided, and by whom.
+    pub decision: VerifiedDecision,
+}
+
 /// Whether somebody looks at what this process says while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watching {
@@ -94,6 +103,22 @@ pub async fn submit(
     let request = submitted(enforcer, asking, interruption).await?;
     let now = enforcer.clock.now();
     say(&row("asked", &asked_people(&request, pins, now), now));
+    Ok(request)
+}
+
+/// Records and submits what an approver's edit has made of a request that they have rejected.
+pub async fn submit_edited(
+    enforcer: &Enforcer,
+    pins: &Pins,
+    draft: &Draft,
+    rejection: &Rejection,
+    interruption: &mut Interruption,
+) -> Result<Request, Failure> {
+    let Rejection { request_id, decision: by } = rejection;
+    let asking = enforcer.ask_edited(request_id, by, draft, pins);
+    let request = submitted(enforcer, asking, interruption).await?;
+    let now = enforcer.clock.now();
+    say(&row("changed", &format!("by {}, who is asked about it now", by.approver), now));
     Ok(request)
 }
 

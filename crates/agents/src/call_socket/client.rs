@@ -36,29 +36,38 @@ pub fn read_message(deadline: Instant) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What the keeper at a socket answers, or why there is no answer.
+/// What the keeper at a socket answers a hook, or why there is no answer.
 pub fn ask(socket: &CallSocket, start: &Start, message: &[u8], deadline: Instant) -> Result<Output, String> {
-    let unsent = |error: FrameError| format!("The keeper could not be asked: {error}.");
-    let question = Question::bytes(start, &Caller::this_process(), message).map_err(unsent)?;
-    let stream = socket.connect(left(deadline)).map_err(|error| match error.kind() {
-        // A keeper that was stopped accepts nobody.
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LATE.to_owned(),
-        _ => format!("The keeper does not answer: {error}. Start it with `{}`.", socket.remedy()),
-    })?;
-    stream.set_nonblocking(true).map_err(|error| unsent(error.into()))?;
-    let mut stream = Until { end: stream, deadline };
-    let sent = Root::of_this_process().and_then(|root| {
-        // Without a folder of its own, nothing is looked up there.
-        let folders = [Some(root), Root::folder_of_this_process().ok()];
-        let folders: Vec<BorrowedFd<'_>> = folders.iter().flatten().map(OwnedFd::as_fd).collect();
-        stream.send(&question, &folders)
-    });
-    sent.map_err(|error| unsent(error.into()))?;
+    let question =
+        Question::bytes(start, &Caller::this_process(), message).map_err(|error| unsent(&error))?;
+    let mut stream = Until { end: asked(socket, &question, deadline)?, deadline };
     frames::read_verdict(&mut stream).map_err(|error| match error {
         FrameError::Io(error) if error.kind() == io::ErrorKind::TimedOut => LATE.to_owned(),
         FrameError::Io(_) => "The keeper ended without a verdict.".to_owned(),
         error => format!("The keeper's verdict could not be read: {error}."),
     })
+}
+
+/// A connection to the keeper at a socket over which a question was asked, or why there is none. It does not block.
+pub fn asked(socket: &CallSocket, question: &[u8], deadline: Instant) -> Result<UnixStream, String> {
+    let stream = socket.connect(left(deadline)).map_err(|error| match error.kind() {
+        // A keeper that was stopped accepts nobody.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LATE.to_owned(),
+        _ => format!("The keeper does not answer: {error}. Start it with `{}`.", socket.remedy()),
+    })?;
+    stream.set_nonblocking(true).map_err(|error| unsent(&error.into()))?;
+    let mut stream = Until { end: stream, deadline };
+    let sent = Root::of_this_process().and_then(|root| {
+        // Without a folder of its own, nothing is looked up there.
+        let folders = [Some(root), Root::folder_of_this_process().ok()];
+        let folders: Vec<BorrowedFd<'_>> = folders.iter().flatten().map(OwnedFd::as_fd).collect();
+        stream.send(question, &folders)
+    });
+    sent.map(|()| stream.end).map_err(|error| unsent(&error.into()))
+}
+
+fn unsent(error: &FrameError) -> String {
+    format!("The keeper could not be asked: {error}.")
 }
 
 const LATE: &str = "Nobody answered in time.";

@@ -1,9 +1,8 @@
 //! What travels over the socket: one question, one verdict (docs/keeper.md).
 //!
-//! A question is four bytes that name the protocol and its version, with the root of the caller and its folder beside them, and four
-//! parts;
-//! each part is its length, four bytes with the highest first, and its bytes. A verdict is one part: what the hook writes for
-//! its host, and its exit code. Whoever reads knows the largest length before it takes any memory.
+//! A question is four bytes that name the protocol and its version, with the root of the caller and its folder beside them, and
+//! four parts; each part is its length, four bytes with the highest first, and its bytes. A verdict on a hook's question is one
+//! part: what the hook writes for its host, and its exit code. Whoever reads knows the largest length before it takes any memory.
 
 use std::{
     cmp::Ordering,
@@ -14,12 +13,16 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio::io::AsyncRead;
 
 use crate::{hosts::output::Output, tool::caller::Caller};
 
-/// The protocol and its version.
+/// The protocol of hooks and its version.
 pub const VERSION: [u8; 4] = *b"CSK3";
+
+/// The protocol of commands of the tool, which propose something and wait, and its version.
+pub const PROPOSAL: [u8; 4] = *b"CSP1";
 
 /// The largest length of each part of a question: how it was started, folder, environment, message.
 pub const LIMITS: [usize; PARTS] = [4 << 10, 4 << 10, 2 << 20, 16 << 20];
@@ -33,7 +36,7 @@ const HEAD: usize = 4;
 /// Most verdicts are smaller.
 const USUAL_BYTES: usize = 4 << 10;
 
-/// The largest verdict, in bytes.
+/// The largest part of an answer, in bytes.
 pub const MAX_VERDICT: usize = 4 << 20;
 
 /// The longest time, in milliseconds: a week.
@@ -113,23 +116,41 @@ impl From<io::Error> for FrameError {
 impl Question {
     /// The bytes that ask it.
     pub fn bytes(start: &Start, caller: &Caller, message: &[u8]) -> Result<Vec<u8>, FrameError> {
-        let start = serde_json::to_vec(start).map_err(|_| FrameError::Malformed("the start"))?;
-        let folder = caller.folder.as_ref().map_or(&[][..], |folder| folder.as_os_str().as_bytes());
-        let environment = environment(&caller.variables);
-        let parts = [&start[..], folder, &environment, message];
-        let mut bytes = VERSION.to_vec();
-        for (part, limit) in parts.into_iter().zip(LIMITS) {
-            push(&mut bytes, part, limit)?;
-        }
-        Ok(bytes)
+        question_bytes(VERSION, start, caller, message)
     }
 
     /// The question in these parts.
-    pub fn from_parts([start, folder, environment, message]: [Vec<u8>; PARTS]) -> Result<Self, FrameError> {
-        let start = serde_json::from_slice(&start).map_err(|_| FrameError::Malformed("the start"))?;
-        let folder = (!folder.is_empty()).then(|| PathBuf::from(OsString::from_vec(folder)));
-        Ok(Self { start, caller: Caller { variables: variables(&environment), folder }, message })
+    pub fn from_parts(parts: [Vec<u8>; PARTS]) -> Result<Self, FrameError> {
+        let (start, caller, message) = question_of(parts)?;
+        Ok(Self { start, caller, message })
     }
+}
+
+/// The bytes of a question of either protocol.
+pub fn question_bytes(
+    version: [u8; 4],
+    start: &impl Serialize,
+    caller: &Caller,
+    message: &[u8],
+) -> Result<Vec<u8>, FrameError> {
+    let start = serde_json::to_vec(start).map_err(|_| FrameError::Malformed("the start"))?;
+    let folder = caller.folder.as_ref().map_or(&[][..], |folder| folder.as_os_str().as_bytes());
+    let environment = environment(&caller.variables);
+    let parts = [&start[..], folder, &environment, message];
+    let mut bytes = version.to_vec();
+    for (part, limit) in parts.into_iter().zip(LIMITS) {
+        push(&mut bytes, part, limit)?;
+    }
+    Ok(bytes)
+}
+
+/// The start, the caller and the message of a question.
+pub fn question_of<T: DeserializeOwned>(
+    [start, folder, environment, message]: [Vec<u8>; PARTS],
+) -> Result<(T, Caller, Vec<u8>), FrameError> {
+    let start = serde_json::from_slice(&start).map_err(|_| FrameError::Malformed("the start"))?;
+    let folder = (!folder.is_empty()).then(|| PathBuf::from(OsString::from_vec(folder)));
+    Ok((start, Caller { variables: variables(&environment), folder }, message))
 }
 
 /// The environment as the system writes it: each variable as `NAME=VALUE` with a zero byte at its end.
@@ -167,12 +188,50 @@ pub fn length(bytes: [u8; 4], limit: usize) -> Result<usize, FrameError> {
     length.ok_or(FrameError::TooLarge(limit))
 }
 
-/// The bytes of a verdict.
-pub fn verdict_bytes(verdict: &Output) -> Result<Vec<u8>, FrameError> {
-    let text = serde_json::to_vec(verdict).map_err(|_| FrameError::Malformed("the verdict"))?;
-    let mut bytes = Vec::with_capacity(text.len() + 4);
+/// The bytes of a part of an answer, such as a verdict.
+pub fn part_bytes(said: &impl Serialize) -> Result<Vec<u8>, FrameError> {
+    let text = serde_json::to_vec(said).map_err(|_| FrameError::Malformed("the verdict"))?;
+    let mut bytes = Vec::with_capacity(text.len() + HEAD);
     push(&mut bytes, &text, MAX_VERDICT)?;
     Ok(bytes)
+}
+
+/// Reads the parts of a question, each when `room` has made room for as many bytes. Returns what that has given, too.
+pub async fn read_parts<R, F>(
+    from: &mut (impl AsyncRead + Unpin),
+    room: impl Fn(usize) -> F,
+) -> Result<([Vec<u8>; PARTS], Vec<R>), FrameError>
+where
+    F: Future<Output = Result<R, FrameError>>,
+{
+    use tokio::io::AsyncReadExt as _;
+    let mut parts: [Vec<u8>; PARTS] = Default::default();
+    let mut rooms = Vec::with_capacity(PARTS);
+    for (part, limit) in parts.iter_mut().zip(LIMITS) {
+        let mut head = [0; HEAD];
+        from.read_exact(&mut head).await?;
+        let length = length(head, limit)?;
+        rooms.push(room(length).await?);
+        part.resize(length, 0);
+        from.read_exact(part).await?;
+    }
+    Ok((parts, rooms))
+}
+
+/// Reads a part that is followed by others; `None` at the end.
+pub async fn read_part(
+    from: &mut (impl AsyncRead + Unpin),
+    limit: usize,
+) -> Result<Option<Vec<u8>>, FrameError> {
+    use tokio::io::AsyncReadExt as _;
+    let mut head = [0; HEAD];
+    if from.read(&mut head[..1]).await? == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut head[1..]).await?;
+    let mut text = vec![0; length(head, limit)?];
+    from.read_exact(&mut text).await?;
+    Ok(Some(text))
 }
 
 /// Reads a verdict, which counts only if it is whole and nothing follows it.
@@ -248,7 +307,7 @@ mod tests {
             cut in 0_usize..40,
         ) {
             prop_assert!(read_verdict(&mut &bytes[..]).is_err());
-            let whole = verdict_bytes(&Output::refused("a rule")).unwrap();
+            let whole = part_bytes(&Output::refused("a rule")).unwrap();
             prop_assert!(read_verdict(&mut &whole[..cut.min(whole.len() - 1)]).is_err());
             prop_assert!(read_verdict(&mut &[&whole[..], b"x"].concat()[..]).is_err());
             prop_assert_eq!(read_verdict(&mut &whole[..]).unwrap(), Output::refused("a rule"));

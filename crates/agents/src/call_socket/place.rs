@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     os::{
-        fd::{AsFd, AsRawFd as _, OwnedFd},
+        fd::OwnedFd,
         unix::{
             fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
             net::{UnixListener, UnixStream},
@@ -13,28 +13,32 @@ use std::{
     time::Duration,
 };
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::{
     fs::{FlockOperation, Mode, OFlags},
     net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+        SocketAddrUnix, bind, connect, listen,
         sockopt::{Timeout, set_socket_timeout},
     },
 };
 
 use crate::{
     hook_line::{keeper::KeeperPlace, place::Place},
+    platform::{LOOK, peer_user, reached, stream_socket},
     tool::home::{ACCOUNTS, Home},
 };
 
 /// The folder that has the socket and nothing else: a sandbox sees this one and no other of ours.
 const FOLDER: &str = "call";
 const SOCKET: &str = "call.sock";
+const ADMIN_SOCKET: &str = "admin.sock";
 /// Whoever has this file locked is the keeper.
 const LOCK: &str = "keeper.lock";
 
 /// The folder of the socket of a keeper under an account of its own. Nobody but root puts anything beside it.
-pub const SYSTEM_FOLDER: &str = "/run/countersign";
+pub const SYSTEM_FOLDER: &str = "/run/countersign-keeper";
+
+/// The folder of the socket over which people administer what that keeper keeps for them. Sandboxes never see it.
+pub const ADMIN_FOLDER: &str = "/run/countersign-keeper-admin";
 
 /// How many hooks may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -46,6 +50,8 @@ pub struct CallSocket {
     /// The folder that has the lock of whoever is the keeper.
     home: PathBuf,
     of: KeeperPlace,
+    /// The name of the socket in its folder.
+    name: &'static str,
 }
 
 /// The other end of a socket as it is heard, and the lock that goes with it.
@@ -65,12 +71,21 @@ impl CallSocket {
 
     /// The one in the folder of a home.
     pub fn in_folder(home: &Path) -> Self {
-        Self { folder: home.join(FOLDER), home: home.to_owned(), of: KeeperPlace::User }
+        Self { folder: home.join(FOLDER), home: home.to_owned(), of: KeeperPlace::User, name: SOCKET }
     }
 
     /// The one of the machine, which no line and no variable moves.
     pub fn of_system() -> Self {
-        Self { folder: SYSTEM_FOLDER.into(), home: ACCOUNTS.into(), of: KeeperPlace::System }
+        Self::in_system(SYSTEM_FOLDER, SOCKET)
+    }
+
+    /// The one of the machine for people, who administer what its keeper keeps for them.
+    pub fn admin_of_system() -> Self {
+        Self::in_system(ADMIN_FOLDER, ADMIN_SOCKET)
+    }
+
+    fn in_system(folder: &str, name: &'static str) -> Self {
+        Self { folder: folder.into(), home: ACCOUNTS.into(), of: KeeperPlace::System, name }
     }
 
     /// The one that a hook's line means.
@@ -96,7 +111,7 @@ impl CallSocket {
 
     /// The path of the socket, as people know it.
     pub fn path(&self) -> PathBuf {
-        self.folder.join(SOCKET)
+        self.folder.join(self.name)
     }
 
     /// Calls the keeper. Nobody else's word counts: it has to be the same user, or whoever owns the folder of the machine's
@@ -106,11 +121,10 @@ impl CallSocket {
         if self.of == KeeperPlace::System && owner == own_user() {
             return Err(io::Error::other("its folder belongs to this account, and not to one of its own"));
         }
-        let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let socket = stream_socket(true)?;
         // A keeper that was stopped accepts nobody; without this, nor would it refuse anybody.
         set_socket_timeout(&socket, Timeout::Send, Some(within))?;
-        connect(&socket, &address(&folder)?)?;
+        connect(&socket, &self.address(&folder)?)?;
         match peer_user(&socket) == Some(owner) {
             true => Ok(socket.into()),
             false => Err(io::Error::other("somebody else answers there")),
@@ -134,6 +148,11 @@ impl CallSocket {
             builder.create(&self.folder)?;
             fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))?;
         }
+        Ok(Some(KeeperSocket { listener: self.bind()?, lock }))
+    }
+
+    /// Listens in its folder, in the place of whatever was there. Only the keeper may; it does not block.
+    pub fn bind(&self) -> io::Result<UnixListener> {
         let (folder, owner) = self.open_folder()?;
         if owner != own_user() {
             return Err(io::Error::other(format!("{} belongs to another account", self.folder.display())));
@@ -142,41 +161,29 @@ impl CallSocket {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        bind(&socket, &address(&folder)?)?;
+        let socket = stream_socket(false)?;
+        bind(&socket, &self.address(&folder)?)?;
         let mode = if self.of == KeeperPlace::System { 0o666 } else { 0o600 };
         fs::set_permissions(self.path(), fs::Permissions::from_mode(mode))?;
         listen(&socket, BACKLOG)?;
-        Ok(Some(KeeperSocket { listener: socket.into(), lock }))
+        Ok(socket.into())
+    }
+
+    fn address(&self, folder: &OwnedFd) -> io::Result<SocketAddrUnix> {
+        Ok(SocketAddrUnix::new(reached(folder, &self.folder).join(self.name))?)
     }
 
     /// The folder, if nobody but its owner can put a socket there, and its owner: for a user's keeper, the user.
     fn open_folder(&self) -> io::Result<(OwnedFd, u32)> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(&self.folder, flags, Mode::empty())?;
-        let found = fs::metadata(reached(&folder))?;
+        let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = fs::File::from(rustix::fs::open(&self.folder, flags, Mode::empty())?);
+        let found = folder.metadata()?;
         let may_own = self.of == KeeperPlace::System || found.uid() == own_user();
         match may_own && found.mode() & 0o022 == 0 {
-            true => Ok((folder, found.uid())),
+            true => Ok((folder.into(), found.uid())),
             false => Err(io::Error::other("others can write to its folder")),
         }
     }
-}
-
-/// A path to an open folder that is short, whatever its name: addresses of sockets have at most 108 bytes.
-fn reached(folder: &OwnedFd) -> PathBuf {
-    Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string())
-}
-
-fn address(folder: &OwnedFd) -> io::Result<SocketAddrUnix> {
-    Ok(SocketAddrUnix::new(reached(folder).join(SOCKET))?)
-}
-
-/// The user that the process at the other end of a connection runs as. Its number is 0 where it is outside of this process's
-/// namespace, which rustix takes for an error.
-pub fn peer_user(stream: &impl AsFd) -> Option<u32> {
-    getsockopt(stream, PeerCredentials).ok().map(|peer| peer.uid())
 }
 
 /// The user that this process runs as.

@@ -7,9 +7,10 @@ use std::{
 };
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage, recvmsg, sendmsg,
 };
+
+use crate::platform::{RECEIVE, SEND, received};
 
 /// A caller's root, and its own folder if it has one.
 pub const MAX_FOLDERS: usize = 2;
@@ -19,7 +20,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], folders: &[BorrowedFd<'_>]) -> io::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FOLDERS))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     match beside.push(SendAncillaryMessage::ScmRights(folders)) {
-        true => Ok(sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL)?),
+        true => Ok(sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SEND)?),
         false => Err(io::Error::other("there is no room for the descriptors")),
     }
 }
@@ -29,12 +30,12 @@ pub fn send(socket: impl AsFd, bytes: &[u8], folders: &[BorrowedFd<'_>]) -> io::
 pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FOLDERS))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+    let read = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut beside, RECEIVE)?;
     let folders = beside.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(folders) => Some(folders),
         _ => None,
     });
-    Ok((received.bytes, folders.flatten().collect()))
+    Ok((read.bytes, received(folders.flatten().collect())?))
 }
 
 #[cfg(test)]

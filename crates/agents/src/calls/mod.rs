@@ -15,6 +15,7 @@ pub mod answers;
 pub mod diff;
 pub mod message;
 pub mod payload;
+pub mod places;
 
 pub mod whole;
 

@@ -116,7 +116,7 @@ fn pretty(arguments: &Value) -> String {
 }
 
 /// A block that nothing in the text can end.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{text}\n{fence}")

@@ -16,6 +16,9 @@ pub enum Verdict {
         words: Option<String>,
         /// Answers to the questions of the agent, by their texts.
         answers: Map<String, Value>,
+        /// The arguments to run it with, where an approver has changed them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
     },
     /// It must not be done.
     Deny {
@@ -44,7 +47,7 @@ pub enum Verdict {
 impl Verdict {
     /// Allowed, and nothing more to say.
     pub fn allow(reason: impl Into<String>) -> Self {
-        Self::Allow { reason: reason.into(), words: None, answers: Map::new() }
+        Self::Allow { reason: reason.into(), words: None, answers: Map::new(), input: None }
     }
 
     /// Denied by a person or a rule.

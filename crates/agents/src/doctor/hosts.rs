@@ -21,19 +21,18 @@ use crate::{
 /// How long a keeper may take to be called.
 const KEEPER_TIME: Duration = Duration::from_secs(2);
 
-/// Looks at every host, and returns the facts for programs.
+/// Looks at every host, and returns where there is a hook.
 pub async fn check(
     home: &Home,
     places: &Places,
     project: &Path,
     starts: bool,
     report: &mut Report,
-) -> Vec<Value> {
-    let mut facts = Vec::new();
+) -> Vec<Inspection> {
+    let mut all = Vec::new();
     for host in hosts::ALL {
         let found = host.inspect(places, project);
         for inspection in &found {
-            facts.push(fact(inspection));
             let findings: Vec<Finding> = inspection
                 .findings
                 .iter()
@@ -60,8 +59,9 @@ pub async fn check(
                 );
             }
         }
+        all.extend(found);
     }
-    if facts.is_empty() {
+    if all.is_empty() {
         report.find(
             Finding::problem(
                 "hosts",
@@ -72,7 +72,7 @@ pub async fn check(
             .as_note(),
         );
     }
-    facts
+    all
 }
 
 /// What a host did with a harmless command that the hook refused.
@@ -115,8 +115,11 @@ fn tried(host: Host, seen: std::io::Result<Seen>) -> Result<String, Finding> {
     }
 }
 
-/// A hook that reads rules and profiles elsewhere than the person who runs the doctor.
+/// A hook that reads rules and profiles elsewhere than the person who runs the doctor. That of the machine's keeper reads none.
 fn other_folder(inspection: &Inspection, home: &Home) -> Option<Finding> {
+    if inspection.keeper() == Some(KeeperPlace::System) {
+        return None;
+    }
     let line = inspection.hooks.iter().find_map(|hook| hook.line.as_ref())?;
     let folder = line.place.home().ok()?.folder().to_owned();
     (folder != home.folder()).then(|| {
@@ -157,7 +160,8 @@ fn summary(inspection: &Inspection) -> String {
     format!("the hook is installed {place} in {}{mode}, events: {events}{keeper}", inspection.file.display())
 }
 
-fn fact(inspection: &Inspection) -> Value {
+/// What is so, for programs.
+pub fn fact(inspection: &Inspection) -> Value {
     json!({
         "host": inspection.host.word,
         "managed": inspection.is_managed,

@@ -1,6 +1,6 @@
 //! What a team sees of the result, in the presence of this machine.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use countersign_client::{
     channel::{EnforcerEvent, Settings},
@@ -8,32 +8,42 @@ use countersign_client::{
     names::Names,
     profile::Pins,
 };
-use countersign_wire::timestamp::Timestamp;
-use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use countersign_wire::{
+    machine::{MachineDoctor, MachineHooks},
+    timestamp::Timestamp,
+};
+use tokio::time::{sleep, timeout};
 
 use super::report::Report;
-use crate::{hook::last_check, tool::finding::Level};
+use crate::{
+    hook::{desk::Desk, machine},
+    install::inspection::Inspection,
+    tool::finding::{Finding, Level},
+};
 
 /// How long it may take to say it.
 const SAY_TIME: Duration = Duration::from_secs(3);
 
-/// How many problems there are, and in which mode each host has the hook.
-pub fn result(report: &Report, hosts: &[Value], at: Timestamp) -> Value {
-    let problems = report.findings.iter().filter(|finding| finding.level == Level::Problem).count();
-    let mode = |fact: &Value| Some((fact["host"].as_str()?.to_owned(), fact["mode"].clone()));
-    let modes: Map<String, Value> = hosts.iter().filter_map(mode).collect();
-    json!({ "checkedAt": at, "problems": problems, "hosts": modes })
+/// How long the connection is kept then: a gateway records presence with a delay, and forgets what was not recorded before it
+/// was closed.
+const KEPT_TIME: Duration = Duration::from_millis(500);
+
+/// Which hooks there are, and how many problems.
+pub fn result(report: &Report, found: &[Inspection], at: Timestamp) -> (MachineHooks, MachineDoctor) {
+    let problems: Vec<&Finding> =
+        report.findings.iter().filter(|finding| finding.level == Level::Problem).collect();
+    let is_armed = |host: &str| problems.iter().all(|problem| problem.subject != host);
+    (machine::hooks(found, at, is_armed), MachineDoctor::new(at, problems.len()))
 }
 
 /// Says it to the gateway now. Hooks say it again whenever they are connected.
-pub async fn say(enforcer: &Enforcer, pins: &Pins, names: Names, folder: &Path) {
-    let settings = Settings { capabilities: last_check::capabilities(folder), names, ..Settings::default() };
-    let mut listener = enforcer.listen(Vec::new(), settings);
+pub async fn say(enforcer: &Enforcer, pins: &Pins, names: Names, desk: &Desk) {
+    let capabilities = machine::capabilities(desk.folder().to_owned());
+    let mut listener = enforcer.listen(Vec::new(), Settings { capabilities, names, ..Settings::default() });
     let connected = async {
         while let Ok(event) = listener.next(pins).await {
             if matches!(event, EnforcerEvent::Connected { .. }) {
-                return;
+                return sleep(KEPT_TIME).await;
             }
         }
     };

@@ -133,13 +133,18 @@ fn paired(name: &str, profile: &Profile) -> Result<String, Finding> {
             remedy,
         )
     })?;
-    match pins.active_in_role(other, SystemClock.now()).count() {
+    let active: Vec<_> = pins.active_in_role(other, SystemClock.now()).collect();
+    match active.len() {
         0 => Err(Finding::problem(
             name,
             format!("no {} is paired", word(other)),
             "there is nobody whose answer would count",
             remedy,
         )),
+        count if other == Role::Approver => {
+            let locks = active.iter().filter(|pin| pin.lock().is_some()).count();
+            Ok(format!("paired: {count} of role {}, {locks} of them with a device lock", word(other)))
+        }
         count => Ok(format!("paired: {count} of role {}", word(other))),
     }
 }

@@ -1,22 +1,17 @@
 //! Whether a person would see the host's own prompt. In doubt nobody would: then nothing is left to it.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
-use crate::hosts::Host;
+use crate::{
+    hosts::Host,
+    platform::{Process, process},
+};
 
 /// How far up the host may be: a hook may be started through a shell.
 const MAX_ANCESTORS: usize = 8;
 
 /// How often it is looked whether the host still waits.
 const LOOK_TIME: Duration = Duration::from_millis(500);
-
-/// A process as the system shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Process {
-    parent: u32,
-    has_terminal: bool,
-    arguments: Vec<String>,
-}
 
 /// Whether the host that has started a hook runs in a terminal and asks there.
 pub fn is_attended(host: Host, hook: u32) -> bool {
@@ -26,8 +21,8 @@ pub fn is_attended(host: Host, hook: u32) -> bool {
 /// Those who have started a process, the nearest first.
 fn ancestors(of: u32) -> Vec<Process> {
     let mut found = Vec::new();
-    let mut next = read(of).map_or(0, |process| process.parent);
-    while let Some(process) = (found.len() < MAX_ANCESTORS && next > 1).then(|| read(next)).flatten() {
+    let mut next = process(of).map_or(0, |process| process.parent);
+    while let Some(process) = (found.len() < MAX_ANCESTORS && next > 1).then(|| process(next)).flatten() {
         next = process.parent;
         found.push(process);
     }
@@ -46,7 +41,7 @@ impl Between {
     pub fn now(host: Host, hook: u32) -> Self {
         let ancestors = ancestors(hook);
         let to_host = ancestors.iter().position(|process| is_host(host, process)).unwrap_or(0);
-        let parent = read(hook).map_or(0, |process| process.parent);
+        let parent = process(hook).map_or(0, |process| process.parent);
         let parents = ancestors[..to_host].iter().map(|process| process.parent);
         let mut child = hook;
         let mut links = Vec::new();
@@ -60,7 +55,7 @@ impl Between {
     /// Whether one of them is gone.
     pub fn is_broken(&self) -> bool {
         let is_same =
-            |(child, parent): &(u32, u32)| read(*child).is_some_and(|process| process.parent == *parent);
+            |(child, parent): &(u32, u32)| process(*child).is_some_and(|process| process.parent == *parent);
         !self.links.iter().all(is_same)
     }
 
@@ -101,24 +96,6 @@ fn is_headless(host: Host, arguments: &[String]) -> bool {
     arguments.iter().any(|argument| host.headless.contains(&name(argument).as_str()))
 }
 
-fn read(id: u32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    let command_line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
-    parse(&stat, &command_line)
-}
-
-/// `<id> (<name>) <state> <parent> <group> <session> <terminal> …`; the name may have spaces and parentheses.
-fn parse(stat: &str, command_line: &[u8]) -> Option<Process> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let words = command_line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-    Some(Process {
-        parent: fields.get(1)?.parse().ok()?,
-        has_terminal: *fields.get(4)? != "0",
-        arguments: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,15 +128,5 @@ mod tests {
             assert_eq!(host_asks(host, &ancestors), expected, "{line}");
         }
         assert!(!host_asks(claude::HOST, &[]));
-    }
-
-    #[test]
-    fn a_name_with_parentheses_hides_nothing() {
-        let found = parse("7 (a) b 1 (x) S 42 7 7 34816 7", b"a\0b\0").unwrap();
-        assert_eq!(
-            found,
-            Process { parent: 42, has_terminal: true, arguments: vec!["a".to_owned(), "b".to_owned()] }
-        );
-        assert!(!parse("7 (a) S 42 7 7 0 -1", b"").unwrap().has_terminal);
     }
 }

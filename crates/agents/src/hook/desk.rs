@@ -4,7 +4,8 @@
 //! raises the session's counter, and whoever waits sees that it has changed.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -17,6 +18,9 @@ const LOOK_TIME: Duration = Duration::from_millis(250);
 
 /// How long things are kept that nobody asks for.
 const KEEP_TIME: Duration = Duration::from_hours(7 * 24);
+
+/// What is kept of the machine's hooks and of the doctor's last result, for [`machine`](super::machine).
+pub(super) const MACHINE: &str = "machine.json";
 
 /// Where the person is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,14 +96,19 @@ impl Desk {
 
     /// Remembers something about a call or a session for a later hook.
     pub fn keep(&self, what: &str, of: &[&str], text: &str) -> io::Result<()> {
-        self.make()?;
-        let path = self.file(what, of);
-        // Whoever reads it meanwhile gets all of it, before or after.
+        self.replace(&name_of(what, of), text)
+    }
+
+    /// Writes a file that only its owner can read. Whoever reads it meanwhile gets all of it, before or after.
+    pub(super) fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        use std::os::unix::fs::OpenOptionsExt as _;
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        self.make()?;
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let new = path.with_extension(format!("{process}-{count}.new"));
-        fs::write(&new, text)?;
-        fs::rename(new, path)
+        let new = self.folder.join(format!("{name}.{process}-{count}.new"));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600).open(&new)?.write_all(text.as_bytes())?;
+        fs::rename(new, self.folder.join(name))
     }
 
     /// What was kept last, if it can be read. It stays.
@@ -115,12 +124,28 @@ impl Desk {
         }
     }
 
-    /// Whether it is time for something that is done now and then. It counts as done from now on.
-    pub fn is_due(&self, what: &str, every: Duration) -> bool {
+    /// Whether it is time for something that is done now and then: first after the shorter pause, then after twice the pause before, up to
+    /// the longer one. It counts as done from now on.
+    pub fn is_due(&self, what: &str, [first, longest]: [Duration; 2]) -> bool {
         let path = self.folder.join(what);
+        let kept = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+        let pause = kept.map_or(first, Duration::from_secs).clamp(first, longest);
         let done = fs::metadata(&path).and_then(|found| found.modified());
-        let is_due = done.map_or(true, |at| at.elapsed().unwrap_or_default() >= every);
-        is_due && self.make().and_then(|()| fs::write(path, "")).is_ok()
+        let is_due = done.as_ref().map_or(true, |at| at.elapsed().unwrap_or_default() >= pause);
+        let next = if done.is_ok() { pause * 2 } else { first };
+        is_due && self.make().and_then(|()| fs::write(path, next.as_secs().to_string())).is_ok()
+    }
+
+    /// Makes the next pause the shortest one again, from now on.
+    pub fn is_due_soon(&self, what: &str) {
+        // If that fails, the pause stays as it is.
+        drop(self.make().and_then(|()| fs::write(self.folder.join(what), "0")));
+    }
+
+    /// Keeps it no longer.
+    pub fn forget(&self, what: &str, of: &[&str]) {
+        // It may not be there.
+        drop(fs::remove_file(self.file(what, of)));
     }
 
     /// What was kept not longer than some time ago. It is gone afterwards.
@@ -142,7 +167,7 @@ impl Desk {
         // What an approver has stopped stays stopped.
         let is_for_ever = |entry: &fs::DirEntry| {
             let name = entry.file_name();
-            name == "presence" || name.to_string_lossy().starts_with("stopped-")
+            name == "presence" || name == MACHINE || name.to_string_lossy().starts_with("stopped-")
         };
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten().filter(is_old).filter(|entry| !is_for_ever(entry)) {
@@ -151,15 +176,19 @@ impl Desk {
         }
     }
 
-    /// Ids are the host's texts, and no names for files.
     fn file(&self, what: &str, of: &[&str]) -> PathBuf {
-        self.folder.join(format!("{what}-{}", Sha256Hex::digest(of.join("\0").as_bytes())))
+        self.folder.join(name_of(what, of))
     }
 
     fn make(&self) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
     }
+}
+
+/// Ids are the host's texts, and no names for files.
+fn name_of(what: &str, of: &[&str]) -> String {
+    format!("{what}-{}", Sha256Hex::digest(of.join("\0").as_bytes()))
 }
 
 #[cfg(test)]
@@ -217,20 +246,43 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let desk = Desk::new(folder.path().to_owned());
         let earlier = std::time::UNIX_EPOCH + Duration::from_hours(1);
+        desk.replace(MACHINE, "x").unwrap();
+        fs::File::open(desk.folder.join(MACHINE)).unwrap().set_modified(earlier).unwrap();
         for what in ["words", "stopped"] {
             desk.keep(what, &["s"], "x").unwrap();
             fs::File::open(desk.file(what, &["s"])).unwrap().set_modified(earlier).unwrap();
         }
         desk.tidy();
         assert_eq!((desk.read("words", &["s"]), desk.read("stopped", &["s"]).as_deref()), (None, Some("x")));
+        assert!(desk.folder.join(MACHINE).exists(), "the doctor's last result");
     }
 
     #[test]
     fn what_is_done_now_and_then_is_not_due_again_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let desk = Desk::new(folder.path().join("desk"));
-        assert!(desk.is_due("looked", Duration::from_mins(1)));
-        assert!(!desk.is_due("looked", Duration::from_mins(1)));
-        assert!(desk.is_due("looked", Duration::ZERO));
+        let often = [5, 30].map(Duration::from_secs);
+        assert!(desk.is_due("looked", often));
+        assert!(!desk.is_due("looked", often));
+        assert!(desk.is_due("looked", [Duration::ZERO; 2]));
+    }
+
+    #[test]
+    fn what_is_done_now_and_then_is_done_less_often_until_somebody_wants_it_soon() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new(folder.path().join("desk"));
+        let often = [5, 30].map(Duration::from_secs);
+        desk.is_due_soon("looked");
+        let now = fs::metadata(desk.folder.join("looked")).unwrap().modified().unwrap();
+        let is_due_after = |seconds| {
+            let file = fs::File::open(desk.folder.join("looked")).unwrap();
+            file.set_modified(now - Duration::from_secs(seconds)).unwrap();
+            desk.is_due("looked", often)
+        };
+        for pause in [5, 10, 20, 30, 30] {
+            assert!(!is_due_after(pause - 1) && is_due_after(pause), "{pause}");
+        }
+        desk.is_due_soon("looked");
+        assert!(!is_due_after(4) && is_due_after(5));
     }
 }

@@ -1,12 +1,13 @@
 //! The way from an event to a verdict: rules, then a grant, then a person.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 use countersign_client::{
     audience::Audience,
     enforcer::Enforcer,
     grant::GrantRules,
     payload::{About, Payload, visible},
+    profile::Pins,
     receipt::Outcome,
     reply::VerifiedDecision,
     request::{Draft, Request},
@@ -23,6 +24,7 @@ use super::{
     news, said,
     settings::Settings,
     stopped,
+    subject::Subject,
 };
 use crate::{
     asking,
@@ -72,7 +74,7 @@ pub async fn verdict(settings: &Settings, message: &Message) -> Verdict {
         return Verdict::deny(reason);
     }
     match &event.kind {
-        Kind::Call { call, moment, .. } => match hook.decide(call, *moment).await {
+        Kind::Call { call, moment, .. } => match Box::pin(hook.decide(call, *moment)).await {
             Ok(verdict) => verdict,
             Err(failure) => settings.on_failure(&event.kind, &failure),
         },
@@ -96,6 +98,14 @@ struct Known {
     last: LastEnvironment,
     /// Who asks, and why.
     about: About,
+}
+
+/// An answer that was taken, and what was asked.
+struct Answered {
+    payload: Payload,
+    taken: Taken,
+    /// The pins of the moment at which it came.
+    pins: Pins,
 }
 
 /// How asking ended, if it did not fail.
@@ -167,40 +177,73 @@ impl Hook<'_> {
         if let Err(failure) = rules.check_profile(identity.profile.facts()) {
             return Ok(Verdict::deny(failure.to_string()));
         }
-        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
+        let (enforcer, mut pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
         let kind = format!("hook.{}", self.settings.host.word());
         let known = Known {
             names_tool: rules.names_tool(&call.tool),
             last: LastEnvironment::read(self.desk.folder(), &kind),
             about: about::of(self.settings.host, self.message, self.event, call, &self.desk),
         };
-        let payload = self.payload(call, &known, &enforcer);
-        let draft = self.draft(call, &payload, rules.audience(call)?)?;
-        let asker = Asker { identity: &identity, enforcer: &enforcer, pins: &pins };
-        let (taken, pins) = match self.permission(asker, &draft).await? {
-            End::Taken(taken) => asking::still_trusted(&enforcer, &identity.profile, *taken).await?,
-            End::AnsweredAtDesk => return Ok(Verdict::silent()),
-            End::Stopped(reason) => return Ok(Verdict::deny(reason)),
-            End::Deferred => return Ok(Verdict::Defer { reason: "it waits for its approver".to_owned() }),
+        let mut subject = Subject::of_host(self.message, call);
+        let Answered { payload, taken, pins } = loop {
+            let payload = self.payload(&subject, &known, &enforcer);
+            let asker = Asker { identity: &identity, enforcer: &enforcer, pins: &pins };
+            let answered = match self.answered(asker, &subject, payload, rules).await? {
+                ControlFlow::Continue(answered) => answered,
+                ControlFlow::Break(verdict) => return Ok(verdict),
+            };
+            let Some(changed) = subject.changed(&answered.taken, self.settings) else { break answered };
+            let Answered { taken, pins: newest, .. } = answered;
+            subject = match begin_again(&enforcer, (taken, &newest), changed, rules).await {
+                Ok(changed) => changed,
+                Err(verdict) => return Ok(verdict),
+            };
+            pins = newest;
         };
-        if let Some(reason) = self.stopped() {
-            asking::finish(&enforcer, &pins, taken, Outcome::Refused { reason: reason.clone() }).await;
-            return Ok(Verdict::deny(reason));
-        }
-        let verdict = self.verdict_of(call, &payload, &taken, |call| self.payload(call, &known, &enforcer));
+        let verdict =
+            self.verdict_of(&subject, &payload, &taken, |changed| self.payload(changed, &known, &enforcer));
         let outcome = match &verdict {
             Verdict::Deny { failed: true, .. } => Outcome::Drifted,
             _ => Outcome::Applied { exit_status: None },
         };
         asking::finish(&enforcer, &pins, taken, outcome).await;
-        if let Verdict::Allow { .. } = verdict {
-            self.remember_approval(moment);
+        if let Verdict::Allow { input, .. } = &verdict {
+            // Of a call that was changed, the host's other question is asked: it may be about the call as it was.
+            if input.is_none() {
+                self.remember_approval(moment);
+            }
             if let Some(whole) = payload.call().filter(|whole| !whole.environment.is_empty()) {
                 // If it can't be kept, the next one is compared with an earlier one.
                 drop(LastEnvironment::keep(self.desk.folder(), &kind, &whole.environment));
             }
         }
         Ok(verdict)
+    }
+
+    /// Asks once, and takes the answer; or the verdict that there is without one.
+    async fn answered(
+        &self,
+        asker: Asker<'_>,
+        subject: &Subject<'_>,
+        payload: Payload,
+        rules: &Rules,
+    ) -> Result<ControlFlow<Verdict, Answered>, Failure> {
+        let Asker { identity, enforcer, .. } = asker;
+        let draft = self.draft(subject, &payload, rules.audience(&subject.call)?)?;
+        let (taken, pins) = match self.permission(asker, &draft, subject.of.as_ref()).await? {
+            End::Taken(taken) => asking::still_trusted(enforcer, &identity.profile, *taken).await?,
+            End::AnsweredAtDesk => return Ok(ControlFlow::Break(Verdict::silent())),
+            End::Stopped(reason) => return Ok(ControlFlow::Break(Verdict::deny(reason))),
+            End::Deferred => {
+                let reason = "it waits for its approver".to_owned();
+                return Ok(ControlFlow::Break(Verdict::Defer { reason }));
+            }
+        };
+        if let Some(reason) = self.stopped() {
+            asking::finish(enforcer, &pins, taken, Outcome::Refused { reason: reason.clone() }).await;
+            return Ok(ControlFlow::Break(Verdict::deny(reason)));
+        }
+        Ok(ControlFlow::Continue(Answered { payload, taken, pins }))
     }
 
     /// Whether it is time to ask a person who is not at the desk. Where the host's prompt is beside the hook, it comes first
@@ -227,7 +270,8 @@ impl Hook<'_> {
         }
     }
 
-    fn draft(&self, call: &Call, payload: &Payload, to: Audience) -> Result<Draft, Failure> {
+    fn draft(&self, subject: &Subject<'_>, payload: &Payload, to: Audience) -> Result<Draft, Failure> {
+        let call = &subject.call;
         let text = payload.to_json().map_err(|error| {
             Failure::new(Exit::Failed, error).next("let the agent do it in smaller parts")
         })?;
@@ -239,18 +283,26 @@ impl Hook<'_> {
             valid_for: self.settings.defer_for.unwrap_or(left),
             session: self.event.session.clone(),
             actions: answers::actions(&call.action),
+            edits: subject.edits(self.settings),
             to,
         })
     }
 
-    /// By a grant, by a request that was deferred, or by asking.
-    async fn permission(&self, asker: Asker<'_>, draft: &Draft) -> Result<End, Failure> {
+    /// By a grant, by a request that was deferred, or by asking. What an approver has changed is asked of that approver.
+    async fn permission(
+        &self,
+        asker: Asker<'_>,
+        draft: &Draft,
+        changed: Option<&asking::Rejection>,
+    ) -> Result<End, Failure> {
         let Asker { identity, enforcer, pins } = asker;
-        let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
-        if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
-            return Ok(End::Taken(Box::new(taken)));
+        if changed.is_none() {
+            let by_grant = enforcer.by_grant(draft, pins, &GrantRules::default()).await;
+            if let Some(taken) = by_grant.map_err(|error| describe_ask(&error))? {
+                return Ok(End::Taken(Box::new(taken)));
+            }
         }
-        let inquiry = Inquiry::new(asker, draft);
+        let inquiry = Inquiry::new(asker, draft, changed);
         let answer = inquiry.ask(self.deferred(enforcer).await?, self.settings.interruption()?);
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
@@ -306,29 +358,32 @@ impl Hook<'_> {
 
     fn verdict_of(
         &self,
-        call: &Call,
+        subject: &Subject<'_>,
         asked: &Payload,
         taken: &Taken,
-        now: impl FnOnce(&Call) -> Payload,
+        now: impl FnOnce(&Subject<'_>) -> Payload,
     ) -> Verdict {
         let decision = &taken.decision;
-        let who = format!("{} (key {})", decision.approver, decision.device.short());
+        let who = who(decision);
         let said = decision.words.reason.as_deref().map(visible);
         if decision.outcome == DecisionOutcome::Reject {
             let words = said.map(|words| format!(": “{words}”")).unwrap_or_default();
             return Verdict::deny(format!("rejected by {who}{words}"));
         }
-        if self.has_changed(asked, now) {
+        if self.has_changed(subject, asked, now) {
             return Verdict::failed(format!(
                 "{who} approved it, but the files that it concerns have changed since. It was not done; ask again."
             ));
         }
-        match &call.action {
+        let said = said.map(|words| format!("{} approved it and says: “{words}”", decision.approver));
+        let words: Vec<String> = subject.note().into_iter().chain(said).collect();
+        match &subject.call.action {
             Action::Questions(questions) => self.answer(questions, decision, &who),
             _ => Verdict::Allow {
                 reason: format!("approved by {who}"),
-                words: said.map(|words| format!("{} approved it and says: “{words}”", decision.approver)),
+                words: (!words.is_empty()).then(|| words.join("\n")),
                 answers: Map::new(),
+                input: subject.input(self.settings),
             },
         }
     }
@@ -338,7 +393,7 @@ impl Hook<'_> {
         let words = decision.words.reason.as_deref();
         match answers::chosen(questions, decision.words.action.as_deref(), words) {
             Some(answers) if self.settings.host.messages.takes_answers => {
-                Verdict::Allow { reason: format!("answered by {who}"), words: None, answers }
+                Verdict::Allow { reason: format!("answered by {who}"), words: None, answers, input: None }
             }
             Some(answers) => {
                 let answers: Vec<&str> = answers.values().filter_map(Value::as_str).collect();
@@ -352,22 +407,29 @@ impl Hook<'_> {
     }
 
     /// Whether what the call would do is not what was shown any more.
-    fn has_changed(&self, asked: &Payload, now: impl FnOnce(&Call) -> Payload) -> bool {
-        match self.settings.host.read(&self.message.value, &self.settings.caller).map(|event| event.kind) {
-            Ok(Kind::Call { call, .. }) => now(&call) != *asked,
+    fn has_changed(
+        &self,
+        subject: &Subject<'_>,
+        asked: &Payload,
+        now: impl FnOnce(&Subject<'_>) -> Payload,
+    ) -> bool {
+        let event = self.settings.host.read(&subject.message.value, &self.settings.caller);
+        match event.map(|event| event.kind) {
+            Ok(Kind::Call { call, .. }) => now(&Subject::of_host(&subject.message, &call)) != *asked,
             _ => true,
         }
     }
 
     /// What people review: a view of the call, and all of it.
-    fn payload(&self, call: &Call, known: &Known, enforcer: &Enforcer) -> Payload {
+    fn payload(&self, subject: &Subject<'_>, known: &Known, enforcer: &Enforcer) -> Payload {
+        let call = &subject.call;
         let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
         payload_of(
             call,
             &Origin {
                 host: self.settings.host.word(),
                 moment: &self.event.name,
-                message: self.message,
+                message: &subject.message,
                 aside: self.settings.host.messages.aside,
                 is_named: known.names_tool,
                 last: &known.last,
@@ -376,6 +438,36 @@ impl Hook<'_> {
         )
         .with_about(known.about.clone())
     }
+}
+
+/// Says that a call was rejected as it was, and what is to be asked for in its place; or the verdict, if that can't be.
+async fn begin_again<'a>(
+    enforcer: &Enforcer,
+    (rejected, pins): (Taken, &Pins),
+    changed: Result<Subject<'a>, String>,
+    rules: &Rules,
+) -> Result<Subject<'a>, Verdict> {
+    let changed = changed.and_then(|changed| {
+        let ruling = rules.decide(&changed.call);
+        match ruling.verdict {
+            rules::Verdict::Deny => Err(format!("{} ({})", ruling.reason, ruling.rule)),
+            _ => Ok(changed),
+        }
+    });
+    let who = who(&rejected.decision);
+    let outcome = match &changed {
+        Ok(_) => Outcome::Applied { exit_status: None },
+        Err(why) => Outcome::Refused { reason: why.clone() },
+    };
+    asking::finish(enforcer, pins, rejected, outcome).await;
+    changed.map_err(|why| {
+        Verdict::deny(format!("rejected by {who}, who has changed it to what can't be asked for: {why}"))
+    })
+}
+
+/// Who has decided, for the agent and its person.
+fn who(decision: &VerifiedDecision) -> String {
+    format!("{} (key {})", decision.approver, decision.device.short())
 }
 
 fn nobody_answered() -> Failure {

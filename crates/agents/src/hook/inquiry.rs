@@ -12,7 +12,7 @@ use countersign_wire::id::RequestId;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    asking::{self, Attendance, Interruption},
+    asking::{self, Attendance, Interruption, Rejection},
     tool::{exit::Failure, home::Identity},
 };
 
@@ -31,12 +31,14 @@ pub(super) struct Asker<'a> {
 pub(super) struct Inquiry<'a> {
     asker: Asker<'a>,
     draft: &'a Draft,
+    /// The rejection whose edit has made the draft.
+    changed: Option<&'a Rejection>,
     request: OnceLock<Request>,
 }
 
 impl<'a> Inquiry<'a> {
-    pub(super) fn new(asker: Asker<'a>, draft: &'a Draft) -> Self {
-        Self { asker, draft, request: OnceLock::new() }
+    pub(super) fn new(asker: Asker<'a>, draft: &'a Draft, changed: Option<&'a Rejection>) -> Self {
+        Self { asker, draft, changed, request: OnceLock::new() }
     }
 
     /// Waits for the answer: to the request that was asked before, if there is one.
@@ -46,9 +48,12 @@ impl<'a> Inquiry<'a> {
         mut interruption: Interruption,
     ) -> Result<Taken, Failure> {
         let Asker { identity, enforcer, pins } = self.asker;
-        let request = match before {
-            Some(request) => request,
-            None => {
+        let request = match (before, self.changed) {
+            (Some(request), _) => request,
+            (None, Some(rejection)) => {
+                asking::submit_edited(enforcer, pins, self.draft, rejection, &mut interruption).await?
+            }
+            (None, None) => {
                 asking::submit(enforcer, pins, self.draft, Attendance::Attended, &mut interruption).await?
             }
         };

@@ -37,8 +37,13 @@ const NEWS_TIME: Duration = Duration::from_millis(1_200);
 /// How long to listen for what was said to the agent, when it has finished a turn.
 const LISTEN_TIME: Duration = Duration::from_millis(800);
 
-/// How often it is looked after a call whether somebody has stopped the agent. A hook that asks hears it at once.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often it is looked after a call whether somebody has stopped the agent: so soon when a turn has begun, then after twice the time
+/// each, up to the second. A hook that asks hears it at once, and so does a keeper.
+const LOOK_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+const LOOKED: &str = "looked";
+
+/// Under which name the state is kept that was reported last.
+const STATE: &str = "state";
 
 /// The longest text of a snapshot.
 const MAX_TEXT: usize = 4_000;
@@ -56,11 +61,22 @@ pub(super) async fn take(settings: &Settings, event: &Event, news: &News, desk: 
         return Verdict::silent();
     }
     // It is only news: the next event tries again.
-    drop(timeout(NEWS_TIME, report(&identity, settings, session, news)).await);
+    drop(timeout(NEWS_TIME, report(&identity, settings, session, news, desk)).await);
     let takes_words = matches!(news, News::SessionStarted | News::Prompted(_) | News::Finished(_));
-    let is_used = matches!(news, News::ToolUsed(_));
-    if matches!(news, News::Finished(_)) || (is_used && desk.is_due("looked", LOOK_EVERY)) {
-        drop(timeout(LISTEN_TIME, said::take_waiting(&identity, desk)).await);
+    let is_time_to_look = match news {
+        News::SessionStarted | News::Prompted(_) => {
+            desk.is_due_soon(LOOKED);
+            false
+        }
+        News::ToolUsed(_) => desk.is_due(LOOKED, LOOK_EVERY),
+        News::Finished(_) => true,
+        News::Waiting(_) | News::SessionEnded => false,
+    };
+    match &settings.ears {
+        Some(ears) if is_time_to_look => drop(timeout(LISTEN_TIME, ears.hear(identity, desk)).await),
+        Some(ears) => ears.listen(identity, desk),
+        None if is_time_to_look => drop(timeout(LISTEN_TIME, said::take_waiting(&identity, desk)).await),
+        None => {}
     }
     let kept = takes_words.then(|| desk.take("words", &[session], WORDS_TIME)).flatten();
     match kept.or_else(|| takes_words.then(|| desk.take("words", &[""], WORDS_TIME)).flatten()) {
@@ -92,15 +108,22 @@ fn note_at_desk(desk: &Desk, session: &str, news: &News) {
     drop(noted);
 }
 
-async fn report(identity: &Identity, settings: &Settings, session: &str, news: &News) -> Result<(), Failure> {
+async fn report(
+    identity: &Identity,
+    settings: &Settings,
+    session: &str,
+    news: &News,
+    desk: &Desk,
+) -> Result<(), Failure> {
     let Ok(session) = session.parse::<SessionId>() else { return Ok(()) };
     let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-    let reports = Reports { enforcer: &enforcer, pins: &pins, session: &session };
+    let reports = Reports { enforcer: &enforcer, pins: &pins, session: &session, desk };
     match news {
         News::SessionStarted => {
             let repository = repository::name_of(settings.caller.folder.as_deref().unwrap_or(Path::new("/")));
             let started = enforcer.session_start(&session, settings.host.name(), Some(&repository));
             started.await.map_err(failed)?;
+            reports.forget_state();
             reports.state(SessionState::Idle).await
         }
         News::Prompted(text) => {
@@ -126,11 +149,26 @@ struct Reports<'a> {
     enforcer: &'a Enforcer,
     pins: &'a Pins,
     session: &'a SessionId,
+    desk: &'a Desk,
 }
 
 impl Reports<'_> {
+    /// Reports what the agent does now, unless that was reported last.
     async fn state(&self, state: SessionState) -> Result<(), Failure> {
-        self.enforcer.session_status(self.session, state).await.map_err(failed)
+        let of = [self.session.as_str()];
+        if self.desk.read(STATE, &of).as_deref() == Some(state.as_str()) {
+            return Ok(());
+        }
+        // Of two that report at once, neither is known to be the last.
+        self.forget_state();
+        self.enforcer.session_status(self.session, state).await.map_err(failed)?;
+        // Without it the same is said again.
+        drop(self.desk.keep(STATE, &of, state.as_str()));
+        Ok(())
+    }
+
+    fn forget_state(&self) {
+        self.desk.forget(STATE, &[self.session.as_str()]);
     }
 
     async fn snapshot(

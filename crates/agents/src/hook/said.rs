@@ -10,11 +10,14 @@ use countersign_client::{
     prompt::{OpenedPrompt, PromptContent},
 };
 use countersign_wire::{id::SessionId, prompt::AckStatus, session::EndReason};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use super::{
     desk::Desk,
-    last_check,
+    machine,
     stopped::{self, Stopped},
 };
 use crate::{
@@ -38,6 +41,9 @@ pub(super) const CONFIRMATION_TIME: Duration = Duration::from_millis(1_500);
 /// After this time without a message, everything that has waited is there.
 const QUIET: Duration = Duration::from_millis(250);
 
+/// How old the pins may be that what arrives is checked with.
+const PINS_TIME: Duration = Duration::from_secs(1);
+
 /// How often a hook that waits looks whether its session was stopped, perhaps by what another hook has heard.
 const LOOK_TIME: Duration = Duration::from_millis(250);
 
@@ -57,6 +63,43 @@ pub(super) async fn take_waiting(identity: &Identity, desk: &Desk) -> Result<(),
     hear(identity, &enforcer, &pins, desk, Some(QUIET)).await
 }
 
+/// Keeps everything that is said for as long as it is polled, and notes whether everything that waited is kept.
+pub(super) async fn attend(
+    identity: &Identity,
+    desk: &Desk,
+    is_up_to_date: &watch::Sender<bool>,
+) -> Result<(), Failure> {
+    let enforcer = identity.enforcer()?;
+    let mut listener = enforcer.listen(Vec::new(), channel_settings(identity, desk));
+    let mut is_connected = false;
+    loop {
+        // Who was paired when this began may not be any more.
+        let pins = identity.profile.pins().map_err(failed)?;
+        let is_catching_up = is_connected && !*is_up_to_date.borrow();
+        let wait = if is_catching_up { QUIET } else { PINS_TIME };
+        match timeout(wait, listener.next(&pins)).await {
+            Ok(event) => match event.map_err(failed)? {
+                EnforcerEvent::Connected { .. } => is_connected = true,
+                EnforcerEvent::Disconnected { .. } => {
+                    is_connected = false;
+                    is_up_to_date.send_replace(false);
+                }
+                EnforcerEvent::Prompt(prompt) => take(identity, &enforcer, &prompt, desk).await?,
+                _ => {}
+            },
+            Err(_) if is_catching_up => {
+                is_up_to_date.send_replace(true);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn channel_settings(identity: &Identity, desk: &Desk) -> ChannelSettings {
+    let capabilities = machine::capabilities(desk.folder().to_owned());
+    ChannelSettings { capabilities, names: identity.names(), ..ChannelSettings::default() }
+}
+
 async fn hear(
     identity: &Identity,
     enforcer: &Enforcer,
@@ -64,9 +107,7 @@ async fn hear(
     desk: &Desk,
     quiet: Option<Duration>,
 ) -> Result<(), Failure> {
-    let capabilities = last_check::capabilities(desk.folder());
-    let settings = ChannelSettings { capabilities, names: identity.names(), ..ChannelSettings::default() };
-    let mut listener = enforcer.listen(Vec::new(), settings);
+    let mut listener = enforcer.listen(Vec::new(), channel_settings(identity, desk));
     let mut is_connected = false;
     loop {
         let event = match quiet.filter(|_| is_connected) {

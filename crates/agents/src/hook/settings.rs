@@ -1,11 +1,12 @@
 //! How a hook was started, and what a failure means then.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use countersign_client::profile::Role;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
+use super::ears::Ears;
 use crate::{
     asking::Interruption,
     calls::{
@@ -42,6 +43,8 @@ pub struct Settings {
     pub caller: Caller,
     /// Closed when the caller has hung up; `None` where signals say that nobody waits.
     pub hung_up: Option<watch::Receiver<()>>,
+    /// What hears for all hooks of the account; `None` where each hears for itself.
+    pub ears: Option<Arc<Ears>>,
 }
 
 impl Settings {

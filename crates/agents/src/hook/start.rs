@@ -54,6 +54,7 @@ impl Start {
             profile: self.profile.clone(),
             caller: Caller::this_process(),
             hung_up: None,
+            ears: None,
         })
     }
 

@@ -21,7 +21,10 @@ use super::{
     engine, outcome,
     start::Start,
 };
-use crate::calls::{message::Message, verdict::Verdict};
+use crate::{
+    calls::{message::Message, verdict::Verdict},
+    platform::end_with_parent,
+};
 
 /// The largest verdict of a worker.
 const MAX_VERDICT: u64 = 4 << 20;
@@ -155,8 +158,7 @@ async fn stop(child: &mut Child) {
 /// The worker: reads the message again and writes the verdict as JSON.
 pub async fn work(start: &Start, attended: bool) -> ExitCode {
     // Without its supervisor nobody reads the verdict: then the request is taken back.
-    let terminate = rustix::process::Signal::TERM;
-    if rustix::process::set_parent_process_death_signal(Some(terminate)).is_err() {
+    if end_with_parent().is_err() {
         return ExitCode::FAILURE;
     }
     let settings = start.settings(Instant::now(), attended);

@@ -5,14 +5,12 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{self, Seek as _, Write as _},
+    io::{self, Write as _},
     os::unix::process::CommandExt as _,
     process::{Command, ExitCode, Stdio},
     time::Duration,
 };
 
-use rustix::fs::MemfdFlags;
 use tokio::time::Instant;
 
 use crate::{
@@ -23,6 +21,7 @@ use crate::{
     },
     hook_line::{deadlines::supervisor_limit, line_options},
     hosts::output::Output,
+    platform::in_memory,
 };
 
 /// Runs with the arguments of this process.
@@ -91,9 +90,7 @@ fn whole_tool(arguments: &[OsString], failed: Option<(&[u8], &str)>) -> ExitCode
         let mut command = Command::new(std::env::current_exe()?.with_file_name("countersign"));
         command.args(arguments);
         if let Some((message, words)) = failed {
-            let mut input = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
-            input.write_all(message)?;
-            input.rewind()?;
+            let input = in_memory("message", message, false)?;
             command.arg("--failed").arg(words).stdin(Stdio::from(input));
         }
         Ok(command.exec())

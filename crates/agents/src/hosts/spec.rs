@@ -58,6 +58,9 @@ pub struct Messages {
     pub deciding: &'static [&'static str],
     /// Whether a verdict can carry the answers to an agent's questions. Elsewhere they are the words of a denial.
     pub takes_answers: bool,
+    /// Where the arguments of a call are, as a JSON pointer, if a verdict on this message can carry others in their place. `None`
+    /// where that is not sure: a host that does not know them would run the call that was rejected.
+    pub edits: fn(&Value) -> Option<&'static str>,
     /// Whether the host's own prompt is on the screen while a hook waits. The first answer counts.
     pub asks_beside_hook: bool,
     /// Members of its messages that are no part of what a grant covers, each with its reason.

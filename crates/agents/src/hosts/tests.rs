@@ -139,6 +139,7 @@ fn plans_and_questions_of_claude_repeat_their_input() {
     let input = json!({ "questions": [{ "question": "Which?" }] });
     let answers = json!({ "Which?": "red" });
     let verdict = Verdict::Allow {
+        input: None,
         reason: String::new(),
         words: Some("mind the gap".to_owned()),
         answers: answers.as_object().unwrap().clone(),

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::places::Places;
+use crate::platform::managed_name;
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +144,7 @@ impl OneFile {
             Base::User => folder.to_owned(),
             Base::Home => places.home.clone(),
             Base::Project(below) => project.join(below),
-            Base::Managed(below) => places.managed.join(below),
+            Base::Managed(below) => places.managed.join(managed_name(below)),
         };
         parent.join(self.name)
     }

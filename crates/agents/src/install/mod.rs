@@ -7,7 +7,7 @@
 //! | edits of JSON that keep every other byte | [`json_text`], [`json_scan`], [`json_value`] |
 //! | the same for TOML | [`toml_text`] |
 //! | reading, backing up and replacing a file | [`settings_file`] |
-//! | the program that a host runs | [`program`] |
+//! | the program that a host runs, and whether its path stays | [`program`], [`lasting`] |
 //! | our entries in a host's file | [`hook_entries`], [`json_host`], [`own_file`] |
 //! | which files decide | [`deciding_files`] |
 //! | where files are; what would change | [`places`], [`plan`], [`difference`] |
@@ -15,6 +15,7 @@
 
 pub mod difference;
 pub mod json_value;
+pub mod lasting;
 pub mod places;
 pub mod program;
 

@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::tool::exit::{Exit, Failure};
+use crate::{
+    platform::MANAGED,
+    tool::exit::{Exit, Failure},
+};
 
 /// The folders that the folders of hosts are in, whether they exist or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +20,7 @@ pub struct Places {
     pub home: PathBuf,
     /// The folder of the user's settings, `~/.config`.
     pub config: PathBuf,
-    /// What every user of the machine shares, `/etc`.
+    /// What every user of the machine shares: `/etc` on Linux.
     pub managed: PathBuf,
     /// Variables with an absolute path.
     variables: BTreeMap<OsString, PathBuf>,
@@ -48,7 +51,7 @@ impl Places {
         let path = |name: &str| variables.get(OsString::from(name).as_os_str()).cloned();
         let home = path("HOME")?;
         let config = path("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-        Some(Self { home, config, managed: PathBuf::from("/etc"), variables })
+        Some(Self { home, config, managed: PathBuf::from(MANAGED), variables })
     }
 
     /// With another folder of the user.

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::tool::exit::{Exit, Failure};
+use super::lasting;
+use crate::{
+    platform::is_administrators,
+    tool::exit::{Exit, Failure},
+};
 
 /// Who may own and change a file without anybody else having a say in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +31,19 @@ pub fn current() -> Result<String, Failure> {
     if !path.is_file() {
         return Err(failed(format!("there is no {} any more", path.display())));
     }
+    let path = lasting::stable(&path).filter(|stable| stable.is_file()).unwrap_or(path);
     let text = path.to_str().ok_or_else(|| failed(format!("{} is not UTF-8 text", path.display())))?;
     match text.chars().any(char::is_control) {
         true => Err(failed("it has control characters".to_owned())),
         false => Ok(text.to_owned()),
     }
+}
+
+/// The absolute path of the running program, for what is to run it later.
+pub fn lasting() -> Result<String, Failure> {
+    let path = current()?;
+    lasting::refuse_fetched(&path)?;
+    Ok(path)
 }
 
 /// The program that hosts run: a smaller one where a keeper decides, if it is beside this one.
@@ -53,7 +65,9 @@ pub fn changeable_by_others(path: &Path, trusted: Trusted) -> io::Result<Option<
         let is_trusted_owner = found.uid() == 0 || (trusted == Trusted::User && found.uid() == user);
         // The group that has the user's own number is the user's own.
         let is_own_group = trusted == Trusted::User && found.gid() == group && group == user;
-        let by_group = found.mode() & 0o020 != 0 && found.gid() != 0 && !is_own_group;
+        let is_administrators = trusted == Trusted::User && is_administrators(found.gid());
+        let is_trusted_group = found.gid() == 0 || is_own_group || is_administrators;
+        let by_group = found.mode() & 0o020 != 0 && !is_trusted_group;
         let by_all = found.mode() & 0o002 != 0;
         // In a folder with the sticky bit, such as /tmp, nobody can replace what another owns.
         let is_sticky = found.is_dir() && found.mode() & 0o1000 != 0;

@@ -1,19 +1,26 @@
 //! For whom a keeper decides, and with which rules and profiles.
 
-use std::{collections::HashMap, fs, io, os::unix::fs::MetadataExt as _, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use countersign_client::profile::Role;
 use nix::unistd::{Uid, User};
 use parking_lot::Mutex;
 
 use super::portion::Portion;
-use crate::{call_socket::place::own_user, tool::home::Home};
+use crate::{call_socket::place::own_user, hook::ears::Ears, tool::home::Home};
 
 /// Somebody for whom a keeper decides.
 #[derive(Debug)]
 pub(super) struct Account {
     home: Home,
     pub(super) portion: Portion,
+    pub(super) ears: Arc<Ears>,
 }
 
 /// The accounts that a keeper answers.
@@ -37,7 +44,7 @@ pub(super) struct Others {
 
 impl Account {
     pub(super) fn new(home: Home) -> Arc<Self> {
-        Arc::new(Self { home: home.sharing(), portion: Portion::default() })
+        Arc::new(Self { home: home.sharing(), portion: Portion::default(), ears: Arc::default() })
     }
 
     /// The home to decide with, or why it can't be used.
@@ -61,27 +68,30 @@ impl Others {
 
     /// The account with this number, or what to do so that it is one of ours.
     pub(super) fn account(&self, user: u32) -> Result<Arc<Account>, String> {
-        if user == own_user() {
-            return Err("The keeper does not decide for its own account.".to_owned());
-        }
-        let folder = self.folder.join(user.to_string());
-        match fs::symlink_metadata(&folder) {
-            Ok(found) if is_closed(&found) => {}
-            Ok(_) => return Err(format!("{} can be reached by others than the keeper.", folder.display())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(format!(
-                    "The keeper does not know the account {user} yet: \
-                     `sudo countersign keeper as {user} join` sets it up."
-                ));
-            }
-            Err(error) => return Err(format!("The account {user} can't be looked up: {error}.")),
-        }
+        let folder = served_home(&self.folder, user)?;
         let new = || {
             let home = User::from_uid(Uid::from_raw(user)).ok().flatten().map(|user| user.dir);
             let home = home.filter(|folder| folder.is_absolute());
             Account::new(Home::at(&folder).with_user(home))
         };
         Ok(Arc::clone(self.known.lock().entry(user).or_insert_with(new)))
+    }
+}
+
+/// What the keeper keeps for an account in the folder of all, or what to do so that there is something.
+pub fn served_home(all: &Path, user: u32) -> Result<PathBuf, String> {
+    if user == own_user() {
+        return Err("The keeper does not decide for its own account.".to_owned());
+    }
+    let folder = all.join(user.to_string());
+    match fs::symlink_metadata(&folder) {
+        Ok(found) if is_closed(&found) => Ok(folder),
+        Ok(_) => Err(format!("{} can be reached by others than the keeper.", folder.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
+            "The keeper does not know the account {user} yet: \
+             `sudo countersign keeper as {user} join` sets it up."
+        )),
+        Err(error) => Err(format!("The account {user} can't be looked up: {error}.")),
     }
 }
 

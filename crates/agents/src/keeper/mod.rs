@@ -5,6 +5,7 @@
 
 mod accounts;
 mod portion;
+mod proposals;
 
 use std::{io, os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
@@ -16,33 +17,36 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+pub use self::accounts::served_home;
 use self::{
     accounts::{Account, Accounts, Others},
-    portion::{MAX_OPEN, PLACE_TIME, Portion},
+    portion::{ANSWER_TIME, MAX_OPEN, PLACE_TIME, Portion},
+    proposals::Proposed,
 };
 use crate::{
     call_socket::{
-        frames::{self, FrameError, LIMITS, MAX_TIME, PARTS, Question},
-        place::{own_user, peer_user},
+        frames::{self, FrameError, MAX_TIME, Question},
+        place::own_user,
         root,
     },
     calls::{message::Message, verdict::Verdict},
     hook::{
         attended::{Between, is_attended},
+        ears::Ears,
         engine, outcome,
         settings::Settings,
     },
     hook_line::{deadlines::margin, mode::Mode},
     hosts::{self, Host, output::Output},
+    platform::peer_user,
+    proposals::kept,
     rules::policy,
     tool::{
+        caller,
         files::{Folder, Root},
         home::Home,
     },
 };
-
-/// How long a hook may take to read its verdict.
-const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// What decides for the hooks of one user, or of all that it knows.
 #[derive(Debug)]
@@ -136,11 +140,18 @@ impl Keeper {
                 let words = format!("The keeper did not understand the hook: {error}.");
                 return refuse(&mut stream, &words).await;
             }
-            Ok(asked) => {
+            Ok(received) => {
                 drop(place);
-                match account.home(&self.accounts) {
-                    Ok(home) => answer(account, home, asked, &mut stream, began).await,
-                    Err(words) => Some(Output::refused(&words)),
+                match (account.home(&self.accounts), received.subject) {
+                    (Err(words), _) => Some(Output::refused(&words)),
+                    (Ok(home), Subject::Call(question)) => {
+                        let asked = (question, received.root);
+                        answer(account, home, asked, &mut stream, began).await
+                    }
+                    (Ok(home), Subject::Proposal(proposed)) => {
+                        let asked = proposals::Received { proposed, root: received.root, user: caller.user };
+                        return proposals::answer(account, home, asked, stream).await;
+                    }
                 }
             }
         };
@@ -164,34 +175,31 @@ async fn question<'a>(stream: &mut UnixStream, caller: &'a Caller) -> Result<Rec
     let receiving = || root::receive(&*stream, &mut version);
     let (count, folders) = stream.async_io(Interest::READABLE, receiving).await?;
     stream.read_exact(version.get_mut(count..).unwrap_or_default()).await?;
-    if version != frames::VERSION {
+    if ![frames::VERSION, frames::PROPOSAL].contains(&version) {
         return Err(FrameError::Version);
     }
     if !(1..=root::MAX_FOLDERS).contains(&folders.len()) {
         return Err(FrameError::Root);
     }
-    let mut parts: [Vec<u8>; PARTS] = Default::default();
-    let mut memory = Vec::with_capacity(PARTS);
-    for (part, limit) in parts.iter_mut().zip(LIMITS) {
-        let mut head = [0; 4];
-        stream.read_exact(&mut head).await?;
-        let length = frames::length(head, limit)?;
+    let acquired = |length: usize| async move {
         let kilobytes = u32::try_from(length.div_ceil(1 << 10)).unwrap_or(u32::MAX);
         let permit = account.portion.memory.acquire_many(kilobytes).await;
-        memory.push(permit.map_err(|_| FrameError::Malformed("the question"))?);
-        part.resize(length, 0);
-        stream.read_exact(part).await?;
-    }
-    let question = Question::from_parts(parts)?;
-    let root = seen(folders, &question, *user != own_user()).ok_or(FrameError::Root)?;
-    Ok(Received { question, root, _memory: memory })
+        permit.map_err(|_| FrameError::Malformed("the question"))
+    };
+    let (parts, memory) = frames::read_parts(stream, acquired).await?;
+    let subject = match version {
+        frames::PROPOSAL => Subject::Proposal(Box::new(kept::proposed(parts)?)),
+        _ => Subject::Call(Question::from_parts(parts)?),
+    };
+    let root = seen(folders, subject.caller(), *user != own_user()).ok_or(FrameError::Root)?;
+    Ok(Received { subject, root, _memory: memory })
 }
 
 /// What a caller has handed over to look for files in: its root and, if it is anywhere, its folder.
-fn seen(folders: Vec<OwnedFd>, question: &Question, is_of_another: bool) -> Option<Root> {
+fn seen(folders: Vec<OwnedFd>, caller: &caller::Caller, is_of_another: bool) -> Option<Root> {
     let mut folders = folders.into_iter();
     let root = folders.next()?;
-    let path = question.caller.folder.clone();
+    let path = caller.folder.clone();
     let folder = folders.next().zip(path).map(|(open, path)| Folder { open, path });
     Root::of_caller(root, folder, is_of_another).ok()
 }
@@ -200,15 +208,14 @@ fn seen(folders: Vec<OwnedFd>, question: &Question, is_of_another: bool) -> Opti
 async fn answer(
     account: &Account,
     home: &Home,
-    asked: Received<'_>,
+    (question, root): (Question, Root),
     stream: &mut UnixStream,
     began: Instant,
 ) -> Option<Output> {
-    let Received { question, root, _memory } = asked;
     let hook = peer_process(stream);
     let (waiting, hung_up) = watch::channel(());
     let message = Message::read(&question.message);
-    let Some(settings) = settings(home, question, hook, began, hung_up) else {
+    let Some(settings) = settings(home, question, hook, began, hung_up, &account.ears) else {
         return Some(Output::refused("The keeper does not know this host or mode. It was not done."));
     };
     let Some(message) = message else {
@@ -229,6 +236,7 @@ fn settings(
     hook: u32,
     began: Instant,
     hung_up: watch::Receiver<()>,
+    ears: &Arc<Ears>,
 ) -> Option<Settings> {
     let Question { start, caller, .. } = question;
     let (host_timeout, mode) = (start.host_timeout(), policy::mode(Mode::named(&start.mode)?));
@@ -244,6 +252,7 @@ fn settings(
         profile: start.profile,
         caller,
         hung_up: Some(hung_up),
+        ears: Some(Arc::clone(ears)),
     })
 }
 
@@ -272,7 +281,7 @@ async fn decide(
 
 /// Sends a verdict, and nothing more. If it is not read, the hook says no.
 async fn send(stream: &mut UnixStream, verdict: &Output) {
-    let Ok(bytes) = frames::verdict_bytes(verdict) else { return };
+    let Ok(bytes) = frames::part_bytes(verdict) else { return };
     let sent = async {
         stream.write_all(&bytes).await?;
         stream.shutdown().await
@@ -288,9 +297,26 @@ fn peer_process(stream: &UnixStream) -> u32 {
 
 /// A question, and the memory that it takes.
 struct Received<'a> {
-    question: Question,
+    subject: Subject,
     root: Root,
     _memory: Vec<SemaphorePermit<'a>>,
+}
+
+/// What is asked about.
+enum Subject {
+    /// A call of an agent, by a hook.
+    Call(Question),
+    /// What a command of the tool proposes.
+    Proposal(Box<Proposed>),
+}
+
+impl Subject {
+    fn caller(&self) -> &caller::Caller {
+        match self {
+            Self::Call(question) => &question.caller,
+            Self::Proposal(proposed) => &proposed.1,
+        }
+    }
 }
 
 /// Waits until the other end has closed the connection, or says what nobody has asked for.

@@ -16,6 +16,9 @@ const MAX_SENDING: usize = 256;
 /// So many more may wait for a place among those who send, where they are not left in the system's own queue.
 const MAX_WAITING: usize = 512;
 
+/// How long a caller may take to read its answer.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(5);
+
 /// What sending usually takes, and much more.
 pub(super) const PLACE_TIME: Duration = Duration::from_millis(100);
 

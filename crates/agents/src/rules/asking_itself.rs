@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::texts::Part;
-use crate::tool::files;
+use crate::{platform::own_program, tool::files};
 
 /// Commands of this tool that ask a person before anything happens.
 const ASKING: &[&str] = &["exec", "ask"];
@@ -27,7 +27,7 @@ pub(super) struct OwnProgram {
 impl OwnProgram {
     /// The running program. Nobody can write a file that runs, so the same file has the same content.
     pub(super) fn running() -> Option<Self> {
-        fs::metadata("/proc/self/exe").ok().map(|found| Self::of(&found))
+        own_program().and_then(fs::metadata).ok().map(|found| Self::of(&found))
     }
 
     fn of(found: &Metadata) -> Self {

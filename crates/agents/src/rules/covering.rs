@@ -8,8 +8,8 @@ use countersign_client::{
 };
 
 use super::{
-    asking_itself::OwnProgram, file::Rule, git_config::UserFiles, harmless, matching::names_tool,
-    protected::Protected, search, site::Target, texts::Part, view::View,
+    asking_itself::OwnProgram, git_config::UserFiles, harmless, matching::names_tool, protected::Protected,
+    rule::Rule, search, site::Target, texts::Part, view::View,
 };
 use crate::calls::call::Action;
 
@@ -45,7 +45,8 @@ const BUILT_IN_READING: &str = "built in: reading inside of the repository";
 
 /// Where the rules stand that allow a call; otherwise why it is not allowed.
 pub(super) fn covers(view: &View<'_>, rules: &[&Rule], machine: Machine<'_>) -> Result<Vec<String>, String> {
-    let rules: Vec<&Rule> = rules.iter().copied().filter(|rule| names_tool(rule, &view.call.tool)).collect();
+    let is_for_call = |rule: &&Rule| names_tool(rule, &view.call.tool) && is_for_site(rule, view);
+    let rules: Vec<&Rule> = rules.iter().copied().filter(is_for_call).collect();
     if view.is_too_large {
         return Err("it has more arguments than can be examined".to_owned());
     }
@@ -81,6 +82,11 @@ pub(super) fn covers(view: &View<'_>, rules: &[&Rule], machine: Machine<'_>) -> 
     places.sort();
     places.dedup();
     Ok(places)
+}
+
+/// Whether a rule is for the repository in which a call happens.
+fn is_for_site(rule: &Rule, view: &View<'_>) -> bool {
+    rule.repository.as_deref().is_none_or(|root| view.site.real_root() == Some(root))
 }
 
 fn nothing_allows(what: &str) -> String {

@@ -4,33 +4,21 @@ use std::{
     fmt, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use countersign_client::{audience::Turn, pattern::Pattern, payload::EffectKind, shell};
-use countersign_wire::{artifact::Loudness, id::ApproverId};
+use countersign_client::audience::{Turn, Verify};
+use countersign_wire::artifact::Loudness;
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::Spanned;
 
-use super::{glob::Glob, ruling::Verdict, texts};
+use super::rule::{NO_PEOPLE, Owner, RawRule, RawTurn, Rule, check, loudness, turns, verify};
 use crate::tool::{
     exit::{Exit, Failure},
-    files, moment,
+    files,
 };
 
 /// A longer file is a mistake.
 pub(super) const MAX_BYTES: u64 = 256 * 1024;
-
-/// Whose file it is, which decides what it may say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// The user's own, which may allow.
-    User,
-    /// A repository's, which can only tighten.
-    Repository,
-    /// The administrator's, which the others can only tighten.
-    Administrator,
-}
 
 /// Why rules can't be used. Whoever gets this allows nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,67 +50,6 @@ impl RulesError {
     }
 }
 
-/// One rule, with everything in it checked.
-#[derive(Debug, Clone)]
-pub(super) struct Rule {
-    /// The file and the line.
-    pub(super) place: String,
-    /// Whose rule it is.
-    pub(super) owner: Owner,
-    pub(super) verdict: Verdict,
-    /// Patterns of names; empty for every tool.
-    pub(super) tools: Vec<String>,
-    pub(super) command: Option<Pattern>,
-    pub(super) path: Option<Glob>,
-    /// For allow: dangerous effects that it covers. Otherwise effects of which the call must have one.
-    pub(super) effects: Vec<EffectKind>,
-    pub(super) reason: Option<String>,
-    /// Whom to ask, if it is a rule that asks.
-    pub(super) people: Vec<Turn>,
-    /// How loudly; `None` if it does not say.
-    pub(super) ring: Option<Loudness>,
-}
-
-/// One rule as people read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// What the rule says.
-    pub verdict: Verdict,
-    /// What it is for.
-    pub what: String,
-    /// A file and a line, or `built in`.
-    pub place: String,
-}
-
-impl Rule {
-    /// As people read it.
-    pub(super) fn line(&self) -> Line {
-        Line { verdict: self.verdict, what: self.describe(), place: self.place.clone() }
-    }
-
-    fn describe(&self) -> String {
-        let mut parts = Vec::new();
-        if !self.tools.is_empty() {
-            parts.push(format!("tool {}", self.tools.join(" or ")));
-        }
-        if let Some(pattern) = &self.command {
-            parts.push(format!("command `{}`", pattern.words().join(" ")));
-        }
-        if let Some(glob) = &self.path {
-            parts.push(format!("path {}", glob.text()));
-        }
-        if !self.effects.is_empty() {
-            let names: Vec<&str> = self.effects.iter().map(|kind| kind.as_str()).collect();
-            let word = if self.verdict == Verdict::Allow { "even if it" } else { "effect" };
-            parts.push(format!("{word} {}", names.join(" or ")));
-        }
-        match parts.is_empty() {
-            true => "every call".to_owned(),
-            false => parts.join(", "),
-        }
-    }
-}
-
 /// All that a file says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Contents {
@@ -130,6 +57,10 @@ pub(super) struct Contents {
     pub(super) people: Vec<Turn>,
     /// How loudly people are asked; `None` if it does not say.
     pub(super) ring: Option<Loudness>,
+    /// Whether every approval needs a person whom their device has verified.
+    pub(super) verify: Verify,
+    /// The file and the line where it says whom to ask, and how; empty if it does not.
+    pub(super) ask_place: String,
     /// Variables that `exec` passes.
     pub(super) passed: Vec<String>,
 }
@@ -154,51 +85,7 @@ struct RawExec {
 struct RawAsk {
     people: Option<Vec<RawTurn>>,
     ring: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawTurn {
-    person: String,
-    after: Option<String>,
-}
-
-/// A rule as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawRule {
-    verdict: RawVerdict,
-    tool: Option<OneOrMore>,
-    command: Option<String>,
-    path: Option<String>,
-    effect: Option<OneOrMore>,
-    reason: Option<String>,
-    ask: Option<Vec<RawTurn>>,
-    ring: Option<String>,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum RawVerdict {
-    Allow,
-    Ask,
-    Deny,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMore {
-    One(String),
-    More(Vec<String>),
-}
-
-impl OneOrMore {
-    fn into_list(self) -> Vec<String> {
-        match self {
-            Self::One(text) => vec![text],
-            Self::More(list) => list,
-        }
-    }
+    verify: Option<String>,
 }
 
 /// Reads a file; one that is not there says nothing.
@@ -271,7 +158,12 @@ impl Source<'_> {
     }
 }
 
-fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<Contents, RulesError> {
+pub(super) fn parse(
+    text: &str,
+    path: &Path,
+    owner: Owner,
+    home: Option<&Path>,
+) -> Result<Contents, RulesError> {
     let source = Source { text, path, owner };
     let at = |offset: usize, what: String| source.wrong(offset, what);
     let file: RawFile = source.read()?;
@@ -281,7 +173,9 @@ fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<C
         if owner == Owner::Repository {
             return Err(at(start, NO_PEOPLE.to_owned()));
         }
-        let RawAsk { people, ring } = ask.into_inner();
+        let RawAsk { people, ring, verify: word } = ask.into_inner();
+        contents.ask_place = source.place(start);
+        contents.verify = verify(word.as_deref()).map_err(|what| at(start, what))?;
         contents.people = people.map_or(Ok(Vec::new()), turns).map_err(|what| at(start, what))?;
         contents.ring = loudness(ring).map_err(|what| at(start, what))?;
     }
@@ -300,136 +194,6 @@ fn parse(text: &str, path: &Path, owner: Owner, home: Option<&Path>) -> Result<C
 
 const NO_VARIABLES: &str = "a repository can't say which variables a command gets; put it into your own file";
 
-const NO_PEOPLE: &str = "a repository can't say whom to ask, or how loudly; put it into your own file";
-
-fn check(raw: RawRule, place: String, owner: Owner, home: Option<&Path>) -> Result<Rule, String> {
-    let verdict = match raw.verdict {
-        RawVerdict::Allow => Verdict::Allow,
-        RawVerdict::Ask => Verdict::Ask,
-        RawVerdict::Deny => Verdict::Deny,
-    };
-    if owner == Owner::Repository && verdict == Verdict::Allow {
-        return Err(
-            "a repository's file can only tighten: `ask` and `deny`. Put what you allow into your own file"
-                .to_owned(),
-        );
-    }
-    if raw.ring.is_some() && owner == Owner::Repository {
-        return Err(NO_PEOPLE.to_owned());
-    }
-    if raw.ring.is_some() && verdict != Verdict::Ask {
-        return Err("only a rule with verdict `ask` says how loudly".to_owned());
-    }
-    let people = match raw.ask {
-        None => Vec::new(),
-        Some(_) if owner == Owner::Repository => return Err(NO_PEOPLE.to_owned()),
-        Some(_) if verdict != Verdict::Ask => {
-            return Err("only a rule with verdict `ask` says whom to ask".to_owned());
-        }
-        Some(list) => turns(list)?,
-    };
-    let tools = raw.tool.map(OneOrMore::into_list).unwrap_or_default();
-    if tools.iter().any(String::is_empty) {
-        return Err("a tool has a name, or `*`".to_owned());
-    }
-    let effects = raw.effect.map(OneOrMore::into_list).unwrap_or_default();
-    let rule = Rule {
-        place,
-        owner,
-        verdict,
-        tools,
-        command: raw.command.as_deref().map(pattern).transpose()?,
-        path: raw
-            .path
-            .map(|text| Glob::new(&text, home).map_err(|why| format!("the path {text:?} {why}")))
-            .transpose()?,
-        effects: effects.iter().map(|name| effect(name)).collect::<Result<_, _>>()?,
-        reason: raw.reason,
-        people,
-        ring: loudness(raw.ring)?,
-    };
-    if verdict == Verdict::Allow {
-        check_allow(&rule)?;
-    }
-    Ok(rule)
-}
-
-/// What is allowed must be named.
-fn check_allow(rule: &Rule) -> Result<(), String> {
-    let names_nothing = rule.tools.iter().all(|tool| tool.chars().all(|char| char == '*'));
-    if names_nothing && rule.command.is_none() && rule.path.is_none() {
-        return Err(
-            "an allow rule says what it allows: a `tool` that is not only `*`, a `command` or a `path`"
-                .to_owned(),
-        );
-    }
-    let words = rule.command.as_ref().map(Pattern::words).unwrap_or_default();
-    let has_star = words.iter().any(|word| word.contains('*'));
-    let is_text = words.iter().any(|word| word.starts_with('-') && word.contains('c'));
-    if words.iter().any(|word| texts::is_shell(word)) && is_text && has_star {
-        return Err("this allows any text of a shell; name the commands in it instead".to_owned());
-    }
-    Ok(())
-}
-
-fn pattern(text: &str) -> Result<Pattern, String> {
-    let words = shell::words(text).ok_or_else(|| {
-        format!("the command {text:?} is not plain words as a shell reads them, with `*` and `**`")
-    })?;
-    Pattern::new(words).map_err(|error| format!("the command {text:?}: {error}"))
-}
-
-/// The effects that rules ask for. People are told more exactly.
-const EFFECTS: &[EffectKind] = &[
-    EffectKind::Deletes,
-    EffectKind::Overwrites,
-    EffectKind::LeavesRepository,
-    EffectKind::Network,
-    EffectKind::Publishes,
-    EffectKind::RewritesHistory,
-    EffectKind::TouchesSecrets,
-    EffectKind::EscalatesPrivileges,
-    EffectKind::LoadsCode,
-];
-
-fn effect(name: &str) -> Result<EffectKind, String> {
-    EFFECTS.iter().copied().find(|kind| kind.as_str() == name).ok_or_else(|| {
-        let known: Vec<&str> = EFFECTS.iter().map(|kind| kind.as_str()).collect();
-        format!("there is no effect {name:?}; there are {}", known.join(", "))
-    })
-}
-
-fn loudness(word: Option<String>) -> Result<Option<Loudness>, String> {
-    let parse = |word: String| {
-        let known = || Loudness::ALL.map(Loudness::as_str).join(", ");
-        Loudness::of_word(&word).ok_or_else(|| format!("`ring` is one of {}, and not {word:?}", known()))
-    };
-    word.map(parse).transpose()
-}
-
-fn turns(list: Vec<RawTurn>) -> Result<Vec<Turn>, String> {
-    let mut turns: Vec<Turn> = Vec::new();
-    for RawTurn { person, after } in list {
-        ApproverId::new(person.as_str()).map_err(|rule| format!("the person {person:?} {rule}"))?;
-        if turns.iter().any(|turn| turn.person == person) {
-            return Err(format!("{person} is named twice"));
-        }
-        let after = after.map_or(Ok(Duration::ZERO), |text| {
-            moment::duration(&text).map_err(|rule| format!("`after` {rule}"))
-        })?;
-        if turns.last().is_some_and(|last| last.after > after) {
-            return Err(format!(
-                "{person} would be asked before the person above; put people in the order of `after`"
-            ));
-        }
-        turns.push(Turn { person, after });
-    }
-    match turns.is_empty() {
-        true => Err("nobody is named; leave it out to ask everybody who is paired".to_owned()),
-        false => Ok(turns),
-    }
-}
-
 /// The file of a repository.
 pub(super) fn of_repository(root: &Path) -> PathBuf {
     root.join(".countersign").join("rules.toml")
@@ -437,8 +201,9 @@ pub(super) fn of_repository(root: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+
+    use countersign_client::payload::EffectKind;
 
     use super::*;
 
@@ -475,6 +240,9 @@ mod tests {
             (rule("verdict = \"allow\"\ncommand = \"sh -c *\""), "any text of a shell"),
             (rule("verdict = \"allow\"\ncommand = \"sudo bash -lc **\""), "any text of a shell"),
             (rule("verdict = \"deny\"\npath = \"../x\""), ".."),
+            (rule("verdict = \"deny\"\nrepository = \"/srv/shop\""), "only a rule with verdict `allow`"),
+            (rule("verdict = \"allow\"\ntool = \"Read\"\nrepository = \"shop\""), "absolute path"),
+            (rule("verdict = \"allow\"\ntool = \"Read\"\nrepository = \"/srv/../shop\""), "absolute path"),
             (rule("verdict = \"deny\"\neffect = [\"explodes\"]"), "there is no effect"),
             (rule("verdict = \"deny\"\nask = [{ person = \"dana\" }]"), "only a rule with verdict `ask`"),
             (rule("verdict = \"ask\"\nask = []"), "nobody is named"),

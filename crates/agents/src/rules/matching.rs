@@ -4,9 +4,9 @@
 use countersign_client::{pattern::Pattern, payload::EffectKind};
 
 use super::{
-    file::Rule,
     glob::{Glob, wildcard},
     own,
+    rule::Rule,
     site::Target,
     texts::{MAX_MENTIONS, Part, base_name, mentions, unquoted, words_after},
     view::View,

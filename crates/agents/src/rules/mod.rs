@@ -11,13 +11,15 @@
 //! | verdicts | `ruling` |
 //! | patterns of paths; what lies inside of the repository | `glob`, `site` |
 //! | shell texts in parts | `texts` |
-//! | files of rules; the administrator's | `file`, `policy` |
+//! | one rule; files of them; the administrator's; a new text beside the one in force | `rule`, `file`, `policy`, [`change`] |
 //! | a call with all that it names | `view` |
 //! | what agents may never do | `own`, `protected` |
 //! | what only reads; what asks by itself | `search`, `git_settings`, `git_config`, `harmless`, `asking_itself` |
 //! | which rules are for a call; which allow it | `matching`, `covering` |
+//! | rules that a person's answers suggest | [`suggest`] |
 
 mod asking_itself;
+pub mod change;
 mod covering;
 mod file;
 mod git_config;
@@ -28,9 +30,11 @@ mod matching;
 mod own;
 pub mod policy;
 mod protected;
+mod rule;
 mod ruling;
 mod search;
 mod site;
+pub mod suggest;
 mod texts;
 mod view;
 
@@ -44,23 +48,25 @@ use std::{
 };
 
 use countersign_client::{
-    audience::{Audience, Turn},
+    audience::{Audience, Turn, Verify},
     profile::Facts,
 };
 
 use self::{
     asking_itself::OwnProgram,
     covering::Machine,
-    file::{Contents, Owner, Rule},
+    file::Contents,
     git_config::UserFiles,
     policy::Policy,
     protected::Protected,
+    rule::{Owner, Rule},
     texts::unquoted,
     view::View,
 };
 pub use self::{
-    file::{Line, RulesError},
+    file::RulesError,
     own::{FOR_AGENTS, NOT_FOR_AGENTS},
+    rule::Line,
     ruling::{Ruling, Verdict},
 };
 use crate::{
@@ -69,7 +75,7 @@ use crate::{
         caller::Caller,
         exit::{Exit, Failure},
         files,
-        home::Home,
+        home::{Home, KEEPER_ACCOUNT},
     },
 };
 
@@ -129,6 +135,14 @@ impl Rules {
             has_cd_path,
             path: caller.variable("PATH").map(OsStr::to_owned),
         })
+    }
+
+    /// The same with more rules of the user, as they stand in a file.
+    pub fn with(&self, more: &str) -> Result<Self, RulesError> {
+        let contents = file::parse(more, Path::new("more rules"), Owner::User, self.home.as_deref())?;
+        let mut rules = self.clone();
+        rules.user.rules.extend(contents.rules);
+        Ok(rules)
     }
 
     /// What happens to a call, and by which rule: the strictest of what the policy and all other rules say.
@@ -218,18 +232,29 @@ impl Rules {
     }
 
     /// Whom to ask about a call, and how loudly: as the first rule says that asks and names people, and as the loudest of them.
+    /// Where one of them wants a verified person, an approval needs one.
     /// The policy's rules come first, and nobody is asked whom it does not let be asked.
     pub fn audience(&self, call: &Call) -> Result<Audience, Failure> {
         let view = self.view(call);
         let rings = matching(self.all(), &view, Verdict::Ask).filter_map(|(rule, _)| rule.ring);
         let ring = rings.max().or(self.user.ring).unwrap_or_default();
-        Ok(Audience { people: self.people_to_ask(&view).map_err(nobody_to_ask)?, ring })
+        let must_verify =
+            matching(self.all(), &view, Verdict::Ask).any(|(rule, _)| rule.verify == Verify::Person);
+        let verify = if must_verify { Verify::Person } else { self.usual_verify() };
+        Ok(Audience { people: self.people_to_ask(&view).map_err(nobody_to_ask)?, ring, verify })
+    }
+
+    /// Whether every approval needs a person whom their device has verified: the policy or the user says so.
+    fn usual_verify(&self) -> Verify {
+        let of_policy = self.policy.as_ref().map(Policy::verify).unwrap_or_default();
+        if of_policy == Verify::Person { of_policy } else { self.user.verify }
     }
 
     /// Whom to ask about what is no call.
     pub fn usual_audience(&self) -> Result<Audience, Failure> {
         let people = self.may_be_asked(self.user.people.clone()).map_err(nobody_to_ask)?;
-        Ok(Audience { people, ring: self.user.ring.unwrap_or_default() })
+        let (ring, verify) = (self.user.ring.unwrap_or_default(), self.usual_verify());
+        Ok(Audience { people, ring, verify })
     }
 
     fn people_to_ask(&self, view: &View<'_>) -> Result<Vec<Turn>, String> {
@@ -280,7 +305,10 @@ impl Rules {
             ),
             built_in(Verdict::Ask, "everything else"),
         ];
-        rules.chain(unlisted).chain(built_in).collect()
+        let verify = self.policy.as_ref().and_then(Policy::verify_line);
+        let of_user = self.user.verify == Verify::Person;
+        let of_user = of_user.then(|| Line::needs_lock(self.user.ask_place.clone()));
+        rules.chain(unlisted).chain(verify).chain(of_user).chain(built_in).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = &Rule> {
@@ -319,7 +347,7 @@ impl Rules {
 fn closed(path: &Path) -> String {
     let shown = path.display();
     let remedy = match files::is_dir(path) {
-        true => format!("`setfacl -m u:countersign:x {shown}` lets it look paths up there"),
+        true => format!("`setfacl -m u:{KEEPER_ACCOUNT}:x {shown}` lets it look paths up there"),
         false => "a person has to look".to_owned(),
     };
     format!("the keeper can't see what is in {shown}, so no rule allows this; {remedy}")

@@ -5,15 +5,19 @@
 use std::{cmp::Ordering, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use countersign_client::{
-    audience::Turn,
+    audience::{Turn, Verify},
     profile::{Facts, GatewayUrl},
 };
-use countersign_wire::id::{ApproverId, TenantId};
+use countersign_wire::{
+    id::{ApproverId, TenantId},
+    machine::{HookMode, MachinePolicy, PolicyId, PolicyState},
+};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    file::{Line, MAX_BYTES, Owner, RawRule, Rule, RulesError, Source},
+    file::{MAX_BYTES, RulesError, Source},
+    rule::{Line, Owner, RawRule, Rule, verify},
     ruling::Verdict,
 };
 use crate::{hook_line::mode::Mode, tool::files};
@@ -26,6 +30,9 @@ pub(super) const UNLISTED: &str = "/etc/countersign/policy.toml: unlisted";
 
 /// The place of whom it lets be asked.
 pub(super) const PEOPLE: &str = "/etc/countersign/policy.toml: ask";
+
+/// The place of whom devices must have verified.
+pub(super) const VERIFY: &str = "/etc/countersign/policy.toml: verify";
 
 /// Who must own it.
 const ROOT: u32 = 0;
@@ -48,6 +55,8 @@ pub struct Policy {
     minimum_version: Option<String>,
     /// Whether rules of others may allow only what its own rules allow.
     asks_unlisted: bool,
+    /// Whether every approval needs a person whom their device has verified.
+    verify: Verify,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +70,7 @@ struct RawPolicy {
     tenant: Option<Spanned<String>>,
     minimum_version: Option<Spanned<String>>,
     unlisted: Option<Spanned<String>>,
+    verify: Option<Spanned<String>>,
 }
 
 /// What is read first: the rest may be for a newer program.
@@ -113,6 +123,11 @@ impl Policy {
         self.asks_unlisted
     }
 
+    /// Whether every approval needs a person whom their device has verified.
+    pub fn verify(&self) -> Verify {
+        self.verify
+    }
+
     /// What its rules say, as people read it.
     pub fn lines(&self) -> Vec<Line> {
         self.rules.iter().map(Rule::line).collect()
@@ -125,6 +140,11 @@ impl Policy {
             what: "what no rule of the policy allows, whatever your rules allow".to_owned(),
             place: UNLISTED.to_owned(),
         })
+    }
+
+    /// That every approval needs the lock of a device, if that is so.
+    pub(super) fn verify_line(&self) -> Option<Line> {
+        (self.verify == Verify::Person).then(|| Line::needs_lock(VERIFY.to_owned()))
     }
 
     /// Of these people, those who may be asked. The first of them is asked at once.
@@ -184,6 +204,26 @@ pub(super) fn requires_gate(path: &Path, root: u32) -> bool {
         Ok(None) => false,
         Ok(Some(text)) => of_text(&text).unwrap_or(true),
         Err(_) => true,
+    }
+}
+
+/// What everybody may hear of the policy of this machine.
+pub fn report() -> MachinePolicy {
+    files::of_this_process(|| report_of(Path::new(FILE), ROOT))
+}
+
+pub(super) fn report_of(path: &Path, root: u32) -> MachinePolicy {
+    let said = |state, id, mode| MachinePolicy { state, id, mode };
+    let text = match text_of(path, root) {
+        Ok(None) => return said(PolicyState::None, None, None),
+        Err(_) => return said(PolicyState::Unusable, None, None),
+        Ok(Some(text)) => text,
+    };
+    let id = Some(PolicyId::of(text.as_bytes()));
+    // Whose home `~` is changes nothing about whether it can be used.
+    match parse(source(&text, path), Some(Path::new("/"))) {
+        Ok(policy) => said(PolicyState::InForce, id, policy.requires_gate.then_some(HookMode::Gate)),
+        Err(_) => said(PolicyState::Unusable, id, None),
     }
 }
 
@@ -254,6 +294,7 @@ fn parse(source: Source<'_>, home: Option<&Path>) -> Result<Policy, RulesError> 
         })?,
         minimum_version: raw.minimum_version.map(Spanned::into_inner),
         asks_unlisted: given(source, raw.unlisted, |text| word(&text, "unlisted", "ask"))?.is_some(),
+        verify: given(source, raw.verify, |text| verify(Some(&text)))?.unwrap_or_default(),
     })
 }
 

@@ -14,6 +14,7 @@ use crate::{
         deciding_files::{Base, DecidingFile, OF_EVERY_HOST, Place},
         places::Places,
     },
+    platform::{MANAGED, is_at, managed_name},
     tool::{caller::Caller, files, home::Home},
 };
 
@@ -94,14 +95,14 @@ impl Protected {
 
     /// Why a file must not be written; `None` if it may.
     pub(super) fn against_writing(&self, target: &Target) -> Option<String> {
-        let program = target.paths().find(|path| self.program.iter().any(|program| program == path));
+        let program = target.paths().find(|path| self.program.iter().any(|program| is_at(path, program)));
         let of_program = program.map(|path| reason(&path.to_string_lossy()));
         of_program.or_else(|| target.paths().find_map(|path| self.against_path(path, false)))
     }
 
     /// Why a file must not be read; `None` if it may.
     pub(super) fn against_reading(&self, target: &Target) -> Option<String> {
-        let is_own = |path: &Path| self.own.iter().any(|folder| path.starts_with(folder));
+        let is_own = |path: &Path| self.own.iter().any(|folder| is_at(path, folder));
         target.paths().find(|path| is_own(path)).map(|path| reason(&path.to_string_lossy()))
     }
 
@@ -112,7 +113,7 @@ impl Protected {
 
     fn against_path(&self, path: &Path, folders: bool) -> Option<String> {
         let text = path.to_string_lossy();
-        match self.own.iter().chain(&self.others).any(|folder| path.starts_with(folder)) {
+        match self.own.iter().chain(&self.others).any(|folder| is_at(path, folder)) {
             true => Some(reason(&text)),
             false => found_in(&text, folders, true).map(|found| reason(&found)),
         }
@@ -120,7 +121,7 @@ impl Protected {
 
     /// Why no rule allows changing this file, or giving it to a command; `None` if one may.
     pub(super) fn against_rules(&self, target: &Target) -> Option<String> {
-        let is_asked = |path: &Path| self.asked.iter().any(|file| path.starts_with(file));
+        let is_asked = |path: &Path| self.asked.iter().any(|file| is_at(path, file));
         let found = target.paths().find_map(|path| match is_asked(path) {
             true => Some(path.display().to_string()),
             false => found_in(&path.to_string_lossy(), true, false),
@@ -167,12 +168,12 @@ fn files(places: Option<&Places>) -> Vec<(&'static DecidingFile, PathBuf)> {
     let of_host = |host: Option<hosts::Host>, row: &'static DecidingFile| {
         let path = match row {
             DecidingFile::Many(pattern) => match pattern.place {
-                Place::ManagedFolder(folder) => Path::new("/etc").join(folder),
+                Place::ManagedFolder(folder) => Path::new(MANAGED).join(managed_name(folder)),
                 Place::Absolute(folder) => PathBuf::from(folder),
                 Place::Named(_) | Place::Anywhere => return None,
             },
             DecidingFile::One(file) => match file.base {
-                Base::Managed(folder) => Path::new("/etc").join(folder).join(file.name),
+                Base::Managed(folder) => Path::new(MANAGED).join(managed_name(folder)).join(file.name),
                 Base::Home => places?.home.join(file.name),
                 Base::User => (host?.files.folder)(places?).join(file.name),
                 Base::Project(_) => return None,

@@ -47,6 +47,11 @@ impl Site {
         self.root.as_ref().map(|root| root.named.as_path())
     }
 
+    /// The root of the repository with links followed.
+    pub(super) fn real_root(&self) -> Option<&Path> {
+        self.root.as_ref().map(|root| root.real.as_path())
+    }
+
     /// Whether both the path as written and the path without links are in the repository.
     pub(super) fn is_inside(&self, target: &Target) -> bool {
         let Some(root) = &self.root else { return false };

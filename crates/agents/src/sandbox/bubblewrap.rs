@@ -3,18 +3,17 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, Seek as _, Write as _},
+    io,
     os::fd::AsRawFd as _,
     path::Path,
     process::Command,
 };
 
-use rustix::fs::MemfdFlags;
-
 use super::{
     filter,
     place::{Part, Place},
 };
+use crate::platform::in_memory;
 
 /// Where distributions put it. A search path could name another one.
 const PROGRAMS: &[&str] = &["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -88,10 +87,7 @@ pub fn command(bubblewrap: &Path, place: &Place, argv: &[OsString]) -> io::Resul
 
 /// A file in memory that the next program gets, too.
 fn passed(content: &[u8]) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("countersign", MemfdFlags::empty())?);
-    file.write_all(content)?;
-    file.rewind()?;
-    Ok(file)
+    in_memory("countersign", content, true)
 }
 
 fn number(file: &File) -> String {

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use nix::unistd::{Gid, Uid, User, setgid, setgroups, setuid};
+use nix::unistd::{Uid, User};
+
+use crate::platform::become_account;
 
 /// An account of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +30,6 @@ impl Account {
 
     /// Lets this process be this account for good, with no group besides its own. Only root may.
     pub fn become_it(self) -> io::Result<()> {
-        setgroups(&[])?;
-        setgid(Gid::from_raw(self.group))?;
-        Ok(setuid(Uid::from_raw(self.user))?)
+        become_account(self.user, self.group)
     }
 }

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why the tool ends without success. The codes are part of its interface (docs/cli.md); `exec` otherwise ends with the
 /// code of the command that it ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Exit {
     /// The arguments were not understood.
     Usage,
@@ -26,7 +29,7 @@ pub enum Exit {
     NotFound,
     /// The user or the operator took the request back.
     TakenBack,
-    /// `doctor` has found something to put right.
+    /// `doctor` or `fleet` has found something to put right.
     Findings,
 }
 
@@ -67,7 +70,8 @@ impl Exit {
 }
 
 /// Why a command of the tool has failed, for the person in front of the screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Failure {
     /// What kind of failure, which decides the exit code.
     pub exit: Exit,
@@ -159,5 +163,8 @@ mod tests {
         let codes: std::collections::BTreeSet<u8> = all.iter().map(|exit| exit.code()).collect();
         let words: std::collections::BTreeSet<&str> = all.iter().map(|exit| exit.word()).collect();
         assert!(codes.len() == all.len() && words.len() == all.len() && !codes.contains(&0));
+        for exit in all {
+            assert_eq!(serde_json::to_value(exit).unwrap(), exit.word());
+        }
     }
 }

@@ -13,44 +13,19 @@ use std::{
     fs::{self, File, Metadata},
     future::Future,
     io::{self, Read as _},
-    os::{
-        fd::{AsRawFd as _, OwnedFd},
-        unix::fs::OpenOptionsExt as _,
-    },
+    os::{fd::OwnedFd, unix::fs::OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use parking_lot::Mutex;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 
-/// How often a look-up is repeated that something came in between of.
-#[cfg(target_os = "linux")]
-const RETRIES: usize = 8;
+pub use crate::platform::Folder;
+use crate::platform::{LOOK, Roots};
 
 /// The root of a caller, with everything that is mounted below it.
 #[derive(Debug, Clone)]
-pub struct Root(Arc<Seen>);
-
-/// What a caller has handed over, and what could not be seen in it.
-#[derive(Debug)]
-struct Seen {
-    root: OwnedFd,
-    folder: Option<Folder>,
-    /// Whether the caller is another account, which may see more than this process, and must not see what is this one's.
-    is_of_another: bool,
-    /// What was hidden first.
-    hidden: Mutex<Option<PathBuf>>,
-}
-
-/// The folder that a caller is in.
-#[derive(Debug)]
-pub struct Folder {
-    /// What is open: looked into, and never written to.
-    pub open: OwnedFd,
-    /// Its path, as the caller says.
-    pub path: PathBuf,
-}
+pub struct Root(Arc<Roots>);
 
 tokio::task_local! {
     static ROOT: Option<Root>;
@@ -67,9 +42,7 @@ impl Root {
     pub fn of_caller(root: OwnedFd, folder: Option<Folder>, is_of_another: bool) -> io::Result<Self> {
         let found = rustix::fs::fstat(&root)?;
         match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => {
-                Ok(Self(Arc::new(Seen { root, folder, is_of_another, hidden: Mutex::default() })))
-            }
+            FileType::Directory => Ok(Self(Arc::new(Roots::new(root, folder, is_of_another)?))),
             _ => Err(io::Error::other("the root is no folder")),
         }
     }
@@ -85,7 +58,7 @@ impl Root {
     }
 
     fn handed_over(path: &str) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::open(path, flags, Mode::empty())?)
     }
 
@@ -98,7 +71,7 @@ impl Root {
 /// What another account sees and this one could not be shown, if there was anything: the nearest folder that is closed, or the
 /// file. What follows from its absence is not certain.
 pub fn hidden() -> Option<PathBuf> {
-    let path = root()?.0.hidden.lock().clone()?;
+    let path = root()?.hidden()?;
     path.ancestors().find(|part| symlink_metadata(part).is_ok()).map(Path::to_owned)
 }
 
@@ -111,7 +84,7 @@ pub fn of_this_process<T>(look: impl FnOnce() -> T) -> T {
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     match root() {
         None => fs::metadata(path),
-        Some(root) => File::from(root.open(path, OFlags::PATH)?).metadata(),
+        Some(root) => File::from(root.open(path, LOOK)?).metadata(),
     }
 }
 
@@ -119,7 +92,7 @@ pub fn metadata(path: &Path) -> io::Result<Metadata> {
 pub fn symlink_metadata(path: &Path) -> io::Result<Metadata> {
     match root() {
         None => fs::symlink_metadata(path),
-        Some(root) => File::from(root.open(path, OFlags::PATH | OFlags::NOFOLLOW)?).metadata(),
+        Some(root) => File::from(root.open(path, LOOK | OFlags::NOFOLLOW)?).metadata(),
     }
 }
 
@@ -127,7 +100,7 @@ pub fn symlink_metadata(path: &Path) -> io::Result<Metadata> {
 pub fn read_link(path: &Path) -> io::Result<PathBuf> {
     match root() {
         None => fs::read_link(path),
-        Some(root) => target(&root.open(path, OFlags::PATH | OFlags::NOFOLLOW)?, ""),
+        Some(root) => target(&root.open(path, LOOK | OFlags::NOFOLLOW)?, ""),
     }
 }
 
@@ -222,8 +195,9 @@ pub fn read_dir(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry
 }
 
 /// The root to look below; `None` for that of this process.
-fn root() -> Option<Root> {
-    ROOT.try_with(Clone::clone).ok().flatten()
+fn root() -> Option<Arc<Roots>> {
+    let root = ROOT.try_with(Clone::clone).ok().flatten()?;
+    (!root.0.is_of_this_process()).then_some(root.0)
 }
 
 /// Where a link leads that is open, or that is in an open folder.
@@ -233,129 +207,10 @@ fn target(folder: &OwnedFd, name: &str) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(target.into_bytes()).into())
 }
 
-#[cfg(target_os = "linux")]
-impl Root {
-    /// Opens what the caller would. What the system makes up for whoever reads it would be ours, not the caller's; and what
-    /// belongs to an account of our own is nobody else's to read.
-    fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        use rustix::fs::PROC_SUPER_MAGIC;
-        if !path.is_absolute() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no absolute path"));
-        }
-        let opened = self.found(path, flags).map_err(|error| self.noted(path, error))?;
-        if rustix::fs::fstatfs(&opened)?.f_type == PROC_SUPER_MAGIC {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it differs for whoever reads it"));
-        }
-        let is_read = self.0.is_of_another && !flags.contains(OFlags::PATH);
-        if is_read && rustix::fs::fstat(&opened)?.st_uid == rustix::process::geteuid().as_raw() {
-            return Err(self.noted(path, rustix::io::Errno::ACCESS));
-        }
-        Ok(opened)
-    }
-
-    /// Looks a path up from the root; where that is not permitted, from the caller's own folder.
-    fn found(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        use rustix::{fs::ResolveFlags, io::Errno};
-        match below(&self.0.root, path, flags, ResolveFlags::IN_ROOT) {
-            Err(Errno::ACCESS) => self.found_from_folder(path, flags).unwrap_or(Err(Errno::ACCESS)),
-            found => found,
-        }
-    }
-
-    /// Looks a path up from the folder, or from the nearest around it that the path does not leave.
-    fn found_from_folder(&self, path: &Path, flags: OFlags) -> Option<rustix::io::Result<OwnedFd>> {
-        let folder = self.0.folder.as_ref()?;
-        let bases = folder.path.ancestors().enumerate().filter(|(_, base)| path.starts_with(base));
-        for (up, base) in bases {
-            match self.found_from_base(folder, (up, base), path, flags)? {
-                // A link leads out of it.
-                Err(rustix::io::Errno::XDEV) => {}
-                found => return Some(found),
-            }
-        }
-        None
-    }
-
-    /// Looks a path up from a folder so many steps up; `None` if that can't be reached, or is not where the caller says.
-    fn found_from_base(
-        &self,
-        folder: &Folder,
-        (up, base): (usize, &Path),
-        path: &Path,
-        flags: OFlags,
-    ) -> Option<rustix::io::Result<OwnedFd>> {
-        use rustix::fs::ResolveFlags;
-        let climbing = std::iter::repeat_n("..", up).chain(["."]).collect::<PathBuf>();
-        let base_flags = OFlags::PATH | OFlags::DIRECTORY;
-        let open = below(&folder.open, &climbing, base_flags, ResolveFlags::NO_SYMLINKS).ok()?;
-        let (real, root) = (name_of(&open).ok()?, name_of(&self.0.root).ok()?);
-        (Path::new("/").join(real.strip_prefix(root).ok()?) == base).then_some(())?;
-        let rest = path.strip_prefix(base).ok().filter(|rest| !rest.as_os_str().is_empty());
-        Some(below(&open, rest.unwrap_or(Path::new(".")), flags, ResolveFlags::BENEATH))
-    }
-
-    /// Notes what could not be seen.
-    fn noted(&self, path: &Path, error: rustix::io::Errno) -> io::Error {
-        if self.0.is_of_another && error == rustix::io::Errno::ACCESS {
-            self.0.hidden.lock().get_or_insert_with(|| path.to_owned());
-        }
-        error.into()
-    }
-
-    /// The system knows the path of what is open. It counts only if the same file is there.
-    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
-        use std::os::unix::fs::MetadataExt as _;
-        let opened = self.open(path, OFlags::PATH)?;
-        let (real, root) = (name_of(&opened)?, name_of(&self.0.root)?);
-        let real = Path::new("/").join(real.strip_prefix(root).map_err(io::Error::other)?);
-        let identity = |found: Metadata| (found.dev(), found.ino());
-        let there = File::from(self.open(&real, OFlags::PATH | OFlags::NOFOLLOW)?).metadata()?;
-        match identity(there) == identity(File::from(opened).metadata()?) {
-            true => Ok(real),
-            false => Err(io::Error::new(io::ErrorKind::NotFound, "its path can't be found")),
-        }
-    }
-}
-
-/// Opens what is at a path from a folder.
-#[cfg(target_os = "linux")]
-fn below(
-    folder: &OwnedFd,
-    path: &Path,
-    flags: OFlags,
-    within: rustix::fs::ResolveFlags,
-) -> rustix::io::Result<OwnedFd> {
-    use rustix::{fs::ResolveFlags, io::Errno};
-    let within = within | ResolveFlags::NO_MAGICLINKS;
-    let open = || rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), within);
-    let is_passing = |error: &Errno| matches!(*error, Errno::WOULDBLOCK | Errno::INTR);
-    // Something was renamed meanwhile. Whoever goes on renaming gets an error.
-    let mut opened = open();
-    for _ in 0..RETRIES {
-        opened = match opened {
-            Err(error) if is_passing(&error) => open(),
-            opened => opened,
-        };
-    }
-    opened
-}
-
-/// The path of what is open, as the system knows it.
-#[cfg(target_os = "linux")]
-fn name_of(open: &OwnedFd) -> io::Result<PathBuf> {
-    fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Root {
-    fn open(&self, _: &Path, _: OFlags) -> io::Result<OwnedFd> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn canonicalize(&self, _: &Path) -> io::Result<PathBuf> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
 #[cfg(test)]
-mod tests;
+impl Root {
+    /// What something sees that is not a future, below this root.
+    pub(crate) fn shows<T>(self, look: impl FnOnce() -> T) -> T {
+        ROOT.sync_scope(Some(self), look)
+    }
+}

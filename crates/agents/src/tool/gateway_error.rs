@@ -6,6 +6,7 @@ use countersign_client::{
     enforcer::{AskError, PairError},
     http::CallError,
     pairing::PairingError,
+    reply::Rejected,
     request::{OpenedRequest, RequestError},
 };
 
@@ -58,6 +59,10 @@ pub fn describe_ask(error: &AskError) -> Failure {
         AskError::Call(error) => describe(error),
         AskError::Request(RequestError::NobodyPaired) => Failure::new(Exit::NotSetUp, "nobody is paired to answer")
             .next("pair a person's phone or terminal with `countersign pair`"),
+        AskError::Request(error @ RequestError::NobodyVerified) => Failure::new(Exit::NotSetUp, error)
+            .next("pair the phone again, with its device lock; `countersign devices` shows which devices have a known lock"),
+        AskError::Rejected(error @ (Rejected::NotVerified | Rejected::Lock(_))) => Failure::new(Exit::Failed, error)
+            .next("nothing was run; if it was you, pair the device again so that this machine knows its lock"),
         AskError::Request(error) => Failure::new(Exit::Failed, error),
         other => Failure::new(Exit::Unreachable, other)
             .next("the gateway or the answering device is not what it should be; look at `countersign devices` before you ask again"),

@@ -32,7 +32,10 @@ use super::{
 pub const PROFILE_FILE_VARIABLE: &str = "COUNTERSIGN_PROFILE_FILE";
 
 /// The folder of a keeper under an account of its own, with a home for each account that it decides for.
-pub const ACCOUNTS: &str = "/var/lib/countersign";
+pub const ACCOUNTS: &str = "/var/lib/countersign-keeper";
+
+/// The account that such a keeper runs as. A gateway on the same machine runs as another, so that neither can read the other's keys.
+pub const KEEPER_ACCOUNT: &str = "countersign-keeper";
 
 /// The shortest passphrase that locks an approver's keys. Whoever has the file can try as many as they like.
 const MIN_PASSPHRASE_CHARS: usize = 8;

@@ -23,3 +23,6 @@ pub mod terminal;
 pub mod shared;
 
 pub mod home;
+
+#[cfg(test)]
+mod platform;

@@ -1,10 +1,14 @@
 //! Where words go: stdout is for programs, stderr for people.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    future::Future,
+    io::{self, IsTerminal as _, Write as _},
+};
 
 use countersign_client::payload::visible;
 use countersign_wire::id::RequestId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::exit::{Exit, Failure};
 
@@ -25,14 +29,51 @@ pub fn object(value: &impl Serialize) -> Result<(), Failure> {
     out(&text.map_err(|error| Failure::new(Exit::Failed, format!("the result can't be written: {error}")))?)
 }
 
+/// What people are told while something is done for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Said {
+    /// A line that stays.
+    Line(String),
+    /// What a line shows until the next one; empty if it shows nothing any longer.
+    Status(String),
+}
+
+/// Whoever waits in another process.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    /// Takes what is said.
+    pub words: UnboundedSender<Said>,
+    /// Whether people see it in a terminal.
+    pub is_live: bool,
+}
+
+tokio::task_local! {
+    static LISTENER: Listener;
+}
+
+/// Everything that a future says to people, it says to this listener instead of stderr.
+pub async fn heard_by<T>(listener: Listener, future: impl Future<Output = T>) -> T {
+    LISTENER.scope(listener, future).await
+}
+
 /// Writes a line to stderr. If nobody reads it, nothing more can be done.
 pub fn say(text: &str) {
-    drop(writeln!(io::stderr().lock(), "{text}"));
+    if !is_heard(|| Said::Line(text.to_owned())) {
+        drop(writeln!(io::stderr().lock(), "{text}"));
+    }
+}
+
+/// Whether a listener takes it instead of stderr. One that is gone needs nothing.
+fn is_heard(said: impl FnOnce() -> Said) -> bool {
+    LISTENER.try_with(|listener| drop(listener.words.send(said()))).is_ok()
 }
 
 /// Whether people see stderr in a terminal, where a line can be written over.
 pub fn is_live() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    LISTENER.try_with(|listener| listener.is_live).unwrap_or_else(|_| {
+        io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    })
 }
 
 /// A line of stderr that is written over until it is finished. Without a terminal it is not shown.
@@ -46,15 +87,21 @@ impl StatusLine {
     pub fn show(&mut self, text: &str) {
         if is_live() && self.shown != text {
             text.clone_into(&mut self.shown);
-            drop(write!(io::stderr().lock(), "\r\x1b[2K{text}"));
+            write_over(text);
         }
     }
 
     /// Removes the line, so that others can be written.
     pub fn clear(&mut self) {
         if !std::mem::take(&mut self.shown).is_empty() {
-            drop(write!(io::stderr().lock(), "\r\x1b[2K"));
+            write_over("");
         }
+    }
+}
+
+fn write_over(text: &str) {
+    if !is_heard(|| Said::Status(text.to_owned())) {
+        drop(write!(io::stderr().lock(), "\r\x1b[2K{text}"));
     }
 }
 
@@ -85,6 +132,25 @@ pub fn columns(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_listener_hears_what_would_be_on_stderr() {
+        let (words, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let saying = async {
+            say("one");
+            let mut line = StatusLine::default();
+            line.show("two");
+            line.show("two");
+            drop(line);
+        };
+        heard_by(Listener { words, is_live: true }, saying).await;
+        let mut all = Vec::new();
+        while let Some(said) = heard.recv().await {
+            all.push(said);
+        }
+        let status = |text: &str| Said::Status(text.to_owned());
+        assert_eq!(all, [Said::Line("one".to_owned()), status("two"), status("")]);
+    }
 
     #[test]
     fn columns_line_up() {

@@ -1,7 +1,6 @@
 //! A program of ours that runs without a terminal: as a service of the user where the system has them, else as a process.
 
 mod process;
-mod systemd;
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
@@ -11,7 +10,7 @@ use countersign_agents::tool::{
 };
 use tokio::time::{Instant, sleep};
 
-use self::systemd::Systemd;
+use crate::platform::Service;
 
 /// How long a program may take to start or to stop.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,9 +33,9 @@ pub struct Background {
 impl Background {
     /// Starts it, and waits until it is ready.
     pub async fn start(&self, ready: impl AsyncFn() -> bool) -> Result<(), Failure> {
-        let (mut child, reason) = if let Some(systemd) = self.systemd() {
-            systemd.start(&format!("Countersign {}", self.name), &self.command)?;
-            (None, format!("`journalctl --user -u {}` has its reason", self.service))
+        let (mut child, reason) = if let Some(service) = self.service() {
+            service.start(&format!("Countersign {}", self.name), &self.command)?;
+            (None, service.reason())
         } else {
             let log = self.folder.join("log");
             let child =
@@ -61,9 +60,9 @@ impl Background {
 
     /// Stops it; false if it was not running.
     pub async fn stop(&self, is_running: impl AsyncFn() -> bool) -> Result<bool, Failure> {
-        if let Some(systemd) = self.systemd().filter(Systemd::is_installed) {
+        if let Some(service) = self.service().filter(Service::is_installed) {
             let was_running = is_running().await;
-            systemd.stop()?;
+            service.stop()?;
             return Ok(was_running);
         }
         let Some(process) = process::Running::find(&self.folder, self.command.last()) else {
@@ -86,8 +85,8 @@ impl Background {
         Ok(true)
     }
 
-    fn systemd(&self) -> Option<Systemd> {
-        if self.may_be_service { Systemd::of_user(self.service) } else { None }
+    fn service(&self) -> Option<Service> {
+        if self.may_be_service { Service::of_user(self.service, &self.folder) } else { None }
     }
 
     fn unusable(&self, error: &io::Error) -> Failure {

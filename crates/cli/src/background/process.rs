@@ -3,11 +3,12 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt, fs, io,
-    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _, process::CommandExt as _},
+    os::unix::{fs::OpenOptionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
+use countersign_agents::platform::has_argument;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Starts it with this log, and keeps its number in its folder.
@@ -49,8 +50,7 @@ impl<'a> Running<'a> {
 
     /// Whether it runs, and is not another one that has its number now.
     pub(super) fn lives(&self) -> bool {
-        let command = fs::read(format!("/proc/{self}/cmdline")).unwrap_or_default();
-        command.split(|byte| *byte == 0).any(|word| word == self.mark.as_bytes())
+        u32::try_from(self.pid.as_raw_pid()).is_ok_and(|id| has_argument(id, self.mark))
     }
 
     pub(super) fn terminate(&self) -> io::Result<()> {

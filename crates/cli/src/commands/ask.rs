@@ -4,11 +4,9 @@ use std::{io::Read as _, path::PathBuf, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
-    asking::{self, Attendance, again::Asker},
-    calls::call::Call,
-    examine::{environment::last::LastEnvironment, repository},
-    hook::stopped,
-    rules::Rules,
+    asking::{self, Attendance},
+    execution::{RunAs, unread},
+    proposals::{Command, Proposal, What, decider::Decider, permission::json_of},
     tool::{
         caller::Caller,
         exit::{Exit, Failure},
@@ -17,20 +15,10 @@ use countersign_agents::{
         output::{object, out},
     },
 };
-use countersign_client::{
-    audience::Audience,
-    enforcer::Enforcer,
-    payload::{Checkpoint, Payload, Plan as PlanPayload},
-    profile::{Facts, Pins, Role},
-    receipt::Outcome,
-    request::Draft,
-    taken::Taken,
-};
-use countersign_wire::decision::DecisionOutcome;
-use serde_json::{Value, json};
+use countersign_client::{enforcer::Enforcer, profile::Pins, receipt::Outcome, taken::Taken};
+use serde_json::json;
 
-use super::options::{AskAgain, Options, Ring};
-use crate::execution::{Plan, Stdin, Wanted};
+use super::options::{AskAgain, Options, Ring, milliseconds};
 
 /// How long people have for an answer, unless it is said.
 pub(super) const DEFAULT_VALID_FOR: &str = "10m";
@@ -72,56 +60,64 @@ impl Ask {
                 .next("add a command after --, or use --plan or --checkpoint"));
         }
         let home = Home::of_user()?;
-        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
-        stopped::refuse(&home.hooks_folder(), self.session.as_deref())?;
-        let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-        let payload = self.payload(&enforcer)?;
+        let decider = Decider::of(home.clone(), options.profile.clone())?;
         let mut interruption = asking::Interruption::watch()?;
-        let to = self.ring.of(self.audience(&home, identity.profile.facts())?);
-        let draft = draft(&payload, self.valid_for, self.session.clone(), to)?;
+        let proposal = Proposal {
+            what: self.what()?,
+            valid_for: milliseconds(self.valid_for),
+            patience: milliseconds(self.again.patience()),
+            ring: self.ring.word(),
+            session: self.session,
+        };
         if self.detach {
-            let request =
-                asking::submit(&enforcer, &pins, &draft, Attendance::Detached, &mut interruption).await?;
-            return match options.json {
-                true => object(&json!({ "requestId": request.request_id, "expiresAt": request.expires_at })),
-                false => out(request.request_id.as_str()),
-            };
+            if decider.keeper().is_some() {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "a keeper decides here, and it asks only for whoever waits",
+                )
+                .next("run it without --detach"));
+            }
+            return detached(&proposal, &home, &mut interruption, options).await;
         }
-        let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
-        let taken = asker.permission(&draft, &mut interruption).await?;
-        let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
-        report(&enforcer, &pins, taken, options).await
+        let approval = decider.decide(&proposal, &mut interruption).await?;
+        if options.json {
+            object(&approval.json())?;
+        }
+        approval.finish(Outcome::Applied { exit_status: None }).await;
+        Ok(())
     }
 
-    fn audience(&self, home: &Home, facts: &Facts) -> Result<Audience, Failure> {
-        let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let rules = Rules::load(home, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
-        rules.check_profile(facts)?;
-        match self.command.is_empty() {
-            true => rules.usual_audience(),
-            false => rules.audience(&Call::of_words(&self.command, &cwd)),
-        }
-    }
-
-    fn payload(&self, enforcer: &Enforcer) -> Result<Payload, Failure> {
+    fn what(&self) -> Result<What, Failure> {
         if let Some(path) = &self.plan {
-            return Ok(Payload::Plan(PlanPayload::new(text_of(path)?)));
+            return Ok(What::Plan(text_of(path)?));
         }
         if let Some(summary) = &self.checkpoint {
-            return Ok(Payload::Checkpoint(Checkpoint::new(summary.as_str())));
+            return Ok(What::Checkpoint(summary.clone()));
         }
-        let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
-        let variables: Vec<_> = std::env::vars_os().collect();
-        let wanted = Wanted {
-            variables: &variables,
-            env: &[],
-            with: &[],
-            mac: &mac,
-            last: &LastEnvironment::default(),
-        };
-        let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
-        Ok(plan.payload(&Stdin::unread()?))
+        Ok(What::Command(Command {
+            argv: self.command.clone(),
+            env: Vec::new(),
+            with: Vec::new(),
+            reads: unread(),
+            run_as: RunAs::this_process(),
+        }))
+    }
+}
+
+/// Asks, and leaves the answer to whoever comes later.
+async fn detached(
+    proposal: &Proposal,
+    home: &Home,
+    interruption: &mut asking::Interruption,
+    options: &Options,
+) -> Result<(), Failure> {
+    let asked = proposal.prepare(home, options.profile.as_deref(), &Caller::this_process())?;
+    let pins = asked.identity.profile.pins().map_err(failed)?;
+    let request =
+        asking::submit(&asked.enforcer, &pins, &asked.draft, Attendance::Detached, interruption).await?;
+    match options.json {
+        true => object(&json!({ "requestId": request.request_id, "expiresAt": request.expires_at })),
+        false => out(request.request_id.as_str()),
     }
 }
 
@@ -137,29 +133,6 @@ fn text_of(path: &PathBuf) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A payload, ready to be asked about from here.
-pub(super) fn draft(
-    payload: &Payload,
-    valid_for: Duration,
-    session: Option<String>,
-    to: Audience,
-) -> Result<Draft, Failure> {
-    let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-    let text = payload
-        .to_json()
-        .map_err(|error| Failure::new(Exit::Failed, error).next("show people less of it, or ask in parts"))?;
-    let repo_name = repository::name_of(&cwd);
-    Ok(Draft {
-        artifact_type: payload.artifact_type(),
-        payload: text,
-        repo_name,
-        valid_for,
-        session,
-        actions: Vec::new(),
-        to,
-    })
-}
-
 /// Says what was decided, to people and to programs, and to whoever decided that it has arrived.
 pub(super) async fn report(
     enforcer: &Enforcer,
@@ -173,15 +146,4 @@ pub(super) async fn report(
     }
     asking::finish(enforcer, pins, taken, Outcome::Applied { exit_status: None }).await;
     announced
-}
-
-/// A decision for programs.
-pub(super) fn json_of(taken: &Taken) -> Value {
-    let decision = &taken.decision;
-    json!({
-        "outcome": match decision.outcome { DecisionOutcome::Approve => "approved", DecisionOutcome::Reject => "rejected" },
-        "requestId": taken.request_id, "use": taken.number, "approver": decision.approver,
-        "device": decision.device.to_string(), "scope": decision.scope, "validUntil": decision.valid_until,
-        "reason": decision.words.reason, "action": decision.words.action,
-    })
 }

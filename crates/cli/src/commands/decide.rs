@@ -114,12 +114,19 @@ impl Approve {
             return Err(Failure::new(Exit::Usage, "this request belongs to no session")
                 .next("approve it once, or with --for 1h"));
         }
+        if scope != Scope::Once && request.is_edited {
+            return Err(Failure::new(Exit::Usage, "what you have changed can be approved once only")
+                .next("approve it without --for and --session"));
+        }
         let lines = review::lines(&request, desk.approver.clock.now());
         let headline = review::title(&review::payload(&request));
         say(&lines.join("\n"));
         let payload = review::payload(&request);
         if scope != Scope::Once && payload.is_serious() {
             return Err(no_grant(&payload));
+        }
+        if let Some(why) = review::needs_lock(&request) {
+            return Err(Failure::new(Exit::Failed, why));
         }
         let mut terminal = Terminal::open("approving needs a terminal")?;
         let action = choose(&request, &mut terminal)?;
@@ -138,6 +145,7 @@ impl Approve {
             shown: Some(shown),
             pattern: self.pattern,
             action: action.map(|it| it.id.clone()),
+            edit: None,
         };
         let valid_until = desk.approver.clock.now().plus(time);
         let choice = Choice { outcome, scope, valid_until, words };
@@ -190,13 +198,7 @@ async fn decide(
     choice: &Choice,
     options: &Options,
 ) -> Result<(), Failure> {
-    desk.approver.decide(request, choice).await.map_err(|error| {
-        describe_decide(&error, request).detail(format!("request {}", request.request_id))
-    })?;
-    // If it can't be kept, it counts all the same.
-    if let Ok(answers) = answers(options) {
-        answers.keep(request, choice, desk.approver.clock.now());
-    }
+    send(desk, request, choice, options).await?;
     let word = match choice.outcome {
         DecisionOutcome::Approve => "approved",
         DecisionOutcome::Reject => "rejected",
@@ -206,5 +208,22 @@ async fn decide(
         return object(&json!({ "requestId": request.request_id, "decision": word, "sentence": sentence }));
     }
     say(&format!("✓ {word}, signed and accepted by the gateway"));
+    Ok(())
+}
+
+/// Signs an answer, sends it, and keeps a line of it.
+pub(super) async fn send(
+    desk: &Desk,
+    request: &OpenedRequest,
+    choice: &Choice,
+    options: &Options,
+) -> Result<(), Failure> {
+    desk.approver.decide(request, choice).await.map_err(|error| {
+        describe_decide(&error, request).detail(format!("request {}", request.request_id))
+    })?;
+    // If it can't be kept, it counts all the same.
+    if let Ok(answers) = answers(options) {
+        answers.keep(request, choice, desk.approver.clock.now());
+    }
     Ok(())
 }

@@ -111,11 +111,12 @@ fn source(pin: &Pin) -> String {
 
 fn row(profile: &str, pin: &Pin, pins: &Pins) -> Vec<String> {
     let party = pin.party();
+    let lock = if pin.lock().is_some() { ", device lock" } else { "" };
     vec![
         profile.to_owned(),
         format!("{} {}", word(party.role()), party.id()),
         pin.fingerprint().short(),
-        source(pin),
+        format!("{}{lock}", source(pin)),
         state(pin, pins),
     ]
 }
@@ -125,6 +126,7 @@ fn json_of(profile: &str, pin: &Pin, pins: &Pins) -> Value {
         "profile": profile, "role": word(pin.party().role()), "id": pin.party().id(),
         "fingerprint": pin.fingerprint().to_string(), "digits": pin.fingerprint().digits(),
         "source": source(pin), "state": state(pin, pins),
+        "lock": pin.lock().map(|lock| json!({ "algorithm": lock.algorithm(), "origin": lock.origin() })),
     })
 }
 

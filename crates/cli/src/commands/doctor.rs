@@ -6,15 +6,16 @@ use clap::Args;
 use countersign_agents::{
     doctor::{
         attack::{
-            self, Attacked, Line, Outcome,
+            self, Attack, Attacked,
             attempts::{self, Targets},
+            outcome::Outcome,
         },
         hosts, news,
         page::PageHashes,
         profiles,
         report::Report,
     },
-    hook::last_check,
+    hook::{desk::Desk, machine},
     install::places::Places,
     tool::{
         exit::{Exit, Failure},
@@ -27,7 +28,8 @@ use countersign_client::{
     clock::{Clock as _, SystemClock},
     profile::Role,
 };
-use serde_json::{Value, json};
+use countersign_wire::machine::{MachineDoctor, MachineHooks};
+use serde_json::json;
 
 use super::options::Options;
 use crate::local_gateway::LocalGateway;
@@ -50,7 +52,8 @@ pub(super) struct Doctor {
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
     /// Attack the gate itself, and look at nothing else: what an agent could do about its keys, rules and hook, from this shell, from the
-    /// sandbox of `countersign run`, and from a tool call of each agent in it. All of it on a copy; takes about half a minute.
+    /// sandbox of `countersign run`, and from a tool call of each agent in it; all of that on a copy. The keeper of this machine is
+    /// attacked from your account, if it decides for it. Takes about half a minute.
     #[arg(long, conflicts_with_all = ["no_start", "page"])]
     attack: bool,
     /// What is attacked, from where this runs.
@@ -77,13 +80,13 @@ impl Doctor {
         hashes.compare(&gateways, &mut report).await;
         public_address(&home, &mut report).await;
         let project = env::current_dir().unwrap_or_default();
-        let facts = hosts::check(&home, &Places::of_user()?, &project, !self.no_start, &mut report).await;
-        let result = news::result(&report, &facts, SystemClock.now());
-        publish(&result, options).await;
+        let found = hosts::check(&home, &Places::of_user()?, &project, !self.no_start, &mut report).await;
+        publish(&home, news::result(&report, &found, SystemClock.now()), options).await;
         if options.json {
             object(&json!({
                 "outcome": if report.has_problems() { Exit::Findings.word() } else { "ok" },
-                "findings": report.findings, "passed": report.passed, "hosts": facts,
+                "findings": report.findings, "passed": report.passed,
+                "hosts": found.iter().map(hosts::fact).collect::<Vec<_>>(),
             }))?;
         } else {
             show(&report);
@@ -97,50 +100,87 @@ impl Doctor {
 
 /// Attacks the gate, and shows what held.
 async fn attack(options: &Options) -> Result<ExitCode, Failure> {
-    let attacked = attack::attack(|host| say(&format!("Attacking {host} …"))).await?;
-    let wrong = attacked.iter().flat_map(|host| &host.lines).filter(|line| line.is_wrong).count();
+    let attack = attack::attack(|host| say(&format!("Attacking {host} …"))).await?;
+    let (wrong, doubts) = (attack.wrong(), attack.doubts());
+    let is_clean = wrong == 0 && doubts.is_empty();
     if options.json {
-        object(
-            &json!({ "outcome": if wrong > 0 { Exit::Findings.word() } else { "ok" }, "hosts": attacked }),
-        )?;
+        let word = if is_clean { "ok" } else { Exit::Findings.word() };
+        object(&json!({
+            "outcome": word, "keeper": attack.keeper, "hosts": attack.hosts, "noHosts": attack.no_hosts, "doubts": doubts,
+        }))?;
     } else {
-        show_attacked(&attacked, wrong);
+        show_attack(&attack, wrong, &doubts);
     }
-    Ok(ExitCode::from(if wrong > 0 { Exit::Findings.code() } else { 0 }))
+    Ok(ExitCode::from(if is_clean { 0 } else { Exit::Findings.code() }))
 }
 
-fn show_attacked(attacked: &[Attacked], wrong: usize) {
-    if attacked.is_empty() {
-        say("No agent that can be run in the sandbox is on your PATH: Claude Code, Codex CLI or OpenCode.");
+fn show_attack(attack: &Attack, wrong: usize, doubts: &[String]) {
+    show_keeper(attack);
+    show_hosts(&attack.hosts);
+    if attack.no_hosts.is_none() && attack.hosts.is_empty() {
+        say("\nNo agent that can be run in the sandbox is on your PATH: Claude Code, Codex CLI or OpenCode.");
+    }
+    if attack.keeper.is_empty() && attack.hosts.is_empty() {
         return;
     }
-    for host in attacked {
+    if any_not_tried(attack) {
+        say("  –: it could not be tried there.");
+    }
+    say("");
+    for doubt in doubts {
+        say(&format!("? {doubt}."));
+    }
+    match (wrong, doubts.is_empty()) {
+        (0, true) => {
+            say("✓ Everything held that should. docs/boundary.md explains what is open in the sandbox.");
+        }
+        (0, false) => {
+            say("? What could be tried held. Some attempts proved nothing; fix what the lines above name.");
+        }
+        _ => {
+            let attempts = if wrong == 1 { "1 attempt" } else { &format!("{wrong} attempts") };
+            say(&format!(
+                "✗ {attempts} succeeded that should not. If you have changed nothing of the installation, please report \
+                 this; until then, don't rely on it."
+            ));
+        }
+    }
+}
+
+fn any_not_tried(attack: &Attack) -> bool {
+    let of_keeper = attack.keeper.iter().flat_map(|line| [&line.keeper, &line.control]);
+    let lines = attack.hosts.iter().flat_map(|host| &host.lines);
+    let mut all = of_keeper.chain(lines.flat_map(|line| [&line.shell, &line.host, &line.call]));
+    all.any(|outcome| matches!(outcome, Outcome::NotTried { .. }))
+}
+
+fn show_keeper(attack: &Attack) {
+    if attack.keeper.is_empty() {
+        return;
+    }
+    say(&format!("\n{:<46}{:<8}{}", "The keeper of this machine", "yours", "keeper's"));
+    for line in &attack.keeper {
+        let [control, keeper] = [&line.control, &line.keeper].map(word);
+        say(&format!("  {:<44}{control:<8}{keeper}{}", line.attempt, sign(line.is_wrong)));
+    }
+    say("  yours: the same on a file, folder or process of your own, where nothing protects.");
+}
+
+fn show_hosts(hosts: &[Attacked]) {
+    for host in hosts {
         say(&format!("\n{:<46}{:<8}{:<11}tool call", host.name, "shell", "sandbox"));
         for line in &host.lines {
             let [shell, sandbox, call] = [&line.shell, &line.host, &line.call].map(word);
-            let sign = if line.is_wrong { "  ✗" } else { "" };
-            say(&format!("  {:<44}{shell:<8}{sandbox:<11}{call}{sign}", line.attempt));
-        }
-        let why = |line: &Line| match &line.call {
-            Outcome::NotTried { why } => Some(why.clone()),
-            _ => None,
-        };
-        if let Some(why) = host.lines.iter().find_map(why) {
-            say(&format!("  Not tried from a tool call: {why}"));
+            say(&format!("  {:<44}{shell:<8}{sandbox:<11}{call}{}", line.attempt, sign(line.is_wrong)));
         }
     }
-    say("");
-    say(
-        "shell: what code does that runs freely under your account. Run agents with `countersign run` to prevent it.",
-    );
-    match wrong {
-        0 => say(
-            "✓ In the sandbox, everything held that should. docs/boundary.md explains what is open there.",
-        ),
-        _ => say(&format!(
-            "✗ {wrong} attempts succeeded in the sandbox that should not. Please report this, and don't rely on it."
-        )),
+    if !hosts.is_empty() {
+        say("  shell: what code does that runs freely under your account. `countersign run` prevents it.");
     }
+}
+
+fn sign(is_wrong: bool) -> &'static str {
+    if is_wrong { "  ✗" } else { "" }
 }
 
 fn word(outcome: &Outcome) -> &'static str {
@@ -169,13 +209,13 @@ async fn public_address(home: &Home, report: &mut Report) {
 }
 
 /// Keeps the result and says it to the gateway, if there is one. It is only news.
-async fn publish(result: &Value, options: &Options) {
+async fn publish(home: &Home, (hooks, doctor): (MachineHooks, MachineDoctor), options: &Options) {
+    let desk = Desk::new(home.hooks_folder());
     let said = async {
-        let home = Home::of_user()?;
-        last_check::keep(&home.hooks_folder(), result).map_err(failed)?;
+        machine::keep(&desk, hooks, Some(doctor)).map_err(failed)?;
         let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         let (enforcer, pins) = (identity.enforcer()?, identity.profile.pins().map_err(failed)?);
-        news::say(&enforcer, &pins, identity.names(), &home.hooks_folder()).await;
+        news::say(&enforcer, &pins, identity.names(), &desk).await;
         Ok::<(), Failure>(())
     };
     drop(said.await);

@@ -4,13 +4,13 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
-    asking::{self, again::Asker},
-    calls::call::Call,
-    examine::environment::last::LastEnvironment,
-    hook::stopped,
-    rules::{Rules, Verdict},
+    asking,
+    execution::{Difference, Prepared, RunAs, StartError, Stdin, read_stdin},
+    proposals::{
+        Command, Proposal, What,
+        decider::{Approval, Decider},
+    },
     tool::{
-        caller::Caller,
         exit::{Exit, Failure},
         home::Home,
         moment,
@@ -18,13 +18,7 @@ use countersign_agents::{
         terminal::Terminal,
     },
 };
-use countersign_client::{
-    enforcer::Enforcer,
-    payload::visible_code,
-    profile::{Pins, Role},
-    receipt::Outcome,
-    taken::Taken,
-};
+use countersign_client::receipt::Outcome;
 use countersign_wire::base64url;
 use serde_json::{Value, json};
 use tokio::{
@@ -34,9 +28,8 @@ use tokio::{
 
 use super::{
     ask,
-    options::{AskAgain, Options, Ring},
+    options::{AskAgain, Options, Ring, milliseconds},
 };
-use crate::execution::{Difference, KIND, Plan, Prepared, StartError, Stdin, Wanted, read_stdin};
 
 /// How much of what a command writes to its standard output is kept for `--json`.
 const MAX_WRITTEN: usize = 16 << 20;
@@ -87,70 +80,34 @@ impl Exec {
     pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
         // What whoever started this has left open is not for the command.
         close_fds::set_fds_cloexec(3, &[]);
-        let home = Home::of_user()?;
-        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
-        stopped::refuse(&home.hooks_folder(), self.session.as_deref())?;
-        let enforcer = identity.enforcer()?;
+        let decider = Decider::of(Home::of_user()?, options.profile.clone())?;
         let stdin = read_stdin()?;
         let mut interruption = asking::Interruption::watch()?;
-        let cwd = std::env::current_dir().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let rules = Rules::load(&home, &cwd, &Caller::this_process()).map_err(|error| error.failure())?;
-        let call = Call::of_words(&self.command, &cwd);
-        refuse_denied(&rules, &call)?;
-        rules.check_profile(identity.profile.facts())?;
-        let to = self.ring.of(rules.audience(&call)?);
-        let passed = rules.passed_variables().to_vec();
-        let env = [self.env.clone(), passed].concat();
-        let mac = |name: &str, value: &[u8]| enforcer.keys.environment_mac(name, value);
-        let last = LastEnvironment::read(&home.hooks_folder(), KIND);
-        let variables: Vec<_> = std::env::vars_os().collect();
-        let wanted = Wanted { variables: &variables, env: &env, with: &self.with, mac: &mac, last: &last };
-        let mut is_said = false;
+        let command = Command {
+            argv: self.command,
+            env: self.env,
+            with: self.with,
+            reads: stdin.reads(),
+            run_as: RunAs::this_process(),
+        };
+        let proposal = Proposal {
+            what: What::Run(command.clone()),
+            valid_for: milliseconds(self.valid_for),
+            patience: milliseconds(self.again.patience()),
+            ring: self.ring.word(),
+            session: self.session,
+        };
         loop {
-            let plan = Plan::examine(&self.command, &cwd, &wanted).map_err(|error| error.failure())?;
-            if let Some(note) = plan.note().filter(|_| !is_said) {
-                say(&note);
-                is_said = true;
-            }
-            let draft = ask::draft(&plan.payload(&stdin), self.valid_for, self.session.clone(), to.clone())?;
-            let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
-            let taken = asker.permission(&draft, &mut interruption).await?;
-            let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
-            if let Err(stopped) = stopped::refuse(&home.hooks_folder(), self.session.as_deref()) {
-                let reason = stopped.what.clone();
-                asking::finish(&enforcer, &pins, taken, Outcome::Refused { reason }).await;
-                return Err(stopped);
-            }
-            if let Err(rejected) = asking::announce(&taken.decision, enforcer.clock.now()) {
-                asking::finish(&enforcer, &pins, taken, Outcome::Applied { exit_status: None }).await;
-                return Err(rejected);
-            }
-            // If it can't be kept, the next one is compared with an earlier one.
-            drop(LastEnvironment::keep(&home.hooks_folder(), KIND, plan.bound_environment()));
-            match plan.prepare() {
-                Ok(prepared) => return execute(&enforcer, &pins, prepared, stdin, taken, options).await,
-                Err(differences) => {
-                    asking::finish(&enforcer, &pins, taken, Outcome::Drifted).await;
-                    if !ask_again(&differences) {
-                        return Err(drifted(&differences));
-                    }
-                }
+            let mut approval = decider.decide(&proposal, &mut interruption).await?;
+            let differences = match approval.plan(&command).and_then(|plan| plan.prepare()) {
+                Ok(prepared) => return execute(prepared, stdin, approval, options).await,
+                Err(differences) => differences,
+            };
+            approval.finish(Outcome::Drifted).await;
+            if !ask_again(&differences) {
+                return Err(drifted(&differences));
             }
         }
-    }
-}
-
-/// What a rule denies is not asked for, here as in a hook. An allow rule does not replace the approval.
-fn refuse_denied(rules: &Rules, call: &Call) -> Result<(), Failure> {
-    let ruling = rules.decide(call);
-    match ruling.verdict {
-        Verdict::Deny => Err(Failure::new(
-            Exit::Rejected,
-            format!("a rule denies this, so nobody was asked: {}", visible_code(&ruling.reason)),
-        )
-        .next("see what rules say with `countersign rules test -- CMD`")
-        .detail(&ruling.rule)),
-        Verdict::Allow | Verdict::Ask => Ok(()),
     }
 }
 
@@ -171,33 +128,31 @@ fn drifted(differences: &[Difference]) -> Failure {
 }
 
 async fn execute(
-    enforcer: &Enforcer,
-    pins: &Pins,
     prepared: Prepared,
     stdin: Stdin,
-    taken: Taken,
+    approval: Approval,
     options: &Options,
 ) -> Result<ExitCode, Failure> {
     let (status, written) = match run(prepared, stdin, options.json).await {
         Ok(ended) => ended,
         Err(StartError::Changed(differences)) => {
-            asking::finish(enforcer, pins, taken, Outcome::Drifted).await;
+            approval.finish(Outcome::Drifted).await;
             return Err(drifted(&differences));
         }
         Err(StartError::System(error)) => {
             let reason = format!("it can't be started: {error}");
-            asking::finish(enforcer, pins, taken, Outcome::Refused { reason: reason.clone() }).await;
+            approval.finish(Outcome::Refused { reason: reason.clone() }).await;
             return Err(Failure::new(Exit::NotExecutable, format!("it was approved, and {reason}")));
         }
     };
     let code = exit_code(status);
     if options.json {
-        let mut result = ask::json_of(&taken);
+        let mut result = approval.json();
         result["exitCode"] = json!(code);
         written.add_to(&mut result);
         object(&result)?;
     }
-    asking::finish(enforcer, pins, taken, Outcome::Applied { exit_status: status.code() }).await;
+    approval.finish(Outcome::Applied { exit_status: status.code() }).await;
     Ok(ExitCode::from(code))
 }
 
@@ -282,28 +237,5 @@ mod tests {
         let long = object(&vec![b'x'; MAX_WRITTEN + 1]).await;
         assert_eq!(long["stdout"].as_str().map(str::len), Some(MAX_WRITTEN));
         assert_eq!(long["stdoutTruncated"], true);
-    }
-
-    #[test]
-    fn what_rules_deny_is_refused_before_anybody_is_asked() {
-        let (folder, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let text = "[[rule]]\nverdict = \"deny\"\ncommand = \"rm **\"\n";
-        std::fs::write(folder.path().join("rules.toml"), text).unwrap();
-        let rules = Rules::of_folder(folder.path(), None, cwd.path()).unwrap();
-        let refuse = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            refuse_denied(&rules, &Call::of_words(&words, cwd.path()))
-        };
-        refuse(&["make", "a b"]).unwrap();
-        for words in [
-            &["rm", "-rf", "x"][..],
-            &["env", "rm", "x"],
-            &["sh", "-c", "rm x"],
-            &["touch", ".claude/settings.json"],
-        ] {
-            let failure = refuse(words).unwrap_err();
-            assert_eq!(failure.exit, Exit::Rejected, "{words:?}");
-            assert!(!failure.detail.is_empty(), "the rule is named");
-        }
     }
 }

@@ -74,6 +74,7 @@ pub(super) async fn follow(
         for item in items {
             let (who, what) = describe(&item);
             let asks = match &item.opened {
+                Ok(request) if request.is_edited => "asks about your change",
                 Ok(request) if request.supersedes.is_some() => "asks again",
                 _ => "asks",
             };

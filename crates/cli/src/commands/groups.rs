@@ -4,7 +4,18 @@
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Approving",
-        &["inbox", "show", "approve", "reject", "ask-again", "history", "sessions", "prompt", "stop"],
+        &[
+            "inbox",
+            "show",
+            "approve",
+            "reject",
+            "change",
+            "ask-again",
+            "history",
+            "sessions",
+            "prompt",
+            "stop",
+        ],
     ),
     ("Asking", &["exec", "run", "ask", "wait", "listen", "grants", "away", "here"]),
     ("Devices and people", &["join", "pair", "devices", "vouch", "recovery", "keys"]),
@@ -24,7 +35,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "mcp",
         ],
     ),
-    ("Checking", &["status", "config", "doctor", "verify", "export"]),
+    ("Checking", &["status", "config", "doctor", "fleet", "verify", "export"]),
 ];
 
 /// The template of the help, with the commands in their groups.

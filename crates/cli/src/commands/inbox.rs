@@ -225,7 +225,8 @@ fn request_json(request: &OpenedRequest) -> Value {
     json!({
         "requestId": request.request_id, "enforcer": request.enforcer, "artifactType": request.artifact_type,
         "artifactHash": request.artifact_hash, "repository": request.repo_name, "createdAt": request.created_at,
-        "expiresAt": request.expires_at, "supersedes": request.supersedes, "headline": read.headline(),
+        "expiresAt": request.expires_at, "supersedes": request.supersedes, "isEdited": request.is_edited,
+        "edits": request.edits.iter().map(|place| &place.pointer).collect::<Vec<_>>(), "headline": read.headline(),
         "sentence": read.sentence(), "found": found.collect::<Vec<_>>(), "payload": payload,
     })
 }

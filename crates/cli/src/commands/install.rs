@@ -1,12 +1,13 @@
 //! `install` and `uninstall`.
 
-use std::{path::Path, time::Duration};
+use std::{env, path::Path, time::Duration};
 
 use clap::Args;
 use countersign_agents::{
     call_socket::place::CallSocket,
+    hook::{desk::Desk, machine},
     hook_line::{HookLine, keeper::KeeperPlace, mode::Mode, place::Place},
-    hosts::Host,
+    hosts::{self, Host},
     install::{
         inspection::Inspection,
         places::Places,
@@ -91,6 +92,7 @@ impl Install {
         if !(MIN_TIMEOUT..=MAX_TIMEOUT).contains(&self.timeout) {
             return Err(Failure::new(Exit::Usage, "--timeout must be from 1m to 24h"));
         }
+        program::lasting()?;
         let places = Places::of_user()?;
         let place = Place::of(&Home::of_user()?, self.how.managed)?;
         let keeper = self.keeper(&places)?;
@@ -213,7 +215,18 @@ fn carry_out(plan: &Plan, host: Host, how: &How, options: &Options, words: &Word
         files.push(of_file(change, backup.as_deref()));
     }
     say(&format!("✓ {}", words.done));
+    note_hooks(how);
     report(options, host, how, &files)
+}
+
+/// Keeps what is installed now, to be said with the presence of this machine. What is for every user their doctors say.
+fn note_hooks(how: &How) {
+    let (Ok(home), Ok(places), false) = (Home::of_user(), Places::of_user(), how.managed) else { return };
+    let project = env::current_dir().unwrap_or_default();
+    let found: Vec<Inspection> = hosts::ALL.iter().flat_map(|host| host.inspect(&places, &project)).collect();
+    let hooks = machine::hooks(&found, SystemClock.now(), |host| machine::is_sound(&found, host));
+    // Otherwise the next doctor says it.
+    drop(machine::keep(&Desk::new(home.hooks_folder()), hooks, None));
 }
 
 fn of_file(change: &Change, backup: Option<&Path>) -> Value {

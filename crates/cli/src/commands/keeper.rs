@@ -1,9 +1,12 @@
 //! `keeper`: the process that decides for all hooks of a user.
 
+mod admin;
+mod own_home;
+
 use std::{
     ffi::OsString,
     os::unix::{fs::DirBuilderExt as _, process::CommandExt as _},
-    process::Command,
+    process::{Command, ExitCode},
     time::Duration,
 };
 
@@ -11,19 +14,21 @@ use clap::{Args, Subcommand};
 use countersign_agents::{
     call_socket::place::{CallSocket, own_user},
     hook_line::place::Place,
+    install::program,
     keeper::Keeper,
+    platform::{guard_memory, most_open_files},
     tool::{
         account::Account,
         exit::{Exit, Failure},
-        home::{ACCOUNTS, Home},
+        home::{ACCOUNTS, Home, KEEPER_ACCOUNT},
         output::{out, say},
     },
 };
-use countersign_client::profile::HOME_VARIABLE;
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::process::{Resource, Rlimit};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::own_home::in_home;
 use super::options::Options;
 use crate::background::Background;
 
@@ -46,9 +51,11 @@ pub(super) enum KeeperCommand {
     Status(Status),
     /// Run the keeper in this terminal, until it is stopped.
     Serve(Serve),
-    /// Run a command for the keeper of this machine, about what it keeps for an account. Only root may.
+    /// Run a command for the keeper of this machine, about what it keeps for an account.
     ///
-    /// Whatever loosens goes this way: joining, pairing, rules, keys.
+    /// Root may run every command: join, pair, rules, keys. You may, for your own account, look and tighten: status, devices,
+    /// grants, history, rules show, devices revoke, grants revoke, and rules set, which asks your paired devices before it
+    /// loosens anything.
     ///
     /// For example:  sudo countersign keeper as ada join
     As(As),
@@ -81,28 +88,23 @@ pub(super) struct As {
     /// The account whose agents ask, by name or number.
     user: String,
     /// The account that the keeper runs as.
-    #[arg(long, value_name = "ACCOUNT", default_value = ACCOUNT)]
+    #[arg(long, value_name = "ACCOUNT", default_value = KEEPER_ACCOUNT)]
     account: String,
     /// A command of countersign with its arguments, such as `join`, `pair`, `rules show` or `status`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// The account of a keeper that has one of its own.
-const ACCOUNT: &str = "countersign";
-
-/// What commands for the keeper get of the environment.
-const PASSED: [&str; 5] = ["COLORTERM", "LANG", "LC_ALL", "NO_COLOR", "TERM"];
-
 impl KeeperCommand {
-    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+    pub(super) async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
         match self {
             Self::Start(_) => start(options).await,
             Self::Stop(_) => stop(options).await,
             Self::Status(asked) => asked.run(options),
-            Self::As(command) => command.run(),
+            Self::As(command) => return command.run(options).await,
             Self::Serve(serve) => serve.run().await,
-        }
+        }?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Whether it works for many at once.
@@ -119,7 +121,7 @@ pub(super) fn answers(socket: &CallSocket) -> bool {
 fn background(home: &Home) -> Result<Background, Failure> {
     let failed =
         |error: std::io::Error| Failure::new(Exit::Failed, format!("the keeper can't be started: {error}"));
-    let program = std::env::current_exe().map_err(failed)?;
+    let program = program::current()?;
     let folder = home.folder().join("keeper");
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let whole = std::path::absolute(home.folder()).map_err(failed)?;
@@ -138,6 +140,7 @@ async fn start(options: &Options) -> Result<(), Failure> {
     let socket = CallSocket::of(&home);
     let was_running = answers(&socket);
     if !was_running {
+        program::lasting()?;
         background(&home)?.start(async || answers(&socket)).await?;
     }
     if options.json {
@@ -206,11 +209,16 @@ impl Serve {
                 .next("stop it with `countersign keeper stop`"));
         };
         let listener = tokio::net::UnixListener::from_std(listening.listener).map_err(failed)?;
+        let admin = match self.system {
+            true => Some(admin::listen().map_err(failed)?),
+            false => None,
+        };
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         say(&format!("The keeper answers at {}.", socket.path().display()));
         tokio::select! {
             error = keeper.serve(listener) => Err(failed(error)),
+            error = admin::serve(admin) => Err(failed(error)),
             // Whoever waits gets no verdict, which is a no.
             _ = terminate.recv() => Ok(()),
             _ = interrupt.recv() => Ok(()),
@@ -219,18 +227,21 @@ impl Serve {
 }
 
 impl As {
-    fn run(self) -> Result<(), Failure> {
+    async fn run(self, options: &Options) -> Result<ExitCode, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(Exit::Failed, format!("it can't be run for the keeper: {error}"))
         };
+        let user = account(&self.user)?.user;
+        if own_user() == user && user != 0 {
+            return admin::ask(&self.command, options).await;
+        }
         if own_user() != 0 {
             return Err(Failure::new(
                 Exit::Usage,
-                "only root may change what the keeper of this machine keeps",
+                "only root may change what the keeper of this machine keeps for others",
             )
             .next("run it with sudo"));
         }
-        let user = account(&self.user)?.user;
         let keeper = account(&self.account)?;
         if keeper.user == 0 || keeper.user == user {
             return Err(Failure::new(Exit::Usage, "the keeper needs an account of its own")
@@ -249,17 +260,7 @@ impl As {
             }
             _ => {}
         }
-        let passed = PASSED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-        let error = Command::new(program)
-            .args(self.command)
-            .env_clear()
-            .envs(passed)
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", &home)
-            .env(HOME_VARIABLE, &home)
-            .current_dir(&home)
-            .exec();
-        Err(failed(error))
+        Err(failed(in_home(Command::new(program).args(self.command), &home).exec()))
     }
 }
 
@@ -270,7 +271,8 @@ fn account(name: &str) -> Result<Account, Failure> {
 
 /// Keeps other processes of this user from reading its memory, and lets it hold as many connections as the system allows.
 fn guard() -> std::io::Result<()> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    guard_memory()?;
     let Rlimit { maximum, .. } = rustix::process::getrlimit(Resource::Nofile);
-    Ok(rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
+    let limit = Rlimit { current: most_open_files(maximum), maximum };
+    Ok(rustix::process::setrlimit(Resource::Nofile, limit)?)
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use countersign_agents::{
     asking::{Interruption, bring::bring},
     hearing,
-    hook::{desk::Desk as HookDesk, said},
+    hook::{desk::Desk as HookDesk, machine, said},
     tool::{
         exit::{Exit, Failure},
         home::{Home, Identity, failed},
@@ -55,7 +55,8 @@ pub(super) async fn listen(options: &Options, once: bool) -> Result<(), Failure>
     let home = Home::of_user()?;
     let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
     let enforcer = identity.enforcer()?;
-    let settings = Settings { names: identity.names(), ..Settings::default() };
+    let capabilities = machine::capabilities(home.hooks_folder());
+    let settings = Settings { capabilities, names: identity.names(), ..Settings::default() };
     let mut listener = enforcer.listen(Vec::new(), settings);
     let mut interruption = Interruption::watch()?;
     loop {

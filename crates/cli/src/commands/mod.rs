@@ -2,12 +2,14 @@
 
 mod ask;
 mod ask_again;
+mod change;
 mod config;
 mod decide;
 mod devices;
 mod doctor;
 mod exec;
 mod export;
+mod fleet;
 mod follow;
 mod grants;
 mod groups;
@@ -31,8 +33,10 @@ mod replay;
 mod rules;
 mod run;
 mod sessions;
+mod set_rules;
 mod status;
 mod stop;
+mod suggest;
 mod up;
 mod verify;
 mod vouch;
@@ -87,6 +91,7 @@ enum Command {
     Show(inbox::Show),
     Approve(decide::Approve),
     Reject(decide::Reject),
+    Change(change::Change),
     AskAgain(ask_again::AskAgain),
     History(history::History),
     Prompt(prompt::Prompt),
@@ -107,6 +112,7 @@ enum Command {
     Install(install::Install),
     Uninstall(install::Uninstall),
     Doctor(doctor::Doctor),
+    Fleet(fleet::Fleet),
     Export(export::Export),
     Verify(verify::Verify),
     /// Show, export or lock the keys of a profile.
@@ -128,11 +134,13 @@ impl Cli {
         match self.command {
             Command::Exec(exec) => return exec.run(options).await,
             Command::Run(run) => return run.run(options),
-            Command::Hook(hook) => return Ok(hook.run(options).await),
+            Command::Hook(hook) => return Ok(Box::pin(hook.run(options)).await),
+            Command::Keeper(keeper) => return keeper.run(options).await,
             Command::Mcp(mcp) => mcp.run(options).await,
             Command::Away(_) => presence::Away::run(options),
             Command::Here(_) => presence::Here::run(options),
             Command::Doctor(doctor) => return doctor.run(options).await,
+            Command::Fleet(fleet) => return fleet.run(options).await,
             Command::Up(up) => up.run(options).await,
             Command::Down(down) => down.run(options).await,
             Command::Join(join) => join.run(options).await,
@@ -150,17 +158,17 @@ impl Cli {
             Command::Ask(ask) => ask.run(options).await,
             Command::Wait(wait) => wait.run(options).await,
             Command::Grants(grants) => grants.run(options).await,
-            Command::Rules(rules) => rules.run(options),
+            Command::Rules(rules) => rules.run(options).await,
             Command::Policy(policy) => policy.run(options),
             Command::Export(export) => export.run(options).await,
             Command::Verify(verify) => verify.run(options),
-            Command::Keeper(keeper) => keeper.run(options).await,
             Command::Install(install) => install.run(options),
             Command::Uninstall(uninstall) => uninstall.run(options),
             Command::Inbox(inbox) => inbox.run(options).await,
             Command::Show(show) => show.run(options).await,
             Command::Approve(approve) => approve.run(options).await,
             Command::Reject(reject) => reject.run(options).await,
+            Command::Change(change) => change.run(options).await,
             Command::AskAgain(again) => again.run(options).await,
             Command::Keys(keys) => keys.run(options),
             Command::Completions(completions) => completions.run(Self::command()),

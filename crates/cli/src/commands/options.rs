@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 use countersign_agents::tool::{moment, output};
-use countersign_client::audience::Audience;
 use countersign_wire::artifact::Loudness;
 
 /// How long a command goes on in a terminal after its request has expired, unless it is said.
@@ -39,10 +38,15 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// The audience of the rules, as loudly as it was said here.
-    pub(super) fn of(&self, audience: Audience) -> Audience {
-        Audience { ring: self.ring.unwrap_or(audience.ring), ..audience }
+    /// The word for it, if it was said.
+    pub(super) fn word(&self) -> Option<String> {
+        self.ring.map(|ring| ring.as_str().to_owned())
     }
+}
+
+/// A time as it travels.
+pub(super) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn loudness(word: &str) -> Result<Loudness, String> {

@@ -17,6 +17,7 @@ use countersign_client::{
     join::{ConnectLink, Invited, JoinError, JoinLink, Preview, preview},
     keys::Fingerprint,
     pairing::{PairingError, code::GivenCode, link::PairingLink},
+    payload::visible,
     profile::{GatewayUrl, Party, Role},
 };
 use countersign_wire::{Label, id::EnforcerId};
@@ -30,7 +31,7 @@ use super::{
     up,
 };
 use crate::{
-    connect::{Connected, Invitation, connect, is_this_machine},
+    connect::{Connected, Invitation, connect, is_this_machine, lock_of},
     local_gateway::LocalGateway,
     qr, recovery,
 };
@@ -266,6 +267,12 @@ fn keep(identity: &Identity, paired: Paired) -> Result<(String, Fingerprint), Fa
     if let Some(digits) = &paired.digits {
         say("Compare these thirty digits with those on the other screen:");
         say(&format!("\n    {digits}\n"));
+        if let Some(lock) = pin.lock() {
+            say(&format!(
+                "  This device needs its lock (set up at {}) to approve anything dangerous or not examined.",
+                visible(lock.origin())
+            ));
+        }
         let answer = Terminal::open("the digits are compared by a person in a terminal")?
             .ask("Are they the same on both screens? Type yes: ")?;
         if answer != "yes" {
@@ -273,8 +280,8 @@ fn keep(identity: &Identity, paired: Paired) -> Result<(String, Fingerprint), Fa
                 .next("if they differ, somebody between the two machines has replaced a key; do not try again over this gateway"));
         }
     }
-    let (id, fingerprint) = (pin.party().id().to_owned(), pin.fingerprint());
+    let (id, fingerprint, lock) = (pin.party().id().to_owned(), pin.fingerprint(), lock_of(&pin));
     identity.profile.update_pins(|pins| pins.insert(pin)).map_err(failed)?;
-    say(&format!("✓ paired with {id} (key {})", fingerprint.short()));
+    say(&format!("✓ paired with {id} (key {}{lock})", fingerprint.short()));
     Ok((id, fingerprint))
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use countersign_agents::{
-    rules::policy::{FILE, Policy},
+    rules::policy::{self, FILE, Policy},
     tool::{
         exit::Failure,
         home::Home,
@@ -10,6 +10,7 @@ use countersign_agents::{
     },
 };
 use countersign_client::{payload::visible_code, profile::GatewayUrl};
+use countersign_wire::machine::PolicyId;
 use serde_json::{Value, json};
 
 use super::{options::Options, rules};
@@ -43,10 +44,11 @@ impl PolicyCommand {
 fn show(options: &Options) -> Result<(), Failure> {
     let home = Home::of_user()?;
     let policy = Policy::of_machine(home.user()).map_err(|error| error.failure())?;
+    let id = policy::report().id;
     match (options.json, &policy) {
-        (true, Some(policy)) => object(&json!({ "file": FILE, "policy": json_of(policy) })),
+        (true, Some(policy)) => object(&json!({ "file": FILE, "id": id, "policy": json_of(policy) })),
         (true, None) => object(&json!({ "file": FILE, "policy": null })),
-        (false, Some(policy)) => out(&columns(&rows(policy))),
+        (false, Some(policy)) => out(&columns(&rows(policy, id.as_ref()))),
         (false, None) => out(&format!("there is no policy on this machine ({FILE})")),
     }
 }
@@ -64,7 +66,7 @@ fn json_of(policy: &Policy) -> Value {
     })
 }
 
-fn rows(policy: &Policy) -> Vec<Vec<String>> {
+fn rows(policy: &Policy, id: Option<&PolicyId>) -> Vec<Vec<String>> {
     let row = |name: &str, what: String, place: &str| vec![name.to_owned(), what, place.to_owned()];
     let people = match policy.people() {
         [] => "everybody who is paired may be asked".to_owned(),
@@ -85,6 +87,7 @@ fn rows(policy: &Policy) -> Vec<Vec<String>> {
         policy.minimum_version().map_or_else(|| any("version"), |least| format!("{least} or newer"));
     let mut rows = vec![
         row("file", FILE.to_owned(), ""),
+        row("id", id.map(ToString::to_string).unwrap_or_default(), ""),
         row("mode", mode.to_owned(), ""),
         row("ask", people, ""),
         row("gateway", gateway, ""),

@@ -22,13 +22,13 @@ use countersign_agents::{
     },
 };
 use countersign_client::{
-    audience::{Audience, Turn},
+    audience::{Audience, Turn, Verify},
     payload::visible_code,
 };
 use countersign_wire::artifact::Loudness;
 use serde_json::{Value, json};
 
-use super::{options::Options, replay};
+use super::{options::Options, replay, set_rules, suggest};
 
 /// What `init` writes: every line that changes something is a comment.
 const STARTING_FILE: &str = include_str!("rules.toml");
@@ -46,6 +46,14 @@ pub(super) enum RulesCommand {
     Show(Show),
     /// Write a file of rules to begin with, in which everything is commented out.
     Init,
+    /// Check a file of rules and put it in place of yours.
+    Set(set_rules::Set),
+    /// Suggest rules for what you always approve.
+    ///
+    /// Looks at what agents on this machine asked and how it was answered, for as long as that is kept. A suggestion is for
+    /// one repository, and would have allowed nothing that was rejected, is dangerous or was not examined. Nothing changes
+    /// until you add one.
+    Suggest(suggest::Suggest),
     /// Say what would have been asked over recorded sessions.
     Replay(replay::Replay),
 }
@@ -84,8 +92,10 @@ pub(super) struct Show {
 }
 
 impl RulesCommand {
-    pub(super) fn run(self, options: &Options) -> Result<(), Failure> {
+    pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         match self {
+            Self::Set(set) => set.run(options).await,
+            Self::Suggest(suggest) => Box::pin(suggest.run(options)).await,
             Self::Test(test) => test.run(options),
             Self::Show(show) => show.run(options),
             Self::Init => init(options),
@@ -110,7 +120,7 @@ impl Test {
             .map_err(|error| error.failure())?;
         let ruling = rules.decide(&call);
         // If nobody may be asked, the ruling says so.
-        let Audience { people, ring } = rules.audience(&call).unwrap_or_default();
+        let Audience { people, ring, verify } = rules.audience(&call).unwrap_or_default();
         let of_policy = rules.decide_by_policy(&call);
         if options.json {
             let people: Vec<Value> = people
@@ -119,7 +129,7 @@ impl Test {
                 .collect();
             let mut said = json!({
                 "verdict": ruling.verdict, "reason": ruling.reason, "rule": ruling.rule, "people": people,
-                "ring": ring.as_str(),
+                "ring": ring.as_str(), "verify": (verify == Verify::Person).then_some("person"),
             });
             if with_policy {
                 said["policy"] = json!(of_policy);
@@ -136,6 +146,9 @@ impl Test {
                 Loudness::Quiet => out("  no phone rings")?,
                 Loudness::Normal => {}
                 Loudness::Loud => out("  phones ring also in quiet hours")?,
+            }
+            if verify == Verify::Person {
+                out("  an approval needs the device lock")?;
             }
         }
         match (with_policy, of_policy) {

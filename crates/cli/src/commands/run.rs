@@ -15,6 +15,7 @@ use countersign_agents::{
     hook_line::keeper::KeeperPlace,
     hosts::{self, Host},
     install::{places::Places, program},
+    platform::has_sandbox,
     sandbox::{
         bubblewrap::{self, Sandboxed},
         inside::Expected,
@@ -104,6 +105,10 @@ impl Run {
     }
 
     fn prepare(self) -> Result<Prepared, Failure> {
+        if !has_sandbox() {
+            return Err(Failure::new(Exit::NotSetUp, "the sandbox is on Linux only, so nothing was started")
+                .next("start the agent by itself; `countersign install` puts the hook in front of it"));
+        }
         if rustix::process::geteuid().is_root() {
             return Err(Failure::new(
                 Exit::Failed,

@@ -1,18 +1,22 @@
 //! `up` and `down`: a gateway on this machine for one person, with both sides set up.
 
 use std::{
-    env, fs,
-    path::{self, Path, PathBuf},
+    env,
+    path::{self, PathBuf},
     time::Duration,
 };
 
 use clap::Args;
-use countersign_agents::tool::{
-    exit::{Exit, Failure},
-    gateway_error::describe_pairing,
-    home::{Home, Identity, failed, new_passphrase},
-    output::{StatusLine, object, say},
-    terminal::Terminal,
+use countersign_agents::{
+    install::program,
+    platform::host_name,
+    tool::{
+        exit::{Exit, Failure},
+        gateway_error::describe_pairing,
+        home::{Home, Identity, failed, new_passphrase},
+        output::{StatusLine, object, say},
+        terminal::Terminal,
+    },
 };
 use countersign_client::{
     enforcer::Answered,
@@ -74,6 +78,8 @@ pub(super) struct Down {}
 
 impl Up {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
+        // The service of the gateway runs the program beside this one.
+        program::lasting()?;
         let home = Home::of_user()?;
         if home.named("desk")?.is_none() {
             home.may_have_approver()?;
@@ -349,10 +355,9 @@ fn user_name() -> String {
 }
 
 fn machine_name(person: &str) -> String {
-    let host = fs::read_to_string(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
-    let host = host.trim();
-    match host.is_empty() || GENERIC_HOSTS.contains(&host) {
+    let host = host_name();
+    match host.is_empty() || GENERIC_HOSTS.contains(&host.as_str()) {
         true => format!("{person}'s machine"),
-        false => host.to_owned(),
+        false => host,
     }
 }

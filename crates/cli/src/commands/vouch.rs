@@ -76,11 +76,11 @@ fn card(options: &Options) -> Result<(), Failure> {
     let Party::Approver(approver) = identity.profile.facts().party.clone() else {
         return Err(Failure::new(Exit::NotSetUp, "this profile is no approver's"));
     };
-    let card = Card { approver, keys: identity.unlock()?.bundle().clone() };
+    let card = Card { approver, keys: identity.unlock()?.bundle().clone(), lock: None };
     if options.json {
         return object(&json!({ "card": card.to_string(), "fingerprint": card.fingerprint().to_string() }));
     }
-    say(&format!("This device is {}", card.fingerprint().digits()));
+    say(&format!("This device is {}", card.digits()));
     say("Paste this into `countersign vouch sign` on a device that is paired, and compare the digits there:");
     out(&card.to_string())
 }
@@ -99,7 +99,7 @@ async fn sign(time: Duration, options: &Options) -> Result<(), Failure> {
     let usage = |error: String| Failure::new(Exit::Usage, error);
     let mut terminal = Terminal::open("the card is asked for in a terminal")?;
     let card: Card = terminal.ask("Card of the new device: ")?.parse().map_err(usage)?;
-    say(&format!("{}'s device: {}", card.approver, card.fingerprint().digits()));
+    say(&format!("{}'s device: {}", card.approver, card.digits()));
     let question = format!(
         "Are these the digits on the new device, and may it approve for {}? Type yes: ",
         moment::left(time)
@@ -111,7 +111,8 @@ async fn sign(time: Duration, options: &Options) -> Result<(), Failure> {
     let until = desk.approver.clock.now().plus(time);
     let mut texts = Vec::new();
     for (machine, pin) in machines(&desk.pins, &desk) {
-        let newcomer = Newcomer { approver_id: &card.approver, bundle: &card.keys, label: "", until };
+        let (approver_id, bundle, lock) = (&card.approver, &card.keys, card.lock.as_ref());
+        let newcomer = Newcomer { approver_id, bundle, label: "", until, lock };
         let statement =
             desk.approver.vouch_for(&machine, newcomer).map_err(|error| Failure::new(Exit::Failed, error))?;
         send(&desk, &machine, &statement).await?;

@@ -3,6 +3,7 @@
 use clap::Args;
 use countersign_agents::{
     asking::{self, Attendance, again::Asker},
+    hook::machine,
     tool::{
         exit::{Exit, Failure},
         gateway_error::describe_ask,
@@ -36,13 +37,15 @@ pub(super) struct Wait {
 
 impl Wait {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
-        let identity = Home::of_user()?.find(Role::Enforcer, options.profile.as_deref())?;
+        let home = Home::of_user()?;
+        let identity = home.find(Role::Enforcer, options.profile.as_deref())?;
         let enforcer = identity.enforcer()?;
         let open = enforcer.open_requests().await.map_err(|error| describe_ask(&error))?;
         let Some(start) = self.request else { return list(&open, enforcer.clock.now(), options) };
         let request = find(&enforcer, open, &start).await?;
         let mut interruption = asking::Interruption::watch()?;
-        let asker = Asker { identity: &identity, enforcer: &enforcer, patience: self.again.patience() };
+        let (patience, capabilities) = (self.again.patience(), machine::capabilities(home.hooks_folder()));
+        let asker = Asker { identity: &identity, enforcer: &enforcer, capabilities, patience };
         let taken = asker.wait(request, Attendance::Detached, &mut interruption).await?;
         let (taken, pins) = asking::still_trusted(&enforcer, &identity.profile, taken).await?;
         ask::report(&enforcer, &pins, taken, options).await

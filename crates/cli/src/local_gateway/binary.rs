@@ -2,12 +2,15 @@
 
 use std::{env, path::PathBuf};
 
-use countersign_agents::tool::exit::{Exit, Failure};
+use countersign_agents::{
+    install::program,
+    tool::exit::{Exit, Failure},
+};
 
 /// The program beside this one, or the one in the PATH.
 pub(super) fn binary() -> Result<PathBuf, Failure> {
     let name = "countersign-gateway";
-    let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
+    let beside = program::current().ok().map(|own| PathBuf::from(own).with_file_name(name));
     beside.filter(|path| path.is_file()).or_else(|| in_path(name)).ok_or_else(|| {
         Failure::new(Exit::NotSetUp, format!("the program {name} is not installed"))
             .next("install it beside `countersign`, or join somebody else's gateway with `countersign join`")

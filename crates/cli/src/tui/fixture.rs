@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use countersign_client::{
     approver::InboxItem,
+    audience::Verify,
     keys::DeviceKeys,
     payload::{
         Command, CommandFile, Effect, EffectKind, FileRole, FileStatus, Invocation, Patch, PatchFile, Payload,
@@ -37,6 +38,9 @@ pub(super) fn request(id: &str, payload: &Payload) -> OpenedRequest {
         payload: payload.to_json().unwrap(),
         actions: Vec::new(),
         supersedes: None,
+        edits: Vec::new(),
+        is_edited: false,
+        verify: Verify::Usual,
         asked_by: Pin::new(party, keys.bundle(), PinSource::Paired, noon()),
     }
 }

@@ -102,6 +102,8 @@ impl Again {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub outcome: DecisionOutcome,
+    /// Whether it is a rejection with which another call is asked for.
+    pub is_change: bool,
     /// When it was signed here.
     pub signed_at: Timestamp,
     /// Whether the gateway has taken it.
@@ -158,6 +160,7 @@ impl Answer {
     pub fn timeline(&self, now: Timestamp) -> Vec<String> {
         let word = match self.outcome {
             DecisionOutcome::Approve => "approval",
+            DecisionOutcome::Reject if self.is_change => "change",
             DecisionOutcome::Reject => "rejection",
         };
         let step = |name: &str, step: &Step, waiting: &str| match step {
@@ -188,6 +191,7 @@ impl Answer {
     pub fn words(&self) -> String {
         let word = match self.outcome {
             DecisionOutcome::Approve => "approved",
+            DecisionOutcome::Reject if self.is_change => "changed",
             DecisionOutcome::Reject => "rejected",
         };
         match (&self.accepted, &self.delivered, &self.report) {

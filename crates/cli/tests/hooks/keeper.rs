@@ -1,10 +1,11 @@
 //! Hooks that ask a keeper: each gets its own verdict, and whatever becomes of the keeper, no call is allowed without one.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{Read as _, Write as _},
     os::{fd::AsFd as _, unix::net::UnixStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -13,7 +14,11 @@ use countersign_agents::{
     call_socket::{frames::VERSION, place::CallSocket, root},
     tool::{files::Root, home::Home},
 };
-use countersign_client::reply::Words;
+use countersign_client::{
+    journal::{FileJournal, Journal as _, Kind},
+    reply::Words,
+    request::OpenedRequest,
+};
 use countersign_wire::decision::DecisionOutcome;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -21,7 +26,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     approve, assert_denied, claude, decision, each_gets_its_own_verdict, nobody_is_asked, say, signal,
-    started, support::World,
+    started, support::World, the_permission_tool_answers,
 };
 
 /// How often the keeper is killed at random; more by hand.
@@ -32,7 +37,7 @@ const LATEST_KILL: u64 = 600;
 const SLOW: usize = 2_000;
 
 /// A number that somebody at a terminal may set.
-fn number(variable: &str, otherwise: u64) -> u64 {
+pub(super) fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
@@ -42,8 +47,45 @@ pub(super) struct Keeper {
     socket: CallSocket,
 }
 
+/// What a person has approved, and what a keeper has allowed.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    approved: BTreeSet<String>,
+    allowed: usize,
+}
+
+impl Used {
+    pub(super) fn approve(&mut self, request: &OpenedRequest) {
+        self.approved.insert(request.request_id.as_str().to_owned());
+    }
+
+    pub(super) fn allow(&mut self) {
+        self.allowed += 1;
+    }
+
+    pub(super) fn allowed(&self) -> usize {
+        self.allowed
+    }
+
+    /// The journal of the profile has a use of every decision that was allowed, of none that was not approved, and of none twice. It may
+    /// have more: who was killed after the use was written allowed nothing.
+    pub(super) fn check(&self, profile: &Path) {
+        // A copy: only its owner reads a journal, and this one may be seen through another process.
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("journal");
+        fs::write(&copy, fs::read(profile.join("journal")).unwrap()).unwrap();
+        fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let uses = FileJournal::new(copy).list(Kind::Use).unwrap();
+        let decisions: BTreeSet<String> =
+            uses.iter().map(|used| used.key.split('/').next().unwrap().to_owned()).collect();
+        assert_eq!(decisions.len(), uses.len(), "a decision was used twice");
+        assert!(decisions.is_subset(&self.approved), "something was used that nobody approved");
+        assert!(decisions.len() >= self.allowed, "{} of {} are written down", decisions.len(), self.allowed);
+    }
+}
+
 impl Keeper {
-    async fn start(world: &World) -> Self {
+    pub(super) async fn start(world: &World) -> Self {
         Self::start_as(world, Command::new(env!("CARGO_BIN_EXE_countersign"))).await
     }
 
@@ -95,7 +137,7 @@ fn line(world: &World, seconds: &str) -> Vec<String> {
     words.map(str::to_owned).into()
 }
 
-fn starts(world: &World, message: &Value, seconds: &str) -> Child {
+pub(super) fn starts(world: &World, message: &Value, seconds: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_countersign-hook"));
     command.args(line(world, seconds));
     started(world, command, message)
@@ -167,6 +209,13 @@ async fn two_hundred_at_once_each_get_their_own_verdict() {
         world.waiting(children.len()).await;
     }
     each_gets_its_own_verdict(&world, children).await;
+}
+
+#[tokio::test]
+async fn the_permission_tool_asks_it_too() {
+    let world = World::start().await;
+    let _keeper = Keeper::start(&world).await;
+    the_permission_tool_answers(&world).await;
 }
 
 #[tokio::test]
@@ -243,6 +292,15 @@ async fn what_the_keeper_does_not_understand_harms_nobody_else() {
         drop(stream.write_all(&bytes));
     }
     assert!(is_allowed(allowed(&world)));
+}
+
+/// Everything that the keeper says to a question.
+pub(super) fn said_to(keeper: &Keeper, question: &[u8]) -> String {
+    let mut stream = keeper.call();
+    say_with_root(&stream, question);
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).unwrap();
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 /// Says what a hook could, with the root of this process beside it.
@@ -328,7 +386,7 @@ async fn connections_that_never_ask_keep_nobody_waiting() {
 async fn killed_at_any_moment_it_allows_nothing_that_was_not_approved() {
     let world = World::start().await;
     let mut seed = number("KEEPER_SEED", 7);
-    let (mut allowed, mut denied) = (0, 0);
+    let (mut used, mut denied) = (Used::default(), 0);
     for round in 0..number("KEEPER_KILLS", KILLS) {
         let keeper = Keeper::start(&world).await;
         let child = asks_within(&world, &format!("touch file-{round}"), "20");
@@ -345,7 +403,9 @@ async fn killed_at_any_moment_it_allows_nothing_that_was_not_approved() {
                         false => say(DecisionOutcome::Reject, "no"),
                     };
                     // What a dead keeper has asked may expire meanwhile.
-                    drop(world.decide(&request, outcome).await);
+                    if world.decide(&request, outcome).await.is_ok() && is_now && is_approved {
+                        used.approve(&request);
+                    }
                     if is_now {
                         return;
                     }
@@ -365,13 +425,14 @@ async fn killed_at_any_moment_it_allows_nothing_that_was_not_approved() {
         match decision(&output).0.as_str() {
             "allow" => {
                 assert!(is_approved, "round {round}: {output:?}");
-                allowed += 1;
+                used.allow();
             }
             "deny" => denied += 1,
             other => panic!("round {round}: {other}"),
         }
     }
-    println!("{allowed} allowed, {denied} denied");
+    println!("{} allowed, {denied} denied", used.allowed());
+    used.check(&world.home().join("profiles/agent"));
     // Its journal is as good as new.
     let _keeper = Keeper::start(&world).await;
     let child = asks(&world, "touch last");

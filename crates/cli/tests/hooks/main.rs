@@ -3,10 +3,15 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod desk;
+mod edits;
 mod environment;
+mod fleet;
+mod full_disk;
 mod keeper;
 mod policy;
+mod propose;
 mod stop;
+mod suggest;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -378,7 +383,10 @@ async fn words_of_an_approver_reach_the_agent_when_it_has_finished() {
 
 #[tokio::test]
 async fn the_permission_tool_answers_over_mcp() {
-    let world = World::start().await;
+    the_permission_tool_answers(&World::start().await).await;
+}
+
+async fn the_permission_tool_answers(world: &World) {
     let mut server = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["mcp", "--home"])
         .arg(world.home())
@@ -414,7 +422,11 @@ async fn the_permission_tool_answers_over_mcp() {
             false => assert_eq!(verdict["behavior"], "deny"),
         }
     }
+    // An agent that is gone takes its question back.
+    writeln!(input, "{}", call(3, "touch 3")).unwrap();
+    world.waiting(1).await;
     drop(input);
+    nobody_is_asked(world).await;
     assert!(server.wait().unwrap().success());
     assert!(Path::new(&world.home()).is_dir());
 }

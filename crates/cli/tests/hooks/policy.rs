@@ -29,7 +29,7 @@ fn under(world: &World, policy: &str, program: &str) -> Command {
     command
 }
 
-fn countersign(world: &World, policy: &str) -> Command {
+pub(super) fn countersign(world: &World, policy: &str) -> Command {
     let mut command = under(world, policy, env!("CARGO_BIN_EXE_countersign"));
     command.env("COUNTERSIGN_HOME", world.home());
     command

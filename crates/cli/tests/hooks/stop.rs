@@ -1,9 +1,16 @@
 //! An approver stops an agent: nothing more is done in its session, whatever rules, grants or hooks there are.
 
-use countersign_client::{approver::Approver, keys::DeviceKeys};
+use countersign_client::{
+    approver::Approver,
+    keys::DeviceKeys,
+    profile::{Pin, Profile},
+};
 use countersign_wire::session::EndReason;
 
-use super::*;
+use super::{
+    keeper::{Keeper, starts},
+    *,
+};
 
 fn stop(words: Option<&str>) -> PromptDraft {
     PromptDraft {
@@ -80,4 +87,69 @@ async fn whoever_is_not_paired_stops_nobody() {
     thief.prompt(&"robot".parse().unwrap(), &stop(None), &world.adas).await.unwrap();
     run(&world, &news(&world, "PostToolUse"));
     assert_eq!(decision(&run(&world, &claude(&world, "ls"))).0, "allow");
+}
+
+/// Runs a hook that asks a keeper.
+fn asks_keeper(world: &World, message: &Value) -> Output {
+    starts(world, message, "30").wait_with_output().unwrap()
+}
+
+/// The verdict on a call that a rule allows, as soon as it is another one than before, or after this time.
+async fn verdict_within(world: &World, limit: Duration) -> (String, String) {
+    let until = Instant::now() + limit;
+    loop {
+        let (verdict, reason) = decision(&asks_keeper(world, &claude(world, "ls")));
+        if verdict != "allow" || Instant::now() > until {
+            return (verdict, reason);
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_keeper_hears_a_stop_while_no_hook_looks() {
+    let world = start().await;
+    let _keeper = Keeper::start(&world).await;
+    asks_keeper(&world, &news(&world, "SessionStart"));
+    assert_eq!(decision(&asks_keeper(&world, &claude(&world, "ls"))).0, "allow");
+    world.ada.prompt(&"robot".parse().unwrap(), &stop(None), &world.adas).await.unwrap();
+    let (verdict, reason) = verdict_within(&world, Duration::from_secs(20)).await;
+    assert!(verdict == "deny" && reason.contains("stopped this agent"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_keeper_does_not_hear_whoever_is_not_paired_any_more() {
+    let world = start().await;
+    let _keeper = Keeper::start(&world).await;
+    asks_keeper(&world, &news(&world, "SessionStart"));
+    // It is connected, and has what waited.
+    asks_keeper(&world, &news(&world, "Stop"));
+    let profile = Profile::open(&world.home().join("profiles/agent")).unwrap();
+    let now = world.ada.clock.now();
+    profile
+        .update_pins(|pins| {
+            let known: Vec<_> = pins.iter().map(Pin::fingerprint).collect();
+            known.into_iter().try_for_each(|fingerprint| pins.revoke(fingerprint, now))
+        })
+        .unwrap();
+    sleep(Duration::from_secs(2)).await;
+    world.ada.prompt(&"robot".parse().unwrap(), &stop(None), &world.adas).await.unwrap();
+    assert_eq!(verdict_within(&world, Duration::from_secs(3)).await.0, "allow");
+}
+
+#[tokio::test]
+async fn a_state_that_was_reported_is_not_reported_again() {
+    let world = start().await;
+    let updated_at = async || world.ada.session(&"s-1".parse().unwrap()).await.unwrap().updated_at.unwrap();
+    run(&world, &news(&world, "SessionStart"));
+    run(&world, &news(&world, "UserPromptSubmit"));
+    let planning = updated_at().await;
+    run(&world, &news(&world, "UserPromptSubmit"));
+    assert_eq!(updated_at().await, planning);
+    run(&world, &news(&world, "Stop"));
+    let idle = updated_at().await;
+    assert!(planning < idle);
+    // Whoever starts again may be another agent in the same session.
+    run(&world, &news(&world, "SessionStart"));
+    assert!(idle < updated_at().await);
 }

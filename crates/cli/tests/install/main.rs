@@ -41,9 +41,13 @@ impl Place {
 
     /// The tool without a terminal.
     fn run(&self, arguments: &[&str]) -> Output {
+        self.run_copy(Path::new(env!("CARGO_BIN_EXE_countersign")), arguments)
+    }
+
+    fn run_copy(&self, program: &Path, arguments: &[&str]) -> Output {
         Command::new("setsid")
             .arg("--wait")
-            .arg(env!("CARGO_BIN_EXE_countersign"))
+            .arg(program)
             .args(arguments)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -216,11 +220,10 @@ fn a_file_that_was_not_there_is_gone_again() {
         assert_eq!(fs::metadata(place.path(file)).unwrap().mode() & 0o777, 0o600);
         place.ok(&uninstall(host));
         assert!(!place.path(file).exists(), "{host:?}");
-        let backups = walk(place.home.path());
-        assert!(
-            backups.iter().all(|path| path.to_string_lossy().contains("countersign-backup")),
-            "{backups:?}"
-        );
+        let ours = place.path(".local/share/countersign");
+        let left = walk(place.home.path()).into_iter().filter(|path| !path.starts_with(&ours));
+        let left: Vec<PathBuf> = left.collect();
+        assert!(left.iter().all(|path| path.to_string_lossy().contains("countersign-backup")), "{left:?}");
     }
 }
 
@@ -395,4 +398,25 @@ fn somebody_elses_plugin_is_left_alone() {
         place.path(".local/share/countersign").display()
     );
     assert!(line.contains(&expected), "{line}");
+}
+
+#[test]
+fn what_a_package_runner_has_fetched_is_not_written_into_settings() {
+    let place = Place::new();
+    let fetched = place.path(".npm/_npx/1f3a/node_modules/@countersign/linux-x64/bin/countersign");
+    let installed = place.path("lib/node_modules/@countersign/linux-x64/bin/countersign");
+    for program in [&fetched, &installed] {
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_countersign"), program).unwrap();
+    }
+    let before = place.names(".");
+    for arguments in [&["install", "claude", "--yes"][..], &["up"], &["keeper", "start"]] {
+        let output = place.run_copy(&fetched, arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(85), "{arguments:?}: {text}");
+        assert!(text.contains("npx") && text.contains("npm install --global countersign"), "{text}");
+    }
+    assert_eq!(place.names("."), before);
+    assert!(place.run_copy(&installed, &["install", "claude", "--yes"]).status.success());
+    assert!(place.read(".claude/settings.json").contains(installed.to_str().unwrap()));
 }

@@ -10,7 +10,11 @@ use countersign_client::{
         typed_digits,
     },
 };
-use countersign_wire::{RawObject, base64url, canonical, keys::KeyBundle};
+use countersign_wire::{
+    RawObject, base64url, canonical,
+    keys::KeyBundle,
+    lock::{LockAlgorithm, LockKey},
+};
 use serde_json::{Value, json};
 
 use crate::devices::{all_keys, keys};
@@ -141,11 +145,16 @@ fn no_links(plain: &str) -> Vec<(&'static str, String)> {
 }
 
 fn transcripts() -> Vec<Value> {
-    let ids = [("plain", "robot", "ada", "n-1"), ("unusual characters", UNUSUAL, "ren\u{e9} 清", "n \"2\"")];
+    let lock = lock();
+    let ids = [
+        ("plain", "robot", "ada", "n-1", None),
+        ("unusual characters", UNUSUAL, "ren\u{e9} 清", "n \"2\"", None),
+        ("with a lock", "robot", "ada", "n-1", Some(&lock)),
+    ];
     let (robot, phone) = (keys("robot"), keys("phone"));
-    ids.map(|(name, enforcer_id, approver_id, nonce)| {
+    ids.map(|(name, enforcer_id, approver_id, nonce, lock)| {
         let (enforcer, approver) = (robot.bundle(), phone.bundle());
-        let transcript = Transcript { enforcer_id, enforcer, approver_id, approver, nonce };
+        let transcript = Transcript { enforcer_id, enforcer, approver_id, approver, nonce, lock };
         let link: PairingLink = link_text("https://gw.example", "BCDFGHJK", enforcer_id).parse().unwrap();
         let answer = answer_link(transcript, &link).unwrap();
         let digits =
@@ -154,7 +163,7 @@ fn transcripts() -> Vec<Value> {
                 let shown = typed_digits(Transcript { approver: &bundle, ..transcript }).unwrap();
                 json!({ "fresh": base64url::encode(&fresh), "answer": bundle.to_string(), "digits": shown })
             });
-        json!({
+        let mut case = json!({
             "name": name,
             "enforcerId": enforcer_id,
             "enforcer": robot.bundle().to_string(),
@@ -165,9 +174,20 @@ fn transcripts() -> Vec<Value> {
             "proof": base64url::encode(&answer.bundle.proof.unwrap()),
             "answer": answer.bundle.to_string(),
             "typed": digits,
-        })
+        });
+        if let Some(lock) = lock {
+            case["lock"] = json!(lock);
+        }
+        case
     })
     .to_vec()
+}
+
+/// A lock whose key is bob's, for these vectors.
+fn lock() -> LockKey {
+    let frame = b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\0";
+    let key = [frame, keys("bob").bundle().signing.as_bytes().as_slice()].concat();
+    LockKey::new(LockAlgorithm::EdDsa, (0..16).collect(), key, "gw.example", "https://gw.example").unwrap()
 }
 
 const NOW: &str = "2026-11-15T12:00:00Z";
@@ -239,7 +259,81 @@ fn statements() -> Vec<Value> {
     cases.extend([other_signer, other_enforcer]);
     cases.extend(changed_statements(&month, &revoke));
     cases.extend(written_statements(&month));
+    cases.extend(locked_statements(&month));
+    cases.extend(confirmed_statements(&month));
     cases
+}
+
+/// Statements about a device with a lock.
+fn locked_statements(vouch: &Value) -> Vec<Value> {
+    let lock = lock().to_string();
+    let with = |claim: &str, lock: Value, is_signed: bool| {
+        let mut statement = vouch.clone();
+        if claim == "recovery" {
+            statement["claim"]["approverId"] = "ada".into();
+            statement["claim"]["bundle"] = keys("recovery").bundle().to_string().into();
+            statement["claim"]["label"] = "".into();
+            statement["claim"]["until"] = "2027-11-15T12:00:00Z".into();
+            statement["claim"]["recovery"] = true.into();
+        }
+        statement["claim"]["lock"] = lock;
+        let statement = if is_signed { signed_again(statement, "phone", PREFIX) } else { statement };
+        statement.to_string()
+    };
+    let other = lock.replacen("v1", "v2", 1);
+    vec![
+        statement_case("vouches for a device with a lock", &with("vouch", lock.clone().into(), true), None),
+        statement_case("a lock of another version", &with("vouch", other.into(), true), Some("malformed")),
+        statement_case("a lock that is no text", &with("vouch", Value::Null, true), Some("malformed")),
+        statement_case(
+            "a recovery code with a lock",
+            &with("recovery", lock.clone().into(), true),
+            Some("malformed"),
+        ),
+        statement_case("changed: a lock was added", &with("vouch", lock.into(), false), Some("signature")),
+    ]
+}
+
+/// Statements with what a lock has signed. Whether that holds is in `lock.json`.
+fn confirmed_statements(vouch: &Value) -> Vec<Value> {
+    let parts = ["credentialId", "authenticatorData", "clientDataJSON", "signature"];
+    let confirmation: Value = parts.iter().map(|part| ((*part).to_owned(), json!("AQID"))).collect();
+    let with = |confirmed: Value| {
+        let mut statement = vouch.clone();
+        statement["confirmed"] = confirmed;
+        signed_again(statement, "phone", PREFIX)
+    };
+    let edited = |part: &str, value: Value| {
+        let mut confirmed = confirmation.clone();
+        confirmed[part] = value;
+        with(confirmed).to_string()
+    };
+    let good = with(confirmation.clone());
+    let mut without = confirmation.clone();
+    without.as_object_mut().unwrap().remove("signature");
+    let mut stripped = good.clone();
+    stripped.as_object_mut().unwrap().remove("confirmed");
+    let mut added = vouch.clone();
+    added["confirmed"] = confirmation.clone();
+    vec![
+        statement_case("confirmed by a lock", &good.to_string(), None),
+        statement_case("changed: the confirmation was removed", &stripped.to_string(), Some("signature")),
+        statement_case("changed: a confirmation was added", &added.to_string(), Some("signature")),
+        statement_case("a confirmation that is null", &with(Value::Null).to_string(), Some("malformed")),
+        statement_case("a confirmation that is a text", &with(json!("AQID")).to_string(), Some("malformed")),
+        statement_case("a confirmation without a part", &with(without).to_string(), Some("malformed")),
+        statement_case("a confirmation with a part more", &edited("more", json!("AQID")), Some("malformed")),
+        statement_case(
+            "a confirmation with an empty part",
+            &edited("signature", json!("")),
+            Some("malformed"),
+        ),
+        statement_case(
+            "a confirmation that is no base64url",
+            &edited("signature", json!("AQI=")),
+            Some("malformed"),
+        ),
+    ]
 }
 
 /// Changes after the signature, and signatures of something that is no statement.

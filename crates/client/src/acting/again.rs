@@ -12,7 +12,7 @@ use crate::{
     ends::enforcer::{AskError, Enforcer},
     exchange::{
         audience::{self, Audience},
-        request::{Draft, Request},
+        request::{Before, Draft, Request},
         taken::{OPEN_TIME, Settled},
     },
     gateway::http::CallError,
@@ -112,7 +112,8 @@ impl Enforcer {
         };
         let to = Audience { people: audience::later(&whole.to.people, passed), ..whole.to };
         let draft = Draft { valid_for, to, ..whole };
-        let request = Request::build_after(Some(id), &draft, &self.id, &self.keys, pins, now)?;
+        let before = Before { request_id: id, edited_by: manner.device };
+        let request = Request::build_after(Some(before), &draft, &self.id, &self.keys, pins, now)?;
         let manner = Manner { is_moving: false, ..manner };
         let by = request.request_id.as_str().to_owned();
         let changes = [

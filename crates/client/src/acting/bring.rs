@@ -137,6 +137,8 @@ impl Enforcer {
         let now = self.clock.now();
         now.plus(MIN_LEFT) < request.expires_at
             && manner.brought < MAX_BROUGHT
+            // What a device has changed is for that device.
+            && manner.device.is_none()
             && request.misses_device(&manner.people, pins, now)
     }
 

@@ -7,6 +7,7 @@ pub mod finish;
 pub mod authorize;
 
 pub mod again;
+mod edit;
 pub mod waiting;
 
 pub mod bring;

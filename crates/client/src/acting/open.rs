@@ -12,6 +12,7 @@ use crate::{
         request::{Draft, Request, RequestError},
         taken::OPEN_TIME,
     },
+    identity::keys::Fingerprint,
     journal::{Change, JournalError, Kind, Record},
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Manner {
     /// Whether this machine has begun to take it back in order to ask anew. If the gateway says that it is taken back, that
     /// was not the end of it.
     pub(crate) is_moving: bool,
+    /// The only device that it is for, which has changed another request to this one; `None` for all of the people's.
+    pub(crate) device: Option<Fingerprint>,
     /// For how long it was asked at first. `None` if that is its own time; what was brought has what was left of it.
     pub(crate) whole_millis: Option<u64>,
 }
@@ -101,6 +104,7 @@ mod tests {
             asked_before: 3,
             brought: 2,
             is_moving: true,
+            device: None,
             whole_millis: Some(600_000),
         };
         let record = OpenRequest::record(&request, manner.clone());

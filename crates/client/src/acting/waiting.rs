@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     ends::enforcer::{AskError, Enforcer},
     exchange::{
-        audience::Audience,
+        audience::Turn,
         grant::{Grant, GrantRules},
         request::{Draft, Request},
         taken::Taken,
@@ -28,13 +28,14 @@ pub struct GrantWatch<'a> {
     seen: BTreeSet<String>,
     /// Whether the gateway has taken the request back.
     is_back: bool,
+    is_edited: bool,
 }
 
 impl<'a> GrantWatch<'a> {
     /// For a request that was submitted.
     pub fn new(enforcer: &'a Enforcer, request: &'a Request) -> Result<Self, AskError> {
-        let draft = request.draft()?;
-        Ok(Self { enforcer, request, draft, seen: BTreeSet::new(), is_back: false })
+        let (draft, is_edited) = (request.draft()?, request.is_edited());
+        Ok(Self { enforcer, request, draft, seen: BTreeSet::new(), is_back: false, is_edited })
     }
 
     /// Lets the request be done by a grant that covers it now; `None` if none does. Call it again while the request waits,
@@ -42,7 +43,12 @@ impl<'a> GrantWatch<'a> {
     ///
     /// The gateway takes the request back first: if somebody has answered it, their answer counts and no grant does. Then
     /// the end of the request and the use of the grant are recorded together.
+    ///
+    /// What a person has changed waits for that person, also where a grant covers what it has become.
     pub async fn look(&mut self, pins: &Pins, rules: &GrantRules) -> Result<Option<Taken>, AskError> {
+        if self.is_edited {
+            return Ok(None);
+        }
         for grant in self.new_grants(pins, rules).await? {
             if !self.take_back().await {
                 return Ok(None);
@@ -69,7 +75,9 @@ impl<'a> GrantWatch<'a> {
         }
         let (verifier, now) = (self.enforcer.verifier(pins), self.enforcer.clock.now());
         // A grant of somebody who was not asked does not count.
-        self.draft.to = Audience::only(self.request.addressees(pins).into_iter().map(|asked| asked.person));
+        // What else the request demands stays: whether a person must be verified, above all.
+        let asked = self.request.addressees(pins).into_iter();
+        self.draft.to.people = asked.map(|asked| Turn::at_once(asked.person)).collect();
         if self.draft.to.people.is_empty() {
             return Ok(Vec::new());
         }

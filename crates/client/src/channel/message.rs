@@ -1,6 +1,6 @@
 //! What arrives on a channel, and how a channel behaves.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use countersign_wire::{
     RawObject,
@@ -45,10 +45,33 @@ pub struct Settings {
     pub list_every: Duration,
     /// How often they are asked for when there is no connection that pushes.
     pub poll_every: Duration,
-    /// What this end says of itself besides its transports, under keys with a dot. The gateway and the whole tenant read it.
-    pub capabilities: Map<String, Value>,
+    /// What this end says of itself besides its transports. The gateway and the whole tenant read it.
+    pub capabilities: Capabilities,
     /// What an enforcer is called. Of an approver nothing is said.
     pub names: Names,
+}
+
+/// What an end says of itself, under keys with a dot: looked up anew for each connection.
+#[derive(Clone, Default)]
+pub struct Capabilities(Option<Arc<dyn Fn() -> Map<String, Value> + Send + Sync>>);
+
+impl Capabilities {
+    /// `look` is called whenever there is a connection, and must not take long.
+    pub fn new(look: impl Fn() -> Map<String, Value> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(look)))
+    }
+
+    /// What is to be said now. Members without a namespace have no place there.
+    pub(super) fn now(&self) -> impl Iterator<Item = (String, Value)> {
+        let said = self.0.as_ref().map(|look| look()).unwrap_or_default();
+        said.into_iter().filter(|(name, _)| name.contains('.'))
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Capabilities")
+    }
 }
 
 impl Default for Settings {
@@ -59,7 +82,7 @@ impl Default for Settings {
             up_again: Duration::from_mins(1),
             list_every: Duration::from_mins(1),
             poll_every: Duration::from_secs(3),
-            capabilities: Map::new(),
+            capabilities: Capabilities::default(),
             names: Names::default(),
         }
     }

@@ -32,4 +32,4 @@ mod refresh;
 pub use approver::{ApproverEvent, ApproverListener};
 pub use enforcer::{EnforcerEvent, EnforcerListener};
 pub use handle::Channel;
-pub use message::{ChannelError, Event, Pushed, Settings, Transport};
+pub use message::{Capabilities, ChannelError, Event, Pushed, Settings, Transport};

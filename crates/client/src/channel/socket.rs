@@ -135,8 +135,8 @@ fn hello(role: Role, settings: &Settings) -> String {
     if role == Role::Approver {
         capabilities[STATUS] = true.into();
     }
-    for (name, value) in settings.capabilities.iter().filter(|(name, _)| name.contains('.')) {
-        capabilities[name] = value.clone();
+    for (name, value) in settings.capabilities.now() {
+        capabilities[name] = value;
     }
     let mut hello = Map::new();
     hello.insert("msgType".to_owned(), "hello".into());

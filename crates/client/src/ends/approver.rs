@@ -8,6 +8,7 @@ use countersign_wire::{
     failure::Failure,
     id::{ApproverId, EnforcerId, RequestId},
     keys::KeyBundle,
+    lock::{Assertion, EXTENSION as LOCK, LockKey},
     msg_type::MsgType,
     pairing::ResolveResponse,
     timestamp::Timestamp,
@@ -19,7 +20,7 @@ use crate::{
     clock::Clock,
     ends::enforcer::{PairError, Paired, keys_of},
     exchange::{
-        reply::{Choice, ChoiceError, SentDecision, decide},
+        reply::{Choice, ChoiceError, SentDecision, decide_with},
         request::{OpenError, OpenedRequest},
     },
     gateway::{
@@ -145,8 +146,19 @@ impl Approver {
         request: &OpenedRequest,
         choice: &Choice,
     ) -> Result<SentDecision, DecideError> {
+        self.decide_with(request, choice, |_| None).await
+    }
+
+    /// As [`Approver::decide`], with what the lock of this device signs for exactly this decision: it is asked with the
+    /// challenge, as in [`crate::reply::decide_with`].
+    pub async fn decide_with(
+        &self,
+        request: &OpenedRequest,
+        choice: &Choice,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> Result<SentDecision, DecideError> {
         let now = self.clock.now();
-        let decision = decide(request, choice, &self.id, &self.keys, now)?;
+        let decision = decide_with(request, choice, &self.id, &self.keys, now, lock)?;
         let sent = SentDecision::of(&decision, request.enforcer.clone()).map_err(ChoiceError::from)?;
         let decision: Value = serde_json::from_str(&decision).map_err(|_| CallError::NotUnderstood)?;
         let envelope = json!({
@@ -200,11 +212,23 @@ impl Approver {
     /// As [`Approver::pair_by_link`]. The enforcer's screen shows what this device is called, if that is not empty; the gateway
     /// reads it.
     pub async fn pair_by_link_as(&self, link: &PairingLink, device: &Label) -> Result<Paired, PairError> {
+        self.pair_by_link_with(link, device, None).await
+    }
+
+    /// As [`Approver::pair_by_link_as`], with the lock of this device: the enforcer then wants it for what is dangerous. An
+    /// enforcer that knows no locks, and one behind a gateway that does not relay them, refuses the pairing.
+    pub async fn pair_by_link_with(
+        &self,
+        link: &PairingLink,
+        device: &Label,
+        lock: Option<&LockKey>,
+    ) -> Result<Paired, PairError> {
         let (nonce, named, bundle) = self.resolve(&link.code).await?;
         // The link says whose it is where the gateway does not; where both do, they must say the same.
         let enforcer_id = named.unwrap_or_else(|| link.enforcer_id.clone());
-        let answer = pairing::answer_link(self.transcript(&nonce, &enforcer_id, &bundle), link)?;
-        self.complete(&nonce, &enforcer_id, &bundle, answer, device).await
+        let transcript = Transcript { lock, ..self.transcript(&nonce, &enforcer_id, &bundle) };
+        let answer = pairing::answer_link(transcript, link)?;
+        self.complete(transcript, answer, device).await
     }
 
     /// Answers a typed code. The pin must not be used before a person has compared the digits. `machine` is whose screen shows
@@ -214,12 +238,23 @@ impl Approver {
         code: &GivenCode,
         machine: Option<&EnforcerId>,
     ) -> Result<Paired, PairError> {
+        self.pair_by_code_with(code, machine, None).await
+    }
+
+    /// As [`Approver::pair_by_code`], with the lock of this device, as in [`Approver::pair_by_link_with`].
+    pub async fn pair_by_code_with(
+        &self,
+        code: &GivenCode,
+        machine: Option<&EnforcerId>,
+        lock: Option<&LockKey>,
+    ) -> Result<Paired, PairError> {
         let (nonce, named, bundle) = self.resolve(code).await?;
         // The id is part of what the digits are made of: a wrong one shows other digits.
         let enforcer_id = machine.map(|machine| machine.as_str().to_owned()).or(named);
         let enforcer_id = enforcer_id.ok_or(PairingError::MachineNotNamed)?;
-        let answer = pairing::answer_typed(self.transcript(&nonce, &enforcer_id, &bundle))?;
-        self.complete(&nonce, &enforcer_id, &bundle, answer, &Label::new("")).await
+        let transcript = Transcript { lock, ..self.transcript(&nonce, &enforcer_id, &bundle) };
+        let answer = pairing::answer_typed(transcript)?;
+        self.complete(transcript, answer, &Label::new("")).await
     }
 
     /// What the gateway relays of an enforcer: the nonce, its id if it is named, its keys.
@@ -238,18 +273,22 @@ impl Approver {
         enforcer: &'a KeyBundle,
     ) -> Transcript<'a> {
         let (approver_id, approver) = (self.id.as_str(), self.keys.bundle());
-        Transcript { enforcer_id, enforcer, approver_id, approver, nonce }
+        Transcript { enforcer_id, enforcer, approver_id, approver, nonce, lock: None }
     }
 
     async fn complete(
         &self,
-        nonce: &str,
-        enforcer_id: &str,
-        bundle: &KeyBundle,
+        transcript: Transcript<'_>,
         answer: pairing::Answer,
         device: &Label,
     ) -> Result<Paired, PairError> {
-        let plain = json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        let Transcript { enforcer_id, enforcer, nonce, lock, .. } = transcript;
+        let mut plain =
+            json!({ "nonce": nonce, "approverId": self.id, "publicKey": answer.bundle.to_string() });
+        if let Some(lock) = lock {
+            // What is proven is proven of the lock too, so it is not left out for any gateway.
+            plain[LOCK] = json!(lock);
+        }
         let mut named = plain.clone();
         if !device.as_str().is_empty() {
             named["org.countersign.deviceLabel"] = device.as_str().into();
@@ -263,8 +302,8 @@ impl Approver {
             }
             sent => drop(sent?),
         }
-        let enforcer = enforcer_id.parse().map_err(|_| PairingError::UnknownKeys)?;
-        let pin = Pin::new(Party::Enforcer(enforcer), bundle, PinSource::Paired, self.clock.now());
+        let machine = enforcer_id.parse().map_err(|_| PairingError::UnknownKeys)?;
+        let pin = Pin::new(Party::Enforcer(machine), enforcer, PinSource::Paired, self.clock.now());
         Ok(Paired { pin, digits: answer.digits, device: None })
     }
 }

@@ -8,6 +8,7 @@ use countersign_wire::{
     failure::Code,
     id::{EnforcerId, RequestId},
     keys::{KeyBundle, PublicKey},
+    lock::RelayedLock,
     msg_type::MsgType,
     timestamp::Timestamp,
 };
@@ -244,23 +245,26 @@ impl Enforcer {
     pub async fn finish_pairing(&self, started: &StartedPairing, by: Answered) -> Result<Paired, PairError> {
         let call = Call::get(format!("/v1/pairing/status/{}", segment(&started.nonce)));
         let expires = self.deadline(started.expires_at);
-        let (approver_id, bundle, device) = loop {
+        let (approver_id, bundle, device, lock) = loop {
             let asked = Instant::now();
             match self.http.send_until(&call, expires + AFTER_EXPIRY).await?.object()? {
-                PairingProgress::Completed { approver_id, public_key, device_label } => {
-                    break (approver_id, keys_of(*public_key)?, device_label);
+                PairingProgress::Completed { approver_id, public_key, device_label, lock } => {
+                    break (approver_id, keys_of(*public_key)?, device_label, lock);
                 }
                 PairingProgress::Expired => return Err(PairError::Expired),
                 PairingProgress::Waiting if asked >= expires => return Err(PairError::Expired),
                 PairingProgress::Waiting => sleep(PAIRING_POLL).await,
             }
         };
+        let read = |lock: RelayedLock| lock.read().ok_or(PairingError::UnknownKeys);
+        let lock = lock.map(read).transpose()?;
         let transcript = Transcript {
             enforcer_id: self.id.as_str(),
             enforcer: self.keys.bundle(),
             approver_id: approver_id.as_str(),
             approver: &bundle,
             nonce: &started.nonce,
+            lock: lock.as_ref(),
         };
         let digits = match by {
             Answered::Link => {
@@ -270,6 +274,7 @@ impl Enforcer {
             Answered::TypedCode => Some(pairing::typed_digits(transcript)?),
         };
         let pin = Pin::new(Party::Approver(approver_id), &bundle, PinSource::Paired, self.clock.now());
+        let pin = pin.with_lock(lock);
         Ok(Paired { pin, digits, device: device.filter(|device| !device.as_str().is_empty()) })
     }
 }

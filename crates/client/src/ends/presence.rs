@@ -1,4 +1,6 @@
-//! Whether an enforcer can be reached, by the gateway's word.
+//! Whether enforcers can be reached and what they say of themselves, by the gateway's word.
+
+use std::fmt;
 
 use countersign_wire::{
     Error, FromMembers, Label, Members,
@@ -6,12 +8,14 @@ use countersign_wire::{
     presence::{Capabilities, Status, Transport},
     timestamp::Timestamp,
 };
+use serde::de::{Deserializer as _, Error as _, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::{
     ends::approver::Approver,
     gateway::{
         answers::loose,
-        http::{Call, CallError, segment},
+        http::{Call, CallError, Http, segment},
     },
 };
 
@@ -57,6 +61,60 @@ impl Approver {
     }
 }
 
+/// The enforcers of a tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Enforcers {
+    /// Those that are understood, as the gateway lists them.
+    pub list: Vec<Presence>,
+    /// How many records are no presence.
+    pub not_understood: usize,
+}
+
+/// The most enforcers that are read.
+pub const MAX_ENFORCERS: usize = 10_000;
+
+impl Enforcers {
+    /// All that were seen within thirty days. Any role may ask. It is the gateway's word, and more than [`MAX_ENFORCERS`] are
+    /// not understood.
+    pub async fn seen_by(gateway: &Http) -> Result<Self, CallError> {
+        let answer = gateway.send(&Call::get("/v1/presence/enforcers")).await?;
+        Self::read(&answer.body).ok_or(CallError::NotUnderstood)
+    }
+
+    /// Record by record: one that is wrong must not hide the others.
+    fn read(text: &[u8]) -> Option<Self> {
+        let mut reader = serde_json::Deserializer::from_slice(text);
+        let read = reader.deserialize_seq(Records).ok()?;
+        reader.end().ok()?;
+        Some(read)
+    }
+}
+
+/// Reads an array of records.
+struct Records;
+
+impl<'de> Visitor<'de> for Records {
+    type Value = Enforcers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an array of at most {MAX_ENFORCERS} records")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut records: A) -> Result<Enforcers, A::Error> {
+        let mut read = Enforcers::default();
+        while let Some(record) = records.next_element::<&RawValue>()? {
+            if read.list.len() + read.not_understood == MAX_ENFORCERS {
+                return Err(A::Error::invalid_length(MAX_ENFORCERS, &self));
+            }
+            match countersign_wire::parse::<Presence>(record.get().as_bytes()) {
+                Ok(presence) => read.list.push(presence.into_view()),
+                Err(_) => read.not_understood += 1,
+            }
+        }
+        Ok(read)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use countersign_wire::Verbatim;
@@ -72,5 +130,29 @@ mod tests {
         let ours = r#"{"enforcerDeviceId":"robot","status":"online","lastSeenAt":"2026-11-15T12:00:00Z"}"#;
         assert_eq!(read(ours).unwrap().status, Some(Status::Online));
         assert!(read(r#"{"online":true}"#).is_err());
+    }
+
+    #[test]
+    fn a_record_that_is_wrong_hides_no_other_and_too_many_are_refused() {
+        let wrong = [r#"{"online":true}"#, "7", r#"{"enforcerDeviceId":"x","enforcerDeviceId":"x"}"#];
+        let nested = format!(
+            r#"{{"enforcerDeviceId":"y","capabilities":{{"a.b":{}{}}}}}"#,
+            "[".repeat(200),
+            "]".repeat(200)
+        );
+        let record = |id: &str| format!(r#"{{"enforcerDeviceId":"{id}","capabilities":{{"push":7}}}}"#);
+        let list = |records: &[String]| format!("[{}]", records.join(","));
+        let records: Vec<String> =
+            wrong.map(str::to_owned).into_iter().chain([record("a"), nested, record("b")]).collect();
+        let read = Enforcers::read(list(&records).as_bytes()).unwrap();
+        let ids: Vec<&str> = read.list.iter().map(|record| record.enforcer_id.as_str()).collect();
+        assert_eq!((ids, read.not_understood), (vec!["a", "b"], 4));
+        assert_eq!(Enforcers::read(b"[]"), Some(Enforcers::default()));
+        for wrong in ["", "{}", "[1", "[] []", "[1,]"] {
+            assert_eq!(Enforcers::read(wrong.as_bytes()), None, "{wrong}");
+        }
+        let many = |count| list(&vec![record("a"); count]);
+        assert!(Enforcers::read(many(MAX_ENFORCERS).as_bytes()).is_some());
+        assert_eq!(Enforcers::read(many(MAX_ENFORCERS + 1).as_bytes()), None);
     }
 }

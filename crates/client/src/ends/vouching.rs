@@ -4,6 +4,7 @@ use countersign_wire::{
     Error, FromMembers, Members,
     id::{ApproverId, EnforcerId},
     keys::KeyBundle,
+    lock::{Assertion, LockKey},
     statement::{Claim, Issue, Statement, StatementError},
     timestamp::Timestamp,
 };
@@ -27,6 +28,8 @@ pub struct Newcomer<'a> {
     pub label: &'a str,
     /// From then on it counts for nothing; at most a year from now.
     pub until: Timestamp,
+    /// The lock of the device, from the same channel as its keys; `None` if it has none.
+    pub lock: Option<&'a LockKey>,
 }
 
 /// Why nothing was signed.
@@ -69,7 +72,18 @@ impl Approver {
     /// Vouches for a further device of one's own or for a teammate's first one, at one enforcer. Only what a paired device
     /// says counts there.
     pub fn vouch_for(&self, enforcer: &EnforcerId, newcomer: Newcomer<'_>) -> Result<Statement, VouchError> {
-        self.say(enforcer, vouch(newcomer, false))
+        self.vouch_for_with(enforcer, newcomer, |_| None)
+    }
+
+    /// As [`Approver::vouch_for`], with what the lock of this device signs for exactly this voucher: it is asked with the
+    /// challenge. An enforcer that knows the lock takes no voucher without it.
+    pub fn vouch_for_with(
+        &self,
+        enforcer: &EnforcerId,
+        newcomer: Newcomer<'_>,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> Result<Statement, VouchError> {
+        self.say_with(&self.keys, enforcer, vouch(newcomer, false), lock)
     }
 
     /// Vouches for the keys of one's own recovery code, which vouch once and do not decide. An enforcer takes what they sign
@@ -80,8 +94,19 @@ impl Approver {
         code: &KeyBundle,
         until: Timestamp,
     ) -> Result<Statement, VouchError> {
-        let newcomer = Newcomer { approver_id: &self.id, bundle: code, label: "", until };
-        self.say(enforcer, vouch(newcomer, true))
+        self.vouch_for_recovery_with(enforcer, code, until, |_| None)
+    }
+
+    /// As [`Approver::vouch_for_recovery`], with what the lock of this device signs for exactly this voucher.
+    pub fn vouch_for_recovery_with(
+        &self,
+        enforcer: &EnforcerId,
+        code: &KeyBundle,
+        until: Timestamp,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> Result<Statement, VouchError> {
+        let newcomer = Newcomer { approver_id: &self.id, bundle: code, label: "", until, lock: None };
+        self.say_with(&self.keys, enforcer, vouch(newcomer, true), lock)
     }
 
     /// Vouches for this device with the keys of one's recovery code, in place of a device that is lost.
@@ -92,8 +117,10 @@ impl Approver {
         label: &str,
         until: Timestamp,
     ) -> Result<Statement, VouchError> {
-        let newcomer = Newcomer { approver_id: &self.id, bundle: self.keys.bundle(), label, until };
-        self.say_with(code, enforcer, vouch(newcomer, false))
+        let bundle = self.keys.bundle();
+        let newcomer = Newcomer { approver_id: &self.id, bundle, label, until, lock: None };
+        // A code on paper has no lock.
+        self.say_with(code, enforcer, vouch(newcomer, false), |_| None)
     }
 
     /// Revokes a device: a further one of one's own, one that this device vouched for, or this one itself.
@@ -102,11 +129,7 @@ impl Approver {
         enforcer: &EnforcerId,
         device: Fingerprint,
     ) -> Result<Statement, VouchError> {
-        self.say(enforcer, Claim::revoke(device))
-    }
-
-    fn say(&self, enforcer: &EnforcerId, claim: Claim) -> Result<Statement, VouchError> {
-        self.say_with(&self.keys, enforcer, claim)
+        self.say_with(&self.keys, enforcer, Claim::revoke(device), |_| None)
     }
 
     fn say_with(
@@ -114,10 +137,12 @@ impl Approver {
         keys: &DeviceKeys,
         enforcer: &EnforcerId,
         claim: Claim,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
     ) -> Result<Statement, VouchError> {
         let id = random::id()?;
         let (by, at) = (self.id.as_str(), self.clock.now());
-        Ok(keys.sign_statement(Issue { enforcer_id: enforcer.as_str(), id: &id, by, at }, claim)?)
+        let issue = Issue { enforcer_id: enforcer.as_str(), id: &id, by, at };
+        Ok(keys.sign_statement_with(issue, claim, lock)?)
     }
 
     /// Presents a voucher for a device of one's own, so that the gateway accepts its decisions and delivers requests to it.
@@ -129,6 +154,6 @@ impl Approver {
 }
 
 fn vouch(newcomer: Newcomer<'_>, recovery: bool) -> Claim {
-    let Newcomer { approver_id, bundle, label, until } = newcomer;
-    Claim::vouch(approver_id.as_str(), bundle, label, until, recovery)
+    let Newcomer { approver_id, bundle, label, until, lock } = newcomer;
+    Claim::vouch(approver_id.as_str(), bundle, label, until, recovery).with_lock(lock)
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use countersign_wire::{
-    artifact::{Loudness, Turns},
+    artifact::{Artifact, Loudness, Turns},
+    extension::VERIFY,
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::identity::profile::{Pin, Pins, Role};
 
@@ -18,6 +19,40 @@ pub struct Audience {
     pub people: Vec<Turn>,
     /// Whether their phones ring.
     pub ring: Loudness,
+    /// Whether an approval needs a person whom their device has verified.
+    pub verify: Verify,
+}
+
+/// When an approval needs a person whom the lock of their device has verified ([`crate::lock`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// For what is dangerous and for what was not examined, by devices whose lock is pinned.
+    #[default]
+    Usual,
+    /// Always. An approval of a device without a pinned lock does not count.
+    Person,
+}
+
+/// The word in the extension of an artifact.
+const PERSON: &str = "person";
+
+impl Verify {
+    /// What an artifact says. Whatever it is that is not known here, a person is needed.
+    pub(crate) fn of(artifact: &Artifact<'_>) -> Self {
+        let said = artifact.extensions.map(|extensions| VERIFY.read::<&RawValue>(&mut extensions.members()?));
+        match said {
+            None | Some(Ok(None)) => Self::Usual,
+            Some(_) => Self::Person,
+        }
+    }
+
+    /// The value of the extension; `None` if nothing is said.
+    pub(crate) fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Usual => None,
+            Self::Person => Some(PERSON),
+        }
+    }
 }
 
 impl Audience {
@@ -28,7 +63,7 @@ impl Audience {
 
     /// These people and nobody else, at once.
     pub fn only<P: Into<String>>(people: impl IntoIterator<Item = P>) -> Self {
-        Self { people: people.into_iter().map(Turn::at_once).collect(), ring: Loudness::default() }
+        Self { people: people.into_iter().map(Turn::at_once).collect(), ..Self::default() }
     }
 
     /// Whether the answer of this person counts.
@@ -179,7 +214,7 @@ mod tests {
     fn the_gateway_is_told_who_is_asked_when_and_who_is_not_asked_at_all_can_not_open_it() {
         let people = vec![turn("ada", 0), turn("bob", 5), turn("cy", 10)];
         // It is valid for ten minutes, so it would never be the turn of cy.
-        let (asked, pins) = request(Audience { people, ring: Loudness::Loud });
+        let (asked, pins) = request(Audience { people, ring: Loudness::Loud, ..Audience::default() });
         let at = now().plus(Duration::from_mins(5));
         assert_eq!(
             metadata(&asked),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
     id::EnforcerId,
+    lock::Assertion,
     timestamp::Timestamp,
 };
 
@@ -13,7 +14,7 @@ use crate::{
     exchange::{
         audience::Audience,
         effect_hash::effect_of_artifact,
-        reply::{Choice, SentDecision, Verifier, Words, decide},
+        reply::{Choice, SentDecision, Verifier, Words, decide_with},
         request::{Draft, OpenedRequest, Request},
         taken::{Decided, Signer, Taken},
     },
@@ -55,6 +56,7 @@ pub(crate) fn draft_of(command: Command, session: Option<&str>) -> Draft {
         valid_for: Duration::from_mins(10),
         session: session.map(str::to_owned),
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }
@@ -83,11 +85,21 @@ impl Ends {
 
     /// A draft is asked for, approved as chosen, and taken.
     pub(crate) fn exchange(&self, draft: &Draft, choice: &Choice) -> (Taken, SentDecision) {
+        self.exchange_with(draft, choice, |_| None)
+    }
+
+    /// As [`Ends::exchange`], confirmed by a lock.
+    pub(crate) fn exchange_with(
+        &self,
+        draft: &Draft,
+        choice: &Choice,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> (Taken, SentDecision) {
         let request = Request::build(draft, &robot_id(), &self.robot, &self.robots, now()).unwrap();
         let pushed = request.envelope.replace("artifact.submit", "approval.request");
         let envelope = countersign_wire::parse(pushed.as_bytes()).unwrap();
         let opened = OpenedRequest::open(&envelope, "ada", &self.ada, &self.adas, now()).unwrap();
-        let text = decide(&opened, choice, &"ada".parse().unwrap(), &self.ada, now()).unwrap();
+        let text = decide_with(&opened, choice, &"ada".parse().unwrap(), &self.ada, now(), lock).unwrap();
         let sent = SentDecision::of(&text, robot_id()).unwrap();
         let journal = MemoryJournal::default();
         let decision = self.verifier(&journal).check(text.as_bytes(), &request, now()).unwrap();

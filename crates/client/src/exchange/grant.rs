@@ -22,6 +22,7 @@ use crate::{
         shell,
     },
     exchange::{
+        audience::Verify,
         effect_hash::{effect_hash, effect_of_draft},
         reply::{VerifiedDecision, Verifier},
         request::{Draft, Request, repo_name},
@@ -112,6 +113,10 @@ impl Grant {
         let Ok(object) = RawObject::parse(draft.payload.as_bytes()) else { return false };
         let payload = Payload::read(draft.artifact_type, &object);
         if now >= self.ends_at || !is_its_session || payload.is_serious() {
+            return false;
+        }
+        // Where a person has to be verified, the grant has to be that of one.
+        if draft.to.verify == Verify::Person && self.decision.gesture.is_none() {
             return false;
         }
         // Who would not be asked about it has not approved it either.

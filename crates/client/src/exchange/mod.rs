@@ -1,8 +1,11 @@
 //! One exchange, without I/O: sealed, asked, decided, verified, and what the decision covers.
 
+pub(crate) use crate::identity::lock;
+
 pub mod seal;
 
 pub mod audience;
+pub mod edit;
 pub mod request;
 
 pub mod effect_hash;

@@ -9,7 +9,7 @@ use countersign_wire::{
     artifact::{Artifact, ArtifactType},
     base64url,
     envelope::Envelope,
-    extension::{REPO_NAME, SALT},
+    extension::{REPO_NAME, SALT, VERIFY},
     hash::{HashAlg, Sha256Hex},
     id::{EnforcerId, RequestId, SessionId},
     msg_type::MsgType,
@@ -23,11 +23,12 @@ use zeroize::Zeroizing;
 use crate::{
     checks::{self, Check, ensure},
     exchange::{
-        audience::{self, Audience, Turn},
+        audience::{self, Audience, Turn, Verify},
+        edit::{self, Place},
         seal::{Context, Recipient, SealError, Sealed, seal},
     },
     identity::{
-        keys::DeviceKeys,
+        keys::{DeviceKeys, Fingerprint},
         profile::{Party, Pin, Pins},
     },
     random::{self, NoRandomness},
@@ -54,8 +55,18 @@ pub struct Draft {
     pub session: Option<String>,
     /// Buttons instead of approve and reject, at most five. The answer says which was chosen.
     pub actions: Vec<Action>,
+    /// What of the call an approver may change before they approve, as JSON pointers into its message; see [`crate::edit`].
+    pub edits: Vec<String>,
     /// Whom to ask, and how loudly.
     pub to: Audience,
+}
+
+/// The request whose place another one takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub(crate) request_id: &'a RequestId,
+    /// The device whose edit has made the new one of it: nobody else is asked.
+    pub(crate) edited_by: Option<Fingerprint>,
 }
 
 /// A request with everything that its answer is checked against.
@@ -93,6 +104,11 @@ pub enum RequestError {
     /// None of the people whom it is for is paired.
     #[error("none of {0} is paired here")]
     NobodyOf(String),
+    /// A person has to be verified, and none of the devices that would be asked has a lock that is known here.
+    #[error(
+        "only a device with a lock may approve this, and this machine knows no such device among those it would ask"
+    )]
+    NobodyVerified,
     /// The payload is not a JSON object that can be hashed.
     #[error("the payload can't be used: {0}")]
     Payload(#[from] countersign_wire::Error),
@@ -130,10 +146,10 @@ impl Request {
         Self::build_after(None, draft, enforcer, keys, pins, now)
     }
 
-    /// As [`Request::build`], in place of a request that has no answer: that is said to the approvers in what is sealed, and to
-    /// the gateway in the trace.
+    /// As [`Request::build`], in place of another request: that is said to the approvers in what is sealed, and to the gateway
+    /// in the trace.
     pub(crate) fn build_after(
-        supersedes: Option<&RequestId>,
+        before: Option<Before<'_>>,
         draft: &Draft,
         enforcer: &EnforcerId,
         keys: &DeviceKeys,
@@ -141,9 +157,14 @@ impl Request {
         now: Timestamp,
     ) -> Result<Self, RequestError> {
         let people = audience::in_time(&draft.to.people, draft.valid_for);
-        let pinned = audience::asked(&people, pins, now);
+        let mut pinned = audience::asked(&people, pins, now);
+        let edited_by = before.and_then(|before| before.edited_by);
+        pinned.retain(|pin| edited_by.is_none_or(|device| pin.fingerprint() == device));
         if pinned.is_empty() {
             return Err(RequestError::nobody(&draft.to.people));
+        }
+        if draft.to.verify == Verify::Person && pinned.iter().all(|pin| pin.lock().is_none()) {
+            return Err(RequestError::NobodyVerified);
         }
         let request_id: RequestId = match RequestId::new(random::id()?) {
             Ok(request_id) => request_id,
@@ -152,8 +173,9 @@ impl Request {
         let expires_at = now.plus(draft.valid_for);
         let repo_ref = keys.repo_ref(&draft.repo_name);
         let mut artifact = artifact_of(draft, &request_id, &repo_ref, now)?;
-        if let Some(supersedes) = supersedes {
-            artifact["extensions"][SUPERSEDES] = json!(supersedes);
+        if let Some(extensions) = artifact["extensions"].as_object_mut() {
+            edit::say(extensions, &draft.edits, edited_by.is_some());
+            extensions.extend(before.map(|before| (SUPERSEDES.to_owned(), json!(before.request_id))));
         }
         let unhashed = Zeroizing::new(artifact.to_string());
         let artifact_hash =
@@ -179,8 +201,8 @@ impl Request {
         if let Some(metadata) = audience::for_gateway(&people, draft.to.ring, &pinned, now) {
             envelope["body"]["metadata"] = metadata;
         }
-        if let Some(supersedes) = supersedes {
-            envelope["trace"] = json!({ "supersedes": supersedes });
+        if let Some(before) = before {
+            envelope["trace"] = json!({ "supersedes": before.request_id });
         }
         let (session, envelope) = (draft.session.clone(), envelope.to_string());
         Ok(Self { request_id, artifact_hash, repo_ref, expires_at, session, envelope, artifact: text })
@@ -217,6 +239,12 @@ impl Request {
         Ok(envelope.to_string())
     }
 
+    /// Whether it is what an edit of its only approver has made of another one. What can't be read may be.
+    pub(crate) fn is_edited(&self) -> bool {
+        let read = parse::<Artifact<'_>>(self.artifact.as_bytes());
+        read.map_or(true, |artifact| edit::is_edited(&artifact))
+    }
+
     /// What was asked for, from the artifact. Whom it was asked is in no request.
     pub(crate) fn draft(&self) -> Result<Draft, RequestError> {
         let read: Verbatim<'_, Artifact<'_>> = parse(self.artifact.as_bytes())?;
@@ -227,7 +255,8 @@ impl Request {
             valid_for: read.expires_at.since(read.created_at),
             session: self.session.clone(),
             actions: actions_of(&read),
-            to: Audience { people: Vec::new(), ring: self.ring() },
+            edits: edit::offered(&read).into_iter().map(|place| place.pointer).collect(),
+            to: Audience { people: Vec::new(), ring: self.ring(), verify: Verify::of(&read) },
         })
     }
 }
@@ -256,6 +285,9 @@ fn artifact_of(
     if let Some(session) = &draft.session {
         let session = SessionId::new(session.as_str()).map_err(RequestError::Session)?;
         artifact["sessionId"] = json!(session);
+    }
+    if let Some(word) = draft.to.verify.word() {
+        artifact["extensions"][VERIFY.key()] = word.into();
     }
     if !draft.actions.is_empty() {
         artifact["extensions"][requested_actions::KEY] = json!(RequestedActions::new(draft.actions.clone())?);
@@ -293,9 +325,15 @@ pub struct OpenedRequest {
     pub payload: String,
     /// Buttons that the enforcer asks for; empty for approve and reject.
     pub actions: Vec<Action>,
-    /// The request of the same enforcer that had no answer, and whose place this one takes: it expired, or a device was
-    /// connected that could not open it.
+    /// The request of the same enforcer whose place this one takes: it expired, a device was connected that could not open it,
+    /// or this device has changed it.
     pub supersedes: Option<RequestId>,
+    /// What of the call this device may change before it approves.
+    pub edits: Vec<Place>,
+    /// Whether it is what this device has made of the other one. Then it can be approved once, and not for longer.
+    pub is_edited: bool,
+    /// Whether an approval needs a person whom their device has verified, by the enforcer's rules.
+    pub verify: Verify,
     /// The device that asked, to which words of the decision are sealed.
     pub asked_by: Pin,
 }
@@ -426,6 +464,9 @@ impl<'a> Unsealed<'a> {
             payload: artifact.payload.as_str().to_owned(),
             actions: actions_of(artifact),
             supersedes: supersedes(artifact),
+            edits: edit::offered(artifact),
+            is_edited: edit::is_edited(artifact),
+            verify: Verify::of(artifact),
             asked_by: relayed.asked_by.clone(),
         }
     }

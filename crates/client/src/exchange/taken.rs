@@ -39,6 +39,9 @@ pub struct Signer {
     pub vouched_by: Option<String>,
     /// When the keys were pinned.
     pub since: String,
+    /// The lock of the device that was pinned with them; absent if there is none.
+    #[serde(default, deserialize_with = "json::present", skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
 }
 
 json::objects!(Signer);
@@ -57,6 +60,7 @@ impl Signer {
             source: source.as_str().to_owned(),
             vouched_by: pin.source().by().map(|by| by.to_string()),
             since: pin.since().to_string(),
+            lock: pin.lock().map(ToString::to_string),
         }
     }
 

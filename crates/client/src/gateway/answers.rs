@@ -9,6 +9,7 @@ use countersign_wire::{
     envelope::Envelope,
     id::{ApproverId, PairingNonce},
     keys::PublicKey,
+    lock::{self, RelayedLock},
     prompt::{AckStatus, PromptAck},
     timestamp::Timestamp,
 };
@@ -80,6 +81,8 @@ pub(crate) enum PairingProgress {
         public_key: Box<PublicKey>,
         /// What the approver's device calls itself, in the gateway's word; other gateways do not relay it.
         device_label: Option<Label>,
+        /// The lock of the device, relayed; the pairing proves it.
+        lock: Option<RelayedLock>,
     },
     /// Nobody can complete it any more.
     Expired,
@@ -93,6 +96,7 @@ impl FromMembers<'_> for PairingProgress {
                 approver_id: members.required("approverId")?,
                 public_key: Box::new(members.required("publicKey")?),
                 device_label: loose(members, "org.countersign.deviceLabel"),
+                lock: members.optional(lock::EXTENSION)?,
             }),
             "expired" => Ok(Self::Expired),
             // Whatever the words for it are: the time of the code is known.

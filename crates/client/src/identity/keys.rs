@@ -7,6 +7,7 @@ use countersign_wire::{
     base64url,
     hash::Sha256Hex,
     keys::{AgreementKey, KeyBundle, SigningKey},
+    lock::Assertion,
     statement::{Claim, Issue, Statement, StatementError},
 };
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -78,7 +79,18 @@ impl DeviceKeys {
 
     /// Signs what is said of another device.
     pub fn sign_statement(&self, issue: Issue<'_>, claim: Claim) -> Result<Statement, StatementError> {
-        Statement::sign(&self.signing_key(), self.fingerprint(), issue, claim)
+        self.sign_statement_with(issue, claim, |_| None)
+    }
+
+    /// As [`DeviceKeys::sign_statement`], with what the lock of this device signs for exactly this statement: it is asked with
+    /// the challenge.
+    pub fn sign_statement_with(
+        &self,
+        issue: Issue<'_>,
+        claim: Claim,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> Result<Statement, StatementError> {
+        Statement::sign_with(&self.signing_key(), self.fingerprint(), issue, claim, lock)
     }
 
     /// An opaque reference to a repository: always the same for these keys, and meaningless to others.

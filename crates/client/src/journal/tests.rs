@@ -176,7 +176,6 @@ fn a_damaged_line_is_an_error_that_says_what_to_do() {
     assert!(!use_nonce(&first, "cccc") && !use_nonce(&journal(&folder), "cccc"));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_journal_is_private_and_no_link() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};

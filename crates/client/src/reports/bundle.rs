@@ -6,6 +6,7 @@ use countersign_wire::{
     decision::{Decision, DecisionOutcome, Scope},
     id::RequestId,
     keys::KeyBundle,
+    lock::{Assertion, LockKey},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,7 +15,9 @@ use zeroize::Zeroizing;
 use crate::{
     ends::approver::Approver,
     exchange::{
+        audience::Verify,
         effect_hash::effect_hash,
+        lock,
         reply::{SentDecision, Words, decision_hash},
         request::repo_name,
         taken::{Signer, Taken},
@@ -28,8 +31,11 @@ use crate::{
     reports::receipt::{Receipt, ReceiptError},
 };
 
-/// The only version of the format.
+/// The version of the format.
 const VERSION: u64 = 1;
+
+/// The version with the lock of a device, which programs of the first can't verify.
+const VERSION_WITH_LOCK: u64 = 2;
 
 /// The source of a signer that has written the bundle itself.
 const OWN: &str = "own";
@@ -133,6 +139,7 @@ impl Approver {
             source: OWN.to_owned(),
             vouched_by: None,
             since: machine.since().to_string(),
+            lock: None,
         };
         let enforcer = BundleEnforcer {
             enforcer_id: machine.party().id().to_owned(),
@@ -166,6 +173,10 @@ vocabulary! {
         Signature = "signature",
         /// These keys are those of this approver.
         Approver = "approver",
+        /// A person was verified for this decision, by the lock in the bundle.
+        Person = "person",
+        /// This lock is that of the device.
+        Lock = "lock",
         /// What the decision says beyond approve or reject.
         Words = "words",
         /// The receipt is signed by the keys in the bundle.
@@ -198,7 +209,8 @@ pub struct Report {
     pub outcome: DecisionOutcome,
     /// What an approval covers, by the signed text.
     pub scope: Scope,
-    /// Every claim once, in the order of [`Claim::ALL`].
+    /// Every claim that the bundle makes, once, in the order of [`Claim::ALL`]. The two about a lock are there only if the
+    /// decision has an assertion of one; that about the person also if it approves what wanted one.
     pub findings: Vec<(Claim, Certainty)>,
 }
 
@@ -223,6 +235,10 @@ impl Claim {
             Self::About => "The decision is about this artifact.",
             Self::Signature => "The decision is signed by the keys in the bundle.",
             Self::Approver => "These keys are those of this approver.",
+            Self::Person => {
+                "The device has verified a person for exactly this decision, by the lock in the bundle."
+            }
+            Self::Lock => "This lock is that of the device.",
             Self::Words => "The words are those of the approver.",
             Self::Receipt => "The receipt is signed by the enforcer's keys in the bundle.",
             Self::Decision => "The receipt is about this decision.",
@@ -241,8 +257,9 @@ impl Bundle {
         keys: &DeviceKeys,
         receipt: Receipt,
     ) -> Self {
+        let version = if taken.decided.signer.lock.is_some() { VERSION_WITH_LOCK } else { VERSION };
         Self {
-            version: VERSION,
+            version,
             artifact: Some(taken.decided.artifact.clone()),
             decision: taken.decided.decision.clone(),
             signer: taken.decided.signer.clone(),
@@ -263,10 +280,14 @@ impl Bundle {
         }
         let object = RawObject::parse(text.as_bytes()).map_err(|_| BundleError::Malformed)?;
         let version = object.view::<Version>().map_err(|_| BundleError::Malformed)?.0;
-        if version != VERSION {
+        if !(VERSION..=VERSION_WITH_LOCK).contains(&version) {
             return Err(BundleError::NewerVersion(version));
         }
-        serde_json::from_str(text).map_err(|_| BundleError::Malformed)
+        let bundle: Self = serde_json::from_str(text).map_err(|_| BundleError::Malformed)?;
+        match (version == VERSION_WITH_LOCK) == bundle.signer.lock.is_some() {
+            true => Ok(bundle),
+            false => Err(BundleError::Malformed),
+        }
     }
 
     /// The bundle as one JSON text. It has the artifact in the clear, if it has it.
@@ -305,14 +326,26 @@ impl Bundle {
             && self.receipt.request_id == decision.request_id.as_str();
         let is_receipt = self.receipt.is_signed_by(&enforcer.signing)
             && self.receipt.enforcer_id == self.enforcer.enforcer_id;
+        let lock: Option<LockKey> =
+            self.signer.lock.as_deref().map(str::parse).transpose().map_err(|_| BundleError::Malformed)?;
+        let assertion = decision.policy_hints.map(Assertion::of).and_then(Result::transpose);
+        let is_demanded = decision.decision == DecisionOutcome::Approve
+            && artifact.as_ref().is_some_and(|artifact| Verify::of(artifact) == Verify::Person);
+        let is_made = |claim: &&Claim| match claim {
+            Claim::Person => assertion.is_some() || is_demanded,
+            Claim::Lock => assertion.is_some(),
+            _ => true,
+        };
         let approver = self.signer.approver_id.parse().map(Party::Approver).ok();
         let asked_by = self.enforcer.enforcer_id.parse().map(Party::Enforcer).ok();
-        let findings = Claim::ALL.iter().map(|claim| {
+        let findings = Claim::ALL.iter().filter(is_made).map(|claim| {
             let certainty = match claim {
                 Claim::Artifact => of_artifact(&|artifact| proven(artifact.check_hash().is_ok())),
                 Claim::About => of_artifact(&|artifact| proven(is_about(artifact))),
                 Claim::Signature => proven(is_signed),
                 Claim::Approver => pinned(pins, fingerprint, approver.as_ref()),
+                Claim::Person => person(lock.as_ref(), assertion.as_ref(), decision.raw()),
+                Claim::Lock => pinned_lock(pins, fingerprint, lock.as_ref()),
                 Claim::Receipt => proven(is_receipt),
                 Claim::Decision => proven(is_of_decision),
                 Claim::Enforcer => pinned(pins, Fingerprint::of(&enforcer), asked_by.as_ref()),
@@ -351,11 +384,36 @@ fn proven(is_true: bool) -> Certainty {
     if is_true { Certainty::Proven } else { Certainty::Wrong }
 }
 
+/// Whether the lock of the signer has verified a person for this decision.
+fn person(
+    lock: Option<&LockKey>,
+    assertion: Option<&Result<Assertion, countersign_wire::Error>>,
+    decision: RawObject<'_>,
+) -> Certainty {
+    match (lock, assertion) {
+        // No machine accepts it: nobody was verified for what wanted a verified person.
+        (_, None) => Certainty::Wrong,
+        (Some(lock), Some(Ok(assertion))) => proven(lock::verify(lock, assertion, decision).is_ok()),
+        // A device whose lock nobody has pinned may say what it likes.
+        (None, _) => Certainty::Unproven,
+        _ => Certainty::Wrong,
+    }
+}
+
 /// Whether the pins say that these keys are those of this party. A pin that was revoked since still says whose they were.
 fn pinned(pins: Option<&Pins>, fingerprint: Fingerprint, party: Option<&Party>) -> Certainty {
     match pins.and_then(|pins| pins.get(fingerprint)) {
         None => Certainty::Unproven,
         Some(pin) => proven(Some(pin.party()) == party),
+    }
+}
+
+/// Whether the pins say that this lock is that of the device. Another one may have taken its place since.
+fn pinned_lock(pins: Option<&Pins>, fingerprint: Fingerprint, lock: Option<&LockKey>) -> Certainty {
+    let known = pins.and_then(|pins| pins.get(fingerprint)).and_then(Pin::lock);
+    match known.is_some() && known == lock {
+        true => Certainty::Proven,
+        false => Certainty::Unproven,
     }
 }
 

@@ -43,7 +43,7 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_status: Option<i32>,
     },
-    /// It was approved, and the enforcer did not do it all the same.
+    /// It was approved, and the enforcer did not do it all the same; or it was changed, and it does not ask for that.
     Refused {
         /// Why, for people.
         reason: String,

@@ -9,7 +9,7 @@ use crate::support::{
 };
 use countersign_client::{
     approver::Approver,
-    channel::{ApproverEvent, ChannelError, EnforcerEvent, Settings, Transport},
+    channel::{ApproverEvent, Capabilities, ChannelError, EnforcerEvent, Settings, Transport},
     enforcer::Enforcer,
     journal::FileJournal,
     names::Names,
@@ -199,7 +199,7 @@ async fn what_an_enforcer_says_of_itself_is_in_its_presence() {
     let (robots, _) = pair(&robot, &ada, Pins::default()).await;
     let said = serde_json::json!({ "org.example.checked": { "findings": 0 }, "push": false, "nameless": 1 });
     let names = Names::new("build machine", &"w".repeat(200));
-    let capabilities = said.as_object().unwrap().clone();
+    let capabilities = Capabilities::new(move || said.as_object().unwrap().clone());
     let mut at_robot = robot.listen(Vec::new(), Settings { capabilities, names, ..Settings::default() });
     let until = Instant::now() + A_WHILE;
     let record = loop {

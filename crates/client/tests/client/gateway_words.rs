@@ -113,6 +113,7 @@ fn draft() -> Draft {
         valid_for: Duration::from_secs(1),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use crate::support::{World, pair};
 use countersign_client::{
     approver::Approver,
-    audience::Audience,
+    audience::{Audience, Verify},
     authorize::Answer,
     clock::{Clock as _, SystemClock},
     enforcer::{AskError, Enforcer},
@@ -19,6 +19,7 @@ use countersign_client::{
     taken::Taken,
     waiting::GrantWatch,
 };
+use countersign_testkit::authenticator::Authenticator;
 use countersign_wire::{
     decision::{DecisionOutcome, Scope},
     exchange::ExchangeState,
@@ -36,6 +37,7 @@ fn draft(argv: &[&str], session: Option<&str>) -> Draft {
         valid_for: Duration::from_mins(1),
         session: session.map(str::to_owned),
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }
@@ -223,4 +225,32 @@ async fn a_grant_settles_what_waits_already_unless_somebody_has_answered_it() {
     assert!(matches!(answer, Answer::Rejected(_)), "{answer:?}");
     assert!(other_watch.look(&robots, &rules).await.unwrap().is_none(), "the pattern does not cover it");
     assert_eq!(world.state(&other.request_id).await, ExchangeState::PendingApproval);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_of_nobody_verified_settles_nothing_that_waits_for_a_verified_person() {
+    let world = World::start().await;
+    let (robot, ada) = (world.enforcer("robot").await, world.approver("ada").await);
+    let (mut robots, adas) = pair(&robot, &ada, Pins::default()).await;
+    let (rules, phone) = (GrantRules::default(), Authenticator::new("gw.example"));
+    let device = robots.get(ada.keys.fingerprint()).unwrap().clone();
+    robots.insert(device.with_lock(Some(phone.lock().clone()))).unwrap();
+    let mut demanding = draft(&["touch", "a"], None);
+    demanding.to.verify = Verify::Person;
+    let waiting = robot.ask_detached(&demanding, &robots).await.unwrap();
+    let mut watch = GrantWatch::new(&robot, &waiting).unwrap();
+    let timebox = choice(DecisionOutcome::Approve, Scope::Timebox, Some(&["touch", "*"]));
+    for is_verified in [false, true] {
+        let shown = robot.ask_detached(&draft(&["touch", "c"], None), &robots).await.unwrap();
+        let items = ada.inbox(&adas).await.unwrap();
+        let item = items.into_iter().find(|item| item.request_id == shown.request_id).unwrap();
+        let lock = |asked| phone.confirm(asked).filter(|_| is_verified);
+        ada.decide_with(&item.opened.unwrap(), &timebox, lock).await.unwrap();
+        robot.pick_up(&shown.request_id, &robots).await.unwrap();
+        let taken = watch.look(&robots, &rules).await.unwrap();
+        assert_eq!(taken.is_some(), is_verified);
+        if !is_verified {
+            assert_eq!(world.state(&waiting.request_id).await, ExchangeState::PendingApproval);
+        }
+    }
 }

@@ -59,6 +59,7 @@ async fn a_gateway_that_does_not_hold_waits_does_not_keep_the_enforcer_busy() {
         valid_for: Duration::from_mins(1),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     };
     let request = Request::build(&draft, &"robot".parse().unwrap(), &keys, &pins, SystemClock.now()).unwrap();

@@ -13,6 +13,7 @@ mod grants;
 mod hostile_channel;
 mod hostile_gateway;
 mod journal;
+mod locks;
 mod network;
 mod other_gateways;
 mod payload_schema;

@@ -59,6 +59,7 @@ fn draft() -> Draft {
         valid_for: Duration::from_mins(1),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }

@@ -54,6 +54,7 @@ fn draft() -> Draft {
         valid_for: Duration::from_mins(5),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }
@@ -126,7 +127,6 @@ async fn approve_all(ada: Arc<Approver>, adas: Pins, is_over: Arc<AtomicBool>) {
     }
 }
 
-#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enforcer_that_is_killed_again_and_again_executes_nothing_twice() {
     let restarts = rounds("COUNTERSIGN_RESTARTS", 50);

@@ -4,6 +4,7 @@ use crate::support::seal_cases;
 use countersign_client::{
     effect_hash::effect_hash,
     keys::Fingerprint,
+    lock::{self, Gesture, LockFault, LockKey},
     pairing::{
         PairingError, Transcript, answer_link,
         link::PairingLink,
@@ -13,7 +14,13 @@ use countersign_client::{
     },
     payload::Payload,
 };
-use countersign_wire::{RawObject, artifact::ArtifactType, base64url, keys::KeyBundle};
+use countersign_wire::{
+    RawObject,
+    artifact::ArtifactType,
+    base64url,
+    keys::KeyBundle,
+    lock::{Assertion, challenge},
+};
 use serde_json::Value;
 
 fn vectors(name: &str) -> Value {
@@ -97,14 +104,16 @@ fn links_are_read_as_the_vectors_say() {
 fn proofs_and_digits_are_those_of_the_vectors() {
     let document = vectors("pairing");
     let a_link: PairingLink = text(&document["links"][0], "text").parse().unwrap();
-    for case in cases(&document, "transcripts", 2, 0) {
+    for case in cases(&document, "transcripts", 3, 0) {
         let (enforcer, approver) = (bundle(&case, "enforcer"), bundle(&case, "approver"));
+        let lock = case["lock"].as_str().map(|lock| lock.parse::<LockKey>().unwrap());
         let transcript = Transcript {
             enforcer_id: text(&case, "enforcerId"),
             enforcer: &enforcer,
             approver_id: text(&case, "approverId"),
             approver: &approver,
             nonce: text(&case, "nonce"),
+            lock: lock.as_ref(),
         };
         let secret = bytes(&case, "secret");
         let enforcer_id = transcript.enforcer_id.to_owned();
@@ -114,6 +123,14 @@ fn proofs_and_digits_are_those_of_the_vectors() {
         assert_eq!(answer.bundle.to_string(), text(&case, "answer"));
         let with_proof = Transcript { approver: &answer.bundle, ..transcript };
         verify_link(with_proof, &secret).unwrap();
+        if lock.is_some() {
+            let without = Transcript { lock: None, ..with_proof };
+            assert_eq!(
+                verify_link(without, &secret),
+                Err(PairingError::ApproverUnproven),
+                "the lock is left out"
+            );
+        }
         let other_run = Transcript { nonce: "another", ..with_proof };
         assert_eq!(verify_link(other_run, &secret), Err(PairingError::ApproverUnproven));
         for typed in case["typed"].as_array().unwrap() {
@@ -127,7 +144,7 @@ fn proofs_and_digits_are_those_of_the_vectors() {
 
 #[test]
 fn statements_verify_exactly_where_the_vectors_say() {
-    for case in cases(&vectors("pairing"), "statements", 7, 36) {
+    for case in cases(&vectors("pairing"), "statements", 8, 40) {
         let read = serde_json::from_str::<Statement>(text(&case, "statement"));
         let verified = read.map_err(|_| StatementError::Malformed).and_then(|statement| {
             let signer = bundle(&case, "signer").signing;
@@ -195,5 +212,74 @@ fn payloads_are_told_in_the_words_of_the_vectors() {
         let found: Value =
             found.map(|it| serde_json::json!({ "text": it.text, "weight": it.weight.as_str() })).collect();
         assert_eq!(found, case["found"], "{name}");
+    }
+}
+
+#[test]
+fn locks_are_read_exactly_where_the_vectors_say() {
+    for case in cases(&vectors("lock"), "locks", 6, 40) {
+        let read = text(&case, "text").parse::<LockKey>();
+        assert_eq!(read.is_err(), case["refused"] == "not-a-lock", "{}", case["name"]);
+        let Ok(lock) = read else { continue };
+        let parts = [lock.algorithm().as_str(), lock.rp_id(), lock.origin()];
+        assert_eq!(parts, ["algorithm", "rpId", "origin"].map(|name| text(&case, name)));
+        let bytes = [lock.credential_id(), lock.public_key()].map(base64url::encode);
+        assert_eq!(bytes, ["credentialId", "publicKey"].map(|name| text(&case, name)));
+        assert_eq!(lock.to_string(), text(&case, "text"));
+    }
+}
+
+#[test]
+fn a_lock_is_asked_about_all_of_a_decision() {
+    for case in cases(&vectors("lock"), "challenges", 6, 0) {
+        let decision = case["decision"].to_string();
+        let asked = challenge(RawObject::parse(decision.as_bytes()).unwrap()).unwrap();
+        assert_eq!(base64url::encode(&asked), text(&case, "challenge"), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn assertions_are_verified_exactly_where_the_vectors_say() {
+    for case in cases(&vectors("lock"), "assertions", 15, 90) {
+        let decision = case["decision"].to_string();
+        let raw = RawObject::parse(decision.as_bytes()).unwrap();
+        let hints = case["decision"]["policyHints"].to_string();
+        let key: LockKey = text(&case, "lock").parse().unwrap();
+        let verified = match Assertion::of(RawObject::parse(hints.as_bytes()).unwrap()) {
+            Ok(assertion) => lock::verify(&key, &assertion.unwrap(), raw),
+            Err(_) => Err(LockFault::Malformed),
+        };
+        let refused = match verified {
+            Ok(Gesture) => Value::Null,
+            Err(fault) => word(fault).into(),
+        };
+        assert_eq!(refused, case["refused"], "{}", case["name"]);
+    }
+}
+
+#[test]
+fn a_lock_is_asked_about_all_of_a_statement_and_about_no_decision() {
+    for case in cases(&vectors("lock"), "statements", 8, 15) {
+        let statement: Statement = serde_json::from_value(case["statement"].clone()).unwrap();
+        let asked = statement.challenge().unwrap();
+        assert_eq!(base64url::encode(&asked), text(&case, "challenge"), "{}", case["name"]);
+        let Some(assertion) = statement.confirmed() else { continue };
+        let key: LockKey = text(&case, "lock").parse().unwrap();
+        let refused = lock::verify_challenge(&key, assertion, asked).err().map(word);
+        assert_eq!(refused, case["refused"].as_str(), "{}", case["name"]);
+    }
+}
+
+fn word(fault: LockFault) -> &'static str {
+    match fault {
+        LockFault::Malformed => "malformed",
+        LockFault::OtherCredential => "other-credential",
+        LockFault::OtherType => "other-type",
+        LockFault::OtherDecision => "other-decision",
+        LockFault::OtherOrigin => "other-origin",
+        LockFault::OtherSite => "other-site",
+        LockFault::NotVerified => "not-verified",
+        LockFault::Signature => "signature",
+        _ => "unknown",
     }
 }

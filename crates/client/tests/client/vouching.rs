@@ -27,6 +27,7 @@ use countersign_wire::{
     exchange::ExchangeState,
     failure::Failure,
     keys::KeyBundle,
+    lock::{LockAlgorithm, LockKey},
     timestamp::Timestamp,
 };
 use tokio::time::{Instant, sleep};
@@ -39,6 +40,7 @@ fn draft() -> Draft {
         valid_for: Duration::from_mins(1),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }
@@ -90,7 +92,7 @@ async fn device(world: &World, of: &Approver) -> Approver {
 
 fn newcomer(approver: &Approver) -> Newcomer<'_> {
     let bundle = approver.keys.bundle();
-    Newcomer { approver_id: &approver.id, bundle, label: "a device", until: tomorrow() }
+    Newcomer { approver_id: &approver.id, bundle, label: "a device", until: tomorrow(), lock: None }
 }
 
 /// A device that was vouched for knows the enforcer from whoever vouched.
@@ -265,6 +267,8 @@ struct Relayed {
     approver_id: String,
     approver: KeyBundle,
     nonce: String,
+    /// The lock of the approver's device, which only the enforcer is told of.
+    lock: Option<LockKey>,
 }
 
 impl Relayed {
@@ -275,6 +279,7 @@ impl Relayed {
             approver_id: &self.approver_id,
             approver: &self.approver,
             nonce: &self.nonce,
+            lock: self.lock.as_ref(),
         }
     }
 
@@ -287,10 +292,11 @@ impl Relayed {
         }
     }
 
-    /// Replaces something on the way back: the approver's id, keys or proof. The enforcer knows the nonce itself.
+    /// Replaces something on the way back: the approver's id, keys, proof or lock. The enforcer knows the nonce itself.
     fn attack_approver(&mut self, dice: &mut Dice, evil: &DeviceKeys) {
-        match dice.next(6) {
+        match dice.next(7) {
             0 => self.approver_id.push('x'),
+            3 => self.lock = self.lock.is_none().then(|| lock_of(evil)),
             1 => self.approver.proof = None,
             2 => self.approver.proof = Some([u8::try_from(dice.next(256)).unwrap(); 32]),
             _ => self.approver = dice.replaced(&self.approver, evil),
@@ -298,16 +304,25 @@ impl Relayed {
     }
 }
 
+/// A lock whose key is that of a device.
+fn lock_of(keys: &DeviceKeys) -> LockKey {
+    let frame = b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\0";
+    let key = [frame, keys.bundle().signing.as_bytes().as_slice()].concat();
+    LockKey::new(LockAlgorithm::EdDsa, vec![1], key, "gw.example", "https://gw.example").unwrap()
+}
+
 /// Whether an attacked pairing is noticed by somebody before anything is pinned.
 fn is_noticed(dice: &mut Dice, by_link: bool) -> bool {
     let (robot, ada, evil) = (dice.keys(), dice.keys(), dice.keys());
     let link = new_link("https://gw.example", "BCDF-GHJK".parse().unwrap(), "robot", &robot).unwrap();
+    let lock = (dice.next(2) == 0).then(|| lock_of(&ada));
     let relayed = |approver: &KeyBundle| Relayed {
         enforcer_id: "robot".to_owned(),
         enforcer: robot.bundle().clone(),
         approver_id: "ada".to_owned(),
         approver: approver.clone(),
         nonce: "nonce".to_owned(),
+        lock: lock.clone(),
     };
     // On the way to the approver, on the way back, or both.
     let attacks = 1 + dice.next(3);
@@ -358,6 +373,7 @@ fn of_a_thousand_pairings_without_one_all_are_confirmed() {
             approver_id: "ada".to_owned(),
             approver: ada.bundle().clone(),
             nonce: format!("nonce-{number}"),
+            lock: (number % 2 == 0).then(|| lock_of(&ada)),
         };
         let answer = answer_link(seen.transcript(), &link).unwrap();
         let typed = answer_typed(seen.transcript()).unwrap();

@@ -38,6 +38,28 @@ impl<L: LabelSet, M: TypedMetric + EncodeMetric + fmt::Debug + Send + Sync + 'st
     }
 }
 
+/// Which program this is.
+#[derive(Debug, Clone, Copy)]
+pub struct Build {
+    pub version: &'static str,
+}
+
+impl EncodeMetric for Build {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_info(&[("version", self.version)])
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Info
+    }
+}
+
+impl Measured for Build {
+    fn labels(&self) -> Vec<(&'static str, Vec<&'static str>)> {
+        vec![("version", Vec::new())]
+    }
+}
+
 /// A gauge whose value is computed when it is scraped.
 #[derive(Clone, Copy)]
 pub struct Computed<F>(pub F);

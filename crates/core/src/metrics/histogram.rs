@@ -32,16 +32,41 @@ const SECONDS: Scale = Scale {
         2_500_000_000,
         10_000_000_000,
     ],
+    nanos: 1,
     unit: 1e9,
 };
 
+/// Upper bounds for how long people take, in microseconds: 1 s to a day.
+const WAITS: Scale = Scale {
+    bounds: &[
+        1_000_000,
+        2_000_000,
+        5_000_000,
+        15_000_000,
+        30_000_000,
+        60_000_000,
+        120_000_000,
+        300_000_000,
+        900_000_000,
+        1_800_000_000,
+        3_600_000_000,
+        14_400_000_000,
+        43_200_000_000,
+        86_400_000_000,
+    ],
+    nanos: 1_000,
+    unit: 1e6,
+};
+
 /// Upper bounds for the number of changes in a batch, which has 256 at most.
-const SIZES: Scale = Scale { bounds: &[1, 2, 4, 8, 16, 32, 64, 128, 256], unit: 1.0 };
+const SIZES: Scale = Scale { bounds: &[1, 2, 4, 8, 16, 32, 64, 128, 256], nanos: 1, unit: 1.0 };
 
 #[derive(Debug)]
 struct Scale {
     /// Ascending, in the unit in which values are counted.
     bounds: &'static [u64],
+    /// Of a duration: how many nanoseconds are counted as one.
+    nanos: u128,
     /// How many of them make one of the unit that is shown.
     unit: f64,
 }
@@ -64,13 +89,18 @@ impl Histogram {
         Self::new(&SIZES)
     }
 
+    /// For how long people take.
+    pub fn waits() -> Self {
+        Self::new(&WAITS)
+    }
+
     fn new(scale: &'static Scale) -> Self {
         let buckets = (0..=scale.bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self(Arc::new(Counts { scale, buckets, sum: AtomicU64::new(0) }))
     }
 
     pub fn observe(&self, duration: Duration) {
-        self.add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        self.add(u64::try_from(duration.as_nanos() / self.0.scale.nanos).unwrap_or(u64::MAX));
     }
 
     pub fn observe_size(&self, size: usize) {
@@ -157,6 +187,28 @@ mod tests {
             assert!(text.lines().any(|shown| shown == line), "{line} in\n{text}");
         }
         assert!(SECONDS.bounds.len() <= 14 && SECONDS.bounds.is_sorted());
+    }
+
+    #[test]
+    fn a_day_is_a_wait_and_a_thousand_years_of_them_have_a_sum() {
+        let (histogram, day) = (Histogram::waits(), Duration::from_hours(24));
+        histogram.observe(Duration::from_millis(1_001));
+        for _ in 0..365_000 {
+            histogram.observe(day);
+        }
+        histogram.observe(day + Duration::from_millis(1));
+        let text = encoded(&histogram);
+        for line in [
+            "h_bucket{le=\"1.0\"} 0",
+            "h_bucket{le=\"2.0\"} 1",
+            "h_bucket{le=\"43200.0\"} 1",
+            "h_bucket{le=\"86400.0\"} 365001",
+            "h_count 365002",
+            "h_sum 31536086401.002",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line} in\n{text}");
+        }
+        assert!(WAITS.bounds.len() <= 14 && WAITS.bounds.is_sorted());
     }
 
     #[test]

@@ -5,13 +5,15 @@
 mod catalog;
 mod histogram;
 mod labels;
+mod requests;
 mod store;
 mod store_time;
 
-pub use catalog::{Catalog, Computed, Entry, Measured};
+pub use catalog::{Build, Catalog, Computed, Entry, Measured};
 pub use histogram::Histogram;
 pub use labels::{LabelPair, LabelSet, PerLabel};
 pub use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
+pub use requests::{Pending, RequestEnd, RequestMetrics};
 pub use store::{StoreFailure, StoreMetrics, StoreOperation, WriterMetrics};
 pub use store_time::StoreTime;
 
@@ -74,6 +76,7 @@ pub struct Metrics {
     pub store: StoreMetrics,
     pub writer: WriterMetrics,
     pub steps: PerLabel<Step, Histogram>,
+    pub requests: RequestMetrics,
     pub known_records: KnownRecordMetrics,
     pub hand_overs: HandOverMetrics,
     pub rings: RingMetrics,
@@ -142,6 +145,7 @@ impl Metrics {
             "`submit` and `decide`: look at `countersign_store_call_seconds` for `commit`. `push` and `deliver`: look \
              at `countersign_push_waiting`, and, if several nodes share a store, at `countersign_rings_late_total`.",
         );
+        self.requests.describe(catalog, &self.store.time);
         self.store.describe(catalog);
         self.writer.describe(catalog);
         self.known_records.describe(catalog);

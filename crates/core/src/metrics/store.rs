@@ -16,6 +16,7 @@ labels! {
         Heads => "heads",
         Noted => "noted",
         ForgetNoted => "forget_noted",
+        InInboxes => "in_inboxes",
         Tenants => "tenants",
         StoredBytes => "stored_bytes",
         Erase => "erase",

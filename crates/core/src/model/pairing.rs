@@ -8,6 +8,7 @@ use countersign_wire::{
     hash::Sha256Hex,
     id::{ApproverId, EnforcerId, PairingNonce, RoutingToken},
     keys::{PublicKey, VerifyingKey},
+    lock::RelayedLock,
     pairing::{PairingCode, PairingStatus, Progress as WireProgress},
     timestamp::Timestamp,
 };
@@ -54,6 +55,9 @@ pub enum Progress {
         /// What the approver's device calls itself.
         #[serde(default)]
         device_label: Option<Label>,
+        /// The lock of the approver's device, unread.
+        #[serde(default)]
+        lock: Option<RelayedLock>,
     },
 }
 
@@ -107,12 +111,13 @@ impl Pairing {
     /// The status as its two parties see it.
     pub fn status(&self, now: Timestamp) -> PairingStatus {
         let progress = match &self.progress {
-            Progress::Completed { approver, public_key, routing_token, device_label } => {
+            Progress::Completed { approver, public_key, routing_token, device_label, lock } => {
                 WireProgress::Completed {
                     approver_id: approver.clone(),
                     public_key: public_key.clone(),
                     routing_token: routing_token.clone(),
                     device_label: device_label.clone(),
+                    lock: lock.clone(),
                 }
             }
             _ if self.is_past(now) => WireProgress::Expired,

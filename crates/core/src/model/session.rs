@@ -37,6 +37,9 @@ pub struct Session {
     /// snapshot type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outstanding: BTreeMap<String, MsgId>,
+    /// The text of each of these, by the same kinds: it goes when the next one replaces it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bodies: BTreeMap<String, PayloadId>,
 }
 
 impl Stored for Session {
@@ -67,7 +70,7 @@ pub struct Snapshot {
 pub struct RecordedEvent {
     /// SHA-256 of its canonical form; of a snapshot, its own hash.
     pub digest: Sha256Hex,
-    /// The event as it was sent.
+    /// The event as it was sent; nothing is there any more, or never was, once a newer one of its kind is known.
     pub event: PayloadId,
 }
 
@@ -112,7 +115,13 @@ impl Session {
             kept_until: None,
             snapshots: BTreeMap::new(),
             outstanding: BTreeMap::new(),
+            bodies: BTreeMap::new(),
         }
+    }
+
+    /// Whether anybody has said that it runs, or that it has ended. What has snapshots only is about an exchange, such as a receipt.
+    pub fn is_of_an_agent(&self) -> bool {
+        self.created_at.is_some() || self.activity.is_some() || self.end.is_some()
     }
 
     /// Applies a new event. An older event does not overwrite a newer one. Returns whether it is the newest of its kind.

@@ -33,6 +33,12 @@ pub enum Mailbox {
 }
 
 impl Mailbox {
+    /// Whether pending requests lie in it, and nothing else.
+    #[must_use]
+    pub fn is_inbox(&self) -> bool {
+        matches!(self, Self::Approver(_) | Self::Shared)
+    }
+
     /// Where the requests of this mailbox go when they expire; `None` for mailboxes without requests.
     #[must_use]
     pub fn expired(&self) -> Option<Self> {

@@ -12,6 +12,9 @@ pub enum StoreError {
     /// The commit may or may not have happened. Never to be taken for success.
     #[error("commit outcome unknown")]
     OutcomeUnknown,
+    /// The tenant is on another shard, or on its way there. Nothing was written.
+    #[error("the tenant is being moved to another shard")]
+    Moved,
     /// The engine can't be reached, or refuses. Nothing was written.
     #[error("store unavailable")]
     Unavailable(#[source] Cause),

@@ -14,7 +14,7 @@ use super::{
     error::StoreError,
     key::{Key, Kind, PayloadId},
     noted::NotedPage,
-    port::{Due, Loaded, Outcome, Record, Store},
+    port::{Due, InInboxes, Loaded, Outcome, Record, Store},
     shard::Shard,
 };
 use crate::metrics::{SPANS, StoreFailure, StoreMetrics, StoreOperation};
@@ -51,7 +51,7 @@ fn failure(error: &StoreError) -> StoreFailure {
     match error {
         StoreError::Overloaded => StoreFailure::Overloaded,
         StoreError::OutcomeUnknown => StoreFailure::OutcomeUnknown,
-        StoreError::Unavailable(_) => StoreFailure::Unavailable,
+        StoreError::Unavailable(_) | StoreError::Moved => StoreFailure::Unavailable,
         StoreError::Corrupt(_) => StoreFailure::Corrupt,
     }
 }
@@ -112,6 +112,10 @@ impl Store for MeteredStore {
         limit: u32,
     ) -> Result<Vec<TenantId>, StoreError> {
         self.measure(StoreOperation::Tenants, self.inner.tenants(shard, after, limit)).await
+    }
+
+    async fn in_inboxes(&self, shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        self.measure(StoreOperation::InInboxes, self.inner.in_inboxes(shard, limit)).await
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {

@@ -11,6 +11,7 @@ mod key;
 mod metered;
 mod noted;
 mod port;
+mod relocation;
 mod shard;
 mod stored;
 
@@ -24,6 +25,9 @@ pub use error::{Cause, StoreError, error_chain};
 pub use key::{Key, Kind, PayloadId};
 pub use metered::MeteredStore;
 pub use noted::{NOTED_CHUNK, Noted, NotedPage};
-pub use port::{CLAIM, Due, Loaded, Outcome, PAYLOAD_OVERHEAD, Record, Store};
+pub use port::{CLAIM, Due, InInboxes, Loaded, Outcome, PAYLOAD_OVERHEAD, Record, Store};
+pub use relocation::{
+    Cargo, CargoPosition, Epoch, Membership, Relocation, Residence, ResidencePage, ResidenceState, Unloading,
+};
 pub use shard::Shard;
 pub(crate) use stored::{Stored, Versioned};

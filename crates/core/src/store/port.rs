@@ -65,6 +65,9 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<TenantId>, StoreError>;
 
+    /// What lies in the inboxes of this shard ([`Mailbox::is_inbox`]), of all tenants. Looks at `limit` deliveries at most.
+    async fn in_inboxes(&self, shard: Shard, limit: u32) -> Result<InInboxes, StoreError>;
+
     /// What the payloads of a tenant take, in bytes, each with [`PAYLOAD_OVERHEAD`]. It is counted in the transactions that
     /// write and delete them.
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError>;
@@ -144,6 +147,15 @@ pub struct Record {
     pub version: u64,
     /// Opaque to the store.
     pub content: Bytes,
+}
+
+/// What [`Store::in_inboxes`] has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InInboxes {
+    /// The records that deliveries in inboxes are about; one in several inboxes counts once.
+    pub records: u64,
+    /// When the oldest of these deliveries was committed; `None` without any.
+    pub oldest: Option<Timestamp>,
 }
 
 /// A record whose due time has come.

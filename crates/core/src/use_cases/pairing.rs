@@ -188,6 +188,7 @@ impl Gateway {
                 public_key: request.public_key.clone(),
                 routing_token: response.routing_token.clone(),
                 device_label: request.device_label.clone(),
+                lock: request.lock.clone(),
             };
             let pair = Pair {
                 device: device(&request.public_key),

@@ -8,7 +8,7 @@ use countersign_wire::{
     id::{EnforcerId, MsgId, SessionId, TenantId},
     limits,
     msg_type::MsgType,
-    session::{EventType, SessionEvent},
+    session::{EventType, SessionEvent, SnapshotType},
     timestamp::Timestamp,
 };
 
@@ -66,17 +66,22 @@ impl Gateway {
                 None => {}
             }
             let payload = self.random.payload_id(now);
+            let is_first = known.is_none();
             let mut session = known.map_or_else(|| Session::new(enforcer.clone()), |known| known.value);
             let is_newest = match session.apply(event, payload) {
                 Ok(is_newest) => is_newest,
                 Err(error) => return Ok(Evaluation::reject_if_unchanged(change, error)),
             };
-            let until = now.plus(self.retention.after_end);
+            let until = now.plus(self.retention.of_session(&session));
             session.kept_until = Some(until);
             change.guards.push(Guard::Absent(load.1.key()));
             if is_newest {
                 let msg_id = self.random.msg_id(now);
-                let replaced = session.outstanding.insert(outstanding_kind(event), msg_id.clone());
+                let kind = outstanding_kind(event);
+                // Nobody can ask for the older text any more.
+                change.drop_payloads.extend(session.bodies.insert(kind.clone(), payload));
+                change.payloads.push((payload, Bytes::from(event.raw().as_str().to_owned())));
+                let replaced = session.outstanding.insert(kind, msg_id.clone());
                 let subject = load.0.key();
                 change.removals.extend(replaced.map(|msg_id| Removal::ByMessage { subject, msg_id }));
                 let delivery = EventDelivery { msg_id, event_type: event.event_type(), payload, until };
@@ -84,9 +89,11 @@ impl Gateway {
             }
             change.puts.push(session.put(load.0.key())?);
             change.puts.push(RecordedEvent { digest, event: payload }.put(load.1.key())?);
-            let actor = Actor::Enforcer(enforcer.as_str());
-            change.audit.push(audit::action(load.0.key(), actor, event.event_type().as_str())?);
-            change.payloads.push((payload, Bytes::from(event.raw().as_str().to_owned())));
+            if is_first || matches!(event.event_type(), EventType::Start | EventType::End) {
+                // What it does in between is news and no act: an hour of it would be kept for more than a year.
+                let actor = Actor::Enforcer(enforcer.as_str());
+                change.audit.push(audit::action(load.0.key(), actor, event.event_type().as_str())?);
+            }
             change.due.extend([(until, load.0.key()), (until, load.1.key())]);
             Ok(Evaluation::commit(change, Reported::New))
         })
@@ -111,6 +118,26 @@ impl Gateway {
             Viewer::AnyEnforcer | Viewer::AnyApprover | Viewer::Operator => true,
         };
         if sees { Ok(session) } else { Err(Failure::NotFound.into()) }
+    }
+
+    /// The texts of a session's snapshots. `None` if a newer one has taken the place of any since the session was read: it took the
+    /// older text away. One that retention has deleted is left out.
+    pub async fn snapshot_texts(
+        &self,
+        tenant: &TenantId,
+        session_id: &SessionId,
+        session: &Session,
+    ) -> Result<Option<Vec<(SnapshotType, Bytes)>>, Error> {
+        let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
+        let texts = self.store.payloads(tenant, &ids).await?;
+        if texts.iter().any(Option::is_none) {
+            let (now_known, _) = self.load(tenant, &record_of::<Session>(session_id)).await?;
+            if now_known.is_some_and(|known| known.value.snapshots != session.snapshots) {
+                return Ok(None);
+            }
+        }
+        let texts = session.snapshots.keys().copied().zip(texts);
+        Ok(Some(texts.filter_map(|(snapshot_type, text)| Some((snapshot_type, text?))).collect()))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tenants as a whole: listed, suspended, resumed, erased.
 
+use std::collections::BTreeSet;
+
 use countersign_wire::{failure::Failure, id::TenantId, timestamp::Timestamp};
 
 use crate::{
@@ -7,12 +9,17 @@ use crate::{
     error::Error,
     gateway::{Commit, Evaluation, Gateway, Page},
     load::record_at,
-    model::tenant::{ERASED_AFTER, Suspension},
-    store::{Change, Due, Guard, Kind, Record, Shard, Stored as _},
+    model::{
+        channels::{Lease, NodeId},
+        tenant::{ERASED_AFTER, Suspension},
+    },
+    store::{Change, Due, Guard, Kind, Record, Shard, StoreError, Stored as _},
 };
 
 /// Rows that are deleted from each table at once.
 const ERASE_CHUNK: u32 = 1_000;
+
+const LEASES_AT_ONCE: u32 = 500;
 
 /// A tenant of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +30,16 @@ pub struct TenantSummary {
     pub stored_bytes: u64,
 }
 
+/// A tenant of the list; `None` for one that is just being moved to another shard, and can't be read meanwhile.
+pub type ListedTenant = (TenantId, Option<TenantSummary>);
+
 impl Gateway {
     /// Tenants that have anything in the store, by shard and then by id, after the tenant `after`.
     pub async fn tenants(
         &self,
         after: Option<&TenantId>,
         limit: u32,
-    ) -> Result<Page<TenantId, TenantSummary>, Error> {
+    ) -> Result<Page<TenantId, Option<TenantSummary>>, Error> {
         let mut found: Vec<TenantId> = Vec::new();
         let first = after.map_or(Shard(0), |after| self.store.shard_of(after));
         let mut after = after.cloned();
@@ -50,11 +60,43 @@ impl Gateway {
         let next = found.last().filter(|_| is_full).map(ToString::to_string);
         let mut items = Vec::with_capacity(found.len());
         for tenant in found {
-            let suspension = self.suspension(&tenant).await?;
-            let stored_bytes = self.store.stored_bytes(&tenant).await?;
-            items.push((tenant, TenantSummary { suspension, stored_bytes }));
+            let summary = match self.summary(&tenant).await {
+                Ok(summary) => Some(summary),
+                Err(Error::Store(StoreError::Moved)) => None,
+                Err(error) => return Err(error),
+            };
+            items.push((tenant, summary));
         }
         Ok(Page { items, next })
+    }
+
+    /// Nodes that are alive on the shard of a tenant, and not on this one: they do not know of it, or do not reach it. A tenant that
+    /// is moved to it would be lost to their clients. No other shard is asked, because one that is away has no part in it.
+    pub async fn nodes_without(&self, shard: Shard, tenant: &TenantId) -> Result<Vec<NodeId>, Error> {
+        let (here, there) = (self.nodes_of(shard).await?, self.nodes_of(self.store.shard_of(tenant)).await?);
+        Ok(there.difference(&here).cloned().collect())
+    }
+
+    /// Those whose lease on this shard has not run out.
+    async fn nodes_of(&self, shard: Shard) -> Result<BTreeSet<NodeId>, Error> {
+        let (nodes, mut after) = (shard.nodes_tenant()?, None::<String>);
+        let mut live = BTreeSet::new();
+        loop {
+            let page = self.store.scan(&nodes, Kind::Lease, after.as_deref(), LEASES_AT_ONCE).await?;
+            let Some(last) = page.last() else { return Ok(live) };
+            after = Some(last.key.id.clone());
+            let now = self.store.load(&nodes, &[]).await?.now;
+            for record in &page {
+                if Lease::read(Some(record))?.is_some_and(|lease| now < lease.value.until) {
+                    live.insert(NodeId(record.key.id.clone()));
+                }
+            }
+        }
+    }
+
+    async fn summary(&self, tenant: &TenantId) -> Result<TenantSummary, Error> {
+        let suspension = self.suspension(tenant).await?;
+        Ok(TenantSummary { suspension, stored_bytes: self.store.stored_bytes(tenant).await? })
     }
 
     /// Whether the tenant is suspended.

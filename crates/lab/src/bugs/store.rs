@@ -11,8 +11,8 @@ use bytes::Bytes;
 use countersign_core::{
     model::channels::{Channels, Lease},
     store::{
-        Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, Key, Kind, Loaded, Mailbox, MailboxKey,
-        NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
+        Change, Delivery, DeliveryPage, DeliveryQuery, Due, Guard, InInboxes, Key, Kind, Loaded, Mailbox,
+        MailboxKey, NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
     },
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
@@ -285,6 +285,10 @@ impl Store for BuggyStore {
         limit: u32,
     ) -> Result<Vec<TenantId>, StoreError> {
         self.inner.tenants(shard, after, limit).await
+    }
+
+    async fn in_inboxes(&self, shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        self.inner.in_inboxes(shard, limit).await
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {

@@ -55,6 +55,7 @@ impl Ours {
             valid_for: Duration::from_hours(1),
             session: None,
             actions: Vec::new(),
+            edits: Vec::new(),
             to: Audience::everybody(),
         };
         let now = SystemClock.now();

@@ -161,6 +161,16 @@ pub(crate) fn peer_message(channel: u64, message: u64, sent: Duration) -> Vec<u8
     post(&format!("/pub/{channel}"), None, &body)
 }
 
+/// A request that puts JSON there.
+pub(crate) fn put(path: &str, key: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "PUT {path} HTTP/1.1\r\nhost: lab\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
 pub(super) fn post(path: &str, key: Option<&str>, body: &str) -> Vec<u8> {
     let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
     let length = body.len();

@@ -21,6 +21,9 @@ pub(crate) struct FaultsArgs {
     /// Speak TLS between clients and nodes.
     #[arg(long)]
     pub(crate) tls: bool,
+    /// Spread the tenants over two shards, and move one after the other to the other shard, N times in all.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "rolling", value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub(crate) moves: u64,
     /// Do nothing but restart the three nodes one after the other, N times, instead of faults. No exchange may then fail for a
     /// client of the library.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]

@@ -5,6 +5,7 @@
 //! | the cluster that faults are done to | `rig/` |
 //! | which fault happens when | `schedule.rs` |
 //! | how a fault is done and healed | `inject.rs` |
+//! | tenants that are moved meanwhile | `moves.rs` |
 //! | restarts of one node after the other, without faults | `rolling/` |
 //! | the clients | `workload/` |
 //! | what they did and saw | `history/` |
@@ -14,6 +15,7 @@
 
 mod args;
 mod inject;
+mod moves;
 mod programs;
 mod recovery;
 mod report;

@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) notified: Counted,
     /// Process starts of all nodes.
     pub(crate) node_starts: u64,
+    /// Tenants that were moved to the other of two shards.
+    pub(crate) moves: u64,
     /// How former primaries came back.
     pub(crate) resyncs: BTreeMap<&'static str, u64>,
     pub(crate) rolling: Option<Rolling>,
@@ -117,7 +119,7 @@ impl Report {
 impl report::Report for Report {
     fn table(&self) -> String {
         let mut lines = vec![format!(
-            "seed {}, {} s of faults, database: {}, clients: {}; {} faults, {} failovers, {} node starts; {} operations acknowledged",
+            "seed {}, {} s of faults, database: {}, clients: {}; {} faults, {} failovers, {} node starts, {} moves; {} operations acknowledged",
             self.seed,
             self.seconds,
             self.arrangement,
@@ -125,6 +127,7 @@ impl report::Report for Report {
             self.faults,
             self.failovers,
             self.node_starts,
+            self.moves,
             self.acknowledged
         )];
         lines.extend(self.left_out.iter().map(|left_out| format!("LEFT OUT: {left_out}")));

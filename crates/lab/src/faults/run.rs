@@ -15,6 +15,7 @@ use super::{
     checker,
     history::{Counts, History, Recorder},
     inject,
+    moves::Moves,
     programs::Programs,
     recovery,
     report::{Report, Rolling},
@@ -89,6 +90,7 @@ pub(crate) fn run(args: &FaultsArgs) -> Result<Report, Failure> {
         notified: checker::notified::count(&history),
         violations,
         node_starts,
+        moves: args.moves,
         resyncs,
         rolling,
         left_out,
@@ -107,7 +109,8 @@ async fn run_cluster(
     let programs = Programs::find(args)?;
     let disk_mebibytes = DISK_MEBIBYTES + args.seconds * DISK_MEBIBYTES_PER_SECOND;
     let balances = args.rolling.is_some();
-    let arrangement = Arrangement { with_patroni: args.patroni, disk_mebibytes, balances };
+    let with_shards = args.moves > 0;
+    let arrangement = Arrangement { with_patroni: args.patroni, disk_mebibytes, balances, with_shards };
     let rig = Arc::new(Rig::start(&programs.first, arrangement, trust, folder).await?);
     let recorder = Recorder::create(&folder.join("history.jsonl"))?;
     let mut workload = Workload::start(setup(args, seed, &rig, &programs)?, recorder.clone());
@@ -125,7 +128,9 @@ async fn run_cluster(
             let (at, length) = (at.as_secs_f64(), length.as_secs_f64());
             report_progress(&format!("planned: {at:6.1} s for {length:4.1} s  {fault}"));
         }
+        let moves = tokio::spawn(moves(args, &rig, &programs).run());
         inject::run(&rig, &schedule, Duration::from_secs(args.seconds), &recorder).await?;
+        moves.await??;
     }
     report_progress("all is healed; the quiet phase begins");
     workload.settle().await?;
@@ -134,6 +139,16 @@ async fn run_cluster(
     let resyncs = rig.database.lock().await.resyncs();
     let (counts, nodes) = (recorder.counts(), rig.urls());
     Ok(Ran { schedule, rolling: rolled, counts, nodes, node_starts, resyncs, left_out })
+}
+
+fn moves(args: &FaultsArgs, rig: &Rig, programs: &Programs) -> Moves {
+    let tenants = (0..TENANTS).map(tenant).collect();
+    let (commands, config) = (programs.commands.clone(), rig.config().to_owned());
+    Moves { commands, config, tenants, count: args.moves }
+}
+
+fn tenant(number: usize) -> String {
+    format!("tenant-{number}")
 }
 
 fn plan(args: &FaultsArgs, seed: u64, rig: &Rig) -> Plan {
@@ -155,7 +170,7 @@ fn left_out(rig: &Rig) -> Vec<&'static str> {
 fn setup(args: &FaultsArgs, seed: u64, rig: &Rig, programs: &Programs) -> Result<Setup, Failure> {
     let mut tenants = Vec::new();
     for number in 0..TENANTS {
-        let tenant = format!("tenant-{number}");
+        let tenant = tenant(number);
         let Keys { operator, enforcer, approver } = Keys::create(&programs.commands, rig.config(), &tenant)?;
         tenants.push(TenantKeys {
             tenant,

@@ -1,6 +1,7 @@
 //! The measured servers, each in its own process, which ends with ours.
 
 pub(crate) mod bare;
+pub(crate) mod counted;
 pub(crate) mod gateway;
 pub(crate) mod in_memory;
 pub(crate) mod nchan;

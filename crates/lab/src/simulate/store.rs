@@ -13,8 +13,8 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
-    Outcome, PayloadId, Record, Shard, Store, StoreError,
+    Change, Delivery, DeliveryPage, DeliveryQuery, Due, InInboxes, Key, Kind, Loaded, Mailbox, MailboxKey,
+    NotedPage, Outcome, PayloadId, Record, Shard, Store, StoreError,
 };
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
@@ -337,6 +337,11 @@ impl Store for SimStore {
         let from = after.cloned();
         let read = move |store: &MemoryStore| ready(store.tenants(shard, from.as_ref(), limit));
         self.read("tenants", after, |_| None, read).await
+    }
+
+    async fn in_inboxes(&self, shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        let read = move |store: &MemoryStore| ready(store.in_inboxes(shard, limit));
+        self.read("in inboxes", limit, |_| None, read).await
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {

@@ -3,15 +3,17 @@
 mod check;
 mod config;
 mod dev;
+mod health;
 mod invite;
 mod keys;
 mod life;
+mod man;
 mod output;
 mod secret;
 mod serve;
 mod tenants;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 pub use serve::run_node;
 
@@ -30,17 +32,21 @@ pub enum Command {
     Config(config::PrintConfig),
     /// Say what is wrong with a configuration, without starting anything.
     Check(check::Check),
+    /// Say whether the gateway that runs here takes requests, for health checks of containers.
+    Health(health::Health),
     /// Invite an enforcer or approver: print a link with which they make a key of their own.
     Invite(invite::Invite),
     /// Make, list and revoke API keys, directly in the store.
     #[command(subcommand)]
     Keys(keys::Keys),
-    /// List, suspend and erase tenants, directly in the store.
+    /// List, suspend, erase and move tenants, directly in the store.
     #[command(subcommand)]
     Tenants(tenants::Tenants),
     /// Manage the secrets that all nodes share.
     #[command(subcommand)]
     Secret(secret::Secret),
+    /// Print the manual page, or write one for each command to a folder.
+    Man(man::Man),
 }
 
 impl Command {
@@ -50,10 +56,12 @@ impl Command {
             Self::Serve(serve) => serve.run().await,
             Self::Config(config) => config.run(),
             Self::Check(check) => check.run().await,
+            Self::Health(health) => health.run().await,
             Self::Invite(invite) => invite.run().await,
             Self::Keys(keys) => keys.run().await,
             Self::Tenants(tenants) => tenants.run().await,
             Self::Secret(secret) => secret.run().await,
+            Self::Man(man) => man.run(<Self as CommandFactory>::command()),
         }
     }
 }

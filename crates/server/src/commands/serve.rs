@@ -18,6 +18,7 @@ use crate::{
         tls::Tls,
     },
     reload::Reload,
+    service_manager,
     shutdown::Drain,
     telemetry,
 };
@@ -119,6 +120,8 @@ async fn run(mut config: Config, decorators: Decorators, reading: Option<Reading
         }
         (None, _) => assemble::service(Arc::clone(&app)),
     };
+    // Whoever waited for this finds it listening, and SIGHUP is heeded already.
+    service_manager::ready();
     serve_until_signalled(listener, service, app.drain().clone()).await
 }
 
@@ -145,7 +148,7 @@ pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Serves until SIGTERM or SIGINT, and then drains.
+/// Serves until SIGTERM or SIGINT, announces that it will stop, and then drains.
 pub(super) async fn serve_until_signalled(
     listener: TcpListener,
     service: Service,
@@ -159,7 +162,13 @@ pub(super) async fn serve_until_signalled(
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        tokio::select! {
+            () = begin.announce() => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
         tracing::info!("stopping");
+        service_manager::stopping();
         begin.begin();
     });
     listener::serve(listener, service, drain).await;

@@ -3,6 +3,7 @@
 mod doorbell;
 mod notifications;
 mod rates;
+mod shards;
 mod tls;
 
 use std::{
@@ -21,6 +22,7 @@ use serde::Deserialize;
 pub use doorbell::{DoorbellConfig, DoorbellKind};
 pub use notifications::{Network, NotificationsConfig};
 pub use rates::{Rate, RateLimits};
+pub use shards::ShardConfig;
 pub use tls::{AcmeConfig, CertificateFiles, ChallengeKind, ClientCertificates, ExternalAccount, TlsConfig};
 
 /// The fully commented default.
@@ -38,6 +40,8 @@ pub struct Config {
     /// The folder of the secret and of SQLite's file.
     pub data: PathBuf,
     pub store: StoreConfig,
+    /// In the order of their numbers; empty for a store of one database.
+    pub shard: Vec<ShardConfig>,
     pub doorbell: DoorbellConfig,
     pub log: Log,
     pub rates: RateLimits,
@@ -68,6 +72,8 @@ pub struct StoreConfig {
     pub kind: StoreKind,
     /// A libpq connection string; only with PostgreSQL.
     pub url: Option<String>,
+    /// A file with the password, where `url` has none; only with PostgreSQL.
+    pub password_file: Option<PathBuf>,
     /// PEM file of the authorities that sign the server's certificate; only with PostgreSQL.
     pub root_certificates: Option<PathBuf>,
     /// Whether PostgreSQL on another machine may be used without TLS.
@@ -84,6 +90,7 @@ impl Default for StoreConfig {
         Self {
             kind: StoreKind::default(),
             url: None,
+            password_file: None,
             root_certificates: None,
             allow_plain: false,
             // With 16 nodes 96, and PostgreSQL has 97 unless max_connections is set.
@@ -135,6 +142,8 @@ pub enum LogLevel {
 pub struct RetentionDays {
     /// Everything of an exchange, after its end.
     pub exchange_days: NonZeroU32,
+    /// What an agent's session said, after its last event.
+    pub session_days: NonZeroU32,
     /// Its tombstone, after its end.
     pub tombstone_days: NonZeroU32,
     /// A row of the audit log.
@@ -161,6 +170,8 @@ pub struct MetricsConfig {
 pub struct HealthConfig {
     /// Where `/healthz` and `/readyz` are served without TLS; `None` for only where everything is.
     pub listen: Option<SocketAddr>,
+    /// How long `/readyz` says that this node will stop before it does.
+    pub stop_notice_seconds: u32,
 }
 
 /// How a reverse proxy says for whom it speaks.
@@ -213,6 +224,7 @@ impl Default for RetentionDays {
     fn default() -> Self {
         Self {
             exchange_days: some(30),
+            session_days: some(7),
             tombstone_days: some(90),
             audit_days: some(400),
             presence_days: some(30),
@@ -230,6 +242,7 @@ impl Default for Config {
             gateway_id: "countersign".to_owned(),
             data: PathBuf::from("/var/lib/countersign"),
             store: StoreConfig::default(),
+            shard: Vec::new(),
             doorbell: DoorbellConfig::default(),
             log: Log::default(),
             rates: RateLimits::default(),
@@ -289,7 +302,7 @@ impl Config {
         self.public_url.as_deref().map_or(Ok(()), check_public_url)?;
         self.allowed_origins.iter().try_for_each(|origin| check_origin(origin))?;
         match (self.store.kind, &self.store.url) {
-            (StoreKind::Postgres, None) => {
+            (StoreKind::Postgres, None) if self.shard.is_empty() => {
                 bail!(
                     "store.kind is \"postgres\" and store.url is missing; say how to reach it: url = \"host=… user=… dbname=…\""
                 )
@@ -301,6 +314,7 @@ impl Config {
             }
             _ => {}
         }
+        self.check_shards()?;
         if let Some(file) = &self.store.root_certificates
             && !file.is_file()
         {
@@ -315,6 +329,20 @@ impl Config {
             bail!("retention.tombstone_days must not be less than retention.exchange_days");
         }
         Ok(())
+    }
+
+    fn check_shards(&self) -> anyhow::Result<()> {
+        let has_shards = !self.shard.is_empty();
+        if has_shards && self.store.kind != StoreKind::Postgres {
+            bail!("[[shard]] is for PostgreSQL; set store.kind = \"postgres\" or remove the shards");
+        }
+        if has_shards && (self.store.url.is_some() || self.store.password_file.is_some()) {
+            bail!(
+                "with [[shard]] each shard has its own url: move store.url and store.password_file to the first [[shard]], \
+                 which keeps all tenants that the database has"
+            );
+        }
+        shards::check(&self.shard)
     }
 
     fn check_listeners(&self) -> anyhow::Result<()> {
@@ -361,6 +389,7 @@ impl Config {
         let days = |count: NonZeroU32| Duration::from_hours(24) * count.get();
         Retention {
             after_end: days(self.retention.exchange_days),
+            session: days(self.retention.session_days),
             tombstone: days(self.retention.tombstone_days),
             audit: days(self.retention.audit_days),
             presence: days(self.retention.presence_days),

@@ -34,6 +34,7 @@ fn the_printed_default_is_the_default() {
                 "endpoint",
                 "root_certificates",
                 "credentials",
+                "password_file",
                 "client_certificate",
                 "client_key",
             ];
@@ -125,6 +126,32 @@ fn metrics_have_an_address_of_their_own_and_traces_a_collector() {
 }
 
 #[test]
+fn shards_that_can_not_work_are_refused_with_what_to_do() {
+    let with = |text: &str| toml::from_str::<Config>(text).unwrap().check();
+    let shard = |name: &str, url: &str| format!("[[shard]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    let postgres = "[store]\nkind = \"postgres\"\n";
+    let two = shard("one", "host=x") + &shard("two", "host=y");
+    with(&format!("{postgres}{two}")).unwrap();
+    for (text, says) in [
+        (two.clone(), "set store.kind"),
+        (format!("{postgres}url = \"host=z\"\n{two}"), "move store.url"),
+        (format!("{postgres}password_file = \"/x\"\n{two}"), "move store.url"),
+        (format!("{postgres}{}", shard("one", "host=x")), "2 to 1000 shards"),
+        (format!("{postgres}{two}{}", shard("one", "host=z")), "a name of its own"),
+        (format!("{postgres}{two}{}", shard("Three", "host=z")), "lower-case"),
+        (format!("{postgres}{two}{}", shard("", "host=z")), "lower-case"),
+        (format!("{postgres}{two}{}", shard("three", "host=x")), "a database of its own"),
+    ] {
+        let refused = with(&text).unwrap_err().to_string();
+        assert!(refused.contains(says), "{text}: {refused}");
+    }
+    assert!(
+        toml::from_str::<Config>(&format!("{postgres}[[shard]]\nname = \"one\"")).is_err(),
+        "without an url"
+    );
+}
+
+#[test]
 fn a_store_that_is_half_described_is_refused() {
     let with = |text: &str| toml::from_str::<Config>(text).unwrap().check();
     assert!(with("[store]\nkind = \"postgres\"").unwrap_err().to_string().contains("store.url"));
@@ -134,4 +161,16 @@ fn a_store_that_is_half_described_is_refused() {
     assert!(with("[retention]\ntombstone_days = 3").is_err());
     assert!(with("[store]\nconnections = 3").unwrap_err().to_string().contains("at least 4"));
     assert!(with("[store]\nconnections = 4").is_ok());
+}
+
+#[test]
+fn the_examples_in_deploy_have_settings_that_there_are() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let read = |name: &str| std::fs::read_to_string(deploy.join(name)).unwrap();
+    let manifest = read("kubernetes/config.yaml");
+    let (_, in_map) = manifest.split_once("gateway.toml: |\n").unwrap();
+    for text in [read("gateway.toml"), read("cluster/gateway.toml"), in_map.to_owned()] {
+        let config: Config = toml::from_str(&text).unwrap();
+        assert!(config.health.listen.is_some() && config.public_url.is_some(), "{text}");
+    }
 }

@@ -64,6 +64,7 @@ labels! {
 pub(crate) struct ServerMetrics {
     pub(crate) http: HttpMetrics,
     pub(crate) rejected: PerLabel<Rejection, Counter>,
+    pub(crate) connections: Gauge,
     pub(crate) held: PerLabel<HeldTransport, Gauge>,
     pub(crate) push_seconds: PerLabel<HeldTransport, Histogram>,
     pub(crate) redeliveries: Counter,

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use bytes::Bytes;
-use countersign_core::metrics::Counter;
+use countersign_core::metrics::{Counter, Gauge};
 use tokio::{
     io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream},
@@ -38,6 +38,8 @@ pub struct Service {
     pub at_limit: &'static str,
     /// Counts the connections beyond the limit.
     pub rejected: Counter,
+    /// The connections that are open.
+    pub open: Gauge,
 }
 
 /// What comes before HTTP.
@@ -83,7 +85,12 @@ pub async fn serve(listener: TcpListener, service: Service, drain: Drain) {
     let permits = Arc::new(Semaphore::new(service.max_connections));
     let mut connections = JoinSet::new();
     let mut warned = false;
+    // Another listener may count into the same gauge.
+    let mut counted = 0;
     loop {
+        let now_open = i64::try_from(connections.len()).unwrap_or(i64::MAX);
+        service.open.inc_by(now_open - counted);
+        counted = now_open;
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = drain.begun() => break,

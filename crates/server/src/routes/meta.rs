@@ -19,11 +19,11 @@ pub(crate) async fn alive() -> Result<Response, ApiError> {
     response::json(StatusCode::OK, Health { status: "ok" })
 }
 
-/// Requests can be served: the store accepts writes, and the gateway is not shutting down. Where the store is spread over
+/// Requests can be served: the store accepts writes, and the gateway is not about to stop. Where the store is spread over
 /// several databases and some of them don't, it is `degraded`: other tenants are served, and all nodes are in the same
 /// position. Anybody may ask, so it costs the store nothing: it is known from the renewals of the node's leases.
 pub(crate) async fn ready(State(app): State<SharedState>) -> Result<Response, ApiError> {
-    if app.drain.has_begun() || !app.leases.any_current() {
+    if app.drain.is_announced() || !app.leases.any_current() {
         return Err(ApiError::unavailable(Rejection::NotReady));
     }
     let status = if app.leases.all_current() { "ready" } else { "degraded" };

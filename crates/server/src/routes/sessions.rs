@@ -83,15 +83,17 @@ pub(crate) async fn one(
     caller: Caller,
     PathId(session_id): PathId<SessionId>,
 ) -> Result<Response, ApiError> {
-    let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
     // Held while the snapshots are read, not while they are written.
-    let _permit = app.large_reads.acquire(&caller.tenant).await;
-    let ids: Vec<_> = session.snapshots.values().map(|snapshot| snapshot.event).collect();
-    let events =
-        app.gateway.store().payloads(&caller.tenant, &ids).await.map_err(countersign_core::Error::from)?;
-    let snapshots = session.snapshots.keys().copied().zip(events);
-    // `None`: gone with the retention since it was listed.
-    let snapshots = snapshots.filter_map(|(snapshot_type, event)| Some((snapshot_type, event?))).collect();
+    let permit = app.large_reads.acquire(&caller.tenant).await;
+    let (session, snapshots) = loop {
+        let session = app.gateway.session(&caller.tenant, caller.viewer(), &session_id).await?;
+        let snapshots = app.gateway.snapshot_texts(&caller.tenant, &session_id, &session).await?;
+        // A writer that is faster than these two reads each time is stopped by its own rate before long.
+        if let Some(snapshots) = snapshots {
+            break (session, snapshots);
+        }
+    };
+    drop(permit);
     let known = Known {
         session_id,
         enforcer_id: session.enforcer,

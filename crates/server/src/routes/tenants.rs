@@ -1,7 +1,7 @@
 //! What is not part of the protocol: running the gateway.
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use countersign_core::{model::tenant::Suspension, use_cases::tenants::TenantSummary};
+use countersign_core::{model::tenant::Suspension, use_cases::tenants::ListedTenant};
 use countersign_wire::{failure::Failure, id::TenantId, timestamp::Timestamp};
 use serde::Serialize;
 
@@ -42,8 +42,11 @@ fn shown(tenant: &TenantId, suspension: Option<Suspension>, stored_bytes: Option
     ShownTenant { tenant, state, suspended_at, erased_at, stored_bytes }
 }
 
-fn listed((tenant, summary): &(TenantId, TenantSummary)) -> ShownTenant<'_> {
-    shown(tenant, summary.suspension, Some(summary.stored_bytes))
+fn listed((tenant, summary): &ListedTenant) -> ShownTenant<'_> {
+    match summary {
+        Some(summary) => shown(tenant, summary.suspension, Some(summary.stored_bytes)),
+        None => ShownTenant { state: "moving", ..shown(tenant, None, None) },
+    }
 }
 
 #[derive(Serialize)]

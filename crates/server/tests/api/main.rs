@@ -1,5 +1,5 @@
 //! Every endpoint of the protocol over HTTP, each with its success and each named error, on both stores
-//! and on three nodes that share one.
+//! and on three nodes that share two shards.
 //!
 //! Run with `cargo test -p countersign-server --test api`: one gateway, or one cluster, serves all cases of a store, and at the
 //! end every status that the OpenAPI document names must have been seen.
@@ -81,7 +81,9 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     let mut worlds = Vec::new();
     // CONTRIBUTING: add a store, step 5
-    for (store, on) in [("sqlite", On::Sqlite), ("postgres", On::Postgres), ("postgres+nats", On::Cluster)] {
+    for (store, on) in
+        [("sqlite", On::Sqlite), ("postgres", On::Postgres), ("postgres shards+nats", On::Cluster)]
+    {
         let world = Arc::new(std::sync::OnceLock::new());
         worlds.push(Arc::clone(&world));
         for (file, cases) in FILES {

@@ -1,6 +1,6 @@
 //! The gateway's commands: `config`, `check`, `key`, `invite`, `secret` and `dev`.
 
-use std::{net::SocketAddr, path::Path, process::Command};
+use std::{net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use serde_json::json;
 
@@ -301,4 +301,37 @@ async fn tenants_are_listed_suspended_and_erased_with_the_command() {
     assert!(listed.starts_with("acme  being erased, from 20"), "{listed}");
     let (ok, _, said) = tenants("resume", &["--tenant", "acme"]);
     assert!(!ok && said.contains("can't be undone"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_ends_with_0_only_while_the_gateway_takes_requests() {
+    let probes = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut gateway = Gateway::start_with(On::Sqlite, &format!("[health]\nlisten = \"{probes}\""));
+    let config = gateway.config.clone();
+    // It listens before it is ready.
+    let mut tries = 0;
+    let answer = loop {
+        let (ok, out, said) = run(&["health", "--config", config.to_str().unwrap()]);
+        if ok {
+            break out;
+        }
+        tries += 1;
+        assert!(tries < 100, "{said}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert_eq!(answer, "ready\n");
+    gateway.kill();
+    assert!(refused(&["health"], &config).contains("no gateway answers"));
+    for (answer, why) in
+        [("HTTP/1.1 503 Service Unavailable\r\n\r\n", "is not ready"), ("SSH-2.0-x\r\n", "is no gateway")]
+    {
+        let other = std::net::TcpListener::bind(probes).unwrap();
+        let answered = std::thread::spawn(move || {
+            let mut stream = other.accept().unwrap().0;
+            std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+            std::io::Read::read(&mut stream, &mut [0; 1024]).unwrap();
+        });
+        assert!(refused(&["health"], &config).contains(why));
+        answered.join().unwrap();
+    }
 }

@@ -9,8 +9,10 @@ mod acme;
 mod client_certificates;
 mod commands;
 mod log;
+mod notify;
 mod rates;
 mod running;
+mod shards;
 mod tls;
 
 use support::{client::Client, process::Gateway};

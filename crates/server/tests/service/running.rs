@@ -108,6 +108,30 @@ async fn waits_are_answered_early_when_the_gateway_stops_and_it_ends_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_will_stop_is_not_ready_and_serves_until_the_notice_is_over() {
+    let mut gateway = Gateway::start_with(On::Sqlite, "[health]\nstop_notice_seconds = 3");
+    let (enforcer, _) = clients(&gateway);
+    let nobody = enforcer.without_key();
+    nobody.get("/readyz").await.expect(200);
+    let stopped_at = Instant::now();
+    gateway.terminate();
+    until("not ready", 2, || async { nobody.get("/readyz").await.status == 503 }).await;
+    enforcer.post("/v1/artifacts", submission("late", "robot", "ada").to_string()).await.expect(202);
+    assert!(tokio::task::block_in_place(|| gateway.ended()));
+    assert!(stopped_at.elapsed() >= Duration::from_secs(3), "{:?}", stopped_at.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_the_notice() {
+    let mut gateway = Gateway::start_with(On::Sqlite, "[health]\nstop_notice_seconds = 3600");
+    let (enforcer, _) = clients(&gateway);
+    gateway.terminate();
+    until("not ready", 10, || async { enforcer.without_key().get("/readyz").await.status == 503 }).await;
+    gateway.terminate();
+    assert!(tokio::task::block_in_place(|| gateway.ended()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_goes_away_is_503_and_comes_back_by_itself() {
     let mut gateway = Gateway::start(On::Postgres);
     let (enforcer, _) = clients(&gateway);

@@ -9,8 +9,12 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     client::{Answer, Client, exchange},
+    polling::until,
     process::{Gateway, On},
 };
+
+/// How long a figure may take to be as it should: what is pending is counted less often where a count takes long.
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 
@@ -24,11 +28,20 @@ impl Watched {
     pub async fn start(on: On, settings: &str) -> Self {
         let gateway = Gateway::start_with(on, &format!("{settings}{METRICS}"));
         gateway.wait_for_log("scrapers").await;
-        let log = gateway.log.lock().clone();
-        let line = log.lines().find(|line| line.contains("scrapers")).unwrap();
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        let scrapers = line["address"].as_str().unwrap().parse().unwrap();
+        let scrapers = listeners(&gateway)[0];
         Self { gateway, scrapers }
+    }
+
+    /// The listeners of so many nodes, once all of them have started.
+    pub async fn nodes(&self, count: usize) -> Vec<SocketAddr> {
+        let have_started = || async { listeners(&self.gateway).len() == count };
+        until("every node listens for scrapers", 30, have_started).await;
+        listeners(&self.gateway)
+    }
+
+    /// After the node was started again, which listens on another port then.
+    pub async fn started_again(&mut self) {
+        self.scrapers = *self.nodes(2).await.last().unwrap();
     }
 
     pub fn client(&self, role: &str) -> Client {
@@ -50,11 +63,18 @@ impl Watched {
                 return text;
             }
             let found: Vec<_> = wanted.iter().map(|(name, _)| (*name, sample(&text, name))).collect();
-            let is_in_time = started.elapsed() < Duration::from_secs(30);
+            let is_in_time = started.elapsed() < PATIENCE;
             assert!(is_in_time, "wanted {wanted:?}, found {found:?} in\n{text}");
             sleep(Duration::from_millis(50)).await;
         }
     }
+}
+
+fn listeners(gateway: &Gateway) -> Vec<SocketAddr> {
+    let log = gateway.log.lock().clone();
+    let lines = log.lines().filter(|line| line.contains("scrapers"));
+    let lines = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines.map(|line| line["address"].as_str().unwrap().parse().unwrap()).collect()
 }
 
 pub async fn get(address: SocketAddr, path: &str) -> Result<Answer, String> {

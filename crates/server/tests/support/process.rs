@@ -28,8 +28,10 @@ pub fn program() -> Command {
 pub enum On {
     Sqlite,
     Postgres,
-    /// Three nodes on one PostgreSQL, connected over NATS, that speak TLS; each connection goes to another node than the one
-    /// before.
+    /// Two PostgreSQL servers, each with the tenants of one shard.
+    Shards,
+    /// Three nodes on two shards, which are databases of one PostgreSQL, connected over NATS, that speak TLS; each connection
+    /// goes to another node than the one before.
     Cluster,
 }
 
@@ -37,6 +39,21 @@ fn without_rates() -> String {
     let off = "{ per_second = 0, burst = 0 }";
     let names = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"];
     format!("[rates]\n{}", names.map(|name| format!("{name} = {off}\n")).concat())
+}
+
+/// The settings of a store of two databases.
+pub fn shards(one: &str, two: &str) -> String {
+    let shard = |name, url| format!("[[shard]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    format!("[store]\nkind = \"postgres\"\n{}{}", shard("one", one), shard("two", two))
+}
+
+/// Another database of a server.
+pub fn second_database(postgres: &Postgres) -> String {
+    let mut create = Command::new(postgres.program("psql"));
+    let created = create.args([&postgres.url(), "-qc", "CREATE DATABASE second"]).status().unwrap();
+    assert!(created.success());
+    // The last of two settings counts.
+    format!("{} dbname=second", postgres.url())
 }
 
 /// What the log has after the last line of a process that has ended.
@@ -50,6 +67,8 @@ pub struct Gateway {
     pub log: Arc<Mutex<String>>,
     folder: TempDir,
     pub postgres: Option<Postgres>,
+    /// That of the second shard, if it has one of its own.
+    pub second_postgres: Option<Postgres>,
     others: Vec<Second>,
     _nats: Option<Nats>,
 }
@@ -82,9 +101,16 @@ impl Gateway {
         let doorbell = nats.as_ref().map_or_else(String::new, |nats| {
             format!("[doorbell]\nkind = \"nats\"\nurl = \"{}\"\n", nats.url())
         });
-        let store = match &postgres {
-            Some(postgres) => format!("[store]\nkind = \"postgres\"\nurl = \"{}\"\n", postgres.url()),
-            None => "[store]\nkind = \"sqlite\"\n".to_owned(),
+        let second_postgres = (on == On::Shards).then(Postgres::start);
+        let store = match (&postgres, &second_postgres) {
+            (Some(one), Some(two)) => shards(&one.url(), &two.url()),
+            (Some(postgres), None) if on == On::Cluster => {
+                shards(&postgres.url(), &second_database(postgres))
+            }
+            (Some(postgres), None) => {
+                format!("[store]\nkind = \"postgres\"\nurl = \"{}\"\n", postgres.url())
+            }
+            (None, _) => "[store]\nkind = \"sqlite\"\n".to_owned(),
         };
         let authority = (on == On::Cluster).then(Authority::new);
         let tls = authority.as_ref().map_or_else(String::new, |authority| authority.settings(folder.path()));
@@ -106,7 +132,7 @@ impl Gateway {
             Some(authority) => front_of(nodes, Some(authority.any_version())),
             None => first,
         };
-        Self { address, child, config, log, folder, postgres, others, _nats: nats }
+        Self { address, child, config, log, folder, postgres, second_postgres, others, _nats: nats }
     }
 
     pub fn pid(&self) -> u32 {

@@ -48,7 +48,7 @@ async fn a_code_completes_to_a_pair(harness: Box<dyn StoreHarness>) {
     let completed = complete(&world, &begun, "ada", 2).await.unwrap();
     assert_eq!(completed.enforcer_label, Some("Robot".parse().unwrap()));
     assert!(
-        matches!(status().await, Progress::Completed { routing_token, device_label, .. } if device_label.as_ref().is_some_and(|label| label.as_str() == "Ada's phone") && routing_token == completed.routing_token)
+        matches!(status().await, Progress::Completed { routing_token, device_label, lock, .. } if device_label.as_ref().is_some_and(|label| label.as_str() == "Ada's phone") && lock.as_ref().is_some_and(|lock| lock.to_string() == "v9.unread") && routing_token == completed.routing_token)
     );
     assert_eq!(world.gateway.paired_enforcers(&world.tenant, &approver("ada")).await.unwrap(), [robot()]);
 }
@@ -159,6 +159,7 @@ async fn one_key_on_both_sides_is_no_pair_whatever_proof_comes_with_it(harness: 
             approver_id: approver("ada"),
             public_key: PublicKey::Bundle(Box::new(stolen)),
             device_label: None,
+            lock: None,
         };
         let refused = world.gateway.complete_pairing(&world.tenant, &request).await;
         assert_eq!(status_of(&refused, 200), 400);

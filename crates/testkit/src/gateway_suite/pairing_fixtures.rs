@@ -43,6 +43,7 @@ pub(super) async fn complete(
         approver_id: approver(who),
         public_key: bundle(seed),
         device_label: Some("Ada's phone".parse().unwrap()),
+        lock: Some("v9.unread".parse().unwrap()),
     };
     world.gateway.complete_pairing(&world.tenant, &request).await
 }

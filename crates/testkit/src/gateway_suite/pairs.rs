@@ -80,6 +80,7 @@ async fn pair_with(world: &World, enforcer: &str, who: &str, seed: u8) -> Comple
         approver_id: approver(who),
         public_key: bundle(seed),
         device_label: None,
+        lock: None,
     };
     world.gateway.complete_pairing(&world.tenant, &request).await.unwrap()
 }
@@ -126,6 +127,7 @@ async fn each_party_lists_its_pairs_with_what_is_known_of_them(harness: Box<dyn 
         approver_id: approver("cy"),
         public_key: "my own format".parse().unwrap(),
         device_label: None,
+        lock: None,
     };
     world.gateway.complete_pairing(&world.tenant, &opaque).await.unwrap();
     let names = async |filter: PairFilter| -> Vec<String> {

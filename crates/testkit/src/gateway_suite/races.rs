@@ -180,6 +180,7 @@ async fn two_completions_race(harness: Box<dyn StoreHarness>) {
                     approver_id: approver(&format!("{who}{}", round / 500)),
                     public_key: key(who),
                     device_label: None,
+                    lock: None,
                 };
                 gateway.complete_pairing(&tenant, &request).await
             }

@@ -23,7 +23,8 @@ cases! {
     an_id_stays_reserved_for_ninety_days_after_the_end,
     a_decision_that_nobody_fetched_is_kept_seven_days_longer,
     an_idempotency_key_is_kept_for_a_day,
-    a_session_is_kept_for_thirty_days_after_its_last_event,
+    a_session_is_kept_for_seven_days_after_its_last_event,
+    a_receipt_is_kept_as_long_as_its_exchange,
     no_body_outlives_what_it_belongs_to,
     one_record_that_cant_be_swept_does_not_block_the_others,
     a_tenant_that_fails_does_not_stop_the_sweep_of_others,
@@ -285,7 +286,7 @@ async fn an_idempotency_key_is_kept_for_a_day(harness: Box<dyn StoreHarness>) {
     assert_eq!(submit("robot POST", "four").await, 409, "the sweeper leaves a key that was reused");
 }
 
-async fn a_session_is_kept_for_thirty_days_after_its_last_event(harness: Box<dyn StoreHarness>) {
+async fn a_session_is_kept_for_seven_days_after_its_last_event(harness: Box<dyn StoreHarness>) {
     let world = World::new(harness);
     let report = async |state: &str| {
         let event = format!(
@@ -294,17 +295,39 @@ async fn a_session_is_kept_for_thirty_days_after_its_last_event(harness: Box<dyn
         let event = parse(event.as_bytes()).unwrap();
         world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
     };
-    let known =
-        async || world.gateway.session(&world.tenant, Viewer::Operator, &"s".parse().unwrap()).await.is_ok();
     report("idle").await;
-    at_day(&world, 20).await;
+    at_day(&world, 5).await;
     report("editing").await;
-    at_day(&world, 40).await;
+    at_day(&world, 10).await;
     world.gateway.sweep().await.unwrap();
-    assert!(known().await, "its last event is twenty days old");
-    at_day(&world, 51).await;
+    assert!(knows(&world, "s").await, "its last event is five days old");
+    at_day(&world, 13).await;
     world.gateway.sweep().await.unwrap();
-    assert!(!known().await);
+    assert!(!knows(&world, "s").await);
+}
+
+/// A receipt travels as a session that has one snapshot and nothing else.
+async fn a_receipt_is_kept_as_long_as_its_exchange(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let hash = super::world::hash("receipt");
+    let event = format!(
+        r#"{{"sessionId":"s","eventType":"session.snapshot","snapshotId":"receipt","snapshotType":"summary","createdAt":"2026-11-15T12:00:00Z","payload":{{"ciphertext":"c"}},"snapshotHashAlg":"SHA-256","snapshotHash":"{hash}"}}"#
+    );
+    let event = parse(event.as_bytes()).unwrap();
+    world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
+    at_day(&world, 29).await;
+    world.gateway.sweep().await.unwrap();
+    let id = "s".parse().unwrap();
+    let session = world.gateway.session(&world.tenant, Viewer::Operator, &id).await.unwrap();
+    let texts = world.gateway.snapshot_texts(&world.tenant, &id, &session).await.unwrap().unwrap();
+    assert_eq!(texts.len(), 1, "with its text");
+    at_day(&world, 31).await;
+    world.gateway.sweep().await.unwrap();
+    assert!(!knows(&world, "s").await);
+}
+
+async fn knows(world: &World, session: &str) -> bool {
+    world.gateway.session(&world.tenant, Viewer::Operator, &session.parse().unwrap()).await.is_ok()
 }
 
 async fn sweeping_twice_does_nothing_more(harness: Box<dyn StoreHarness>) {
@@ -344,7 +367,7 @@ async fn nothing_is_left_of_a_tenant_two_minutes_after_it_was_erased(harness: Bo
     let tenants = async |world: &World| {
         let page = world.gateway.tenants(None, 10).await.unwrap();
         let mut tenants: Vec<(TenantId, bool)> =
-            page.items.into_iter().map(|(tenant, of)| (tenant, of.stored_bytes > 0)).collect();
+            page.items.into_iter().map(|(tenant, of)| (tenant, of.unwrap().stored_bytes > 0)).collect();
         tenants.sort_unstable();
         tenants
     };

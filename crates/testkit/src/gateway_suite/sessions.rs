@@ -1,6 +1,10 @@
 //! Session events: duplicates, conflicts, order, the end, and who can read a session.
 
-use countersign_core::{model::viewer::Viewer, use_cases::session::Reported};
+use countersign_core::{
+    model::viewer::Viewer,
+    store::{PayloadId, Store as _},
+    use_cases::session::Reported,
+};
 use countersign_wire::{hash::Sha256Hex, parse, session::SessionEvent};
 
 use tokio::task::JoinSet;
@@ -18,6 +22,9 @@ cases! {
     only_the_newest_status_and_snapshot_of_each_type_are_outstanding,
     session_events_are_accepted_once_and_not_after_the_end,
     fifty_writers_of_one_session_take_turns,
+    an_event_takes_the_text_of_the_older_one_away,
+    who_reads_a_session_learns_that_a_snapshot_was_replaced,
+    the_audit_log_has_the_start_and_the_end_of_a_session_and_a_receipt,
 }
 
 /// Writers at once, and events of each.
@@ -124,4 +131,91 @@ async fn only_the_newest_status_and_snapshot_of_each_type_are_outstanding(harnes
         let message = world.gateway.message(&world.tenant, &item.delivery).await.unwrap().unwrap();
         assert!(String::from_utf8_lossy(&message.body).contains("12:00:59Z"), "the newest");
     }
+}
+
+/// A status and a snapshot of this second.
+fn status(second: u64) -> String {
+    format!(
+        r#"{{"sessionId":"s","eventType":"session.status","state":"idle","updatedAt":"2026-11-15T12:00:{second:02}Z"}}"#
+    )
+}
+
+fn snapshot(session: &str, second: u64) -> String {
+    let hash = Sha256Hex::digest(&second.to_be_bytes());
+    format!(
+        r#"{{"sessionId":"{session}","eventType":"session.snapshot","snapshotId":"{second}","snapshotType":"plan","createdAt":"2026-11-15T12:00:{second:02}Z","payload":{{"ciphertext":"c"}},"snapshotHashAlg":"SHA-256","snapshotHash":"{hash}"}}"#
+    )
+}
+
+async fn report(world: &World, event: &str) {
+    let event = parse::<SessionEvent<'_>>(event.as_bytes()).unwrap();
+    world.gateway.report_session(&world.tenant, &robot(), &event).await.unwrap();
+}
+
+async fn an_event_takes_the_text_of_the_older_one_away(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let store = RecordingStore::new(world.harness.store());
+    world.gateway = gateway(store.clone(), &world.doorbell, 1);
+    for second in [10, 20] {
+        report(&world, &status(second)).await;
+        report(&world, &snapshot("s", second)).await;
+    }
+    // What comes late is not kept either.
+    report(&world, &status(15)).await;
+    report(&world, &snapshot("s", 15)).await;
+    let written: Vec<PayloadId> =
+        store.take_committed().into_iter().flat_map(|change| change.payloads).map(|(id, _)| id).collect();
+    let kept = store.payloads(&world.tenant, &written).await.unwrap();
+    assert_eq!(kept.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true]);
+    let again = status(10);
+    let again = parse::<SessionEvent<'_>>(again.as_bytes()).unwrap();
+    let again = world.gateway.report_session(&world.tenant, &robot(), &again).await.unwrap();
+    assert_eq!(again, Reported::Duplicate, "it is recognised without its text");
+}
+
+async fn who_reads_a_session_learns_that_a_snapshot_was_replaced(harness: Box<dyn StoreHarness>) {
+    let world = World::new(harness);
+    let id = "s".parse().unwrap();
+    let read = async || world.gateway.session(&world.tenant, Viewer::Operator, &id).await.unwrap();
+    report(&world, &snapshot("s", 10)).await;
+    let before = read().await;
+    report(&world, &snapshot("s", 20)).await;
+    assert_eq!(world.gateway.snapshot_texts(&world.tenant, &id, &before).await.unwrap(), None);
+    let texts = world.gateway.snapshot_texts(&world.tenant, &id, &read().await).await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&texts[0].1).contains("12:00:20Z"));
+}
+
+async fn the_audit_log_has_the_start_and_the_end_of_a_session_and_a_receipt(harness: Box<dyn StoreHarness>) {
+    let mut world = World::new(harness);
+    let store = RecordingStore::new(world.harness.store());
+    world.gateway = gateway(store.clone(), &world.doorbell, 1);
+    report(
+        &world,
+        r#"{"sessionId":"s","eventType":"session.start","createdAt":"2026-11-15T12:00:00Z","agentHost":"h"}"#,
+    )
+    .await;
+    for second in [10, 20] {
+        report(&world, &status(second)).await;
+        report(&world, &snapshot("s", second)).await;
+    }
+    report(
+        &world,
+        r#"{"sessionId":"s","eventType":"session.end","endedAt":"2026-11-15T12:01:00Z","reason":"user_end"}"#,
+    )
+    .await;
+    report(&world, &snapshot("receipt", 10)).await;
+    let audited: Vec<String> = store
+        .take_committed()
+        .into_iter()
+        .flat_map(|change| change.audit)
+        .map(|row| format!("{} {}", row.subject.id, String::from_utf8_lossy(&row.event)))
+        .collect();
+    assert_eq!(
+        audited,
+        [
+            r#"s {"actor":{"enforcer":"robot"},"did":"session.start"}"#,
+            r#"s {"actor":{"enforcer":"robot"},"did":"session.end"}"#,
+            r#"receipt {"actor":{"enforcer":"robot"},"did":"session.snapshot"}"#,
+        ]
+    );
 }

@@ -1,6 +1,6 @@
 //! One shard fails, and the tenants of the other notice nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use countersign_core::{
     Gateway,
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     harness::ShardedHarness,
-    store::{Fault, ShardedStore},
+    store::{Fault, FaultyShards},
 };
 use crate::{
     gateway_suite::world::{approver, gateway, request, robot, submit},
@@ -66,7 +66,7 @@ fn ours() -> Key {
 }
 
 /// A tenant of the shard that works, and one of the shard that fails.
-fn tenants(store: &ShardedStore) -> [TenantId; 2] {
+fn tenants(store: &FaultyShards) -> [TenantId; 2] {
     [WORKING, FAILING].map(|shard| store.tenant_on(shard, 0))
 }
 
@@ -75,7 +75,7 @@ fn inbox_of(tenant: &TenantId) -> MailboxKey {
 }
 
 fn node_on(harness: &ShardedHarness, doorbell: &LocalDoorbell) -> Gateway {
-    gateway(Arc::<ShardedStore>::clone(harness.sharded()), doorbell, 1)
+    gateway(harness.sharded().store(), doorbell, 1)
 }
 
 fn is_unavailable<T>(result: &Result<T, StoreError>) -> bool {

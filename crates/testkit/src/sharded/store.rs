@@ -1,10 +1,11 @@
-//! The store itself: what is about one tenant goes to its shard, the rest to all of them at once.
+//! Shards that fail on purpose.
 
 use std::{
     future::pending,
+    ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -12,18 +13,14 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use countersign_core::store::{
-    Change, Delivery, DeliveryPage, DeliveryQuery, Due, Key, Kind, Loaded, Mailbox, MailboxKey, NotedPage,
-    Outcome, PayloadId, Record, Shard, Store, StoreError,
+    Cargo, CargoPosition, Change, Delivery, DeliveryPage, DeliveryQuery, Due, Epoch, InInboxes, Key, Kind,
+    Loaded, Mailbox, MailboxKey, Membership, NotedPage, Outcome, PayloadId, Record, Relocation, Residence,
+    ResidencePage, Shard, Store, StoreError, Unloading,
 };
+use countersign_store_sharded::{Options, Part, ShardedStore};
 use countersign_wire::{id::TenantId, timestamp::Timestamp};
 use parking_lot::Mutex;
-use tokio::{task::JoinSet, time::timeout};
-
-/// What is about all shards is answered without those that take longer. One that works may be slow.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The same for a shard that hangs, which would take all of it each time.
-const PATIENCE_WITH_HANGING: Duration = Duration::from_millis(500);
+use tokio::time::sleep;
 
 /// What a shard does instead of answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,26 +31,119 @@ pub enum Fault {
     Hangs,
     /// Only what is about all shards is answered, as with a network that starts to drop packets after a claim.
     HangsAfterClaims,
+    /// Everything is answered but which tenants were moved.
+    SaysNothingOfMoves,
+    /// Everything is answered, and which tenants were moved takes long.
+    SaysLateOfMoves,
 }
 
-/// Spreads tenants over several stores by a hash of their names.
-pub struct ShardedStore {
-    shards: Vec<OneShard>,
-    /// The shard whose turn it is to get what a division of a limit leaves over.
-    turn: AtomicUsize,
+/// How long it takes, and shorter than it is believed.
+const LATE: Duration = Duration::from_millis(60);
+
+/// A store, and the same one if its tenants can be moved.
+type MaybeRelocatable = (Arc<dyn Store>, Option<Arc<dyn Relocation>>);
+
+/// A sharded store whose shards can be made to fail.
+pub struct FaultyShards {
+    store: Arc<ShardedStore>,
+    shards: Vec<Arc<FaultyShard>>,
+    steps_left: Arc<AtomicI64>,
 }
 
-#[derive(Clone)]
-struct OneShard {
+impl FaultyShards {
+    /// Over stores of which no tenant can be moved.
+    pub async fn over(stores: Vec<Arc<dyn Store>>) -> Self {
+        let stores = stores.into_iter().map(|store| (store, None)).collect();
+        Self::with(stores, Options::default()).await
+    }
+
+    /// Over stores between which tenants can be moved.
+    pub async fn relocatable(stores: Vec<Arc<dyn Relocation>>, options: Options) -> Self {
+        let stores = stores
+            .into_iter()
+            .map(|store| (Arc::<dyn Relocation>::clone(&store) as Arc<dyn Store>, Some(store)));
+        Self::with(stores.collect(), options).await
+    }
+
+    async fn with(stores: Vec<MaybeRelocatable>, options: Options) -> Self {
+        let steps_left = Arc::new(AtomicI64::new(i64::MAX));
+        let faulty = |(number, (store, relocation))| {
+            Arc::new(FaultyShard {
+                number: Shard(number),
+                store,
+                relocation,
+                fault: Mutex::default(),
+                asked_of_moves: AtomicUsize::new(0),
+                steps_left: Arc::clone(&steps_left),
+            })
+        };
+        let shards: Vec<Arc<FaultyShard>> = (0..).zip(stores).map(faulty).collect();
+        let part = |shard: &Arc<FaultyShard>| {
+            (format!("shard-{}", shard.number.0), Part::Open(Arc::<FaultyShard>::clone(shard)))
+        };
+        let store = ShardedStore::open(shards.iter().map(part).collect(), "test", options).await.unwrap();
+        Self { store, shards, steps_left }
+    }
+
+    /// The store that all of them are.
+    pub fn store(&self) -> Arc<ShardedStore> {
+        Arc::clone(&self.store)
+    }
+
+    /// What a shard does from now on; `None` to answer again.
+    pub fn set_fault(&self, shard: Shard, fault: Option<Fault>) {
+        *self.shards[usize::from(shard.0)].fault.lock() = fault;
+        // One that hangs would take all of the patience that one that works may need.
+        self.store.set_late(shard, fault == Some(Fault::Hangs));
+    }
+
+    /// Kills whoever moves tenants after so many steps; `None` for never.
+    pub fn kill_mover_after(&self, steps: Option<i64>) {
+        self.steps_left.store(steps.unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// How often this shard was asked which tenants were moved.
+    pub fn asked_of_moves(&self, shard: Shard) -> usize {
+        self.shards[usize::from(shard.0)].asked_of_moves.load(Ordering::SeqCst)
+    }
+
+    /// A tenant that is on this shard, another one for every `number`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such shard.
+    pub fn tenant_on(&self, shard: Shard, number: usize) -> TenantId {
+        let names = (0..10_000).map(|name| format!("tenant-{name}").parse().unwrap());
+        names.filter(|tenant| self.store.shard_of(tenant) == shard).nth(number).expect("such a shard")
+    }
+}
+
+impl Deref for FaultyShards {
+    type Target = ShardedStore;
+
+    fn deref(&self) -> &ShardedStore {
+        &self.store
+    }
+}
+
+/// A shard that answers unless it has a fault.
+struct FaultyShard {
+    number: Shard,
     store: Arc<dyn Store>,
-    fault: Arc<Mutex<Option<Fault>>>,
+    /// `None` for a store of which no tenant can be moved.
+    relocation: Option<Arc<dyn Relocation>>,
+    fault: Mutex<Option<Fault>>,
+    asked_of_moves: AtomicUsize,
+    /// Of movers on all shards.
+    steps_left: Arc<AtomicI64>,
 }
 
-impl OneShard {
+impl FaultyShard {
     /// The result of a call about one tenant, unless the shard has a fault.
     async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        match self.fault() {
-            None => call.await,
+        let fault = *self.fault.lock();
+        match fault {
+            None | Some(Fault::SaysNothingOfMoves | Fault::SaysLateOfMoves) => call.await,
             Some(Fault::Fails) => Err(StoreError::unavailable("the test says so")),
             Some(Fault::Hangs | Fault::HangsAfterClaims) => pending().await,
         }
@@ -64,114 +154,45 @@ impl OneShard {
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        match self.fault() {
+        let fault = *self.fault.lock();
+        match fault {
             Some(Fault::HangsAfterClaims) => call.await,
             _ => self.call(call).await,
         }
     }
 
-    /// How long what is about all shards waits for this one.
-    fn patience(&self) -> Duration {
-        if self.fault() == Some(Fault::Hangs) { PATIENCE_WITH_HANGING } else { PATIENCE }
+    /// The result of a step of a move, unless the mover is killed after it.
+    async fn step<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let result = self.call(call).await;
+        match self.steps_left.fetch_sub(1, Ordering::SeqCst) {
+            ..=0 => Err(StoreError::unavailable("the mover was killed")),
+            _ => result,
+        }
     }
 
-    fn fault(&self) -> Option<Fault> {
-        *self.fault.lock()
+    fn relocation(&self) -> Result<&Arc<dyn Relocation>, StoreError> {
+        self.relocation
+            .as_ref()
+            .ok_or_else(|| StoreError::unavailable("no tenant of this store can be moved"))
     }
 }
-
-impl ShardedStore {
-    /// # Panics
-    ///
-    /// Without a store.
-    pub fn new(stores: Vec<Arc<dyn Store>>) -> Arc<Self> {
-        assert!(!stores.is_empty(), "at least one shard");
-        let shard = |store| OneShard { store, fault: Arc::default() };
-        Arc::new(Self { shards: stores.into_iter().map(shard).collect(), turn: AtomicUsize::new(0) })
-    }
-
-    /// What a shard does from now on; `None` to answer again.
-    pub fn set_fault(&self, shard: Shard, fault: Option<Fault>) {
-        *self.shards[usize::from(shard.0)].fault.lock() = fault;
-    }
-
-    /// A tenant that is on this shard, another one for every `number`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such shard.
-    pub fn tenant_on(&self, shard: Shard, number: usize) -> TenantId {
-        let names = (0..10_000).map(|name| format!("tenant-{name}").parse().unwrap());
-        names.filter(|tenant| self.shard_of(tenant) == shard).nth(number).expect("such a shard")
-    }
-
-    fn of(&self, tenant: &TenantId) -> &OneShard {
-        &self.shards[usize::from(self.shard_of(tenant).0)]
-    }
-
-    /// Makes these calls at once, and returns what was answered in time, by shard. An error if nothing was.
-    async fn on_shards<T, F>(
-        &self,
-        calls: impl IntoIterator<Item = (usize, F)>,
-    ) -> Result<Vec<(usize, T)>, StoreError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let mut running = JoinSet::new();
-        for (at, call) in calls {
-            let shard = self.shards[at].clone();
-            running.spawn(async move {
-                let late = |_| Err(StoreError::unavailable("a shard did not answer in time"));
-                (at, timeout(shard.patience(), shard.call_of_all(call)).await.unwrap_or_else(late))
-            });
-        }
-        let (mut answers, mut failed) = (Vec::new(), None);
-        for (at, answer) in running.join_all().await {
-            match answer {
-                Ok(answer) => answers.push((at, answer)),
-                Err(error) => failed = Some(error),
-            }
-        }
-        answers.sort_by_key(|(at, _)| *at);
-        match failed {
-            Some(error) if answers.is_empty() => Err(error),
-            _ => Ok(answers),
-        }
-    }
-
-    /// Claims from each shard as many as `limits` says.
-    async fn claim(&self, limits: &[(usize, u32)]) -> Result<Vec<(usize, Claimed)>, StoreError> {
-        let calls = limits.iter().map(|(at, limit)| {
-            let (store, limit) = (Arc::clone(&self.shards[*at].store), *limit);
-            (*at, async move { store.claim_due(limit).await })
-        });
-        self.on_shards(calls).await
-    }
-}
-
-type Claimed = (Vec<Due>, Timestamp);
 
 #[async_trait]
-impl Store for ShardedStore {
+impl Store for FaultyShard {
     async fn load(&self, tenant: &TenantId, keys: &[Key]) -> Result<Loaded, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.load(tenant, keys)).await
+        self.call(self.store.load(tenant, keys)).await
     }
 
     async fn commit(&self, change: Change) -> Result<Outcome, StoreError> {
-        let shard = self.of(&change.tenant);
-        shard.call(shard.store.commit(change)).await
+        self.call(self.store.commit(change)).await
     }
 
     async fn payloads(&self, tenant: &TenantId, ids: &[PayloadId]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.payloads(tenant, ids)).await
+        self.call(self.store.payloads(tenant, ids)).await
     }
 
     async fn deliveries(&self, tenant: &TenantId, query: DeliveryQuery) -> Result<DeliveryPage, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.deliveries(tenant, query)).await
+        self.call(self.store.deliveries(tenant, query)).await
     }
 
     async fn deliveries_by_subject(
@@ -179,42 +200,19 @@ impl Store for ShardedStore {
         tenant: &TenantId,
         subject: &str,
     ) -> Result<Vec<(Mailbox, Delivery)>, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.deliveries_by_subject(tenant, subject)).await
+        self.call(self.store.deliveries_by_subject(tenant, subject)).await
     }
 
     async fn heads(&self, mailboxes: &[MailboxKey]) -> Result<Vec<Option<u64>>, StoreError> {
-        let mut by_shard: Vec<(Vec<usize>, Vec<MailboxKey>)> = vec![Default::default(); self.shards.len()];
-        for (position, mailbox) in mailboxes.iter().enumerate() {
-            let (positions, of_shard) = &mut by_shard[usize::from(self.shard_of(&mailbox.tenant).0)];
-            positions.push(position);
-            of_shard.push(mailbox.clone());
-        }
-        let calls = by_shard.into_iter().enumerate().filter(|(_, (_, of_shard))| !of_shard.is_empty()).map(
-            |(at, (positions, of_shard))| {
-                let store = Arc::clone(&self.shards[at].store);
-                (at, async move { Ok((positions, store.heads(&of_shard).await?)) })
-            },
-        );
-        let mut heads = vec![None; mailboxes.len()];
-        for (_, (positions, of_shard)) in self.on_shards(calls).await? {
-            for (position, head) in positions.into_iter().zip(of_shard) {
-                heads[position] = head;
-            }
-        }
-        Ok(heads)
+        self.call_of_all(self.store.heads(mailboxes)).await
     }
 
     async fn noted(&self, shard: Shard, since: Option<u64>) -> Result<NotedPage, StoreError> {
-        let at = usize::from(shard.0);
-        let store = Arc::clone(&self.shards[at].store);
-        let mut pages = self.on_shards([(at, async move { store.noted(Shard(0), since).await })]).await?;
-        pages.pop().map(|(_, page)| page).ok_or_else(|| StoreError::unavailable("no shard answered"))
+        self.call_of_all(self.store.noted(shard, since)).await
     }
 
     async fn forget_noted(&self, shard: Shard, before: u64, limit: u32) -> Result<u64, StoreError> {
-        let shard = &self.shards[usize::from(shard.0)];
-        shard.call(shard.store.forget_noted(Shard(0), before, limit)).await
+        self.call(self.store.forget_noted(shard, before, limit)).await
     }
 
     async fn tenants(
@@ -223,18 +221,19 @@ impl Store for ShardedStore {
         after: Option<&TenantId>,
         limit: u32,
     ) -> Result<Vec<TenantId>, StoreError> {
-        let shard = &self.shards[usize::from(shard.0)];
-        shard.call(shard.store.tenants(Shard(0), after, limit)).await
+        self.call(self.store.tenants(shard, after, limit)).await
+    }
+
+    async fn in_inboxes(&self, shard: Shard, limit: u32) -> Result<InInboxes, StoreError> {
+        self.call(self.store.in_inboxes(shard, limit)).await
     }
 
     async fn stored_bytes(&self, tenant: &TenantId) -> Result<u64, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.stored_bytes(tenant)).await
+        self.call(self.store.stored_bytes(tenant)).await
     }
 
     async fn erase(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.erase(tenant, limit)).await
+        self.call(self.store.erase(tenant, limit)).await
     }
 
     async fn scan(
@@ -244,92 +243,128 @@ impl Store for ShardedStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Record>, StoreError> {
-        let shard = self.of(tenant);
-        shard.call(shard.store.scan(tenant, kind, after, limit)).await
+        self.call(self.store.scan(tenant, kind, after, limit)).await
     }
 
-    /// An equal share from each shard first, and then the rest from those that may have more: what is claimed must be
-    /// returned, so none is asked for more than fits.
     async fn claim_due(&self, limit: u32) -> Result<(Vec<Due>, Timestamp), StoreError> {
-        let count = self.shards.len();
-        let first = self.turn.fetch_add(1, Ordering::Relaxed);
-        let (share, left) = (limit / u32::from(self.shard_count()), limit as usize % count);
-        let shares: Vec<(usize, u32)> =
-            (0..count).map(|at| ((first + at) % count, share + u32::from(at < left))).collect();
-        let (mut all, mut times) = (Vec::new(), Vec::new());
-        let mut may_have_more = Vec::new();
-        for (at, (due, now)) in self.claim(&shares).await? {
-            let asked = shares.iter().find(|share| share.0 == at).map_or(0, |share| share.1 as usize);
-            if due.len() >= asked {
-                may_have_more.push(at);
-            }
-            all.extend(due);
-            times.push(now);
-        }
-        for at in may_have_more {
-            let rest = limit - u32::try_from(all.len()).unwrap_or(limit).min(limit);
-            if rest == 0 {
-                break;
-            }
-            // What was claimed already is returned, whatever becomes of this.
-            for (_, (due, _)) in self.claim(&[(at, rest)]).await.unwrap_or_default() {
-                all.extend(due);
-            }
-        }
-        all.sort_by(|one, other| (one.at, &one.tenant, &one.key).cmp(&(other.at, &other.tenant, &other.key)));
-        let now = times.into_iter().min().ok_or_else(|| StoreError::unavailable("no shard answered"))?;
-        Ok((all, now))
+        self.call_of_all(self.store.claim_due(limit)).await
     }
 
     async fn sweep_orphans(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let share = limit.div_ceil(u32::from(self.shard_count()));
-        let calls = self.shards.iter().enumerate().map(|(at, shard)| {
-            let store = Arc::clone(&shard.store);
-            (at, async move { store.sweep_orphans(before, share).await })
-        });
-        Ok(self.on_shards(calls).await?.into_iter().map(|(_, count)| count).sum())
+        self.call_of_all(self.store.sweep_orphans(before, limit)).await
     }
 
     async fn sweep_audit(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let share = limit.div_ceil(u32::from(self.shard_count()));
-        let calls = self.shards.iter().enumerate().map(|(at, shard)| {
-            let store = Arc::clone(&shard.store);
-            (at, async move { store.sweep_audit(before, share).await })
-        });
-        Ok(self.on_shards(calls).await?.into_iter().map(|(_, count)| count).sum())
+        self.call_of_all(self.store.sweep_audit(before, limit)).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let calls = self.shards.iter().enumerate().map(|(at, shard)| {
-            let store = Arc::clone(&shard.store);
-            (at, async move { store.now().await })
-        });
-        let times = self.on_shards(calls).await?;
-        let earliest = times.into_iter().map(|(_, now)| now).min();
-        earliest.ok_or_else(|| StoreError::unavailable("no shard answered"))
+        self.call_of_all(self.store.now()).await
     }
 
     fn estimated_now(&self, tenant: &TenantId) -> Option<Timestamp> {
-        self.of(tenant).store.estimated_now(tenant)
+        self.store.estimated_now(tenant)
     }
 
-    /// Changes with each of the shards' histories.
     fn timeline(&self) -> u64 {
-        self.shards.iter().fold(0, |all, shard| all.wrapping_mul(31).wrapping_add(shard.store.timeline()))
+        self.store.timeline()
     }
 
     fn shard_count(&self) -> u16 {
-        u16::try_from(self.shards.len()).unwrap_or(u16::MAX)
+        self.store.shard_count()
     }
 
-    /// FNV-1a, which is the same in every process.
     fn shard_of(&self, tenant: &TenantId) -> Shard {
-        Shard::of_nodes_tenant(tenant).unwrap_or_else(|| {
-            let hash = tenant.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
-            // The low bits of the last byte would decide alone.
-            Shard(u16::try_from((hash >> 32) % u64::from(self.shard_count())).unwrap_or_default())
-        })
+        self.store.shard_of(tenant)
+    }
+}
+
+#[async_trait]
+impl Relocation for FaultyShard {
+    async fn membership(&self) -> Result<Option<Membership>, StoreError> {
+        match &self.relocation {
+            Some(relocation) => self.call(relocation.membership()).await,
+            // Half of the names that the suite knows must be on each shard, whatever the stores have already.
+            None => Ok(Some(Membership {
+                store_id: "test".to_owned(),
+                shard: self.number,
+                name: format!("shard-{}", self.number.0),
+                buckets: [0, 1].repeat(128),
+            })),
+        }
+    }
+
+    async fn join(&self, membership: &Membership) -> Result<Membership, StoreError> {
+        self.call(self.relocation()?.join(membership)).await
+    }
+
+    async fn commit_in(&self, epoch: Epoch, change: Change) -> Result<Outcome, StoreError> {
+        match &self.relocation {
+            Some(relocation) => self.call(relocation.commit_in(epoch, change)).await,
+            None => self.commit(change).await,
+        }
+    }
+
+    async fn residences(&self, since: u64) -> Result<ResidencePage, StoreError> {
+        self.asked_of_moves.fetch_add(1, Ordering::SeqCst);
+        if *self.fault.lock() == Some(Fault::SaysLateOfMoves) {
+            sleep(LATE).await;
+        }
+        match &self.relocation {
+            Some(_) if *self.fault.lock() == Some(Fault::SaysNothingOfMoves) => {
+                Err(StoreError::unavailable("the test says so"))
+            }
+            Some(relocation) => self.call(relocation.residences(since)).await,
+            None => self.call(async { Ok(ResidencePage { changes: Vec::new(), read_to: since }) }).await,
+        }
+    }
+
+    async fn residence(&self, tenant: &TenantId) -> Result<Option<Residence>, StoreError> {
+        match &self.relocation {
+            Some(relocation) => self.step(relocation.residence(tenant)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn change_residence(
+        &self,
+        tenant: &TenantId,
+        from: Option<Residence>,
+        to: Residence,
+    ) -> Result<Option<Residence>, StoreError> {
+        match &self.relocation {
+            Some(relocation) => self.step(relocation.change_residence(tenant, from, to)).await,
+            None => Ok(Some(to)),
+        }
+    }
+
+    async fn unload(&self, tenant: &TenantId, from: CargoPosition) -> Result<Box<dyn Unloading>, StoreError> {
+        self.step(self.relocation()?.unload(tenant, from)).await
+    }
+
+    async fn arrived(&self, tenant: &TenantId, epoch: Epoch) -> Result<CargoPosition, StoreError> {
+        self.step(self.relocation()?.arrived(tenant, epoch)).await
+    }
+
+    async fn load_cargo(
+        &self,
+        tenant: &TenantId,
+        epoch: Epoch,
+        after: &CargoPosition,
+        cargo: &Cargo,
+    ) -> Result<(), StoreError> {
+        self.step(self.relocation()?.load_cargo(tenant, epoch, after, cargo)).await
+    }
+
+    async fn version_floor(&self) -> Result<u64, StoreError> {
+        self.step(self.relocation()?.version_floor()).await
+    }
+
+    async fn raise_version_floor(&self, floor: u64) -> Result<(), StoreError> {
+        self.step(self.relocation()?.raise_version_floor(floor)).await
+    }
+
+    async fn clear(&self, tenant: &TenantId, residence: Residence, limit: u32) -> Result<u64, StoreError> {
+        self.step(self.relocation()?.clear(tenant, residence, limit)).await
     }
 }

@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
-use countersign_core::store::Store;
+use countersign_core::store::{Relocation, Store};
 use countersign_wire::timestamp::Timestamp;
 
 /// The time of a new [`StoreHarness`]'s clock.
@@ -23,6 +23,16 @@ pub trait StoreHarness: Send + Sync + 'static {
 
     /// Another handle on the same data with its own connections and writers, as on another node of a cluster.
     async fn second_handle(&self) -> Arc<dyn Store>;
+
+    /// [`StoreHarness::store`], if its tenants can be moved to other stores of its kind.
+    fn relocation(&self) -> Option<Arc<dyn Relocation>> {
+        None
+    }
+
+    /// As [`StoreHarness::second_handle`], if tenants can be moved.
+    async fn second_relocation(&self) -> Option<Arc<dyn Relocation>> {
+        None
+    }
 
     /// Closes every handle and reopens the data, as a restart does. Handles from before must not be used
     /// afterwards; the clock keeps its time.

@@ -32,4 +32,4 @@ mod whole_tenants;
 pub(crate) use case::cases;
 pub use case::{Case, Run};
 pub use harness::{MakeHarness, MakeHarnesses, START, StoreHarness, start};
-pub use run::{run, run_also_sharded};
+pub use run::{run, run_also_relocating, run_also_sharded};

@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use countersign_store_sharded::Options;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::{runtime, time::timeout};
 
@@ -48,24 +49,42 @@ fn case_timeout() -> Duration {
 /// in its manifest the test has `harness = false`.
 #[must_use]
 pub fn run(make: MakeHarness) -> ExitCode {
-    libtest_mimic::run(&Arguments::from_args(), on_one(make).collect()).exit_code()
+    conclude(on_one(make))
 }
 
 /// As [`run`]; once more on two databases behind one store, and then with one of them failing.
 #[must_use]
 pub fn run_also_sharded(make: MakeHarness, make_two: MakeHarnesses) -> ExitCode {
+    conclude(trials_also_sharded(make, make_two))
+}
+
+fn trials_also_sharded(make: MakeHarness, make_two: MakeHarnesses) -> impl Iterator<Item = Trial> {
     let on_two = all_cases().map(move |(name, case)| {
         trial(format!("sharded::{name}"), move || async move {
-            (case.run)(Box::new(ShardedHarness::new(make_two().await))).await;
+            (case.run)(Box::new(ShardedHarness::new(make_two().await, Options::default()).await)).await;
         })
     });
     let partial = sharded::CASES.iter().map(move |case| {
         trial(format!("shards::{}", case.name), move || async move {
-            (case.run)(ShardedHarness::new(make_two().await)).await;
+            (case.run)(ShardedHarness::new(make_two().await, Options::default()).await).await;
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), on_one(make).chain(on_two).chain(partial).collect())
-        .exit_code()
+    on_one(make).chain(on_two).chain(partial)
+}
+
+/// As [`run_also_sharded`]; and then tenants are moved between the two databases.
+#[must_use]
+pub fn run_also_relocating(make: MakeHarness, make_two: MakeHarnesses) -> ExitCode {
+    let relocating = sharded::MOVES.iter().map(move |case| {
+        trial(format!("moves::{}", case.name), move || async move {
+            (case.run)(ShardedHarness::new(make_two().await, sharded::OPTIONS).await).await;
+        })
+    });
+    conclude(trials_also_sharded(make, make_two).chain(relocating))
+}
+
+fn conclude(trials: impl Iterator<Item = Trial>) -> ExitCode {
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
 fn on_one(make: MakeHarness) -> impl Iterator<Item = Trial> {

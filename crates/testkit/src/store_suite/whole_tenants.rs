@@ -1,12 +1,15 @@
 //! Tenants as a whole: which there are, what they take, and that nothing is left of one that was erased.
 
-use countersign_core::store::{AuditRow, Change, Key, Kind, MarkKind, PAYLOAD_OVERHEAD, PayloadId};
-use countersign_wire::id::TenantId;
+use countersign_core::store::{
+    AuditRow, Change, InInboxes, Key, Kind, Mailbox, MarkKind, PAYLOAD_OVERHEAD, PayloadId,
+};
+use countersign_wire::{id::TenantId, msg_type::MsgType};
 
 use super::{StoreHarness, cases, fixtures::*, start};
 
 cases![
     tenants_are_listed_in_order_and_by_pages,
+    what_lies_in_inboxes_is_counted_over_all_tenants,
     bytes_are_counted_when_they_come_and_go,
     a_change_that_conflicts_counts_nothing,
     an_erased_tenant_leaves_only_its_own_record_and_others_everything,
@@ -45,6 +48,48 @@ async fn tenants_are_listed_in_order_and_by_pages(harness: Box<dyn StoreHarness>
     }
     commit_ok(&store, Change::new(tenant_named("b")).delete(&exchange("x")).delete(&exchange("y"))).await;
     assert_eq!(listed(&store, None, 10).await, ["a", "a-b", "c"], "only those with a record");
+}
+
+async fn in_inboxes(store: &Handle, limit: u32) -> InInboxes {
+    let mut all = InInboxes { records: 0, oldest: None };
+    for shard in (0..store.shard_count()).map(countersign_core::store::Shard) {
+        let found = store.in_inboxes(shard, limit).await.expect("the store answers");
+        all.records += found.records;
+        all.oldest = all.oldest.into_iter().chain(found.oldest).min();
+    }
+    all
+}
+
+async fn what_lies_in_inboxes_is_counted_over_all_tenants(harness: Box<dyn StoreHarness>) {
+    let (store, them) = (harness.store(), tenant_named("them"));
+    assert_eq!(in_inboxes(&store, 100).await, InInboxes { records: 0, oldest: None });
+    let to = |tenant: &TenantId, id: &str, mailboxes: &[Mailbox]| {
+        let mut change = Change::new(tenant.clone()).put(&exchange(id), "x");
+        let deliveries = mailboxes.iter().map(|mailbox| delivery(mailbox, &format!("m-{id}"), &exchange(id)));
+        change.deliveries.extend(deliveries);
+        change
+    };
+    let robot = Mailbox::Enforcer("robot".parse().expect("an id"));
+    let elsewhere = [
+        robot,
+        Mailbox::News(approver("ann")),
+        Mailbox::SharedNews,
+        Mailbox::ExpiredOfApprover(approver("ann")),
+        Mailbox::ExpiredShared,
+    ];
+    commit_ok(&store, to(&us(), "elsewhere", &elsewhere)).await;
+    assert_eq!(in_inboxes(&store, 100).await.records, 0, "none of these is an inbox");
+    harness.set_now(later(1)).await;
+    commit_ok(&store, to(&us(), "both", &[inbox("ann"), inbox("bob")])).await;
+    harness.set_now(later(2)).await;
+    commit_ok(&store, to(&us(), "shared", &[Mailbox::Shared])).await;
+    commit_ok(&store, to(&them, "both", &[inbox("ann")])).await;
+    assert_eq!(in_inboxes(&store, 100).await, InInboxes { records: 3, oldest: Some(later(1)) });
+    assert!(in_inboxes(&store, 1).await.records <= u64::from(store.shard_count()));
+    let mut ended = Change::new(us());
+    ended.removals.push(by_subject(&exchange("both"), &[MsgType::ApprovalRequest]));
+    commit_ok(&store, ended).await;
+    assert_eq!(in_inboxes(&store, 100).await, InInboxes { records: 2, oldest: Some(later(2)) });
 }
 
 async fn bytes_are_counted_when_they_come_and_go(harness: Box<dyn StoreHarness>) {

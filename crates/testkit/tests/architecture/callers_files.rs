@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const EXAMINING: &[&str] = &[
     "calls",
     "examine",
+    "execution",
     "hook/about.rs",
     "hosts/apply_patch.rs",
     "hosts/claude/adapter.rs",
@@ -24,6 +25,8 @@ const EXAMINING: &[&str] = &[
 /// What belongs to whoever decides, and why.
 const OF_THE_DECIDER: &[(&str, &str)] = &[
     ("examine/environment/last.rs", "what this machine has kept of earlier calls"),
+    ("execution/held.rs", "what a process that runs a command holds of it"),
+    ("rules/change.rs", "the person's own file"),
     ("rules/asking_itself.rs", "the program that runs, /proc/self/exe"),
 ];
 

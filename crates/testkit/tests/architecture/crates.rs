@@ -14,9 +14,14 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("core", &["wire"], &[]),
     ("doorbell-nats", &["core", "wire"], &["store-sqlite", "testkit"]),
     ("store-sqlite", &["core", "wire"], &["testkit"]),
-    ("store-postgres", &["core", "wire"], &["testkit"]),
-    ("server", &["core", "doorbell-nats", "store-postgres", "store-sqlite", "wire"], &["testkit"]),
-    ("testkit", &["core", "wire"], &[]),
+    ("store-postgres", &["core", "wire"], &["store-sharded", "testkit"]),
+    ("store-sharded", &["core", "wire"], &[]),
+    (
+        "server",
+        &["core", "doorbell-nats", "store-postgres", "store-sharded", "store-sqlite", "wire"],
+        &["testkit"],
+    ),
+    ("testkit", &["core", "store-sharded", "wire"], &[]),
     ("lab", &["client", "core", "server", "store-postgres", "store-sqlite", "testkit", "wire"], &[]),
 ];
 

@@ -6,4 +6,5 @@ mod callers_files;
 mod crates;
 mod modules;
 mod names;
+mod platforms;
 mod program;

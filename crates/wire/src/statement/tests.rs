@@ -112,6 +112,7 @@ fn what_is_signed_is_read_too() {
         label: String::new(),
         until: "2026-12-15T12:00:00Z".to_owned(),
         recovery: false,
+        lock: None,
     };
     assert_eq!(refused(vouch(&bundle), now), Err(StatementError::Malformed));
     assert_eq!(refused(vouch("v1.x.y"), now), Err(StatementError::Malformed));

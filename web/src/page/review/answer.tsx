@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { hasLock } from "../../keys/lock.ts";
-import type { Action, OpenedRequest, Payload } from "../../protocol/index.ts";
+import type { Action, Edit, OpenedRequest, Payload } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { isMeant, isTyping, meant, screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
@@ -12,14 +12,16 @@ import { messageOf } from "../messages.ts";
 import { following, showNext } from "../next.ts";
 import { Problem, useApp, usePage } from "../parts.tsx";
 import { type Answering, Buttons, blockedBy } from "./buttons.tsx";
+import { fieldsOf } from "./change.ts";
 import { isGrave, type ReviewDocument } from "./document.ts";
+import { ChangeSheet, SuggestSheet, suggestionField } from "./editor.tsx";
 import { type Offer, ONCE } from "./offer.ts";
 import { isAsked as isAskedBy, isQuestion } from "./question.ts";
 import type { Shown } from "./reading.ts";
 import { AnswerSheet, ScopeSheet, WordsSheet } from "./sheets.tsx";
 import { NotSignedError, sign } from "./sign.ts";
 
-type Sheet = "none" | "words" | "scope" | "confirm";
+type Sheet = "none" | "words" | "scope" | "confirm" | "change" | "suggest";
 
 /** Whether this device has a lock that the page can ask for. */
 function useLock(): boolean {
@@ -41,6 +43,8 @@ export function AnswerBar({
   shown,
   openNext,
   chosen = "",
+  isChanging = false,
+  setChanging = () => undefined,
 }: {
   card: Card;
   content: ReviewDocument;
@@ -48,10 +52,13 @@ export function AnswerBar({
   openNext: () => void;
   /** What was chosen as the answer to a question. */
   chosen?: string;
+  /** Whether it is being changed, which begins at the content. */
+  isChanging?: boolean;
+  setChanging?: (is: boolean) => void;
 }) {
   const app = useApp();
   const { isOnline, after } = usePage();
-  const [sheet, setSheetNow] = useState<Sheet>("none");
+  const [sheet, setSheet] = useSheet(isChanging, setChanging);
   const [offer, setOffer] = useState<Offer>(ONCE);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
@@ -63,18 +70,16 @@ export function AnswerBar({
   const isBlocked = blocked !== undefined;
   // Another button is under the finger now.
   useEffect(() => screenChanged("pane"), [blocked?.[0], isOnline, isBusy, isHeld, chosen]);
-  const setSheet = (next: Sheet): void => {
-    screenChanged("pane");
-    setSheetNow(next);
-  };
-  const answer = (outcome: "approve" | "reject", reason: string, action?: Action): void => {
+  const answer = (outcome: "approve" | "reject", reason: string, action?: Action, edit?: Edit): void => {
     if (isBusy || !isOnline || (outcome === "approve" && isBlocked)) return;
     setBusy(true);
     setProblem("");
-    setSheetNow("none");
+    setSheet("none");
     const order = following(app.state.inbox.open, card.requestId);
-    sign(app, card, { outcome, offer, reason, action, shown, isSerious, needsLock: isSerious && !isHeld })
-      .then(() => showNext(app, card.requestId, order))
+    const needsLock = isSerious && !isHeld;
+    sign(app, card, { outcome, offer, reason, action, shown, isSerious, needsLock, ...(edit && { edit }) })
+      // Whoever has changed it waits for what the machine makes of it.
+      .then(() => (edit === undefined ? showNext(app, card.requestId, order) : undefined))
       .catch((error: unknown) => setProblem(error instanceof NotSignedError ? error.message : messageOf(error)))
       .finally(() => setBusy(false));
   };
@@ -85,6 +90,7 @@ export function AnswerBar({
     isBlocked,
     openNext,
     answer,
+    canChange: canChange(card),
     hasActions: (card.request?.actions.length ?? 0) > 0 || (card.payload !== undefined && isQuestion(card.payload)),
   });
   const { request, payload } = card;
@@ -111,7 +117,7 @@ export function AnswerBar({
         ) : null}
         {!isOnline ? <p class="ended-now">{texts.offlineBar}</p> : null}
         {isHeld || isAsked ? null : (
-          <Options {...{ request, payload, offer, setSheet, isDisabled }} isOnce={isSerious} />
+          <Options {...{ request, payload, offer, setSheet, isDisabled }} isOnce={isSerious || request.isEdited} />
         )}
         <Buttons {...props} say={() => setSheet("words")} />
       </div>
@@ -130,6 +136,22 @@ export function AnswerBar({
   );
 }
 
+/** Which sheet is open. That of a change is opened at the content. */
+function useSheet(isChanging: boolean, setChanging: (is: boolean) => void): [Sheet, (next: Sheet) => void] {
+  const [sheet, setSheet] = useState<Sheet>("none");
+  const change = (next: Sheet): void => {
+    screenChanged("pane");
+    setChanging(next === "change");
+    setSheet(next === "change" ? "none" : next);
+  };
+  return [isChanging ? "change" : sheet, change];
+}
+
+/** Whether something of it may be changed. */
+function canChange({ request, payload }: Card): boolean {
+  return request !== undefined && payload !== undefined && fieldsOf(request.edits, payload).length > 0;
+}
+
 function useKeys({
   sheet,
   setSheet,
@@ -137,6 +159,7 @@ function useKeys({
   isBlocked,
   openNext,
   answer,
+  canChange,
   hasActions,
 }: {
   sheet: Sheet;
@@ -145,6 +168,7 @@ function useKeys({
   isBlocked: boolean;
   openNext: () => void;
   answer: Answering;
+  canChange: boolean;
   hasActions: boolean;
 }): void {
   useEffect(() => {
@@ -167,6 +191,7 @@ function useKeys({
       else if (event.key === "r") answer("reject", "");
       else if (event.key === "R") setSheet("words");
       else if (event.key === "s") setSheet("scope");
+      else if (event.key === "e" && canChange) setSheet("change");
       else if (event.key === "o") openNext();
       else return;
       event.preventDefault();
@@ -250,7 +275,13 @@ function Sheets({
     const outcome = isQuestion(payload) ? "approve" : "reject";
     return <AnswerSheet {...words} send={(reason) => answer(outcome, reason)} />;
   }
-  if (sheet === "words") return <WordsSheet {...words} answer={answer} canApprove={canApprove} />;
+  const field = request.edits.length === 0 ? suggestionField(payload) : undefined;
+  const suggest = field === undefined ? undefined : () => setSheet("suggest");
+  if (sheet === "words") return <WordsSheet {...words} answer={answer} canApprove={canApprove} suggest={suggest} />;
+  if (sheet === "change")
+    return <ChangeSheet {...{ request, payload, close }} send={(edit) => answer("reject", "", undefined, edit)} />;
+  if (sheet === "suggest" && field !== undefined)
+    return <SuggestSheet {...{ request, field, close }} send={(reason) => answer("reject", reason)} />;
   if (sheet === "scope")
     return <ScopeSheet request={request} payload={payload} chosen={offer} choose={choose} close={close} />;
   return null;

@@ -1,6 +1,6 @@
 // The buttons of the answer bar. Rejecting is one action; approving says what was not opened, and never happens by accident.
 
-import { type Action, type OpenedRequest, type Payload, visible } from "../../protocol/index.ts";
+import { type Action, type Edit, type OpenedRequest, type Payload, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { meant } from "../guard.ts";
 import { Icon } from "../icons.tsx";
@@ -11,7 +11,7 @@ import type { Offer } from "./offer.ts";
 import { choicesOf, isQuestion } from "./question.ts";
 import type { Shown } from "./reading.ts";
 
-export type Answering = (outcome: "approve" | "reject", reason: string, action?: Action) => void;
+export type Answering = (outcome: "approve" | "reject", reason: string, action?: Action, edit?: Edit) => void;
 
 /** What was not opened, in words; empty if everything was. */
 export function missing({ files, ofFiles, lines, ofLines }: Shown): string {
@@ -136,6 +136,7 @@ function QuestionButtons(props: ButtonsProps) {
 }
 
 function Approve({
+  request,
   label,
   action,
   shown,
@@ -158,7 +159,8 @@ function Approve({
         done={act}
       />
     );
-  const note = left === "" && isUnsure ? texts.onceUnlocked : left;
+  const needed = isUnsure ? texts.onceUnlocked : request.needsPerson ? texts.unlocked : "";
+  const note = left === "" ? needed : left;
   return (
     <button type="button" class={styled("approve", action)} disabled={isDisabled} onClick={meant(act)}>
       <span>{isBusy ? texts.signing : label}</span>

@@ -63,7 +63,7 @@ function withKnown({ name, lines }: DiffFile): Line[] {
 }
 
 /** Gives as many added lines as were removed just before them the line that they replace, and the other way round. */
-function paired(lines: Line[]): Line[] {
+export function paired(lines: readonly Line[]): Line[] {
   const result = [...lines];
   for (let at = 0; at < lines.length; ) {
     const removed = run(lines, at, "removed");

@@ -146,6 +146,8 @@ export function Lines({
   fold,
   shown,
   before,
+  above,
+  change,
   within,
   children,
 }: {
@@ -158,6 +160,10 @@ export function Lines({
   shown: () => void;
   /** In front of the content. */
   before?: ComponentChildren;
+  /** First of all, above the content. */
+  above?: ComponentChildren;
+  /** Beside the name of the content. */
+  change?: ComponentChildren;
   /** Under the content, as a part of it. */
   within?: ComponentChildren;
   /** Between the content and the proof. */
@@ -219,6 +225,7 @@ export function Lines({
       {heading === "" && !isMarkdown ? null : (
         <div class="between">
           <h2 class="heading">{heading}</h2>
+          {change}
           {isMarkdown ? <LookSwitch look={look} setLook={setLook} /> : null}
         </div>
       )}
@@ -232,6 +239,7 @@ export function Lines({
   if (!isDesk || before === undefined)
     return (
       <>
+        {above}
         {before}
         {exact}
         {children}
@@ -242,6 +250,7 @@ export function Lines({
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls by itself must be reached by the keyboard */}
       <section class="column" aria-label={heading === "" ? texts.contentTitle : heading} tabIndex={0}>
+        {above}
         {exact}
       </section>
       <aside class="beside" aria-label={texts.whoAndProof}>

@@ -39,8 +39,8 @@ export function canBeGranted(payload: Payload): boolean {
 }
 
 /** Exactly this, again, in the session of the request; `undefined` if it has none, or always asks. */
-export function sessionOffer({ session }: OpenedRequest, payload: Payload): Offer | undefined {
-  if (session === undefined || !canBeGranted(payload)) return undefined;
+export function sessionOffer({ session, isEdited }: OpenedRequest, payload: Payload): Offer | undefined {
+  if (session === undefined || isEdited || !canBeGranted(payload)) return undefined;
   return {
     scope: "session",
     name: texts.scopeSession,

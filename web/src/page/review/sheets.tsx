@@ -23,12 +23,15 @@ export function Sheet({
   close,
   action,
   children,
+  isWriting = false,
 }: {
   title: string;
   close: () => void;
   /** The button that does what the sheet is for. */
   action: ComponentChildren;
   children: ComponentChildren;
+  /** Whether there may be much to write: then it is wider, and its buttons stay where a keyboard leaves little room. */
+  isWriting?: boolean;
 }) {
   const sheet = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -65,7 +68,7 @@ export function Sheet({
   return (
     <div class="sheet-back">
       <section
-        class="sheet"
+        class={isWriting ? "sheet writing" : "sheet"}
         role="dialog"
         aria-modal="true"
         aria-label={title}
@@ -91,11 +94,14 @@ export function WordsSheet({
   close,
   answer,
   canApprove,
+  suggest,
 }: {
   machine: string;
   close: () => void;
   answer: (outcome: "approve" | "reject", reason: string) => void;
   canApprove: boolean;
+  /** Goes on to suggest another command, if it is one. */
+  suggest?: (() => void) | undefined;
 }) {
   const [words, setWords] = useState("");
   const isEmpty = words.trim() === "";
@@ -122,6 +128,11 @@ export function WordsSheet({
           {texts.approveWithWords}
         </button>
       ) : null}
+      {suggest === undefined ? null : (
+        <button type="button" class="button text" onClick={meant(suggest)}>
+          {texts.suggest}
+        </button>
+      )}
     </Sheet>
   );
 }
@@ -192,9 +203,8 @@ export function ScopeSheet({
   const [any, setAny] = useState<ReadonlySet<number>>(new Set());
   const [hasRest, setRest] = useState(false);
   const [scope, setScope] = useState<Offer["scope"]>(chosen.scope);
-  const offers = [ONCE, sessionOffer(request, payload), hourOffer(payload, any, hasRest)].filter(
-    (offer) => offer !== undefined,
-  );
+  const hour = request.isEdited ? undefined : hourOffer(payload, any, hasRest);
+  const offers = [ONCE, sessionOffer(request, payload), hour].filter((offer) => offer !== undefined);
   const offer = offers.find((one) => one.scope === scope);
   const toggle = (at: number): void =>
     setAny((before) => new Set(before.has(at) ? [...before].filter((other) => other !== at) : [...before, at]));
@@ -238,13 +248,14 @@ export function ScopeSheet({
           setRest={setRest}
         />
       ) : null}
-      <Limit payload={payload} />
+      <Limit payload={payload} isEdited={request.isEdited} />
     </Sheet>
   );
 }
 
 /** Why there is no more to choose from. */
-function Limit({ payload }: { payload: Payload }) {
+function Limit({ payload, isEdited }: { payload: Payload; isEdited: boolean }) {
+  if (isEdited) return <p class="note">{texts.scopeOnlyOnceChanged}</p>;
   if (isDangerousPayload(payload)) return <p class="note">{texts.scopeOnlyOnce}</p>;
   if (isSerious(payload)) return <p class="note">{texts.scopeOnlyOnceUnknown}</p>;
   return payload.state === "opaque" ? <p class="note">{texts.scopeNoPattern}</p> : null;

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 
+import { lockKey } from "../../keys/lock.ts";
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
@@ -21,7 +22,7 @@ const step = (state: Step["state"], text: string, note = "", time = ""): Step =>
 /** The four steps of an answer. */
 export function stepsOf(record: SentRecord): Step[] {
   const machine = visible(record.enforcerId);
-  const steps = [step("done", texts.stepSigned[record.outcome], "", record.signedAt)];
+  const steps = [step("done", texts.stepSigned[doneOf(record)], "", record.signedAt)];
   const { failed, acceptedAt, deliveredAt, receipt } = record;
   if (failed !== undefined) {
     const isOpen = failed.kind === "unreachable";
@@ -35,7 +36,13 @@ export function stepsOf(record: SentRecord): Step[] {
   return [...steps, receiptStep(record)];
 }
 
-function receiptStep({ receipt, receiptFailed, outcome, enforcerId }: SentRecord): Step {
+/** What was done with the request: a change is more than a rejection. */
+function doneOf({ outcome, edit }: SentRecord): keyof typeof texts.stepSigned {
+  return edit === undefined ? outcome : "change";
+}
+
+function receiptStep(record: SentRecord): Step {
+  const { receipt, receiptFailed, outcome, enforcerId } = record;
   const machine = visible(enforcerId);
   if (receipt === undefined) {
     if (receiptFailed !== undefined) return step("failed", texts.stepForged, visible(receiptFailed));
@@ -48,7 +55,7 @@ function receiptStep({ receipt, receiptFailed, outcome, enforcerId }: SentRecord
   if (done.outcome === "drifted") return step("failed", texts.stepDrifted, signed, at);
   if (done.outcome === "tooLate") return step("failed", texts.stepTooLate, signed, at);
   const status = outcome === "approve" ? done.exitStatus : undefined;
-  if (status === undefined) return step("done", texts.stepApplied[outcome], signed, at);
+  if (status === undefined) return step("done", texts.stepApplied[doneOf(record)], signed, at);
   return step("done", texts.stepRan(status), `${texts.exitStatus(status)} ${signed}`, at);
 }
 
@@ -105,7 +112,9 @@ function Export({ record }: { record: SentRecord }) {
   const app = useApp();
   const [name, setName] = useState("");
   const save = async (): Promise<void> => {
-    const bundle = await app.approver.bundle(record.requestId, app.state.pins);
+    const { pins, profile } = app.state;
+    const lock = profile?.lock === undefined ? undefined : lockKey(profile.lock);
+    const bundle = await app.approver.bundle(record.requestId, pins, lock);
     const url = URL.createObjectURL(new Blob([bundle], { type: "application/json" }));
     const link = document.createElement("a");
     link.href = url;

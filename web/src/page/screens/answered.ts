@@ -1,11 +1,13 @@
 // What an answer of this device was, in a few words for every list: the answer to a question is the name of the choice.
 
-import { visible } from "../../protocol/index.ts";
+import { visible, visibleCode } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { answerOf, type SentRecord } from "../sent.ts";
 
 export function answeredWith(record: SentRecord): string {
   const answer = answerOf(record);
+  const [changed] = Object.values(record.edit ?? {});
+  if (changed !== undefined) return texts.changedTo(visibleCode(changed.split(/\r?\n/, 1)[0] ?? ""));
   if (answer !== undefined) return texts.answeredWith(visible(answer));
   if (record.isQuestion === true) return texts.notAnswered;
   const said = record.outcome === "approve" ? texts.approved : texts.rejected;

@@ -10,6 +10,7 @@ import type { Card, CardEnd } from "../inbox.ts";
 import { duration, Lock, Marked, useNow, usePage } from "../parts.tsx";
 import { isAsked } from "../review/question.ts";
 import { writeRoute } from "../route.ts";
+import { changeBehind } from "../sent.ts";
 
 /** A row has room for so much of the first line. */
 const ROW_CHARACTERS = 300;
@@ -116,9 +117,13 @@ export function Tag({ payload }: { payload: Payload | undefined }) {
   return <p class={`tag ${weight}`}>{weight === "harm" ? texts.dangerous : texts.cantTell}</p>;
 }
 
-/** That a request takes the place of one that has expired, or that a new device could not open. */
-export function Replaces({ card }: { card: Card }) {
-  return card.request?.supersedes === undefined ? null : <p class="replaces">{texts.replaces}</p>;
+/** That a request takes the place of one that has expired, that a new device could not open, or that this one has changed. */
+export function Replaces({ card: { request } }: { card: Card }) {
+  const { sent } = usePage();
+  if (request?.supersedes === undefined) return null;
+  const isOwn = changeBehind(sent, request) !== undefined;
+  const text = isOwn ? texts.yourChange : request.isEdited ? texts.replacesChanged : texts.replaces;
+  return <p class="replaces">{text}</p>;
 }
 
 /** How many choices a question has, or steps a plan. */

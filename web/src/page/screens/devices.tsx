@@ -16,7 +16,7 @@ import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { messageOf } from "../messages.ts";
-import { machines, makeRecoveryCode, removePairs, state } from "../pairing.ts";
+import { machines, machinesWithLock, makeRecoveryCode, removePairs, state } from "../pairing.ts";
 import { Act, clock, Digits, Fold, Lock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
 import { changePins } from "../trust.ts";
@@ -71,8 +71,10 @@ function Relay() {
 
 function Recovery() {
   const app = useApp();
+  const withLock = machinesWithLock(app).map(visible);
   return (
     <Fold icon="key" title={texts.recoveryCode} note={texts.recoveryNote}>
+      {withLock.length === 0 ? null : <p class="note">{texts.lockVouches(withLock)}</p>}
       <Act label={texts.recoveryMake} busy={texts.recoveryMaking} kind="quiet" act={() => makeRecoveryCode(app)} />
       <a class="button quiet" href={writeRoute({ name: "recover" })}>
         {texts.recoverTitle}
@@ -148,6 +150,7 @@ function ThisDevice() {
   const { profile } = usePage();
   const [hasOne, setHasOne] = useState<boolean>();
   const [isKept, setKept] = useState<boolean>();
+  const [renewed, setRenewed] = useState<readonly string[]>();
   useEffect(() => {
     void hasLock().then(setHasOne);
     void navigator.storage?.persisted?.().then(setKept, () => setKept(false));
@@ -157,7 +160,17 @@ function ThisDevice() {
     const lock = await createLock(app.approver.identity.id);
     await app.change((before) => ({ ...before, lock }));
   };
+  const setUpAgain = async (): Promise<void> => {
+    const knowing = machinesWithLock(app);
+    const lock = await createLock(app.approver.identity.id);
+    // No machine knows the new one.
+    await app.change((before) => ({ ...before, lock, lockToldTo: [] }));
+    setRenewed(knowing);
+  };
   const lock = profile?.lock !== undefined ? texts.lockSet : hasOne === true ? texts.lockUnset : texts.lockNone;
+  const knowing = machinesWithLock(app).map(visible);
+  const checked =
+    profile?.lock === undefined ? "" : knowing.length === 0 ? texts.lockUntold : texts.lockToldTo(knowing);
   return (
     <Fold
       icon="phone"
@@ -167,7 +180,9 @@ function ThisDevice() {
       <dl class="facts">
         <div>
           <dt>{texts.lockTitle}</dt>
-          <dd>{lock}</dd>
+          <dd>
+            {lock} {checked}
+          </dd>
         </div>
         <div>
           <dt>{texts.storageTitle}</dt>
@@ -183,7 +198,12 @@ function ThisDevice() {
         </div>
       </dl>
       <Digits digits={fingerprintDigits(bundle)} />
-      {hasOne === true && profile?.lock === undefined ? <Act label={texts.lockSetUp} kind="quiet" act={setUp} /> : null}
+      {hasOne !== true ? null : profile?.lock === undefined ? (
+        <Act label={texts.lockSetUp} kind="quiet" act={setUp} />
+      ) : (
+        <Act label={texts.lockSetUpAgain} kind="quiet" act={setUpAgain} />
+      )}
+      {renewed === undefined ? null : <p role="status">{texts.lockRenewed(renewed.map(visible))}</p>}
     </Fold>
   );
 }

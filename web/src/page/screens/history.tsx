@@ -1,8 +1,8 @@
 // What was answered on this device, and what has expired.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
-import { visible } from "../../protocol/index.ts";
+import { oneLine, sentenceOf, visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
 import { type Card, newCard } from "../inbox.ts";
@@ -23,8 +23,29 @@ const isMissed = ({ failed }: SentRecord): boolean => failed?.kind === "expired"
 function isShown(record: SentRecord, filter: Filter): boolean {
   if (filter === "all") return true;
   if (filter === "missed") return isMissed(record);
-  return !isMissed(record) && record.outcome === (filter === "approved" ? "approve" : "reject");
+  return (
+    !isMissed(record) && record.edit === undefined && record.outcome === (filter === "approved" ? "approve" : "reject")
+  );
 }
+
+/** So many answers can be looked through without a search. */
+const FEW = 10;
+
+/** How many are shown before somebody asks for more. */
+const PORTION = 50;
+
+/** Whether every word is somewhere in one of these texts. */
+function hasWords(words: readonly string[], ...texts: readonly (string | undefined)[]): boolean {
+  if (words.length === 0) return true;
+  const text = texts.join("\n").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+const isFound = ({ sentence, headline, reason, enforcerId }: SentRecord, words: readonly string[]): boolean =>
+  hasWords(words, sentence, headline, reason, enforcerId);
+
+const isCardFound = ({ payload, headline, request }: Card, words: readonly string[]): boolean =>
+  hasWords(words, payload === undefined ? undefined : sentenceOf(payload), headline, request?.enforcerId);
 
 /** The day of an answer, in words. */
 function dayOf({ signedAt }: SentRecord): string {
@@ -38,12 +59,30 @@ function dayOf({ signedAt }: SentRecord): string {
 export function HistoryScreen() {
   const { sent } = usePage();
   const [filter, setFilter] = useState<Filter>("all");
-  const records = [...sent.values()]
-    .filter((record) => isShown(record, filter))
-    .sort((one, other) => other.signedAt.localeCompare(one.signedAt));
+  const [search, setSearch] = useState("");
+  const [most, setMost] = useState(PORTION);
+  const newest = useMemo(
+    () => [...sent.values()].sort((one, other) => (one.signedAt < other.signedAt ? 1 : -1)),
+    [sent],
+  );
+  const words = useMemo(() => search.toLowerCase().split(/\s+/).filter(Boolean), [search]);
+  const records = useMemo(
+    () => newest.filter((record) => isShown(record, filter) && isFound(record, words)),
+    [newest, filter, words],
+  );
+  const shown = records.slice(0, most);
   const days = [texts.today, texts.yesterday, texts.earlierDays] as const;
   return (
     <Screen title={texts.history}>
+      {sent.size > FEW ? (
+        <input
+          type="search"
+          aria-label={texts.historySearch}
+          placeholder={texts.historySearch}
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      ) : null}
       <fieldset class="words">
         <legend class="hidden">{texts.historyShow}</legend>
         {FILTERS.map((name) => (
@@ -52,11 +91,20 @@ export function HistoryScreen() {
           </button>
         ))}
       </fieldset>
-      {filter === "missed" ? <Missed /> : null}
-      {records.length === 0 && filter !== "missed" ? <p class="empty">{texts.historyEmpty}</p> : null}
+      {filter === "missed" ? <Missed words={words} /> : null}
+      {records.length === 0 && filter !== "missed" ? (
+        <p class="empty" role="status">
+          {sent.size === 0 ? texts.historyEmpty : texts.historyNothing}
+        </p>
+      ) : null}
       {days.map((day) => (
-        <Day key={day} day={day} records={records.filter((record) => dayOf(record) === day)} />
+        <Day key={day} day={day} records={shown.filter((record) => dayOf(record) === day)} />
       ))}
+      {records.length > most ? (
+        <button type="button" class="button quiet" onClick={() => setMost(most + PORTION)}>
+          {texts.historyMore(records.length - most)}
+        </button>
+      ) : null}
       <p class="note">{texts.historyNote}</p>
     </Screen>
   );
@@ -90,7 +138,7 @@ export function AnsweredRows({ records }: { records: readonly SentRecord[] }) {
 export function AnsweredRow({ record }: { record: SentRecord }) {
   const last = stepsOf(record).at(-1);
   const isApproved = record.outcome === "approve";
-  const icon = isMissed(record) ? "clock" : isApproved ? "check" : "x";
+  const icon = isMissed(record) ? "clock" : isApproved ? "check" : record.edit === undefined ? "x" : "edit";
   return (
     <a class="row" href={writeRoute({ name: "request", id: record.requestId })}>
       <span class={isApproved && !isMissed(record) ? "kind done" : "kind"} aria-hidden="true">
@@ -106,11 +154,11 @@ export function AnsweredRow({ record }: { record: SentRecord }) {
         <p class="sub">
           <FirstLine text={answeredWith(record)} /> · <Marked text={visible(record.enforcerId)} /> ·{" "}
           <Marked text={last?.text ?? ""} />
-          <AgainLine of={record} />
+          {record.edit === undefined ? <AgainLine of={record} /> : null}
         </p>
         {record.reason === undefined || record.reason === answerOf(record) ? null : (
           <p class="sub">
-            “<FirstLine text={visible(record.reason)} />”
+            “<FirstLine text={oneLine(record.reason)} />”
           </p>
         )}
       </div>
@@ -137,12 +185,15 @@ function useExpired(): { cards: readonly Card[] | undefined; problem: string } {
   return { cards, problem };
 }
 
-function Missed() {
-  const { cards, problem } = useExpired();
+function Missed({ words }: { words: readonly string[] }) {
+  const { cards: all, problem } = useExpired();
+  const cards = all?.filter((card) => isCardFound(card, words));
   return (
     <>
       {problem === "" ? null : <Problem text={problem} />}
-      {cards?.length === 0 ? <p class="empty">{texts.expiredEmpty}</p> : null}
+      {cards?.length === 0 ? (
+        <p class="empty">{all?.length === 0 ? texts.expiredEmpty : texts.historyNothing}</p>
+      ) : null}
       {(cards?.length ?? 0) === 0 ? null : (
         <section class="card">
           <ul class="rows">
@@ -187,7 +238,7 @@ function MissedRow({ card }: { card: Card }) {
 export function ExpiredScreen() {
   return (
     <Screen title={texts.expired}>
-      <Missed />
+      <Missed words={[]} />
     </Screen>
   );
 }

@@ -1,9 +1,11 @@
 // Pairing with a machine: by its link, or by a typed code and thirty digits that people compare.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
+import { LockError } from "../../keys/lock.ts";
 import {
   CallError,
+  type LockKey,
   type Paired,
   type PairingLink,
   parseConnectLink,
@@ -17,7 +19,7 @@ import {
 import { texts } from "../../texts.ts";
 import { meant, screenChanged } from "../guard.ts";
 import { messageOf } from "../messages.ts";
-import { makeRecoveryCode, registerKeptRecovery, removePairs } from "../pairing.ts";
+import { lockToPair, makeRecoveryCode, registerKeptRecovery, removePairs } from "../pairing.ts";
 import { Act, Digits, Problem, Screen, useApp, usePage } from "../parts.tsx";
 import { go } from "../route.ts";
 import { keepPairing, stopForPairing } from "../trust.ts";
@@ -27,9 +29,12 @@ import { Scanner } from "./scanner.tsx";
 type Step =
   | { readonly name: "ask" }
   | { readonly name: "link"; readonly link: PairingLink; readonly isMeant: boolean }
-  | { readonly name: "digits"; readonly paired: Paired; readonly digits: string }
+  | { readonly name: "digits"; readonly paired: Paired; readonly digits: string; readonly isLockTold: boolean }
   | { readonly name: "differ" }
   | { readonly name: "done"; readonly machine: string; readonly problem: string };
+
+/** Keeps a pairing; whether the machine was told of the lock of this device. */
+type Keep = (paired: Paired, isLockTold: boolean) => Promise<void>;
 
 /** What a text is: a link, or a code. */
 type Input = { readonly link: PairingLink } | { readonly code: string };
@@ -60,8 +65,8 @@ export function PairScreen({ link }: { link: string | undefined }) {
     app.set({ link: undefined, isConnecting: false });
     go({ name: "inbox" });
   };
-  const keep = async (paired: Paired): Promise<void> => {
-    if (!(await keepPairing(app, paired))) return leave();
+  const keep: Keep = async (paired, isLockTold) => {
+    if (!(await keepPairing(app, paired, isLockTold))) return leave();
     const machine = paired.pin.party.id;
     const problem = await registerKeptRecovery(app, machine).then(() => "", messageOf);
     show({ name: "done", machine, problem });
@@ -76,7 +81,7 @@ export function PairScreen({ link }: { link: string | undefined }) {
           <LinkQuestion link={step.link} keep={keep} leave={leave} />
         )
       ) : null}
-      {step.name === "digits" ? <Compare paired={step.paired} digits={step.digits} show={show} keep={keep} /> : null}
+      {step.name === "digits" ? <Compare step={step} show={show} keep={keep} /> : null}
       {step.name === "differ" ? (
         <Screen title={texts.digitsDiffer}>
           <Problem text={texts.digitsDifferDone} />
@@ -107,6 +112,33 @@ function isInvitation(text: string): boolean {
   }
 }
 
+/** Whether a gateway may have refused a pairing for the lock in it: one that knows no locks takes no member that it does not know. */
+function isLockRefused(error: unknown): boolean {
+  return error instanceof CallError && (error.status === 400 || error.status === 422);
+}
+
+/** Pairs with the lock of this device. When that has failed, or was refused, the person may go on without it. */
+function useLockToPair(attempt: (lock: LockKey | undefined) => Promise<void>) {
+  const app = useApp();
+  const [hasFailed, setFailed] = useState(false);
+  const pair = async (): Promise<void> => {
+    const lock = await lockToPair(app).catch((error: unknown) => {
+      if (!(error instanceof LockError)) throw error;
+      setFailed(true);
+      throw new Error(texts.lockPairFailed);
+    });
+    await attempt(lock).catch((error: unknown) => {
+      if (lock === undefined || !isLockRefused(error)) throw error;
+      setFailed(true);
+      throw new Error(texts.lockRefused, { cause: error });
+    });
+  };
+  const skip = hasFailed ? (
+    <Act label={texts.lockSkip} busy={texts.pairing} kind="quiet" act={() => attempt(undefined)} />
+  ) : null;
+  return { pair, skip };
+}
+
 function Ask({
   wrong,
   show,
@@ -116,7 +148,7 @@ function Ask({
   wrong: string | undefined;
   show: (step: Step) => void;
   leave: () => void;
-  keep: (paired: Paired) => Promise<void>;
+  keep: Keep;
 }) {
   const app = useApp();
   const { profile } = usePage();
@@ -134,13 +166,18 @@ function Ask({
       return false;
     }
   };
+  const code = useRef("");
+  const byCode = useLockToPair(async (lock) => {
+    const [paired, isLockTold] = [await app.approver.pairByCode(code.current, lock), lock !== undefined];
+    if (paired.digits === undefined) await keep(paired, isLockTold);
+    else show({ name: "digits", paired, digits: paired.digits, isLockTold });
+  });
   const pair = async (): Promise<void> => {
     setProblem("");
     const input = read(text);
     if ("link" in input) return show({ name: "link", link: input.link, isMeant: false });
-    const paired = await app.approver.pairByCode(input.code);
-    if (paired.digits === undefined) await keep(paired);
-    else show({ name: "digits", paired, digits: paired.digits });
+    code.current = input.code;
+    await byCode.pair();
   };
   return (
     <Screen title={texts.pairTitle}>
@@ -169,6 +206,7 @@ function Ask({
         </button>
         <Act label={texts.pair} busy={texts.pairing} kind="primary" act={pair} />
       </div>
+      {byCode.skip}
     </Screen>
   );
 }
@@ -176,28 +214,28 @@ function Ask({
 /** A link that is answered, and how it goes on. */
 interface LinkStep {
   readonly link: PairingLink;
-  readonly keep: (paired: Paired) => Promise<void>;
+  readonly keep: Keep;
   readonly leave: () => void;
 }
 
 /** Pairs, and shows a stop where keys were replaced. */
 function usePairing({ link, keep, leave }: LinkStep) {
   const app = useApp();
-  return async (): Promise<void> => {
+  return useLockToPair(async (lock) => {
     try {
-      await keep(await app.approver.pairByLink(link, app.state.profile?.device));
+      await keep(await app.approver.pairByLink(link, app.state.profile?.device, lock), lock !== undefined);
     } catch (error) {
       // Unknown, used and expired codes are the same to the relay.
       if (error instanceof CallError && error.status === 404) throw new Error(texts.codeEnded);
       if (!stopForPairing(app, link.enforcerId, error)) throw error;
       leave();
     }
-  };
+  });
 }
 
 /** The second half of one code: the person has said yes to both. Joined but not paired is where it stands until it succeeds. */
 function Connecting({ link, keep, leave }: LinkStep) {
-  const pair = usePairing({ link, keep, leave });
+  const { pair, skip } = usePairing({ link, keep, leave });
   const [problem, setProblem] = useState("");
   const attempt = (): Promise<void> => pair().catch((error: unknown) => setProblem(messageOf(error)));
   useEffect(() => void attempt(), []);
@@ -218,6 +256,7 @@ function Connecting({ link, keep, leave }: LinkStep) {
         </button>
         <Act label={texts.tryAgain} busy={texts.pairing} kind="primary" act={pair} />
       </div>
+      {skip}
     </Screen>
   );
 }
@@ -225,7 +264,7 @@ function Connecting({ link, keep, leave }: LinkStep) {
 function LinkQuestion({ link, keep, leave }: LinkStep) {
   const { profile } = usePage();
   const isOther = link.gateway !== profile?.gateway;
-  const pair = usePairing({ link, keep, leave });
+  const { pair, skip } = usePairing({ link, keep, leave });
   return (
     <Screen title={texts.pairQuestion(visibleCode(link.enforcerId))} note={texts.pairWarning} kind="alone">
       <FromItsScreen link={link} />
@@ -237,20 +276,19 @@ function LinkQuestion({ link, keep, leave }: LinkStep) {
         </button>
         <Act label={texts.connect} busy={texts.pairing} kind="primary" act={pair} disabled={isOther} />
       </div>
+      {skip}
     </Screen>
   );
 }
 
 function Compare({
-  paired,
-  digits,
+  step: { paired, digits, isLockTold },
   show,
   keep,
 }: {
-  paired: Paired;
-  digits: string;
+  step: Extract<Step, { name: "digits" }>;
   show: (step: Step) => void;
-  keep: (paired: Paired) => Promise<void>;
+  keep: Keep;
 }) {
   const app = useApp();
   /** The gateway has a pair that nobody confirmed. */
@@ -264,7 +302,7 @@ function Compare({
       <Digits digits={digits} />
       <div class="pair even">
         <Act label={texts.digitsDiffer} kind="danger" act={refuse} />
-        <Act label={texts.digitsSame} kind="primary" act={() => keep(paired)} />
+        <Act label={texts.digitsSame} kind="primary" act={() => keep(paired, isLockTold)} />
       </div>
     </Screen>
   );

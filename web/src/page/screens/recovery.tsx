@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 
+import { lockKey } from "../../keys/lock.ts";
 import {
   CallError,
   type Card,
@@ -21,7 +22,7 @@ import { screenChanged } from "../guard.ts";
 import { Icon } from "../icons.tsx";
 import { Act, CopyText, Digits, Problem, Screen, useApp } from "../parts.tsx";
 import { go } from "../route.ts";
-import { changePins } from "../trust.ts";
+import { changePins, lockTold } from "../trust.ts";
 
 export function RecoveryCodeScreen({ code, untold }: { code: string; untold: readonly string[] }) {
   const app = useApp();
@@ -60,6 +61,8 @@ export function RecoverScreen() {
   };
   const use = async (machine: Card): Promise<void> => {
     const { identity, http } = app.approver;
+    const own = app.state.profile?.lock;
+    const lock = own === undefined ? undefined : lockKey(own);
     const [seed, at] = [parseRecoveryCode(code), http.clock.now()];
     const keys = await recoveryKeys(seed);
     seed.fill(0);
@@ -68,13 +71,18 @@ export function RecoverScreen() {
       bundle: identity.keys.bundle,
       label: "",
       until: at.plus(MAX_VOUCH_MILLIS),
+      lock,
     });
     const statement = await signStatement(keys, { enforcerId: machine.id, by: identity.id, at }, claim);
     await app.approver.present(statement).catch((error: unknown) => {
       const isUnknown = error instanceof CallError && error.gatewayCode === "PROTO_ERR_SIGNATURE_INVALID";
       throw isUnknown ? new Error(texts.recoverUnknown) : error;
     });
-    await changePins(app, (pins) => pins.add(newPin({ role: "enforcer", id: machine.id }, machine.bundle, at)));
+    const pin = newPin({ role: "enforcer", id: machine.id }, machine.bundle, at);
+    // A machine pins the lock of a new device only.
+    const isNew = app.state.pins.get(pin.fingerprint) === undefined;
+    await changePins(app, (pins) => pins.add(pin));
+    if (isNew && lock !== undefined) await lockTold(app, pin.fingerprint);
     setCode("");
     setVoucher(formatVoucher({ machine, statement }));
   };

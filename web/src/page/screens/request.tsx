@@ -19,7 +19,7 @@ import { questionOf } from "../review/question.ts";
 import { Reading, type Shown } from "../review/reading.ts";
 import { Timeline } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
-import { answerOf, type SentRecord } from "../sent.ts";
+import { answerOf, changeBehind, type SentRecord } from "../sent.ts";
 import { StopAgentRow, StoppedBar, StopSheetOf, useAsking, useIsStopped } from "./agent.tsx";
 import { answeredWith } from "./answered.ts";
 import {
@@ -33,6 +33,7 @@ import {
   WhoAndWhy,
   weightOf,
 } from "./card.tsx";
+import { AfterChange, ChangeButton, ChangeState, SentChange, YourChange } from "./change.tsx";
 import { WhatWasFound } from "./found.tsx";
 
 export function RequestScreen({ id }: { id: string }) {
@@ -88,9 +89,12 @@ function EffectBar({
   /** Whether no time is left to say. */
   isOver?: boolean;
 }) {
+  const { sent } = usePage();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
   const weight = weightOf(card?.payload);
+  // What it says below, with what has changed.
+  const isOwnChange = card?.request !== undefined && changeBehind(sent, card.request) !== undefined;
   return (
     <div class={weight === "plain" ? "effect-bar" : `effect-bar ${weight}`}>
       {weight === "plain" ? null : <Kind payload={card?.payload} />}
@@ -98,7 +102,7 @@ function EffectBar({
       <h1 ref={heading} tabIndex={-1}>
         {children}
       </h1>
-      {card === undefined ? null : <Replaces card={card} />}
+      {card === undefined || isOwnChange ? null : <Replaces card={card} />}
       {card?.request === undefined || isOver ? null : (
         <span class="desk-left">
           <TimeLeft until={card.request.expiresAt} />
@@ -184,15 +188,17 @@ function NextWaits({ id }: { id: string }) {
 function Answered({ record }: { record: SentRecord }) {
   const isApproved = record.outcome === "approve";
   const answer = answerOf(record);
-  const said =
-    answer !== undefined
+  const isChanged = record.edit !== undefined;
+  const said = isChanged
+    ? texts.youChanged
+    : answer !== undefined
       ? texts.youSaid(visible(answer))
       : record.isQuestion === true
         ? texts.youSaidNothing
         : texts.youAnswered(record.outcome, texts.scopeWord[record.scope]);
   return (
     <span class={isApproved ? "type ok" : "type"}>
-      <Icon name={isApproved ? "done" : "nope"} size="s" />
+      <Icon name={isApproved ? "done" : isChanged ? "edit" : "nope"} size="s" />
       <span>
         <FirstLine text={said} />
       </span>
@@ -228,6 +234,12 @@ function Past({ record }: { record: SentRecord }) {
             )}
             {record.reason === undefined ? null : <Fact name={texts.yourWords} value={visible(record.reason)} />}
           </dl>
+        )}
+        {record.edit === undefined ? null : (
+          <>
+            <SentChange edit={record.edit} />
+            <ChangeState record={record} />
+          </>
         )}
         <Timeline record={record} />
         <details class="card proof">
@@ -273,6 +285,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
   const [shown, setShown] = useState(reading.shown);
   const [chosen, setChosen] = useState("");
   const [isStopping, setStopping] = useAsking();
+  const [isChanging, setChanging] = useAsking();
   const [folded, setFolded] = useState(() => content.sections.map(({ isFolded }) => isFolded));
   useEffect(() => {
     screenChanged("pane");
@@ -313,7 +326,9 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
           folded={folded}
           fold={fold}
           shown={() => setShown(reading.shown)}
+          above={record?.edit === undefined ? <YourChange card={card} /> : <SentChange edit={record.edit} />}
           before={<WhoAndWhy card={card} />}
+          change={isOpen ? <ChangeButton card={card} change={() => setChanging(true)} /> : null}
           within={
             question === undefined ? null : (
               <Choices
@@ -330,7 +345,7 @@ function Review({ card, end, record }: { card: Card; end: Card["end"]; record: S
         </Lines>
       </div>
       <Bar {...{ card, end, record, shown }}>
-        <AnswerBar card={card} content={content} shown={shown} openNext={openNext} chosen={chosen} />
+        <AnswerBar {...{ card, content, shown, openNext, chosen, isChanging, setChanging }} />
       </Bar>
       {isStopping ? <StopSheetOf card={card} isOpen={isOpen} close={() => setStopping(false)} /> : null}
     </section>
@@ -351,8 +366,11 @@ function Bar({
     <div class="answer-bar">
       {record !== undefined ? (
         <>
+          {record.edit === undefined ? null : <ChangeState record={record} />}
           <Timeline record={record} />
-          <NextWaits id={card.requestId} />
+          <AfterChange record={record}>
+            <NextWaits id={card.requestId} />
+          </AfterChange>
         </>
       ) : end !== undefined ? (
         <Ended card={card} end={end} />

@@ -2,8 +2,10 @@
 
 import { useState } from "preact/hooks";
 
+import { lockKey } from "../../keys/lock.ts";
 import {
   type Card,
+  cardDigits,
   fingerprint,
   fingerprintDigits,
   formatBundle,
@@ -21,9 +23,9 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { screenChanged } from "../guard.ts";
-import { machines, state } from "../pairing.ts";
+import { machines, machinesWithLock, state } from "../pairing.ts";
 import { Act, CopyText, Digits, Screen, useApp, usePage } from "../parts.tsx";
-import { changePins, stopForPin } from "../trust.ts";
+import { changePins, lockTold, stopForPin } from "../trust.ts";
 
 const VOUCH_MILLIS = 90 * 86_400_000;
 
@@ -42,16 +44,22 @@ function NewDevice() {
   const [text, setText] = useState("");
   const [voucher, setVoucher] = useState<Voucher>();
   const [done, setDone] = useState("");
+  const { profile } = usePage();
   const { id, keys } = app.approver.identity;
+  const own = { id, bundle: keys.bundle, lock: profile?.lock === undefined ? undefined : lockKey(profile.lock) };
   const read = async (): Promise<void> => {
     screenChanged();
     setVoucher(parseVoucher(text));
   };
   const take = async ({ machine, statement }: Voucher): Promise<void> => {
     const pin = newPin({ role: "enforcer", id: machine.id }, machine.bundle, app.approver.http.clock.now());
+    // A machine pins the lock of a new device only.
+    const isNew = app.state.pins.get(pin.fingerprint) === undefined;
     await app.approver.present(statement);
     try {
       await changePins(app, (pins) => pins.add(pin));
+      const { claim } = statement;
+      if (isNew && claim.type === "vouch" && claim.lock !== undefined) await lockTold(app, pin.fingerprint);
     } catch (error) {
       if (!(error instanceof PinError)) throw error;
       stopForPin(app, pin, error);
@@ -64,8 +72,8 @@ function NewDevice() {
     <section>
       <h2>{texts.vouchCardTitle}</h2>
       <p>{texts.vouchCardText}</p>
-      <Digits digits={fingerprintDigits(keys.bundle)} />
-      <CopyText text={formatCard("device", { id, bundle: keys.bundle })} label={texts.deviceCard} />
+      <Digits digits={cardDigits(own)} />
+      <CopyText text={formatCard("device", own)} label={texts.deviceCard} />
       {voucher === undefined ? (
         <>
           <label>
@@ -97,24 +105,14 @@ function SignForOther() {
   const [card, setCard] = useState<Card>();
   const [label, setLabel] = useState("");
   const [vouchers, setVouchers] = useState<readonly { machine: string; text: string }[]>([]);
+  const withLock = machinesWithLock(app).map(visible);
   const read = async (): Promise<void> => {
     screenChanged();
+    setVouchers([]);
     setCard(parseCard("device", text));
   };
-  const signAll = async ({ id, bundle }: Card): Promise<void> => {
+  const signAll = async ({ id, bundle, lock }: Card): Promise<void> => {
     const until = app.approver.http.clock.now().plus(VOUCH_MILLIS);
-    const made: { machine: string; text: string }[] = [];
-    for (const pin of machines(app)) {
-      const statement = await state(
-        app,
-        pin.party.id,
-        vouchFor({ approverId: id, bundle, label: label.trim(), until }),
-      );
-      made.push({
-        machine: pin.party.id,
-        text: formatVoucher({ machine: { id: pin.party.id, bundle: pin.bundle }, statement }),
-      });
-    }
     const device = {
       approverId: id,
       fingerprint: fingerprint(bundle),
@@ -123,8 +121,20 @@ function SignForOther() {
       ...(label.trim() === "" ? {} : { label: label.trim() }),
       until: `${until}`,
     };
-    await app.change((profile) => ({ ...profile, vouched: [...(profile.vouched ?? []), device] }));
-    setVouchers(made);
+    // What is signed stays when the lock does not confirm the next: the button goes on from there.
+    let made = vouchers;
+    for (const { party, bundle: keys } of machines(app)) {
+      if (made.some(({ machine }) => machine === party.id)) continue;
+      const claim = vouchFor({ approverId: id, bundle, label: label.trim(), until, lock });
+      const statement = await state(app, party.id, claim);
+      if (made.length === 0)
+        await app.change((profile) => ({ ...profile, vouched: [...(profile.vouched ?? []), device] }));
+      made = [
+        ...made,
+        { machine: party.id, text: formatVoucher({ machine: { id: party.id, bundle: keys }, statement }) },
+      ];
+      setVouchers(made);
+    }
     setCard(undefined);
   };
   return (
@@ -142,7 +152,7 @@ function SignForOther() {
       ) : (
         <>
           <p>{texts.vouchCompare(visible(card.id))}</p>
-          <Digits digits={fingerprintDigits(card.bundle)} />
+          <Digits digits={cardDigits(card)} />
           <label>
             {texts.deviceName}
             <input
@@ -153,6 +163,7 @@ function SignForOther() {
               onInput={(event) => setLabel(event.currentTarget.value)}
             />
           </label>
+          {withLock.length === 0 ? null : <p class="note">{texts.lockVouches(withLock)}</p>}
           <div class="pair even">
             <button type="button" class="button quiet" onClick={() => setCard(undefined)}>
               {texts.digitsDiffer}

@@ -1,15 +1,19 @@
 //! `doctor --attack`: what code of an agent can do about its own gate, tried on a copy of everything that protects.
 //!
 //! From three points: this shell, where nothing protects and each attempt has to succeed; a sandbox as `countersign run` builds it;
-//! and a tool call of the real host in that sandbox, with a model that asks for it.
+//! and a tool call of the real host in that sandbox, with a model that asks for it. Where a keeper of the machine decides for this
+//! account, that one is attacked too, from this account.
 //!
 //! | to find | look in |
 //! |---|---|
-//! | what is tried | [`attempts`] |
+//! | what is tried, and what came of it | [`attempts`], [`outcome`] |
 //! | the copy on which it is tried | `scratch.rs` |
+//! | what is tried on the keeper of the machine | `machine.rs` |
 
 pub mod attempts;
+pub mod outcome;
 
+mod machine;
 mod scratch;
 
 use std::{
@@ -24,7 +28,9 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use self::{
-    attempts::{ATTEMPTS, Attempt, Results},
+    attempts::{ATTEMPTS, Attempt, HeldBy, Results},
+    machine::MachineLine,
+    outcome::Outcome,
     scratch::Scratch,
 };
 use super::{
@@ -33,6 +39,7 @@ use super::{
 };
 use crate::{
     hosts::{self, Host},
+    platform::has_sandbox,
     sandbox::{bubblewrap, place::TOOL},
     tool::exit::{Exit, Failure},
 };
@@ -42,18 +49,6 @@ const RUN_TIME: Duration = Duration::from_mins(2);
 
 /// So many characters of what a host says when it has tried nothing.
 const MAX_WORDS: usize = 300;
-
-/// What came of one attempt from one point.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase", tag = "result")]
-pub enum Outcome {
-    /// It was refused, and how.
-    Held { by: String },
-    /// It succeeded: nothing keeps an agent from it.
-    Open,
-    /// It could not be tried, and why.
-    NotTried { why: String },
-}
 
 /// What came of one attempt on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,6 +62,9 @@ pub struct Line {
     pub host: Outcome,
     /// From a tool call of the host.
     pub call: Outcome,
+    /// Whether it has to succeed from the shell, or else it shows nothing.
+    #[serde(skip)]
+    has_control: bool,
     /// Whether something is open that should be held.
     pub is_wrong: bool,
 }
@@ -82,31 +80,146 @@ pub struct Attacked {
     pub lines: Vec<Line>,
 }
 
-/// Attacks every host on this machine that can be run in a sandbox, one after the other.
-pub async fn attack(progress: impl Fn(&str)) -> Result<Vec<Attacked>, Failure> {
-    let bubblewrap = bubblewrap::program().ok_or_else(|| {
-        Failure::new(Exit::NotSetUp, "bubblewrap is not installed, so there is no sandbox to attack")
-            .next("install it, such as with `sudo apt install bubblewrap`")
-    })?;
+/// What came of all of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attack {
+    /// On the keeper of this machine; empty if it does not decide for this account.
+    pub keeper: Vec<MachineLine>,
+    pub hosts: Vec<Attacked>,
+    /// Why no host was attacked, or not all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_hosts: Option<String>,
+}
+
+impl Attack {
+    /// What was attacked before it failed counts; a failure alone is all that there is to say.
+    fn of(keeper: Vec<MachineLine>, hosts: Vec<Attacked>, failure: Option<Failure>) -> Result<Self, Failure> {
+        match failure {
+            Some(failure) if keeper.is_empty() && hosts.is_empty() => Err(failure),
+            failure => Ok(Self { keeper, hosts, no_hosts: failure.map(|failure| failure.to_string()) }),
+        }
+    }
+
+    /// How many attempts succeeded that should not.
+    pub fn wrong(&self) -> usize {
+        let lines = self.hosts.iter().flat_map(|host| &host.lines);
+        lines.filter(|line| line.is_wrong).count() + self.keeper.iter().filter(|line| line.is_wrong).count()
+    }
+
+    /// The attempts that show nothing: they were not tried, or do not succeed where nothing protects either.
+    pub fn doubts(&self) -> Vec<String> {
+        let keeper =
+            self.keeper.iter().filter_map(|line| Doubt::of(line.attempt, &line.keeper, &line.control));
+        let keeper =
+            together(keeper.collect()).into_iter().map(|why| format!("this machine's keeper: {why}"));
+        let hosts = self.hosts.iter().flat_map(|host| {
+            let doubts = together(host.lines.iter().filter_map(Line::doubt).collect()).into_iter();
+            doubts.chain(host.no_sandbox()).map(move |why| format!("{}: {why}", host.name))
+        });
+        let no_hosts = self.no_hosts.iter().map(|why| why.trim_end_matches('.'));
+        let no_hosts = no_hosts.map(|why| match self.hosts.is_empty() {
+            true => format!("no agent was attacked in the sandbox: {why}"),
+            false => format!("not every agent was attacked in the sandbox: {why}"),
+        });
+        keeper.chain(hosts).chain(no_hosts).collect()
+    }
+}
+
+impl Attacked {
+    /// Why nothing was tried in the place of the host.
+    fn no_sandbox(&self) -> Option<String> {
+        let why = |line: &Line| match &line.host {
+            Outcome::NotTried { why } => Some(why.clone()),
+            Outcome::Held { .. } | Outcome::Open => None,
+        };
+        let tried = self.lines.iter().filter(|line| line.has_control);
+        let whys: Option<Vec<String>> = tried.map(why).collect();
+        Some(format!("nothing was tried in the sandbox beside the agent: {}", whys?.first()?))
+    }
+}
+
+impl Line {
+    fn doubt(&self) -> Option<Doubt<'_>> {
+        Doubt::of(self.attempt, &self.call, if self.has_control { &self.shell } else { &Outcome::Open })
+    }
+}
+
+/// Why an attempt shows nothing.
+struct Doubt<'l> {
+    attempt: &'l str,
+    what: &'static str,
+    why: &'l str,
+}
+
+impl<'l> Doubt<'l> {
+    fn of(attempt: &'l str, tried: &'l Outcome, control: &'l Outcome) -> Option<Self> {
+        let (what, why) = match (tried, control) {
+            (Outcome::NotTried { why }, _) => ("not tried", why),
+            (_, Outcome::Open) => return None,
+            (_, Outcome::Held { by: why } | Outcome::NotTried { why }) => {
+                ("no success where nothing protects either", why)
+            }
+        };
+        Some(Self { attempt, what, why })
+    }
+}
+
+/// Attempts with the same reason are named together.
+fn together(doubts: Vec<Doubt<'_>>) -> Vec<String> {
+    let mut by_reason: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for Doubt { attempt, what, why } in doubts {
+        let attempt = format!("“{attempt}”");
+        match by_reason.iter_mut().find(|known| (known.0, known.1) == (what, why)) {
+            Some((.., attempts)) => attempts.push(attempt),
+            None => by_reason.push((what, why, vec![attempt])),
+        }
+    }
+    by_reason
+        .into_iter()
+        .map(|(what, why, attempts)| format!("{}: {what}: {why}", attempts.join(", ")))
+        .collect()
+}
+
+/// Attacks the keeper of this machine, and every host that can be run in a sandbox, one after the other.
+pub async fn attack(progress: impl Fn(&str)) -> Result<Attack, Failure> {
+    let keeper = machine::attack()?;
+    let mut attacked = Vec::new();
+    let failure = hosts(progress, &mut attacked).await.err();
+    Attack::of(keeper, attacked, failure)
+}
+
+/// What was attacked is kept if a later one fails.
+async fn hosts(progress: impl Fn(&str), attacked: &mut Vec<Attacked>) -> Result<(), Failure> {
+    if !has_sandbox() {
+        return Err(Failure::new(Exit::NotSetUp, "there is a sandbox to attack on Linux only")
+            .next("`countersign doctor` checks the hooks that are here"));
+    }
     let path = std::env::var_os("PATH");
     let program = |host: Host| Some((host, canary::program(host, path.as_deref())?));
     let found: Vec<_> =
         hosts::ALL.into_iter().filter(|host| host.contained().is_some()).filter_map(program).collect();
-    let mut attacked = Vec::new();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let bubblewrap = bubblewrap::program().ok_or_else(|| {
+        Failure::new(Exit::NotSetUp, "bubblewrap is not installed, so there is no sandbox to attack")
+            .next("install it, such as with `sudo apt install bubblewrap`")
+    })?;
     for (host, program) in found {
         progress(host.name());
         let scratch = Scratch::make(host, program).await?;
         attacked.push(on_host(host, &scratch, bubblewrap).await?);
     }
-    Ok(attacked)
+    Ok(())
 }
 
 async fn on_host(host: Host, scratch: &Scratch, bubblewrap: &Path) -> Result<Attacked, Failure> {
     let shell = Ok(attempts::run(&scratch.outside()));
     scratch.restore()?;
-    let in_host = in_sandbox(scratch, bubblewrap);
+    let in_host = in_sandbox(scratch, bubblewrap).map(|results| scratch.corrected(results));
     scratch.restore()?;
-    let in_call = in_tool_call(host, scratch, bubblewrap).await;
+    let in_call = in_tool_call(host, scratch, bubblewrap).await.map(|results| scratch.corrected(results));
     let has_own_sandbox = host.contained().is_some_and(|contained| contained.has_own_sandbox);
     let line = |attempt: &Attempt| {
         let [shell, host, call] = [&shell, &in_host, &in_call].map(|results| outcome(results, attempt.name));
@@ -114,10 +227,13 @@ async fn on_host(host: Host, scratch: &Scratch, bubblewrap: &Path) -> Result<Att
             true => Outcome::NotTried { why: "the attempts stand in the host's place".to_owned() },
             false => host,
         };
-        let is_held_in_call = has_own_sandbox || !attempt.is_open_beside_host;
-        let is_wrong =
-            host == Outcome::Open && !attempt.is_open_beside_host || call == Outcome::Open && is_held_in_call;
-        Line { attempt: attempt.name, shell, host, call, is_wrong }
+        let (should_in_host, should_in_call) = match attempt.held_by {
+            HeldBy::Sandbox => (true, true),
+            HeldBy::HostsOwn => (false, has_own_sandbox),
+            HeldBy::Nothing => (false, false),
+        };
+        let is_wrong = host == Outcome::Open && should_in_host || call == Outcome::Open && should_in_call;
+        Line { attempt: attempt.name, shell, host, call, has_control: !attempt.needs_host, is_wrong }
     };
     Ok(Attacked { host: host.word(), name: host.name(), lines: ATTEMPTS.iter().map(line).collect() })
 }
@@ -175,8 +291,68 @@ fn outcome(results: &Result<Results, String>, name: &str) -> Outcome {
         Err(why) => Outcome::NotTried { why: why.clone() },
         Ok(results) => match results.get(name) {
             None => Outcome::NotTried { why: "it was not reached".to_owned() },
-            Some(None) => Outcome::Open,
-            Some(Some(by)) => Outcome::Held { by: by.clone() },
+            Some(outcome) => outcome.clone(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held() -> Outcome {
+        Outcome::Held { by: "it may not".to_owned() }
+    }
+
+    fn not_tried(why: &str) -> Outcome {
+        Outcome::NotTried { why: why.to_owned() }
+    }
+
+    fn line(attempt: &'static str, host: Outcome, call: Outcome) -> Line {
+        let is_wrong = call == Outcome::Open;
+        Line { attempt, shell: Outcome::Open, host, call, has_control: true, is_wrong }
+    }
+
+    fn attacked(lines: Vec<Line>) -> Attacked {
+        Attacked { host: "claude", name: "Claude Code", lines }
+    }
+
+    #[test]
+    fn what_was_found_before_a_host_could_not_be_attacked_is_kept_and_the_rest_is_a_doubt() {
+        let failure = || Some(Failure::new(Exit::Failed, "the disk is full"));
+        let open = attacked(vec![line("read the keys", held(), Outcome::Open)]);
+        let attack = Attack::of(Vec::new(), vec![open], failure()).unwrap();
+        assert_eq!(attack.wrong(), 1);
+        assert_eq!(attack.doubts(), ["not every agent was attacked in the sandbox: The disk is full"]);
+        let keeper = MachineLine {
+            attempt: "read the rules",
+            keeper: held(),
+            control: Outcome::Open,
+            is_wrong: false,
+        };
+        let attack = Attack::of(vec![keeper], Vec::new(), failure()).unwrap();
+        assert_eq!(attack.doubts(), ["no agent was attacked in the sandbox: The disk is full"]);
+        Attack::of(Vec::new(), Vec::new(), failure()).unwrap_err();
+    }
+
+    #[test]
+    fn a_sandbox_in_which_nothing_was_tried_is_a_doubt() {
+        let nothing = |attempt| line(attempt, not_tried("no namespaces"), held());
+        let attack = Attack { hosts: vec![attacked(vec![nothing("a"), nothing("b")])], ..Attack::default() };
+        let doubt = "Claude Code: nothing was tried in the sandbox beside the agent: no namespaces";
+        assert_eq!(attack.doubts(), [doubt]);
+        let some = attacked(vec![nothing("a"), line("b", held(), held())]);
+        assert_eq!(Attack { hosts: vec![some], ..Attack::default() }.doubts(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn attempts_with_the_same_reason_are_named_together() {
+        let not = |attempt, why| line(attempt, held(), not_tried(why));
+        let lines = vec![not("a", "it did not start"), not("b", "it did not start"), not("c", "another")];
+        let attack = Attack { hosts: vec![attacked(lines)], ..Attack::default() };
+        assert_eq!(
+            attack.doubts(),
+            ["Claude Code: “a”, “b”: not tried: it did not start", "Claude Code: “c”: not tried: another",]
+        );
     }
 }

@@ -3,12 +3,9 @@
 use std::{
     ffi::OsString,
     fs, io,
-    os::{
-        linux::net::SocketAddrExt as _,
-        unix::{
-            fs::{OpenOptionsExt as _, PermissionsExt as _},
-            net::{SocketAddr, UnixListener},
-        },
+    os::unix::{
+        fs::{OpenOptionsExt as _, PermissionsExt as _},
+        net::UnixListener,
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -18,12 +15,16 @@ use std::{
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::attempts::{Results, Targets};
+use super::{
+    attempts::{Results, START_FILE, Targets, WRITE_START_FILE},
+    outcome::Outcome,
+};
 use crate::{
     call_socket::place::CallSocket,
     hook_line::keeper::KeeperPlace,
-    hosts::Host,
+    hosts::{Host, claude},
     install::{places::Places, program},
+    platform::{bind_abstract, command_line},
     sandbox::place::{HOME, HOOK, Place, TOOL, Wanted, contained, hook_line, make_state},
     tool::{
         exit::{Exit, Failure},
@@ -40,6 +41,9 @@ const RULES: &str =
 
 /// What the script of the project lets this tool do in the sandbox.
 const ARGUMENTS: &str = "doctor --attack-inside \"$(cat targets.json)\" > results.json";
+
+/// What is in files that an attack may change.
+const AS_IT_WAS: &str = "as it was";
 
 /// What stands for keys and a journal.
 const KEPT: [&str; 2] = ["secret", "journal"];
@@ -105,14 +109,35 @@ impl Scratch {
         let written = || {
             let agent = self.ours.join("profiles/agent");
             fs::create_dir_all(&agent)?;
+            fs::write(self.start_file(), AS_IT_WAS)?;
             for name in KEPT {
-                fs::write(agent.join(name), "as it was")?;
+                fs::write(agent.join(name), AS_IT_WAS)?;
+            }
+            drop(fs::remove_file(self.project.join(".git/hooks/pre-commit")));
+            let outside = self.outside();
+            for file in [outside.settings, outside.hook] {
+                fs::write(file, AS_IT_WAS)?;
             }
             let mut rules = fs::OpenOptions::new();
             rules.write(true).create(true).truncate(true).mode(0o600);
             io::Write::write_all(&mut rules.open(self.ours.join("rules.toml"))?, RULES.as_bytes())
         };
         written().map_err(|error| failed(&error))
+    }
+
+    fn start_file(&self) -> PathBuf {
+        self.user.join(START_FILE)
+    }
+
+    /// What was written in a sandbox may have reached nobody.
+    pub(super) fn corrected(&self, mut results: Results) -> Results {
+        let is_unchanged = fs::read_to_string(self.start_file()).is_ok_and(|text| text == AS_IT_WAS);
+        if let Some(open) =
+            results.get_mut(WRITE_START_FILE).filter(|it| is_unchanged && **it == Outcome::Open)
+        {
+            *open = Outcome::Held { by: "what is written there stays in the sandbox".to_owned() };
+        }
+        results
     }
 
     /// The targets where nothing protects: for what exists in a sandbox only, something of the same kind.
@@ -122,6 +147,8 @@ impl Scratch {
             settings: at("settings/settings.json"),
             hook: at("settings/hook"),
             call: at("socket/call.sock"),
+            // As somebody would write it who does not know what variables do.
+            line: "countersign-hook hook claude --mode gate".to_owned(),
             // No host runs this, so this process stands for it.
             host: own_parent(),
             ..self.inside()
@@ -142,6 +169,8 @@ impl Scratch {
             elsewhere: self.folder.path().join("elsewhere"),
             service: (self.folder.path().join("service.sock"), self.abstract_name.clone()),
             scratch: self.project.clone(),
+            user: self.user.clone(),
+            line: hook_line(claude::HOST, KeeperPlace::User).for_shell(),
             host: self.host.word().to_owned(),
         }
     }
@@ -219,14 +248,14 @@ fn prepare(folder: &Path, project: &Path, ours: &Path, name: &str) -> io::Result
     Ok([
         UnixListener::bind(folder.join("service.sock"))?,
         UnixListener::bind(folder.join("socket/call.sock"))?,
-        UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?,
+        bind_abstract(name)?,
     ])
 }
 
 /// The name of the process that has started this one.
 fn own_parent() -> String {
     let parent = rustix::process::getppid().map_or(0, rustix::process::Pid::as_raw_pid);
-    let line = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    let line = command_line(parent).unwrap_or_default();
     let first = String::from_utf8_lossy(&line).split('\0').next().unwrap_or_default().to_owned();
     Path::new(&first)
         .file_name()

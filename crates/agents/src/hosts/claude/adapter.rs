@@ -40,6 +40,15 @@ pub(super) const ASIDE: &[Aside] = &[
     Aside::of(&["Bash"], "/tool_input/timeout"),
 ];
 
+/// Every version that has the event `PermissionRequest`, or names a call by its id, takes other arguments with an approval.
+pub(super) fn edits(message: &Value) -> Option<&'static str> {
+    let takes = match event_name(message) {
+        EVERY_CALL => message["tool_use_id"].is_string(),
+        event => event == WOULD_ASK,
+    };
+    takes.then_some("/tool_input")
+}
+
 pub(super) fn event_name(message: &Value) -> &str {
     input::event_name(message, EVERY_CALL)
 }
@@ -127,9 +136,12 @@ fn write_would_ask(message: &Value, verdict: &Verdict) -> Output {
     }
 }
 
-/// The input of the call with the answers of the approver, for the tools that need it.
+/// The input that an approver has changed, or that of the call with their answers, for the tools that need it.
 fn repeated_input(message: &Value, verdict: &Verdict) -> Option<Value> {
-    let Verdict::Allow { answers, .. } = verdict else { return None };
+    let Verdict::Allow { answers, input, .. } = verdict else { return None };
+    if input.is_some() {
+        return input.clone();
+    }
     let tool = message["tool_name"].as_str()?;
     let mut input = WITH_INPUT.contains(&tool).then(|| message["tool_input"].clone())?;
     if !answers.is_empty() {

@@ -21,6 +21,7 @@ pub const HOST: Host = Host::new(&HostSpec {
         event_name: adapter::event_name,
         deciding: adapter::DECIDING,
         takes_answers: true,
+        edits: adapter::edits,
         asks_beside_hook: true,
         aside: adapter::ASIDE,
         join: |_| None,

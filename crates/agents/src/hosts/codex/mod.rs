@@ -20,6 +20,7 @@ pub const HOST: Host = Host::new(&HostSpec {
         event_name: adapter::event_name,
         deciding: adapter::DECIDING,
         takes_answers: false,
+        edits: |_| None,
         asks_beside_hook: false,
         aside: adapter::ASIDE,
         join: |_| None,

@@ -21,6 +21,7 @@ pub const HOST: Host = Host::new(&HostSpec {
         event_name: adapter::event_name,
         deciding: &[adapter::EVERY_CALL, adapter::WOULD_ASK],
         takes_answers: false,
+        edits: |_| None,
         asks_beside_hook: false,
         aside: adapter::ASIDE,
         join: |_| None,

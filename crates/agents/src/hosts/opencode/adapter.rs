@@ -31,6 +31,8 @@ pub(super) const ASIDE: &[Aside] = &[
     // Which run and which call it is: other each time.
     Aside::everywhere("/sessionID"),
     Aside::everywhere("/callID"),
+    // What our plugin can do.
+    Aside::everywhere("/takesArgs"),
     Aside::everywhere("/id"),
     Aside::everywhere("/tool/callID"),
     Aside::everywhere("/tool/messageID"),
@@ -38,6 +40,11 @@ pub(super) const ASIDE: &[Aside] = &[
     Aside::of(&["bash"], "/args/description"),
     Aside::of(&["bash"], "/args/timeout"),
 ];
+
+/// Our plugin says whether it puts other arguments in their place. One of an earlier installation does not.
+pub(super) fn edits(message: &Value) -> Option<&'static str> {
+    (event_name(message) == EVERY_CALL && message["takesArgs"] == true).then_some("/args")
+}
 
 /// The call that both of OpenCode's questions are about. Its question whether to leave the folder is another one.
 pub(super) fn join(message: &Value) -> Option<String> {
@@ -133,8 +140,11 @@ fn asked(permission: &str, message: &Value, cwd: &Path) -> Call {
 
 pub(super) fn write(_event: &str, _message: &Value, verdict: &Verdict) -> Output {
     let answer = match verdict {
-        Verdict::Allow { reason, words, .. } => {
+        Verdict::Allow { reason, words, input: None, .. } => {
             json!({ "verdict": "allow", "reason": reason, "words": words })
+        }
+        Verdict::Allow { reason, words, input: Some(args), .. } => {
+            json!({ "verdict": "allow", "reason": reason, "words": words, "args": args })
         }
         Verdict::Deny { reason, .. } => json!({ "verdict": "deny", "reason": reason }),
         Verdict::Words { text } => json!({ "verdict": "none", "words": text }),

@@ -20,6 +20,7 @@ pub const HOST: Host = Host::new(&HostSpec {
         event_name: adapter::event_name,
         deciding: &[adapter::EVERY_CALL, adapter::WOULD_ASK],
         takes_answers: false,
+        edits: adapter::edits,
         asks_beside_hook: true,
         aside: adapter::ASIDE,
         join: adapter::join,

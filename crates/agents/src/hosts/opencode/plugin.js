@@ -48,6 +48,15 @@ function run(input, cwd, limit, started = () => {}) {
   })
 }
 
+// Puts what an approver has made of the arguments in their place. OpenCode runs the tool with the same object.
+function replace(args, by) {
+  for (const name of Object.keys(args)) delete args[name]
+  Object.assign(args, by)
+  if (JSON.stringify(args) !== JSON.stringify(by)) {
+    throw new Error("Countersign did not allow this: the changed call could not be put in place.")
+  }
+}
+
 export const Countersign = async ({ client, directory }) => {
   // The hooks that wait for an answer to a question of OpenCode, by the id of the question.
   const asking = new Map()
@@ -63,6 +72,7 @@ export const Countersign = async ({ client, directory }) => {
           sessionID: input.sessionID,
           callID: input.callID,
           args: output.args,
+          takesArgs: true,
           cwd: directory,
         },
         directory,
@@ -77,6 +87,7 @@ export const Countersign = async ({ client, directory }) => {
     if (JSON.stringify(output.args) !== args) {
       throw new Error("Countersign did not allow this: another plugin changed the call while it was decided.")
     }
+    if (answer.args !== undefined) replace(output.args, answer.args)
   }
 
   async function reply(asked, body) {

@@ -1,10 +1,12 @@
 //! Rules against whole calls: the sentences of docs/rules.md, recorded calls, and shell texts by the thousand.
 
 mod limits;
+mod people;
 mod policy;
 mod recorded;
 mod semantics;
 mod shell_texts;
+mod suggest;
 
 use std::{
     fs,

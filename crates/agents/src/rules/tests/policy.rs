@@ -2,7 +2,14 @@
 
 use std::{os::unix::fs::PermissionsExt as _, time::Duration};
 
-use countersign_client::profile::{Facts, GatewayUrl, Party};
+use countersign_client::{
+    audience::Verify,
+    profile::{Facts, GatewayUrl, Party},
+};
+use countersign_wire::{
+    hash::Sha256Hex,
+    machine::{HookMode, MachinePolicy, PolicyState},
+};
 use proptest::{collection::vec, option, prelude::*, sample::select, test_runner::TestRunner};
 
 use super::{
@@ -11,7 +18,7 @@ use super::{
 };
 use crate::{
     hook_line::mode::Mode,
-    rules::policy::{mode, requires_gate},
+    rules::policy::{self, mode, requires_gate},
 };
 
 fn with(policy: &str, user: &str) -> World {
@@ -118,6 +125,18 @@ fn only_those_are_asked_whom_it_names() {
         rule(&["verdict = \"ask\"", "command = \"make **\"", &ask])
     };
     assert_eq!(people(&with(&of_rule("ada"), &of_rule("bob")), "make").unwrap(), [turn("ada", 0)]);
+}
+
+#[test]
+fn it_can_want_a_verified_person_for_everything() {
+    let world = with("verify = \"person\"\n", "");
+    let rules = world.load().unwrap();
+    let call = Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell("make".to_owned()) };
+    assert_eq!(rules.audience(&call).unwrap().verify, Verify::Person);
+    assert_eq!(rules.usual_audience().unwrap().verify, Verify::Person);
+    let line = rules.lines().into_iter().find(|line| line.place.ends_with(": verify")).unwrap();
+    assert!(line.what.contains("need the device lock"), "{}", line.what);
+    assert!(wrong(&with("verify = \"passphrase\"\n", "")).contains("`verify`"));
 }
 
 #[test]
@@ -301,4 +320,24 @@ fn the_strictest_of_all_counts() {
         Ok(())
     });
     tried.unwrap();
+}
+
+#[test]
+fn everybody_may_hear_which_policy_it_is_and_whether_it_counts() {
+    let root = rustix::process::geteuid().as_raw();
+    let said = |world: &World| policy::report_of(&world.policy_file(), root);
+    let world = World::new("", "");
+    assert_eq!(said(&world), MachinePolicy { state: PolicyState::None, id: None, mode: None });
+    let text = format!("mode = \"gate\"\n{}", rule(&["verdict = \"deny\"", "path = \"~/secret/**\""]));
+    let world = world.with_policy(&text);
+    let in_force = said(&world);
+    let digest = Sha256Hex::digest(text.as_bytes()).to_string();
+    assert_eq!((in_force.state, in_force.mode), (PolicyState::InForce, Some(HookMode::Gate)));
+    assert!(digest.starts_with(in_force.id.as_ref().unwrap().as_str()), "as sha256sum says it");
+    let world = world.with_policy("mode = \"maybe\"\n");
+    let unusable = said(&world);
+    assert_eq!((unusable.state, unusable.mode), (PolicyState::Unusable, None));
+    assert!(unusable.id.is_some() && unusable.id != in_force.id);
+    fs::set_permissions(world.policy_file(), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(said(&world), MachinePolicy { state: PolicyState::Unusable, id: None, mode: None });
 }

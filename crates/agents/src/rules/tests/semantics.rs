@@ -2,8 +2,6 @@
 
 use std::{os::unix::fs::symlink, time::Duration};
 
-use countersign_client::audience::{Audience, Turn};
-use countersign_wire::artifact::Loudness;
 use serde_json::json;
 
 use super::{
@@ -416,35 +414,6 @@ fn agents_touch_neither_rules_nor_hooks_nor_what_decides() {
     assert_eq!(world.edits("innocent/settings.json"), Deny, "through a link");
     assert_eq!(world.shell("rm innocent/settings.json"), Deny, "through a link");
     assert_eq!(world.edits(".claude/commands/x.md"), Ask, "if a person says so");
-}
-
-#[test]
-fn people_are_those_of_the_rule_that_asks_else_of_the_file() {
-    let text = [
-        rule(&["verdict = \"ask\"", "path = \"migrations/**\"", "ask = [{ person = \"dana\" }]"]),
-        rule(&["verdict = \"ask\"", "command = \"make **\"", "ring = \"quiet\""]),
-        rule(&["verdict = \"ask\"", "command = \"make deploy\"", "ring = \"loud\""]),
-        "[ask]\npeople = [{ person = \"lee\" }, { person = \"kim\", after = \"5m\" }]\n".to_owned(),
-    ];
-    let world = World::new(&text.concat(), "");
-    let audience = |text: &str| {
-        let call =
-            Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell(text.to_owned()) };
-        world.load().unwrap().audience(&call)
-    };
-    let (people, ring) =
-        (|text: &str| audience(text).unwrap().people, |text: &str| audience(text).unwrap().ring);
-    let turn =
-        |person: &str, minutes| Turn { person: person.to_owned(), after: Duration::from_mins(minutes) };
-    assert_eq!(people("rm migrations/1.sql"), [turn("dana", 0)]);
-    assert_eq!(people("make x"), [turn("lee", 0), turn("kim", 5)]);
-    assert_eq!(people("other"), [turn("lee", 0), turn("kim", 5)]);
-    let nobody = World::new("", "").load().unwrap();
-    let call = Call { tool: "Bash".to_owned(), cwd: world.root(), action: Action::Shell("x".to_owned()) };
-    assert_eq!(nobody.audience(&call), Ok(Audience::everybody()));
-    assert_eq!(ring("make x"), Loudness::Quiet);
-    assert_eq!(ring("make deploy"), Loudness::Loud, "the loudest rule counts");
-    assert_eq!(ring("other"), Loudness::Normal);
 }
 
 #[test]

@@ -80,7 +80,9 @@ fn of_the_machines_keeper_it_has_the_socket_alone() {
     let place = Place::of(&Wanted { keeper: KeeperPlace::System, ..machine.wanted() }).unwrap();
     let is_ours = |part: &&Part| matches!(part, Part::Read(from, _) if from.starts_with(&machine.ours));
     assert_eq!(place.parts.iter().find(is_ours), None);
-    assert!(place.parts.contains(&Part::Read("/run/countersign".into(), "/run/countersign".into())));
+    assert!(
+        place.parts.contains(&Part::Read("/run/countersign-keeper".into(), "/run/countersign-keeper".into()))
+    );
     let line = hook_line(claude::HOST, KeeperPlace::System).words().join(" ");
     assert!(line.contains("--keeper system") && !line.contains("--home"), "{line}");
 }

@@ -18,6 +18,7 @@ pub(crate) const HOST: Host = Host::new(&HostSpec {
         event_name: adapter::event_name,
         deciding: &[adapter::EVERY_CALL],
         takes_answers: false,
+        edits: |_| None,
         asks_beside_hook: false,
         aside: &[],
         join: |_| None,

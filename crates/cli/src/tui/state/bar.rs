@@ -19,6 +19,14 @@ impl State {
                 lines.push((Tone::Plain, format!("Words for the agent: {}", self.tail(typed))));
                 lines.push((Tone::Hint, "Enter rejects · Esc goes back".to_owned()));
             }
+            Mode::Change(typed) => {
+                lines.push((Tone::Strong, format!("Change: {}", self.short_headline())));
+                lines.push((Tone::Plain, self.tail(typed)));
+                lines.push((
+                    Tone::Hint,
+                    "Enter sends it, and you are asked again before it runs · Esc goes back".to_owned(),
+                ));
+            }
             Mode::Scope(offers) => self.scope_lines(offers, &mut lines),
             Mode::Pattern(typed) => {
                 lines.push((Tone::Strong, "Which commands may run for 1 hour without asking?".to_owned()));

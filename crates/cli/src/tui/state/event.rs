@@ -85,6 +85,8 @@ pub enum Mode {
     Target(String),
     /// Typing the words of a rejection.
     Words(String),
+    /// Another command in place of the one that is asked for is being typed.
+    Change(String),
     /// Choosing what an approval covers, among these.
     Scope(Vec<Offer>),
     /// Typing the pattern of what an approval covers.

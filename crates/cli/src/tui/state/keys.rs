@@ -1,5 +1,7 @@
 //! What keys do.
 
+use countersign_agents::tool::output::short;
+use countersign_client::{edit::Edit, reply::Words};
 use countersign_wire::decision::DecisionOutcome;
 
 use super::{Action, Key, Mode, State};
@@ -19,6 +21,7 @@ impl State {
             Mode::Confirm => self.confirm(key, actions),
             Mode::Target(typed) => self.target(key, typed),
             Mode::Words(typed) => self.words(key, typed, actions),
+            Mode::Change(typed) => self.change(key, typed, actions),
             Mode::Scope(offers) => self.scope(key, offers),
             Mode::Pattern(typed) => self.pattern(key, typed),
             Mode::Search(typed) => self.search(key, typed),
@@ -32,7 +35,7 @@ impl State {
     pub(super) fn paste(&mut self, text: &str) {
         let chars = text.chars().map(|char| if char == '\n' { ' ' } else { char });
         // What is pasted is never an answer, and a target is typed by hand.
-        if let Mode::Words(typed) | Mode::Search(typed) = &mut self.mode {
+        if let Mode::Words(typed) | Mode::Change(typed) | Mode::Search(typed) = &mut self.mode {
             chars.for_each(|char| push(typed, char));
         }
     }
@@ -57,8 +60,11 @@ impl State {
             Key::Enter if self.open.is_none() => self.open_selected(),
             Key::Tab => self.toggle(),
             Key::Char('a') => self.ask_to_approve(),
-            Key::Char('r') if self.can_answer() => self.decide(DecisionOutcome::Reject, None, actions),
+            Key::Char('r') if self.can_answer() => {
+                self.decide(DecisionOutcome::Reject, Words::default(), actions);
+            }
             Key::Char('R') => self.ask(Mode::Words(String::new())),
+            Key::Char('e') => self.ask_for_change(),
             Key::Char('A') => self.ask_again(actions),
             Key::Char('s') => self.ask_for_scope(),
             Key::Char('/') => self.mode = Mode::Search(String::new()),
@@ -182,7 +188,7 @@ impl State {
         match key {
             Key::Escape => self.nothing_decided(),
             _ if !self.guard.accepts(self.now.running) => self.mode = Mode::Confirm,
-            Key::Char('y') => self.decide(DecisionOutcome::Approve, None, actions),
+            Key::Char('y') => self.decide(DecisionOutcome::Approve, Words::default(), actions),
             _ => self.nothing_decided(),
         }
     }
@@ -218,13 +224,64 @@ impl State {
             Key::Escape => return self.nothing_decided(),
             Key::Enter if self.guard.accepts(self.now.running) => {
                 let reason = Some(typed.trim().to_owned()).filter(|reason| !reason.is_empty());
-                return self.decide(DecisionOutcome::Reject, reason, actions);
+                return self.decide(DecisionOutcome::Reject, Words { reason, ..Words::default() }, actions);
             }
             Key::Char(char) => push(&mut typed, char),
             Key::Backspace => drop(typed.pop()),
             _ => {}
         }
         self.mode = Mode::Words(typed);
+    }
+
+    /// A single line can be changed here; more than that needs an editor.
+    fn ask_for_change(&mut self) {
+        if self.open.is_none() {
+            self.notice = Some("Open it with Enter first.".to_owned());
+            return;
+        }
+        let Some(item) = self.current() else { return };
+        let places = item.request.as_ref().map(|request| request.edits.as_slice()).unwrap_or_default();
+        match places {
+            [place] if is_line(&place.text) => {
+                let text = place.text.clone();
+                self.ask(Mode::Change(text));
+            }
+            [] => {
+                self.notice = Some(
+                    "The machine takes no change of this; R rejects it with words for the agent.".to_owned(),
+                );
+            }
+            _ => {
+                let id = short(&item.id);
+                self.notice =
+                    Some(format!("It is more than one line: change it with `countersign change {id}`."));
+            }
+        }
+    }
+
+    fn change(&mut self, key: Key, mut typed: String, actions: &mut Vec<Action>) {
+        match key {
+            Key::Escape => return self.nothing_decided(),
+            Key::Enter if self.guard.accepts(self.now.running) => {
+                let request = self.current().and_then(|item| item.request.clone());
+                let Some((request, place)) = request.as_ref().and_then(|it| Some((it, it.edits.first()?)))
+                else {
+                    return self.nothing_decided();
+                };
+                let edit = Edit([(place.pointer.clone(), typed.clone())].into());
+                match edit.check(&request.edits) {
+                    Ok(()) => {
+                        let words = Words { edit: Some(edit), ..Words::default() };
+                        return self.decide(DecisionOutcome::Reject, words, actions);
+                    }
+                    Err(why) => self.notice = Some(format!("Nothing was sent: {why}.")),
+                }
+            }
+            Key::Char(char) => push(&mut typed, char),
+            Key::Backspace => drop(typed.pop()),
+            _ => {}
+        }
+        self.mode = Mode::Change(typed);
     }
 
     fn scope(&mut self, key: Key, offers: Vec<Offer>) {
@@ -332,6 +389,11 @@ impl State {
             actions.push(Action::Quit);
         }
     }
+}
+
+/// Whether all of a text can be typed here.
+fn is_line(text: &str) -> bool {
+    text.len() < MAX_WORDS && !text.chars().any(char::is_control)
 }
 
 fn push(typed: &mut String, char: char) {

@@ -261,7 +261,18 @@ impl State {
             })
             .collect();
         for (old, new) in replaced {
+            self.open_in_place(&old, &new);
             self.again(&old, Again::Replaced(new));
+        }
+    }
+
+    /// What this person has changed is opened in the place of what they still look at.
+    fn open_in_place(&mut self, old: &RequestId, new: &RequestId) {
+        let is_edited = |item: &Item| item.request.as_ref().is_some_and(|request| request.is_edited);
+        let is_open = self.open.as_ref().is_some_and(|(id, _)| id == old);
+        if is_open && self.mode == Mode::Browse && self.item(new).is_some_and(is_edited) {
+            self.selected = Some(new.clone());
+            self.open_selected();
         }
     }
 
@@ -347,7 +358,12 @@ impl State {
     fn leave_stale_question(&mut self) {
         let asks = matches!(
             self.mode,
-            Mode::Confirm | Mode::Target(_) | Mode::Words(_) | Mode::Scope(_) | Mode::Pattern(_)
+            Mode::Confirm
+                | Mode::Target(_)
+                | Mode::Words(_)
+                | Mode::Change(_)
+                | Mode::Scope(_)
+                | Mode::Pattern(_)
         );
         let is_answerable = self.current().is_some_and(|item| item.answerable(self.now.wall).is_ok());
         let why = match (asks, is_answerable, self.is_too_small() || !self.bar_fits()) {
@@ -391,7 +407,7 @@ impl State {
         self.reading().map(|(_, pager)| pager.shown())
     }
 
-    fn decide(&mut self, outcome: DecisionOutcome, reason: Option<String>, actions: &mut Vec<Action>) {
+    fn decide(&mut self, outcome: DecisionOutcome, words: Words, actions: &mut Vec<Action>) {
         self.mode = Mode::Browse;
         let now = self.now.wall;
         let (width, height) = self.size;
@@ -409,18 +425,25 @@ impl State {
                 return;
             }
         };
+        if let Some(why) = crate::review::needs_lock(&request).filter(|_| outcome == DecisionOutcome::Approve)
+        {
+            self.notice = Some(why.to_owned());
+            return;
+        }
         let offer = match outcome {
             DecisionOutcome::Approve => &self.offer,
             DecisionOutcome::Reject => &Offer::Once,
         };
         let (scope, valid_until) = (offer.scope(), now.plus(offer.time()));
         let pattern = offer.pattern().cloned();
-        let words = Words { reason, shown: Some(shown), pattern, ..Words::default() };
+        let is_change = words.edit.is_some();
+        let words = Words { shown: Some(shown), pattern, ..words };
         let choice = Choice { outcome, scope, valid_until, words };
         actions.push(Action::Decide(request, Box::new(choice)));
         if let Some(item) = self.item_mut(&id) {
             let (accepted, delivered) = (Step::Waiting, Step::Waiting);
-            item.answer = Some(Answer { outcome, signed_at: now, accepted, delivered, report: None });
+            item.answer =
+                Some(Answer { outcome, is_change, signed_at: now, accepted, delivered, report: None });
         }
         self.guard.renew(self.now.running);
     }

@@ -5,13 +5,15 @@ mod meanwhile;
 mod scopes;
 
 use countersign_client::{
+    audience::Verify,
     payload::{CommandFile, FileRole, Payload},
     reply::Choice,
+    request::OpenedRequest,
 };
 use countersign_wire::decision::{DecisionOutcome, Scope};
 
 use super::*;
-use crate::tui::fixture::{Desk, arrived, force_push, harmless, noon, patch, scripts};
+use crate::tui::fixture::{Desk, arrived, force_push, harmless, noon, patch, request, scripts};
 
 fn decided(actions: &[Action]) -> Option<&Choice> {
     actions.iter().find_map(|action| match action {
@@ -140,6 +142,19 @@ fn what_is_dangerous_needs_its_target_typed_and_then_y() {
     assert!(decided(&desk.slowly("main\n")).is_none(), "Enter does not approve");
     assert_eq!(desk.state.mode, Mode::Confirm);
     assert!(decided(&desk.slowly("y")).is_some());
+}
+
+/// A terminal has no lock of a device, and the machine would refuse an approval without one.
+#[test]
+fn what_needs_the_lock_of_a_device_can_only_be_rejected() {
+    let mut desk = Desk::new(200, 24, &[]);
+    let opened = OpenedRequest { verify: Verify::Person, ..request("r0", &harmless()) };
+    let item = InboxItem { request_id: "r0".parse().unwrap(), opened: Ok(opened) };
+    desk.handle(Event::Inbox(vec![item]));
+    desk.slowly("\n");
+    assert!(decided(&desk.slowly("ay")).is_none());
+    assert!(desk.bar().contains("This needs a device lock, and a terminal has none."), "{}", desk.bar());
+    assert_eq!(decided(&desk.slowly("r")).unwrap().outcome, DecisionOutcome::Reject);
 }
 
 /// Two scripts that nobody has examined, too long to be unfolded at first.

@@ -137,7 +137,11 @@ fn list_item<'a>(
     let new = if item.is_new && !item.is_settled() { "new · " } else { "" };
     let status = item.status(state.now.wall);
     let chips = if item.is_settled() { "" } else { &item.chips };
-    let again = if item.supersedes.is_some() && !item.is_settled() { "again · " } else { "" };
+    let again = match &item.request {
+        Some(request) if !item.is_settled() && request.is_edited => "your change · ",
+        Some(request) if !item.is_settled() && request.supersedes.is_some() => "again · ",
+        _ => "",
+    };
     // Where it stands and what is dangerous come first: the end may be cut.
     let chips = if chips.is_empty() { String::new() } else { format!(" {chips}") };
     let second = format!("{mark}{new}{again}{status}{chips} · {}", item.who);
@@ -233,6 +237,7 @@ const HELP: &[(&str, &str)] = &[
     ("a, then y", "approves; what is dangerous needs all unfolded and a word typed"),
     ("r", "rejects at once"),
     ("R", "rejects with words that reach the agent"),
+    ("e", "changes the command; you are asked again before it runs"),
     ("A", "asks for what has expired again"),
     ("s", "chooses what an approval covers"),
     ("Tab", "folds or unfolds the file of the cursor; f goes to the next file"),

@@ -17,8 +17,8 @@ use super::{
     visible::visible_code,
 };
 
-/// The table that the page reads too.
-const TABLE: &str = include_str!("../../../../../schemas/sentences.json");
+/// The table that the page reads too: a link to `schemas/`, so that the published crate has it.
+const TABLE: &str = include_str!("sentences.json");
 
 /// A list names at most this many things.
 const MAX_LISTED: usize = 3;

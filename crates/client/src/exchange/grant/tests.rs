@@ -11,6 +11,7 @@ use crate::{
     exchange::{
         audience::Audience,
         fixture::{Ends, argv, choice, command, draft_of, now},
+        lock::Gesture,
         reply::Choice,
         taken::Taken,
     },
@@ -49,6 +50,19 @@ fn once_is_no_grant_and_neither_is_a_rejection() {
     let rejection = Choice { outcome: DecisionOutcome::Reject, ..choice(Scope::Timebox) };
     assert!(grant(&ends, &draft, &rejection).is_none());
     assert!(grant(&ends, &draft, &choice(Scope::Timebox)).is_some());
+}
+
+#[test]
+fn where_a_person_must_be_verified_a_grant_without_that_covers_nothing() {
+    let ends = Ends::new();
+    let shown = draft_of(command(&["cargo", "test"]), None);
+    let grant = grant(&ends, &shown, &choice(Scope::Timebox)).unwrap();
+    let to = Audience { verify: Verify::Person, ..Audience::everybody() };
+    let verified = Draft { to, ..shown.clone() };
+    assert!(grant.covers(&shown, later(1)));
+    assert!(!grant.covers(&verified, later(1)));
+    let decision = VerifiedDecision { gesture: Some(Gesture), ..grant.decision.clone() };
+    assert!(Grant { decision, ..grant }.covers(&verified, later(1)));
 }
 
 #[test]

@@ -1,13 +1,35 @@
 //! Every check of a decision, and mutations of decisions and requests.
 
-use super::*;
+use std::time::Duration;
+
+use countersign_testkit::authenticator::Authenticator;
+use countersign_wire::{
+    Verbatim,
+    artifact::{Artifact, ArtifactType},
+    decision::{Decision, DecisionOutcome, Scope},
+    hash::Sha256Hex,
+    id::EnforcerId,
+    lock::Assertion,
+    parse,
+    timestamp::Timestamp,
+};
+use serde_json::Value;
+
+use super::{verify::Received, *};
 use crate::{
-    exchange::{audience::Audience, request::Draft},
-    identity::profile::{Pin, PinSource},
+    checks,
+    content::pattern::Pattern,
+    exchange::{
+        audience::{Audience, Verify},
+        lock::{Gesture, LockFault},
+        request::{Draft, OpenedRequest, Request, RequestError},
+    },
+    identity::{
+        keys::DeviceKeys,
+        profile::{Party, Pin, PinSource, Pins},
+    },
     journal::MemoryJournal,
 };
-use countersign_wire::{artifact::ArtifactType, hash::Sha256Hex, id::EnforcerId, parse};
-use serde_json::Value;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -44,6 +66,7 @@ impl World {
             valid_for: Duration::from_mins(10),
             session: Some("s1".to_owned()),
             actions: Vec::new(),
+            edits: Vec::new(),
             to: Audience::everybody(),
         };
         let request = Request::build(&draft, &enforcer, &robot, &robots, now()).unwrap();
@@ -107,7 +130,14 @@ impl World {
         let journal = MemoryJournal::default();
         let verifier = self.verifier(pins, &journal);
         let received = Received::read(&verifier, text.as_bytes(), &self.request, at)?;
-        for list in [Received::SIGNED.as_slice(), &Received::ASKED, &Received::IN_TIME, &Received::COVERS] {
+        let lists = [
+            Received::SIGNED.as_slice(),
+            &Received::ASKED,
+            &Received::VERIFIED,
+            &Received::IN_TIME,
+            &Received::COVERS,
+        ];
+        for list in lists {
             checks::all_but(left_out, list, &received)?;
         }
         let words = received.words();
@@ -200,7 +230,11 @@ fn every_check_catches_what_no_other_catches() {
     let listed = [Received::SIGNED.as_slice(), &Received::ASKED, &Received::IN_TIME, &Received::COVERS]
         .map(checks::names);
     let attacked = attacks.map(|(check, ..)| check);
-    assert_eq!(attacked.as_slice(), [listed.concat(), vec!["words"]].concat());
+    // That what was changed is approved once has a test of its own, with a request that was changed.
+    assert_eq!(
+        [&attacked[..8], &["once"], &attacked[8..]].concat(),
+        [listed.concat(), vec!["words"]].concat()
+    );
     for (check, text, pins, at, expected) in attacks {
         let error = world.check(text, pins, at).unwrap_err();
         assert!(expected(&error), "{check}: {error}");
@@ -213,6 +247,153 @@ fn every_check_catches_what_no_other_catches() {
     verifier.verify(text, request, now()).unwrap();
     assert!(matches!(verifier.verify(text, request, now()), Err(Rejected::Replayed)));
     verifier.check(text, request, now()).expect("nothing else notices that it was used");
+}
+
+/// The world with a lock that is pinned for ada's phone.
+fn with_lock() -> (World, Authenticator) {
+    let (world, phone) = (World::new(), Authenticator::new("gw.example"));
+    let mut robots = Pins::default();
+    let party = Party::Approver("ada".parse().unwrap());
+    let pin = Pin::new(party, world.ada.bundle(), PinSource::Paired, now());
+    robots.insert(pin.with_lock(Some(phone.lock().clone()))).unwrap();
+    (World { robots, ..world }, phone)
+}
+
+impl World {
+    /// A decision that a lock confirms, or something else does.
+    fn confirmed(
+        &self,
+        outcome: DecisionOutcome,
+        lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+    ) -> String {
+        let valid_until = now().plus(Duration::from_mins(5));
+        let choice = Choice { outcome, scope: Scope::Once, valid_until, words: Words::default() };
+        decide_with(&self.opened, &choice, &"ada".parse().unwrap(), &self.ada, now(), lock).unwrap()
+    }
+
+    /// Another request, of a draft that is changed.
+    fn asking(self, change: impl FnOnce(&mut Draft)) -> Self {
+        let mut draft = self.request.draft().unwrap();
+        change(&mut draft);
+        let request =
+            Request::build(&draft, &"robot".parse().unwrap(), &self.robot, &self.robots, now()).unwrap();
+        let opened = OpenedRequest {
+            request_id: request.request_id.clone(),
+            artifact_hash: request.artifact_hash,
+            verify: draft.to.verify,
+            ..self.opened.clone()
+        };
+        Self { request, opened, ..self }
+    }
+}
+
+const HARMLESS: &str = r#"{"schema":"org.proto.payload","version":2,"state":"examined","argv":["ls"],"cwd":"/work","effects":[]}"#;
+const DANGEROUS: &str = r#"{"schema":"org.proto.payload","version":2,"state":"examined","argv":["rm","x"],"cwd":"/work","effects":[{"effect":"deletes"}]}"#;
+
+#[test]
+fn what_is_serious_needs_the_lock_that_is_pinned_and_nothing_else_does() {
+    let approve = DecisionOutcome::Approve;
+    let (world, phone) = with_lock();
+    // Its payload is not one that was examined.
+    let locked = world.check(&world.confirmed(approve, |asked| phone.confirm(asked)), &world.robots, now());
+    assert_eq!(locked.unwrap().gesture, Some(Gesture));
+    let without = world.check(&world.confirmed(approve, |_| None), &world.robots, now());
+    assert!(matches!(without, Err(Rejected::NotVerified)));
+    let rejected = world.check(&world.confirmed(DecisionOutcome::Reject, |_| None), &world.robots, now());
+    assert_eq!(rejected.unwrap().gesture, None, "a rejection is always safe");
+    let unpinned = World::new();
+    let text = unpinned.confirmed(approve, |asked| phone.confirm(asked));
+    let old = unpinned.check(&text, &unpinned.robots, now()).unwrap();
+    assert_eq!(old.gesture, None, "what a lock says that nobody has pinned counts for nothing, as before");
+    for (payload, is_needed) in [(HARMLESS, false), (DANGEROUS, true)] {
+        let (world, _) = with_lock();
+        let world = world.asking(|draft| payload.clone_into(&mut draft.payload));
+        let decided = world.check(&world.confirmed(approve, |_| None), &world.robots, now());
+        assert_eq!(decided.is_err(), is_needed, "{payload}");
+    }
+}
+
+#[test]
+fn where_a_rule_wants_a_verified_person_devices_without_a_lock_do_not_approve() {
+    let approve = DecisionOutcome::Approve;
+    let verified = |draft: &mut Draft| {
+        HARMLESS.clone_into(&mut draft.payload);
+        draft.to.verify = Verify::Person;
+    };
+    let (world, phone) = with_lock();
+    let world = world.asking(verified);
+    assert_eq!(world.request.draft().unwrap().to.verify, Verify::Person, "also when it is asked again");
+    let locked = world.confirmed(approve, |asked| phone.confirm(asked));
+    world.check(&locked, &world.robots, now()).unwrap();
+    let without = world.check(&world.confirmed(approve, |_| None), &world.robots, now());
+    assert!(matches!(without, Err(Rejected::NotVerified)));
+    // The same device, whose lock this machine does not know.
+    let old = World::new();
+    let refused = world.check(&locked, &old_pins(&world), now());
+    assert!(matches!(refused, Err(Rejected::NotVerified)));
+    let mut draft = old.request.draft().unwrap();
+    verified(&mut draft);
+    let asked = Request::build(&draft, &"robot".parse().unwrap(), &old.robot, &old.robots, now());
+    assert!(matches!(asked, Err(RequestError::NobodyVerified)), "nobody could approve it");
+    // What is said there that is not known here means the same.
+    let changed = world
+        .request
+        .artifact
+        .replace(r#""org.countersign.verify":"person""#, r#""org.countersign.verify":2"#);
+    let artifact: Verbatim<'_, Artifact<'_>> = parse(changed.as_bytes()).unwrap();
+    assert_eq!(Verify::of(&artifact), Verify::Person);
+}
+
+/// The pins of a machine that knows the device and not its lock.
+fn old_pins(world: &World) -> Pins {
+    let mut pins = Pins::default();
+    let party = Party::Approver("ada".parse().unwrap());
+    pins.insert(Pin::new(party, world.ada.bundle(), PinSource::Paired, now())).unwrap();
+    pins
+}
+
+/// For each check an attack that is refused because of it, and succeeds without it.
+#[test]
+fn every_check_of_the_lock_catches_what_no_other_catches() {
+    let approve = DecisionOutcome::Approve;
+    let (world, phone) = with_lock();
+    let stranger = Authenticator::new("gw.example");
+    let other = world.confirmed(approve, |asked| stranger.confirm(asked));
+    let none = world.confirmed(approve, |_| None);
+    let attacks = [("lock", &other), ("person", &none)];
+    assert_eq!(attacks.map(|(check, _)| check).as_slice(), checks::names(&Received::VERIFIED));
+    for (check, text) in attacks {
+        let error = world.check(text, &world.robots, now()).unwrap_err();
+        assert!(
+            matches!(error, Rejected::Lock(LockFault::Signature) | Rejected::NotVerified),
+            "{check}: {error}"
+        );
+        let won = world.check_without(check, text, &world.robots, now());
+        assert_eq!(won.unwrap().outcome, approve, "without {check} the attack succeeds");
+    }
+    // The assertion of one decision in another: its nonce and its words are new.
+    let mut first = None;
+    world.confirmed(approve, |asked| {
+        first = phone.confirm(asked);
+        None
+    });
+    let replayed = world.check(&world.confirmed(approve, |_| first), &world.robots, now());
+    assert!(matches!(replayed, Err(Rejected::Lock(LockFault::OtherDecision))));
+    // What is no assertion is refused where a lock is pinned, and nowhere else.
+    let broken = with_hint(&world, "lock", Value::Bool(true));
+    assert!(matches!(world.check(&broken, &world.robots, now()), Err(Rejected::Lock(LockFault::Malformed))));
+    world.check(&broken, &old_pins(&world), now()).unwrap();
+}
+
+/// A decision with another hint, signed as it is.
+fn with_hint(world: &World, name: &str, value: Value) -> String {
+    let text = world.confirmed(DecisionOutcome::Approve, |_| None);
+    let mut decision: Value = serde_json::from_str(&text).unwrap();
+    decision["policyHints"][name] = value;
+    let text = decision.to_string();
+    let read: Verbatim<'_, Decision<'_>> = parse(text.as_bytes()).unwrap();
+    let signed = read.into_view().sign(&world.ada.signing_key()).unwrap();
+    serde_json::to_string(&signed).unwrap()
 }
 
 /// A small generator, so that a failure can be repeated.
@@ -265,17 +446,23 @@ fn no_mutation_of_a_decision_is_accepted() {
     let (world, elsewhere) = (World::new(), World::new());
     let rejection = world.decision(DecisionOutcome::Reject);
     let other = elsewhere.decision(DecisionOutcome::Approve);
-    let original = world.check(&rejection, &world.robots, now()).unwrap();
+    // Also of one that a lock confirms, beside one that it has confirmed for another request.
+    let (locked, phone) = with_lock();
+    let confirmed = |world: &World| world.confirmed(DecisionOutcome::Approve, |asked| phone.confirm(asked));
+    let cases = [(&world, rejection, other), (&locked, confirmed(&locked), confirmed(&elsewhere))];
     let mut rng = Rng(0x5eed);
     let (mut refused, mut same) = (0, 0);
-    for _ in 0..rounds("COUNTERSIGN_DECISION_MUTATIONS", 20_000) {
-        let text = mutated(&mut rng, &rejection, &other);
-        match world.check(&text, &world.robots, now()) {
-            Err(_) => refused += 1,
-            // The same decision in other words: white space, or a copied member.
-            Ok(verified) => {
-                assert_eq!(verified, original, "{text}");
-                same += 1;
+    for (world, honest, other) in &cases {
+        let original = world.check(honest, &world.robots, now()).unwrap();
+        for _ in 0..rounds("COUNTERSIGN_DECISION_MUTATIONS", 20_000) / cases.len() {
+            let text = mutated(&mut rng, honest, other);
+            match world.check(&text, &world.robots, now()) {
+                Err(_) => refused += 1,
+                // The same decision in other words: white space, or a copied member.
+                Ok(verified) => {
+                    assert_eq!(verified, original, "{text}");
+                    same += 1;
+                }
             }
         }
     }

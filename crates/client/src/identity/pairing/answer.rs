@@ -103,6 +103,8 @@ pub fn new_link(
 
 #[cfg(test)]
 mod tests {
+    use countersign_wire::lock::{LockAlgorithm, LockKey};
+
     use super::*;
 
     fn keys(number: u8) -> DeviceKeys {
@@ -110,7 +112,7 @@ mod tests {
     }
 
     fn transcript<'a>(enforcer: &'a KeyBundle, approver: &'a KeyBundle) -> Transcript<'a> {
-        Transcript { enforcer_id: "robot", enforcer, approver_id: "ada", approver, nonce: "n1" }
+        Transcript { enforcer_id: "robot", enforcer, approver_id: "ada", approver, nonce: "n1", lock: None }
     }
 
     #[test]
@@ -154,6 +156,31 @@ mod tests {
             verify_link(transcript(robot.bundle(), &answer.bundle), &[0; SECRET_BYTES]),
             Err(PairingError::ApproverUnproven)
         );
+    }
+
+    #[test]
+    fn a_lock_is_proven_and_compared_like_the_keys() {
+        let (robot, ada) = (keys(1), keys(2));
+        let frame = b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\0";
+        let key = [frame, ada.bundle().signing.as_bytes().as_slice()].concat();
+        let lock =
+            |id| LockKey::new(LockAlgorithm::EdDsa, vec![id], key.clone(), "localhost", "http://localhost");
+        let (own, evil) = (lock(1).unwrap(), lock(2).unwrap());
+        let link = new_link("https://gw", "BCDF-GHJK".parse().unwrap(), "robot", &robot).unwrap();
+        let with = |bundle, lock| Transcript { lock, ..transcript(robot.bundle(), bundle) };
+        let answer = answer_link(with(ada.bundle(), Some(&own)), &link).unwrap();
+        verify_link(with(&answer.bundle, Some(&own)), &link.secret).unwrap();
+        let typed = answer_typed(with(ada.bundle(), Some(&own))).unwrap();
+        assert_eq!(typed_digits(with(&typed.bundle, Some(&own))).ok(), typed.digits);
+        // Taken away, replaced, or added to an answer of version 1.
+        for relayed in [None, Some(&evil)] {
+            let verified = verify_link(with(&answer.bundle, relayed), &link.secret);
+            assert_eq!(verified, Err(PairingError::ApproverUnproven));
+            assert_ne!(typed_digits(with(&typed.bundle, relayed)).ok(), typed.digits);
+        }
+        let former = answer_link(with(ada.bundle(), None), &link).unwrap();
+        let added = verify_link(with(&former.bundle, Some(&evil)), &link.secret);
+        assert_eq!(added, Err(PairingError::ApproverUnproven));
     }
 
     #[test]

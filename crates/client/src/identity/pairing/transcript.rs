@@ -1,6 +1,6 @@
 //! What both ends of a pairing compare and prove.
 
-use countersign_wire::{canonical, fingerprint, keys::KeyBundle};
+use countersign_wire::{canonical, fingerprint, keys::KeyBundle, lock::LockKey};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -20,13 +20,15 @@ pub struct Transcript<'a> {
     pub approver: &'a KeyBundle,
     /// The gateway's nonce of this pairing.
     pub nonce: &'a str,
+    /// The lock of who answers; `None` for a device without one, and for programs that know version 1 only.
+    pub lock: Option<&'a LockKey>,
 }
 
 impl Transcript<'_> {
     /// One text for one transcript, whatever the ids contain.
     fn form(&self, purpose: &str) -> Result<Vec<u8>, PairingError> {
         let without_proof = |bundle: &KeyBundle| KeyBundle { proof: None, ..bundle.clone() }.to_string();
-        let object = json!({
+        let mut object = json!({
             "purpose": purpose,
             "v": 1,
             "enforcerId": self.enforcer_id,
@@ -35,6 +37,10 @@ impl Transcript<'_> {
             "approver": without_proof(self.approver),
             "nonce": self.nonce,
         });
+        if let Some(lock) = self.lock {
+            object["v"] = 2.into();
+            object["lock"] = lock.to_string().into();
+        }
         canonical::form(object.to_string().as_bytes()).map_err(|_| PairingError::UnknownKeys)
     }
 

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use countersign_wire::{Error as WireError, statement::StatementError};
 
-use crate::random::NoRandomness;
+use crate::{identity::lock::LockFault, random::NoRandomness};
 
 /// Why a profile can't be read or changed. Each sentence ends with what to do; none repeats a secret.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +34,12 @@ pub enum ProfileError {
     #[error("{} belongs to another user. Use a profile of your own; if it is yours, change its owner", path.display())]
     NotOwned {
         /// The file or folder of another user.
+        path: PathBuf,
+    },
+    /// This system does not say, or this program can't ask it, who else reads or writes it.
+    #[error("nobody can say who else has access to {} on this system, so no keys are kept there. Use Linux or macOS", path.display())]
+    Unchecked {
+        /// The file or folder that nothing can be said about.
         path: PathBuf,
     },
     /// A link could lead anywhere, and be pointed elsewhere later.
@@ -221,6 +227,16 @@ pub enum ApplyError {
     /// It does not verify, or not here, or not now.
     #[error(transparent)]
     Statement(#[from] StatementError),
+    /// It vouches, and what the lock of the device that signed it says does not hold.
+    #[error(
+        "the device lock does not confirm the voucher: {0}. Sign it again on that device, or pair the new device instead"
+    )]
+    Lock(LockFault),
+    /// It vouches, and the device that signed it has a lock that did not confirm it.
+    #[error(
+        "whoever vouches has a device lock, and signed without it. Sign it again on that device's page, or pair the new device instead"
+    )]
+    NotConfirmed,
     /// It verifies, and says what its signer may not say.
     #[error(transparent)]
     Pin(#[from] PinError),

@@ -12,7 +12,7 @@ pub(super) mod text;
 
 use std::time::Duration;
 
-use countersign_wire::{hash::Sha256Hex, keys::KeyBundle, timestamp::Timestamp};
+use countersign_wire::{hash::Sha256Hex, keys::KeyBundle, lock::LockKey, timestamp::Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -108,6 +108,7 @@ pub struct Pin {
     source: PinSource,
     since: Timestamp,
     revoked_at: Option<Timestamp>,
+    lock: Option<LockKey>,
 }
 
 impl Pin {
@@ -115,7 +116,13 @@ impl Pin {
     pub fn new(party: Party, bundle: &KeyBundle, source: PinSource, since: Timestamp) -> Self {
         let bundle = KeyBundle { proof: None, ..bundle.clone() };
         let fingerprint = Fingerprint::of(&bundle);
-        Self { party, bundle, fingerprint, source, since, revoked_at: None }
+        Self { party, bundle, fingerprint, source, since, revoked_at: None, lock: None }
+    }
+
+    /// The same with the lock of the device, which a pairing or another device has vouched for.
+    #[must_use]
+    pub fn with_lock(self, lock: Option<LockKey>) -> Self {
+        Self { lock, ..self }
     }
 
     /// Whose device it is.
@@ -141,6 +148,11 @@ impl Pin {
     /// When it was pinned.
     pub fn since(&self) -> Timestamp {
         self.since
+    }
+
+    /// By which the device says that it has verified its person; `None` if none was pinned.
+    pub fn lock(&self) -> Option<&LockKey> {
+        self.lock.as_ref()
     }
 
     /// When it was revoked; `None` while it is not.
@@ -227,7 +239,8 @@ impl Pins {
         if known.source.is_recovery() {
             return Err(PinError::RecoveryKeys);
         }
-        let new = Pin::new(known.party.clone(), bundle, known.source, at);
+        // The lock is that of the person's device and not of the keys: new keys don't change it.
+        let new = Pin::new(known.party.clone(), bundle, known.source, at).with_lock(known.lock.clone());
         if self.get(new.fingerprint).is_some() {
             return Err(PinError::SharesAKey);
         }

@@ -1,7 +1,6 @@
 //! A folder that only its owner has access to: checked when it is read, written atomically, locked while it changes.
 //!
-//! On Unix the owner and the mode of everything are checked. Elsewhere the folder is private because its parent, the
-//! user's own data folder, is; nothing is checked there but links.
+//! Owner and rights of everything are checked. Where the system does not say them, nothing is read or written.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -13,6 +12,9 @@ use countersign_wire::Error as WireError;
 use zeroize::Zeroizing;
 
 use super::error::ProfileError;
+use crate::platform::{
+    self, Others, no_follow, others_can_write, others_have_access, private_builder, private_mode,
+};
 
 const LOCK_FILE: &str = "lock";
 
@@ -47,7 +49,7 @@ impl PrivateFolder {
             io::ErrorKind::AlreadyExists => ProfileError::Exists { path: path.to_owned() },
             _ => ProfileError::io(path, "created")(error),
         })?;
-        Self::open(path)
+        Self::open(path).inspect_err(|_| drop(fs::remove_dir(path)))
     }
 
     /// The folder itself, for messages and other names.
@@ -155,24 +157,14 @@ pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> Result<Fil
 }
 
 /// Refuses a folder in which somebody else could rename or remove files.
-#[cfg(unix)]
 pub(crate) fn check_own_folder(path: &Path) -> Result<(), ProfileError> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    const OTHERS_WRITE: u32 = 0o022;
     let found = fs::metadata(path).map_err(ProfileError::io(path, "read"))?;
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(ProfileError::NotOwned { path: path.to_owned() });
-    }
-    if found.mode() & OTHERS_WRITE != 0 {
-        return Err(ProfileError::NotPrivate { path: path.to_owned(), mode: "go-w" });
-    }
-    Ok(())
+    only_owner(path, others_can_write(&found), "go-w")
 }
 
-#[cfg(not(unix))]
-pub(crate) fn check_own_folder(_: &Path) -> Result<(), ProfileError> {
-    Ok(())
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), ProfileError> {
+    platform::sync_folder(path).map_err(ProfileError::io(path, "written"))
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -198,107 +190,32 @@ enum Kind {
 }
 
 fn check(path: &Path, found: &Metadata, expected: Kind) -> Result<(), ProfileError> {
-    let path = || path.to_owned();
     if found.file_type().is_symlink() {
-        return Err(ProfileError::Symlink { path: path() });
+        return Err(ProfileError::Symlink { path: path.to_owned() });
     }
     let (is_expected, expected_text) = match expected {
         Kind::File => (found.is_file(), "a file"),
         Kind::Folder => (found.is_dir(), "a folder"),
     };
     if !is_expected {
-        return Err(ProfileError::WrongKind { path: path(), expected: expected_text });
+        return Err(ProfileError::WrongKind { path: path.to_owned(), expected: expected_text });
     }
-    check_access(path(), found, expected)
+    let mode = if expected == Kind::Folder { "700" } else { "600" };
+    only_owner(path, others_have_access(found), mode)
 }
 
-#[cfg(unix)]
-fn check_access(path: PathBuf, found: &Metadata, kind: Kind) -> Result<(), ProfileError> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    check_owner_and_mode(path, (found.uid(), found.mode()), rustix::process::geteuid().as_raw(), kind)
-}
-
-#[cfg(unix)]
-fn check_owner_and_mode(
-    path: PathBuf,
-    (owner, mode): (u32, u32),
-    user: u32,
-    kind: Kind,
-) -> Result<(), ProfileError> {
-    const OTHERS: u32 = 0o077;
-    if owner != user {
-        return Err(ProfileError::NotOwned { path });
+/// Refuses what anybody but its owner has to do with, and says which mode it must have.
+fn only_owner(path: &Path, others: Others, mode: &'static str) -> Result<(), ProfileError> {
+    let path = path.to_owned();
+    match others {
+        Others::Nobody => Ok(()),
+        Others::Owner => Err(ProfileError::NotOwned { path }),
+        Others::Access => Err(ProfileError::NotPrivate { path, mode }),
+        Others::Unknown => Err(ProfileError::Unchecked { path }),
     }
-    if mode & OTHERS != 0 {
-        let mode = if kind == Kind::Folder { "700" } else { "600" };
-        return Err(ProfileError::NotPrivate { path, mode });
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn private_builder(recursive: bool) -> fs::DirBuilder {
-    use std::os::unix::fs::DirBuilderExt as _;
-
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(recursive).mode(0o700);
-    builder
-}
-
-#[cfg(unix)]
-fn private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    options.mode(0o600)
-}
-
-/// Does not follow a link, and does not wait for the other end of a pipe that somebody has put there.
-#[cfg(unix)]
-fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt as _;
-
-    use rustix::fs::OFlags;
-
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    options.custom_flags(i32::from_ne_bytes(flags.to_ne_bytes()))
-}
-
-/// Makes the names in a folder durable.
-#[cfg(unix)]
-pub(crate) fn sync_folder(path: &Path) -> Result<(), ProfileError> {
-    File::open(path).and_then(|folder| folder.sync_all()).map_err(ProfileError::io(path, "written"))
-}
-
-#[cfg(not(unix))]
-fn check_access(_: PathBuf, _: &Metadata, _: Kind) -> Result<(), ProfileError> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn private_builder(recursive: bool) -> fs::DirBuilder {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(recursive);
-    builder
-}
-
-#[cfg(not(unix))]
-fn private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-#[cfg(not(unix))]
-fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-#[cfg(not(unix))]
-pub(crate) fn sync_folder(_: &Path) -> Result<(), ProfileError> {
-    Ok(())
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -355,11 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_somebody_else_is_refused() {
-        let check = |owner, user| check_owner_and_mode("keys".into(), (owner, 0o100_600), user, Kind::File);
-        assert!(check(1_000, 1_000).is_ok());
-        assert!(matches!(check(1_001, 1_000), Err(ProfileError::NotOwned { .. })));
-        assert!(matches!(check(1_000, 0), Err(ProfileError::NotOwned { .. })), "not even for root");
+    fn what_belongs_to_somebody_else_and_what_can_t_be_checked_is_refused() {
+        let check = |others| only_owner(Path::new("keys"), others, "600");
+        assert!(check(Others::Nobody).is_ok());
+        assert!(matches!(check(Others::Owner), Err(ProfileError::NotOwned { .. })));
+        let error = check(Others::Unknown).unwrap_err();
+        assert!(matches!(error, ProfileError::Unchecked { .. }), "{error}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{error::ProfileError, key_files::FACTS};
+use crate::platform::Folders;
 
 /// The variable that names the folder of everything, instead of the platform's.
 pub const HOME_VARIABLE: &str = "COUNTERSIGN_HOME";
@@ -51,13 +52,13 @@ pub struct Profiles {
 impl Profiles {
     /// The folder of the current user, by the variables of this process.
     pub fn of_user() -> Result<Self, ProfileError> {
-        base(Platform::CURRENT, |name| env::var_os(name)).map(Self::at).ok_or(ProfileError::NoHome)
+        base(Folders::CURRENT, |name| env::var_os(name)).map(Self::at).ok_or(ProfileError::NoHome)
     }
 
     /// The usual folder in this home of a user.
     pub fn in_home_of(user: &Path) -> Self {
-        let home = |name: &str| (name == "HOME" || name == "APPDATA").then(|| user.into());
-        Self::at(base(Platform::CURRENT, home).unwrap_or_else(|| user.join("countersign/profiles")))
+        let home = |name: &str| (name == "HOME" || name == "LOCALAPPDATA").then(|| user.into());
+        Self::at(base(Folders::CURRENT, home).unwrap_or_else(|| user.join("countersign/profiles")))
     }
 
     /// Another folder than the user's.
@@ -97,41 +98,22 @@ impl Profiles {
     }
 }
 
-/// Whose habits apply to folders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Platform {
-    /// Linux, and other systems with the folders of the XDG specification.
-    Xdg,
-    MacOs,
-    Windows,
-}
-
-impl Platform {
-    const CURRENT: Self = if cfg!(target_os = "macos") {
-        Self::MacOs
-    } else if cfg!(windows) {
-        Self::Windows
-    } else {
-        Self::Xdg
-    };
-}
-
 /// The folder of profiles, from the variables that the platform has for it.
-fn base(platform: Platform, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn base(folders: Folders, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // A relative path would be another one in every working directory, and XDG says to ignore it.
     let path = |name: &str| {
         let path = variable(name).map(PathBuf::from)?;
-        (platform == Platform::Windows || path.is_absolute())
+        (folders == Folders::Windows || path.is_absolute())
             .then_some(path)
             .filter(|path| path != Path::new(""))
     };
     if variable(HOME_VARIABLE).is_some_and(|value| !value.is_empty()) {
         return path(HOME_VARIABLE).map(|home| home.join("profiles"));
     }
-    let data = match platform {
-        Platform::Xdg => path("XDG_DATA_HOME").or_else(|| Some(path("HOME")?.join(".local/share")))?,
-        Platform::MacOs => path("HOME")?.join("Library/Application Support"),
-        Platform::Windows => path("APPDATA")?,
+    let data = match folders {
+        Folders::Xdg => path("XDG_DATA_HOME").or_else(|| Some(path("HOME")?.join(".local/share")))?,
+        Folders::MacOs => path("HOME")?.join("Library/Application Support"),
+        Folders::Windows => path("LOCALAPPDATA")?,
     };
     Some(data.join("countersign").join("profiles"))
 }
@@ -140,16 +122,16 @@ fn base(platform: Platform, variable: impl Fn(&str) -> Option<OsString>) -> Opti
 mod tests {
     use super::*;
 
-    fn found(platform: Platform, variables: &[(&str, &str)]) -> Option<String> {
+    fn found(folders: Folders, variables: &[(&str, &str)]) -> Option<String> {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
         };
-        base(platform, variable).map(|path| path.to_str().unwrap().replace('\\', "/"))
+        base(folders, variable).map(|path| path.to_str().unwrap().replace('\\', "/"))
     }
 
     #[test]
     fn every_platform_has_its_folder_and_one_variable_overrides_it() {
-        let xdg = |variables: &[(&str, &str)]| found(Platform::Xdg, variables);
+        let xdg = |variables: &[(&str, &str)]| found(Folders::Xdg, variables);
         let in_home = Some("/home/ada/.local/share/countersign/profiles".to_owned());
         assert_eq!(xdg(&[("HOME", "/home/ada")]), in_home);
         assert_eq!(
@@ -163,18 +145,22 @@ mod tests {
             Some("/data/countersign/profiles".to_owned())
         );
         assert_eq!(
-            found(Platform::MacOs, &[("HOME", "/Users/ada"), ("XDG_DATA_HOME", "/data")]),
+            found(Folders::MacOs, &[("HOME", "/Users/ada"), ("XDG_DATA_HOME", "/data")]),
             Some("/Users/ada/Library/Application Support/countersign/profiles".to_owned())
         );
         assert_eq!(
-            found(Platform::Windows, &[("APPDATA", "C:/Users/ada/AppData/Roaming")]),
-            Some("C:/Users/ada/AppData/Roaming/countersign/profiles".to_owned())
+            found(Folders::Windows, &[("LOCALAPPDATA", "C:/Users/ada/AppData/Local")]),
+            Some("C:/Users/ada/AppData/Local/countersign/profiles".to_owned())
         );
-        for platform in [Platform::Xdg, Platform::MacOs, Platform::Windows] {
-            let variables =
-                [("COUNTERSIGN_HOME", "/cs"), ("HOME", "/h"), ("XDG_DATA_HOME", "/d"), ("APPDATA", "/a")];
-            assert_eq!(found(platform, &variables), Some("/cs/profiles".to_owned()));
-            assert_eq!(found(platform, &[]), None);
+        for folders in [Folders::Xdg, Folders::MacOs, Folders::Windows] {
+            let variables = [
+                ("COUNTERSIGN_HOME", "/cs"),
+                ("HOME", "/h"),
+                ("XDG_DATA_HOME", "/d"),
+                ("LOCALAPPDATA", "/a"),
+            ];
+            assert_eq!(found(folders, &variables), Some("/cs/profiles".to_owned()));
+            assert_eq!(found(folders, &[]), None);
         }
         assert_eq!(
             xdg(&[("HOME", "/h"), ("COUNTERSIGN_HOME", "here")]),

@@ -284,8 +284,8 @@ fn damaged_missing_and_newer_files_are_told_apart() {
         assert!(Profile::open(&world.folder()).and_then(|_| profile.pins()).is_err(), "{name}");
     }
     for name in ["profile.json", "keys", "pins.json"] {
-        let error = damage(name, r#"{"version":3,"new":true}"#);
-        assert!(matches!(error, ProfileError::NewerVersion { version: 3, .. }), "{error:?}");
+        let error = damage(name, r#"{"version":4,"new":true}"#);
+        assert!(matches!(error, ProfileError::NewerVersion { version: 4, .. }), "{error:?}");
         let error = damage(name, r#"{"version":0}"#);
         assert!(matches!(error, ProfileError::NewerVersion { version: 0, .. }), "{error:?}");
     }

@@ -1,5 +1,6 @@
 //! What a bundle proves, and what it does not.
 
+use countersign_testkit::authenticator::Authenticator;
 use serde_json::{Value, json};
 
 use super::*;
@@ -59,6 +60,56 @@ fn without_the_artifact_nothing_about_it_is_proven_and_the_rest_is() {
     let flipped = Bundle { decision: bundle.decision.replace("\"approve\"", "\"reject\""), ..bundle };
     let wrong = claims(&flipped.verify(None).unwrap(), Certainty::Wrong);
     assert_eq!(wrong, [Claim::Signature, Claim::Decision]);
+}
+
+#[test]
+fn a_bundle_with_a_verified_person_proves_it() {
+    let phone = Authenticator::new("gw.example");
+    let mut ends = Ends::new();
+    let known = ends.robots.iter().next().unwrap().clone();
+    ends.robots.insert(known.with_lock(Some(phone.lock().clone()))).unwrap();
+    let locked = |phone: &Authenticator| {
+        let draft = draft_of(command(&["cargo", "test"]), None);
+        let (taken, _) = ends.exchange_with(&draft, &choice(Scope::Timebox), |asked| phone.confirm(asked));
+        let receipt = Receipt::sign(&taken, Outcome::Drifted, &robot_id(), &ends.robot, now()).unwrap();
+        Bundle::of(&taken, &taken.decision.words, "robot", &ends.robot, receipt)
+    };
+    let bundle = locked(&phone);
+    let text = bundle.to_json();
+    assert!(text.starts_with("{\"version\":2,"), "programs that know no locks do not guess");
+    let bundle = Bundle::read(&text).unwrap();
+    let certainty = |bundle: &Bundle, pins: Option<&Pins>| {
+        let report = bundle.verify(pins).unwrap();
+        [Claim::Person, Claim::Lock].map(|claim| report.certainty(claim))
+    };
+    assert_eq!(certainty(&bundle, None), [Certainty::Proven, Certainty::Unproven]);
+    assert_eq!(certainty(&bundle, Some(&ends.robots)), [Certainty::Proven, Certainty::Proven]);
+    let other = Authenticator::new("gw.example");
+    let mut replaced = bundle.clone();
+    replaced.signer.lock = Some(other.lock().to_string());
+    assert_eq!(certainty(&replaced, Some(&ends.robots)), [Certainty::Wrong, Certainty::Unproven]);
+    assert!(!replaced.verify(None).unwrap().is_consistent());
+    // What a device says whose lock nobody has pinned.
+    let mut unpinned = bundle.clone();
+    (unpinned.signer.lock, unpinned.version) = (None, 1);
+    assert_eq!(certainty(&unpinned, Some(&ends.robots)), [Certainty::Unproven; 2]);
+    assert!(unpinned.verify(None).unwrap().is_consistent());
+    // A request that wants a verified person, and an approval of which somebody has taken the proof.
+    let mut demanding = draft_of(command(&["cargo", "test"]), None);
+    demanding.to.verify = Verify::Person;
+    let (taken, _) = ends.exchange_with(&demanding, &choice(Scope::Timebox), |asked| phone.confirm(asked));
+    let receipt = Receipt::sign(&taken, Outcome::Drifted, &robot_id(), &ends.robot, now()).unwrap();
+    let mut demanded = Bundle::of(&taken, &taken.decision.words, "robot", &ends.robot, receipt);
+    assert_eq!(certainty(&demanded, None), [Certainty::Proven, Certainty::Unproven]);
+    let mut decision: Value = serde_json::from_str(&demanded.decision).unwrap();
+    decision["policyHints"].as_object_mut().unwrap().remove("lock");
+    demanded.decision = decision.to_string();
+    let report = demanded.verify(None).unwrap();
+    assert_eq!(report.certainty(Claim::Person), Certainty::Wrong);
+    assert!(report.findings.iter().all(|(claim, _)| *claim != Claim::Lock), "it names no lock");
+    let mut old = bundle;
+    old.version = 1;
+    assert_eq!(Bundle::read(&old.to_json()).err(), Some(BundleError::Malformed));
 }
 
 /// For each claim that can be verified a bundle that is wrong in this alone.
@@ -132,7 +183,8 @@ fn a_text_that_is_no_bundle_is_not_read() {
         Bundle::read(&value.to_string()).err()
     };
     assert_eq!(changed(&|_| ()), None);
-    assert_eq!(changed(&|it| it["version"] = 2.into()), Some(BundleError::NewerVersion(2)));
+    assert_eq!(changed(&|it| it["version"] = 3.into()), Some(BundleError::NewerVersion(3)));
+    assert_eq!(changed(&|it| it["version"] = 2.into()), Some(BundleError::Malformed), "without a lock");
     assert_eq!(changed(&|it| it["more"] = json!(1)), Some(BundleError::Malformed));
     assert_eq!(
         changed(&|it| it["artifact"] = Value::Null),

@@ -132,6 +132,7 @@ async fn exchange(scene: &Scene, at_ada: &mut ApproverListener<'_>) -> SentDecis
         valid_for: Duration::from_mins(1),
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     };
     let words = Words {
@@ -139,6 +140,7 @@ async fn exchange(scene: &Scene, at_ada: &mut ApproverListener<'_>) -> SentDecis
         shown: Some(canary("shown")),
         action: Some(canary("action")),
         pattern: Some(Pattern::new(["git", &canary("pattern")]).unwrap()),
+        edit: None,
     };
     let valid_until = SystemClock.now().plus(Duration::from_mins(5));
     let (outcome, scope) = (DecisionOutcome::Approve, Scope::Timebox);

@@ -68,6 +68,7 @@ impl Scene {
             valid_for: Duration::from_mins(10),
             session: None,
             actions: Vec::new(),
+            edits: Vec::new(),
             to: Audience::everybody(),
         };
         let request =

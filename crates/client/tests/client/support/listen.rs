@@ -31,6 +31,7 @@ pub fn draft(valid_for: Duration) -> Draft {
         valid_for,
         session: None,
         actions: Vec::new(),
+        edits: Vec::new(),
         to: Audience::everybody(),
     }
 }

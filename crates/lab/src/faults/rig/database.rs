@@ -36,6 +36,15 @@ impl Database {
         Ok(database)
     }
 
+    /// Runs a statement on the primary.
+    pub(crate) async fn run(&self, statement: &str) -> Result<(), Failure> {
+        let (client, connection) = tokio_postgres::connect(&connection_string(&self.ports()), NoTls).await?;
+        let driver = tokio::spawn(connection);
+        let ran = client.batch_execute(statement).await;
+        driver.abort();
+        Ok(ran?)
+    }
+
     /// The ports of all servers.
     pub(crate) fn ports(&self) -> Vec<u16> {
         match self {

@@ -43,6 +43,9 @@ const READY_WITHIN: Duration = Duration::from_mins(5);
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The name of its database.
+const SECOND_SHARD: &str = "second";
+
 /// Which database, and how large its disks are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrangement {
@@ -50,6 +53,8 @@ pub(crate) struct Arrangement {
     pub(crate) disk_mebibytes: u64,
     /// Whether clients of a node that is down reach another one, as behind a load balancer.
     pub(crate) balances: bool,
+    /// Whether there is a second shard, a database of the same servers.
+    pub(crate) with_shards: bool,
 }
 
 /// The running cluster. When dropped everything is stopped and removed, except logs in a folder that was given.
@@ -97,8 +102,11 @@ impl Rig {
         // Another user runs PostgreSQL in it.
         fs::set_permissions(data.path(), Permissions::from_mode(0o711))?;
         report_progress("starting a database with a synchronous standby, and NATS");
-        let Arrangement { with_patroni, disk_mebibytes, balances } = arrangement;
+        let Arrangement { with_patroni, disk_mebibytes, balances, with_shards } = arrangement;
         let database = Database::start(with_patroni, data.path(), folder, disk_mebibytes).await?;
+        if with_shards {
+            database.run(&format!("CREATE DATABASE {SECOND_SHARD}")).await?;
+        }
         let nats = tokio::task::block_in_place(Nats::start);
         let (mut nodes, mut links, mut configs) = (Vec::new(), Vec::new(), Vec::new());
         let ports: Vec<u16> = (0..NODES).map(|_| free_port()).collect();
@@ -109,7 +117,8 @@ impl Rig {
             let node_folder = folder.join(format!("node-{number}"));
             fs::create_dir(&node_folder)?;
             configs.push(node_folder.join("gateway.toml"));
-            let text = configuration(port, &of_node, &data.path().join("secrets"), trust.as_ref());
+            let text =
+                configuration(port, &of_node, &data.path().join("secrets"), trust.as_ref(), with_shards);
             fs::write(&configs[number], text)?;
             nodes.push(Node::start(program.clone(), node_folder, port)?);
             links.push(of_node);
@@ -205,19 +214,36 @@ impl Links {
 }
 
 /// No limits of rates: all clients have the same address.
-fn configuration(port: u16, links: &Links, secrets: &Path, trust: Option<&Trust>) -> String {
+fn configuration(
+    port: u16,
+    links: &Links,
+    secrets: &Path,
+    trust: Option<&Trust>,
+    with_shards: bool,
+) -> String {
     let rates = ["credential", "tenant", "tenant_kib", "address", "failed_authentication"]
         .map(|name| format!("{name} = {{ per_second = 0, burst = 0 }}\n"))
         .concat();
     let ports: Vec<u16> = links.database.iter().map(Proxy::port).collect();
     format!(
-        "listen = \"127.0.0.1:{port}\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\nurl = \"{}\"\n\
+        "listen = \"127.0.0.1:{port}\"\ndata = \"{}\"\n[store]\nkind = \"postgres\"\n{}\
          [doorbell]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{}\"\n[rates]\n{rates}[notifications]\nallowed_networks = [\"127.0.0.0/8\"]\n[log]\nlevel = \"info\"\n{}",
         secrets.display(),
-        connection_string(&ports),
+        databases(&connection_string(&ports), with_shards),
         links.nats.port(),
         trust.map(Trust::section).unwrap_or_default(),
     )
+}
+
+/// How the store is reached.
+fn databases(first: &str, with_shards: bool) -> String {
+    if !with_shards {
+        return format!("url = \"{first}\"\n");
+    }
+    // The last of two settings counts.
+    let second = format!("{first} dbname={SECOND_SHARD}");
+    let shard = |name, url| format!("[[shard]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    shard("one", first) + &shard("two", &second)
 }
 
 async fn wait_for_port(port: u16) -> Result<(), Failure> {

@@ -225,6 +225,7 @@ mod tests {
             recovery: Vec::new(),
             violations: Vec::new(),
             notified: Counted::default(),
+            moves: 0,
             node_starts: 6,
             resyncs: BTreeMap::new(),
             rolling: Some(rolling),

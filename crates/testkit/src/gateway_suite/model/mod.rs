@@ -164,6 +164,7 @@ async fn register_carol(world: &World) {
         approver_id: approver("carol"),
         public_key: PublicKey::Bundle(Box::new(bundle)),
         device_label: None,
+        lock: None,
     };
     world.gateway.complete_pairing(&world.tenant, &complete).await.unwrap();
 }

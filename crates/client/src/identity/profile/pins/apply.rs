@@ -10,6 +10,7 @@ use crate::{
     checks::{self, Check, ensure},
     identity::{
         keys::Fingerprint,
+        lock,
         profile::{
             error::{ApplyError, PinError},
             party::Party,
@@ -40,7 +41,7 @@ pub enum Applied {
 
 impl Pin {
     /// Verifies a statement of this device for one enforcer: that it names this device and whose it is, and is signed by
-    /// it. Whether the device may say this is for [`Pins::apply`].
+    /// it. Whether the device may say this, and has confirmed it where it must, is for [`Pins::apply`].
     pub fn verify_statement<'a>(
         &self,
         statement: &'a Statement,
@@ -61,7 +62,7 @@ impl Pin {
             _ => PinSource::Vouched { by, until },
         };
         let approver = vouch.approver_id.parse().map_err(|_| StatementError::Malformed)?;
-        Ok(Self::new(Party::Approver(approver), &vouch.bundle, source, now))
+        Ok(Self::new(Party::Approver(approver), &vouch.bundle, source, now).with_lock(vouch.lock.clone()))
     }
 }
 
@@ -86,6 +87,22 @@ impl Signed<'_> {
             ensure(it.statement.enforcer_id() == it.enforcer_id, StatementError::OtherEnforcer)
         }),
         ("time", |it| it.statement.check_time(it.now)),
+    ];
+
+    /// A device with a lock brings further devices only with it: otherwise its keys alone would bring one whose lock is
+    /// another's, or that has none. What an unknown lock says counts for nothing.
+    pub(super) const VOUCHING: [Check<Self, ApplyError>; 2] = [
+        ("lock", |it| match (it.pin.lock(), it.statement.confirmed()) {
+            (Some(lock), Some(assertion)) => {
+                let gesture = lock::verify_challenge(lock, assertion, it.statement.challenge()?);
+                gesture.map(drop).map_err(ApplyError::Lock)
+            }
+            _ => Ok(()),
+        }),
+        ("person", |it| {
+            let is_confirmed = it.pin.lock().is_none() || it.statement.confirmed().is_some();
+            ensure(is_confirmed, ApplyError::NotConfirmed)
+        }),
     ];
 }
 
@@ -130,6 +147,7 @@ impl Pins {
         match signer.verify_statement(statement, enforcer_id, now)? {
             Said::Revoke(fingerprint) => self.revoke_by(&signer, fingerprint, now),
             Said::Vouch(vouch) => {
+                checks::all(&Signed::VOUCHING, &Signed { pin: &signer, statement, enforcer_id, now })?;
                 let taken = Taken { statement: digest, until: vouch.until };
                 let applied = self.vouch_by(&signer, &vouch, now)?;
                 if applied != Applied::AlreadyKnown {

@@ -1,7 +1,9 @@
 //! Which statements an enforcer takes, and that every check before it is needed.
 
+use countersign_testkit::authenticator::Authenticator;
 use countersign_wire::{
     id::ApproverId,
+    lock::{Assertion, LockAlgorithm},
     parse,
     statement::{Claim, Issue, Said, Statement, StatementError},
 };
@@ -13,7 +15,7 @@ use super::{
 };
 use crate::{
     checks,
-    identity::{keys::DeviceKeys, profile::error::ApplyError},
+    identity::{keys::DeviceKeys, lock::LockFault, profile::error::ApplyError},
 };
 
 const DAY: i64 = 86_400;
@@ -39,6 +41,17 @@ fn said_under(by: &str, number: u8, claim: Claim, id: &str) -> Statement {
     keys(number).sign_statement(Issue { enforcer_id: "robot", id, by, at: at(0) }, claim).unwrap()
 }
 
+/// The same, of a device that asks its lock.
+fn confirmed(
+    number: u8,
+    claim: Claim,
+    id: &str,
+    lock: impl FnOnce([u8; 32]) -> Option<Assertion>,
+) -> Statement {
+    let issue = Issue { enforcer_id: "robot", id, by: "ada", at: at(0) };
+    keys(number).sign_statement_with(issue, claim, lock).unwrap()
+}
+
 fn vouch(id: &str, number: u8, until: i64) -> Claim {
     Claim::vouch(id, keys(number).bundle(), "a phone", at(until), false)
 }
@@ -62,6 +75,14 @@ fn world() -> Pins {
     pins
 }
 
+/// The same, where the lock of device 1 is pinned: it was paired again with it.
+fn locked_world(lock: &LockKey) -> Pins {
+    let mut pins = world();
+    let pin = Pin::new(party("ada"), keys(1).bundle(), PinSource::Paired, at(0));
+    pins.insert(pin.with_lock(Some(lock.clone()))).unwrap();
+    pins
+}
+
 fn take(pins: &mut Pins, statement: &Statement, seconds: i64) -> Result<Applied, ApplyError> {
     pins.apply(statement, "robot", at(seconds))
 }
@@ -79,6 +100,7 @@ fn take_without(left_out: &str, pins: &Pins, statement: &Statement, now: i64) ->
             taken.revoke(fingerprint, now)?;
         }
         Said::Vouch(vouch) => {
+            checks::all_but(left_out, &Signed::VOUCHING, &received)?;
             let pin = signer.vouch(&vouch, now)?;
             checks::all_but(left_out, &Candidate::CHECKS, &Candidate::new(pins, &pin))?;
             taken.add(pin);
@@ -110,6 +132,60 @@ fn a_statement_pins_a_device_once_and_revokes_it_once() {
     assert!(!pins.is_active(keys(4).fingerprint(), at(5)));
     let back = said_under("ada", 1, vouch("cy", 4, 300), "s-5");
     assert_eq!(take(&mut pins, &back, 5), Err(PinError::Revoked.into()), "it never comes back");
+}
+
+#[test]
+fn a_statement_brings_the_lock_of_a_new_device_and_changes_none() {
+    let mut pins = world();
+    let device = keys(1);
+    let key =
+        [b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\0", device.bundle().signing.as_bytes().as_slice()];
+    let lock =
+        |id| LockKey::new(LockAlgorithm::EdDsa, vec![id], key.concat(), "gw.example", "https://gw.example");
+    let with = |number, id| vouch("ada", number, 400 * DAY / 2).with_lock(Some(&lock(id).unwrap()));
+    take(&mut pins, &said_under("ada", 1, with(4, 1), "s-1"), 1).unwrap();
+    take(&mut pins, &said_under("ada", 1, with(4, 2), "s-2"), 2).unwrap();
+    assert_eq!(pins.get(keys(4).fingerprint()).unwrap().lock(), lock(1).ok().as_ref());
+    // Of a device that was vouched for without one, and of the device that signs.
+    take(&mut pins, &said_under("ada", 1, with(3, 2), "s-3"), 2).unwrap();
+    assert_eq!(pins.get(keys(3).fingerprint()).unwrap().lock(), None);
+    assert!(take(&mut pins, &said_under("ada", 1, with(1, 2), "s-4"), 2).is_err());
+    assert_eq!(pins.get(keys(1).fingerprint()).unwrap().lock(), None);
+}
+
+/// Whoever has only the keys of such a device brings no device that decides in its place, and no recovery code.
+#[test]
+fn a_device_with_a_lock_vouches_with_it_and_revokes_without() {
+    let (phone, thiefs) = (Authenticator::new("gw.example"), Authenticator::new("gw.example"));
+    let mut pins = locked_world(phone.lock());
+    let own_lock = vouch("ada", 4, DAY).with_lock(Some(thiefs.lock()));
+    for claim in [vouch("ada", 4, DAY), own_lock.clone(), vouch("cy", 4, DAY), recovery("ada", 8, DAY)] {
+        let keys_alone = said("ada", 1, claim.clone());
+        assert_eq!(take(&mut pins, &keys_alone, 1), Err(ApplyError::NotConfirmed));
+        let by_thief = confirmed(1, claim, "s-1", |asked| thiefs.confirm(asked));
+        assert_eq!(take(&mut pins, &by_thief, 1), Err(ApplyError::Lock(LockFault::Signature)));
+    }
+    let other = confirmed(1, vouch("ada", 5, DAY), "s-1", |asked| phone.confirm(asked));
+    let replayed = confirmed(1, own_lock, "s-1", |_| other.confirmed().cloned());
+    let refused = take(&mut pins, &replayed, 1);
+    assert_eq!(refused, Err(ApplyError::Lock(LockFault::OtherDecision)), "it was for another device");
+    let mut stripped = serde_json::to_value(&other).unwrap();
+    stripped.as_object_mut().unwrap().remove("confirmed");
+    let stripped: Statement = serde_json::from_value(stripped).unwrap();
+    assert_eq!(take(&mut pins, &stripped, 1), Err(StatementError::Signature.into()));
+    assert_eq!(pins, locked_world(phone.lock()));
+
+    assert_eq!(take(&mut pins, &other, 1), Ok(Applied::Vouched(keys(5).fingerprint())));
+    let code = confirmed(1, recovery("ada", 8, 300 * DAY), "s-2", |asked| phone.confirm(asked));
+    assert_eq!(take(&mut pins, &code, 1), Ok(Applied::Vouched(keys(8).fingerprint())));
+    // What is trusted less needs nobody. A code on paper has no lock.
+    let revoked = Ok(Applied::Revoked(keys(5).fingerprint()));
+    assert_eq!(take(&mut pins, &said("ada", 1, revoke(5)), 1), revoked);
+    let recovered = take(&mut pins, &said("ada", 8, vouch("ada", 6, 200 * DAY)), 2 * DAY);
+    assert!(matches!(recovered, Ok(Applied::Recovered { .. })), "{recovered:?}");
+    // What a lock says that is not pinned counts for nothing.
+    let unknown = confirmed(1, vouch("ada", 4, DAY), "s-3", |asked| thiefs.confirm(asked));
+    assert_eq!(take(&mut world(), &unknown, 1), Ok(Applied::Vouched(keys(4).fingerprint())));
 }
 
 #[test]
@@ -312,12 +388,18 @@ fn every_check_catches_what_no_other_catches() {
         take(&mut full, &said("ada", 1, vouch("ada", number, 9 * DAY)), 1).unwrap();
     }
     let recovered = || said("ada", 9, vouch("ada", 4, 9 * DAY));
+    let (phone, thiefs) = (Authenticator::new("gw.example"), Authenticator::new("gw.example"));
+    let locked = locked_world(phone.lock());
+    let by_thief = confirmed(1, vouch("ada", 4, 100), "s-1", |asked| thiefs.confirm(asked));
+    let keys_alone = said("ada", 1, vouch("ada", 4, 100));
     let pin = |error: PinError| ApplyError::Pin(error);
     let attacks = [
         ("signer", world(), said("bob", 1, vouch("cy", 4, 100)), 1, StatementError::Signature.into()),
         ("signature", world(), forged, 1, StatementError::Signature.into()),
         ("enforcer", world(), elsewhere, 1, StatementError::OtherEnforcer.into()),
         ("time", world(), said("ada", 1, vouch("cy", 4, 366 * DAY)), 1, StatementError::Time.into()),
+        ("lock", locked.clone(), by_thief, 1, ApplyError::Lock(LockFault::Signature)),
+        ("person", locked, keys_alone, 1, ApplyError::NotConfirmed),
         ("keys", world(), stolen, 1, pin(PinError::SharesAKey)),
         ("voucher", world(), said("ada", 3, vouch("ada", 4, 100)), 1, pin(PinError::VoucherNotPaired)),
         ("recovery once", spent, recovered(), 2 * DAY, pin(PinError::RecoverySpent)),
@@ -330,6 +412,7 @@ fn every_check_catches_what_no_other_catches() {
     ];
     let listed = [
         checks::names(&Signed::CHECKS),
+        checks::names(&Signed::VOUCHING),
         checks::names(&Candidate::CHECKS),
         checks::names(&Revocation::CHECKS),
     ];

@@ -120,7 +120,8 @@ impl<'a> Candidate<'a> {
 }
 
 impl Pins {
-    /// Adds a device. A pin that is there already stays, and gets the stronger of both sources.
+    /// Adds a device. A pin that is there already stays, and gets the stronger of both sources. Its lock changes by a pairing
+    /// only, which a person has confirmed, and is never taken from it: whoever has stolen keys could vouch with them.
     pub fn insert(&mut self, pin: Pin) -> Result<(), PinError> {
         checks::all(&Candidate::CHECKS, &Candidate::new(self, &pin))?;
         self.add(pin);
@@ -134,6 +135,9 @@ impl Pins {
         let counts = self.is_active(fingerprint, pin.since);
         let known = self.list.iter_mut().find(|known| known.fingerprint == fingerprint);
         let now_source = if let Some(known) = known {
+            if let (PinSource::Paired, Some(lock)) = (source, pin.lock) {
+                known.lock = Some(lock);
+            }
             let keeps = counts || known.source.is_recovery() && source.is_recovery();
             known.source = if keeps { stronger(known.source, source) } else { source };
             known.source

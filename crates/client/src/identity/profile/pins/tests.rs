@@ -2,6 +2,7 @@
 
 use countersign_wire::{
     id::{ApproverId, EnforcerId},
+    lock::LockAlgorithm,
     parse,
 };
 
@@ -160,6 +161,43 @@ fn a_replaced_device_keeps_its_source_and_what_it_vouched_for() {
     assert_eq!(replace(5, &keys(2)), Some(PinError::SharesAKey), "another device's keys");
     assert_eq!(replace(5, &keys(1)), Some(PinError::SharesAKey), "revoked keys");
     assert_eq!(replace(5, &keys(5)), Some(PinError::SharesAKey), "its own keys");
+}
+
+fn lock(id: u8) -> LockKey {
+    let device = keys(1);
+    let key =
+        [b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\0", device.bundle().signing.as_bytes().as_slice()];
+    LockKey::new(LockAlgorithm::EdDsa, vec![id], key.concat(), "gw.example", "https://gw.example").unwrap()
+}
+
+#[test]
+fn a_lock_comes_with_its_device_and_changes_by_a_pairing_only() {
+    let mut pins = Pins::default();
+    let lock_of = |pins: &Pins, number| pins.get(keys(number).fingerprint()).unwrap().lock().cloned();
+    pins.insert(paired(ada(), 1)).unwrap();
+    pins.insert(vouched(ada(), 2, 1, 100).with_lock(Some(lock(2)))).unwrap();
+    assert_eq!(lock_of(&pins, 2), Some(lock(2)), "another device has vouched for it");
+    // A device that is paired vouches for it again, with a lock of its own: keys that were stolen could.
+    pins.insert(vouched(ada(), 2, 1, 200).with_lock(Some(lock(9)))).unwrap();
+    pins.insert(vouched(ada(), 2, 1, 300)).unwrap();
+    assert_eq!(lock_of(&pins, 2), Some(lock(2)), "neither replaced nor taken away");
+    pins.insert(paired(ada(), 3)).unwrap();
+    pins.insert(vouched(ada(), 3, 1, 300).with_lock(Some(lock(9)))).unwrap();
+    assert_eq!(lock_of(&pins, 3), None, "not added either");
+    let itself = vouched(ada(), 1, 1, 100).with_lock(Some(lock(9)));
+    assert_eq!(pins.insert(itself), Err(PinError::VoucherNotPaired));
+    // A person has confirmed these on both sides.
+    pins.insert(paired(ada(), 3).with_lock(Some(lock(3)))).unwrap();
+    assert_eq!(lock_of(&pins, 3), Some(lock(3)));
+    pins.insert(paired(ada(), 3).with_lock(Some(lock(4)))).unwrap();
+    assert_eq!(lock_of(&pins, 3), Some(lock(4)));
+    pins.insert(paired(ada(), 3)).unwrap();
+    assert_eq!(lock_of(&pins, 3), Some(lock(4)), "a pairing without one takes none away");
+    let new = pins.replace(keys(3).fingerprint(), keys(5).bundle(), at(7)).unwrap();
+    assert_eq!(pins.get(new).unwrap().lock(), Some(&lock(4)), "new keys are those of the same device");
+    let text = pins.to_json().unwrap();
+    assert_eq!(parse::<Pins>(text.as_bytes()).unwrap().into_view(), pins);
+    assert!(parse::<Pins>(text.replace("v1.EdDSA", "v1.EdDsa").as_bytes()).is_err());
 }
 
 #[test]

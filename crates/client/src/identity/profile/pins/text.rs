@@ -1,7 +1,7 @@
 //! Pins as they are written in `pins.json`.
 
 use countersign_wire::{
-    Error as WireError, FromJson, FromMembers, Members, hash::Sha256Hex, keys::KeyBundle,
+    Error as WireError, FromJson, FromMembers, Members, hash::Sha256Hex, keys::KeyBundle, lock::LockKey,
     timestamp::Timestamp,
 };
 use serde::Serialize;
@@ -16,8 +16,9 @@ use crate::{
     json::Count,
 };
 
-/// The version of the file that is written. Version 1, which is read too, has neither recovery codes nor statements.
-pub(in crate::identity::profile) const VERSION: u64 = 2;
+/// The version of the file that is written. Versions 1 and 2 are read too: the first has neither recovery codes nor
+/// statements, the second no locks.
+pub(in crate::identity::profile) const VERSION: u64 = 3;
 
 impl Pins {
     /// The content of `pins.json`.
@@ -59,6 +60,8 @@ pub(in crate::identity::profile) struct PinText {
     since: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<LockKey>,
 }
 
 #[derive(Serialize)]
@@ -97,6 +100,7 @@ impl PinText {
             source: SourceText::of(pin.source),
             since: pin.since,
             revoked_at: pin.revoked_at,
+            lock: pin.lock.clone(),
         }
     }
 }
@@ -126,6 +130,7 @@ impl FromMembers<'_> for Pin {
         let bundle: Bundle = members.required("bundle")?;
         let mut pin = Self::new(party, &bundle.0, members.required("source")?, members.required("since")?);
         pin.revoked_at = members.optional("revokedAt")?;
+        pin.lock = members.optional("lock")?;
         if members.required::<Fingerprint>("fingerprint")? != pin.fingerprint {
             return Err(WireError::breaks("fingerprint", "is not that of the bundle"));
         }

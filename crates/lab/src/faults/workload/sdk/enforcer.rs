@@ -111,6 +111,7 @@ impl Living {
             valid_for: Duration::from_secs(valid_for),
             session: None,
             actions: Vec::new(),
+            edits: Vec::new(),
             to: Audience::everybody(),
         })
     }
