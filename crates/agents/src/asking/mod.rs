@@ -59,6 +59,17 @@ const MAX_STEPS: usize = 20;
 /// The word for a request that somebody has on a screen.
 const SEEN: &str = "seen";
 
+/// What is said of a request that nobody sees any more, and of one that may have reached the gateway.
+const TAKEN_BACK: &str = "taken back; nothing was run";
+const MAY_BE_SEEN: &str =
+    "nothing was run. The gateway does not answer: if it has the request, people see it until it expires";
+
+/// How long it may take to take a request back.
+const TAKE_BACK_TIME: Duration = Duration::from_secs(5);
+
+/// How long a request that is on its way may take to arrive before it is taken back.
+const ARRIVAL_TIME: Duration = Duration::from_secs(2);
+
 /// How long a receipt may take.
 const RECEIPT_TIME: Duration = Duration::from_secs(2);
 
@@ -143,7 +154,14 @@ async fn submitted(
                 line.show("  trying again …");
             }
             () = interruption.happens() => {
-                return Err(Failure::new(Exit::TakenBack, "taken back; nothing was run"));
+                // The gateway may have it already, and people see it before this end hears of that.
+                line.show("  taking it back …");
+                let arrived = timeout(ARRIVAL_TIME, &mut asking).await;
+                return Err(match arrived {
+                    Ok(Ok(Ok(request))) => take_back(enforcer, &request, line).await,
+                    Ok(Ok(Err(_))) => Failure::new(Exit::TakenBack, TAKEN_BACK),
+                    Ok(Err(_)) | Err(_) => Failure::new(Exit::TakenBack, MAY_BE_SEEN),
+                });
             }
         }
     };
@@ -405,14 +423,12 @@ fn nothing_ran(failure: Failure, request: &Request) -> Failure {
 
 async fn take_back(enforcer: &Enforcer, request: &Request, mut line: StatusLine) -> Failure {
     line.show("  taking it back …");
-    let withdrawn = timeout(Duration::from_secs(5), enforcer.withdraw(request)).await;
+    let withdrawn = timeout(TAKE_BACK_TIME, enforcer.withdraw(request)).await;
     line.clear();
     let what = match withdrawn {
-        Ok(Ok(())) => "taken back; nothing was run".to_owned(),
-        Ok(Err(error)) => format!("nothing is run; the request may still be shown to people ({error})"),
-        Err(_) => {
-            "nothing is run; the gateway does not answer, so people may still see the request".to_owned()
-        }
+        Ok(Ok(())) => TAKEN_BACK.to_owned(),
+        Ok(Err(error)) => format!("nothing was run; people may still see the request ({error})"),
+        Err(_) => MAY_BE_SEEN.to_owned(),
     };
     nothing_ran(Failure::new(Exit::TakenBack, what), request)
 }

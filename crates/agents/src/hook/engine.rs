@@ -303,13 +303,14 @@ impl Hook<'_> {
             }
         }
         let inquiry = Inquiry::new(asker, draft, changed);
-        let answer = inquiry.ask(self.deferred(enforcer).await?, self.settings.interruption()?);
+        let before = self.deferred(enforcer).await?;
+        let mut answer = Box::pin(inquiry.ask(before, self.settings.interruption()?));
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
         let mut listening = Box::pin(said::listen(identity, enforcer, pins, &self.desk));
         let end = tokio::select! {
-            taken = timeout_at(deadline, answer) => match taken {
+            taken = timeout_at(deadline, &mut answer) => match taken {
                 Ok(taken) => Ok(End::Taken(Box::new(taken?))),
                 Err(_) if defer_at.is_some() => return self.defer(inquiry.request()),
                 Err(_) => Err(nobody_answered()),
@@ -323,11 +324,10 @@ impl Hook<'_> {
             // What has heard of it has still to say so: to the person, and at the end of the session.
             drop(timeout(said::CONFIRMATION_TIME, listening).await);
         }
-        let answered = match &end {
-            Ok(End::Taken(taken)) => Some(&taken.request_id),
-            _ => None,
-        };
-        inquiry.withdraw(answered).await;
+        match &end {
+            Ok(End::Taken(taken)) => inquiry.withdraw(Some(&taken.request_id)).await,
+            _ => inquiry.take_back(answer).await,
+        }
         end
     }
 

@@ -1,6 +1,6 @@
 //! What people are asked about one call: by a request of now, or by one that an earlier run has asked.
 
-use std::{sync::OnceLock, time::Duration};
+use std::time::Duration;
 
 use countersign_client::{
     enforcer::Enforcer,
@@ -9,7 +9,7 @@ use countersign_client::{
     taken::Taken,
 };
 use countersign_wire::id::RequestId;
-use tokio::time::{Instant, timeout_at};
+use tokio::{sync::SetOnce, time::timeout};
 
 use crate::{
     asking::{self, Attendance, Interruption, Rejection},
@@ -33,12 +33,12 @@ pub(super) struct Inquiry<'a> {
     draft: &'a Draft,
     /// The rejection whose edit has made the draft.
     changed: Option<&'a Rejection>,
-    request: OnceLock<Request>,
+    request: SetOnce<Request>,
 }
 
 impl<'a> Inquiry<'a> {
     pub(super) fn new(asker: Asker<'a>, draft: &'a Draft, changed: Option<&'a Rejection>) -> Self {
-        Self { asker, draft, changed, request: OnceLock::new() }
+        Self { asker, draft, changed, request: SetOnce::new() }
     }
 
     /// Waits for the answer: to the request that was asked before, if there is one.
@@ -57,7 +57,8 @@ impl<'a> Inquiry<'a> {
                 asking::submit(enforcer, pins, self.draft, Attendance::Attended, &mut interruption).await?
             }
         };
-        let request = self.request.get_or_init(|| request).clone();
+        // It is asked once.
+        drop(self.request.set(request.clone()));
         asking::wait_unwatched(identity, enforcer, request, &mut interruption).await
     }
 
@@ -66,11 +67,25 @@ impl<'a> Inquiry<'a> {
         self.request.get()
     }
 
-    /// Takes back what was asked, unless it was answered. If that fails, it expires by itself.
+    /// Takes back what was asked and not answered, also what is still on its way to the gateway: people may see it before
+    /// this end hears that it has arrived. If that fails, it expires by itself.
+    pub(super) async fn take_back(&self, asking: impl Future) {
+        let taking_back = async {
+            if self.request().is_none() {
+                tokio::select! {
+                    _ = asking => {}
+                    _ = self.request.wait() => {}
+                }
+            }
+            self.withdraw(None).await;
+        };
+        drop(timeout(WITHDRAW_TIME, taking_back).await);
+    }
+
+    /// Takes back what was asked, unless this is the answer to it. If that fails, it expires by itself.
     pub(super) async fn withdraw(&self, answered: Option<&RequestId>) {
         if let Some(request) = self.request().filter(|request| Some(&request.request_id) != answered) {
-            let until = Instant::now() + WITHDRAW_TIME;
-            drop(timeout_at(until, self.asker.enforcer.withdraw(request)).await);
+            drop(timeout(WITHDRAW_TIME, self.asker.enforcer.withdraw(request)).await);
         }
     }
 }

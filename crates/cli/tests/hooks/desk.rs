@@ -3,15 +3,15 @@
 use super::*;
 
 /// The verdict of a worker whose host is attended, which a test has no terminal for.
-fn relayed(world: &World, host: &str, message: &Value) -> Child {
+pub(super) fn relayed(world: &World, host: &str, message: &Value) -> Child {
     hook(world, &[host, "--mode", "relay", "--worker", "--attended", "--host-timeout", "20"], message)
 }
 
-fn verdict(child: Child) -> Value {
+pub(super) fn verdict(child: Child) -> Value {
     serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-fn set_presence(world: &World, presence: &str) {
+pub(super) fn set_presence(world: &World, presence: &str) {
     let set = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .arg(presence)
         .env("COUNTERSIGN_HOME", world.home())
