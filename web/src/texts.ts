@@ -109,6 +109,7 @@ export const texts = {
   you: "You",
   onDevice: (device: string) => ` on ${device}`,
   onAnotherDevice: " on another device",
+  onThisDevice: " on this device",
   whenAgo: (time: string) => `, ${time} ago`,
   didDecide: { approve: "approved", reject: "rejected" },
   didAnswer: { approve: "answered", reject: "declined to answer" },
@@ -125,7 +126,7 @@ export const texts = {
   replaces: "Replaces a request without an answer",
   replacesChanged: "Changed before it was approved, says its machine",
   expiredEmpty: "Nothing has expired.",
-  historyEmpty: "You haven't answered anything on this device.",
+  historyEmpty: "You haven't answered anything yet.",
   historySearch: "Search your answers",
   historyNothing: "No answer here. Try other words, or show all.",
   historyMore: (count: number) => `Show more (${count.toLocaleString("en")} left)`,
@@ -135,7 +136,9 @@ export const texts = {
   today: "Today",
   yesterday: "Yesterday",
   earlierDays: "Earlier",
-  historyNote: "Answers you gave on this device. The list stays here.",
+  historyNote:
+    "This device keeps the answers you give on it. Those you gave on your other devices come from each machine, sealed for you: the newest 50, for 30 days.",
+  historyElsewhereFailed: (why: string) => `Answers from your other devices can't be read now. ${why}`,
 
   // Review
   kind: {

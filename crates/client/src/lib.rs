@@ -20,6 +20,7 @@
 //! | | vouching for others; how far a request has come; who can be reached | [`vouching`], [`progress`], [`presence`] |
 //! | | what an approver says to an enforcer without being asked | [`prompt`] |
 //! | `reports` | what a session is doing, what became of a decision | [`session`], [`receipt`] |
+//! | | what a person has answered on any of their devices | [`history`] |
 //! | | a finished exchange that others can verify | [`bundle`] |
 //! | `acting` | by a grant or by asking, at most once for each use, with a receipt | [`authorize`], [`finish`] |
 //! | | by a grant that was given while a request waits; asking once more for what has expired | [`waiting`], [`again`] |
@@ -105,4 +106,4 @@ pub use ends::{approver, enforcer, names, presence, progress, prompt, vouching};
 pub use exchange::{audience, edit, effect_hash, grant, reply, request, seal, taken};
 pub use gateway::{http, join, trouble};
 pub use identity::{keys, lock, pairing, profile};
-pub use reports::{bundle, receipt, session};
+pub use reports::{bundle, history, receipt, session};

@@ -7,6 +7,7 @@ import { elsewhere } from "./elsewhere.ts";
 import { nextCame } from "./guard.ts";
 import { type Card, type CardEnd, FADE_MILLIS, newCard, trusted } from "./inbox.ts";
 import type { Prompts } from "./prompts.ts";
+import { isHistory } from "./remembered.ts";
 import { goInPlace } from "./route.ts";
 import { changeBehind } from "./sent.ts";
 import type { Store } from "./store.ts";
@@ -238,6 +239,7 @@ export class Live {
   #sessionHeard(sessionId: string): void {
     const store = this.#store;
     store.set({ sessionNews: store.state.sessionNews + 1 });
+    if (isHistory(sessionId, store.state)) return;
     void this.#answers.heard(sessionId);
     const known = store.state.profile?.sessions ?? [];
     if (known[0] === sessionId) return;

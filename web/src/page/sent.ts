@@ -64,6 +64,12 @@ export interface SentRecord {
   readonly receiptFailed?: string;
 }
 
+/** What a list says of an answer: one of this device, or one that a machine remembers. */
+export type Answered = Omit<SentRecord, "source" | "shown" | "expiresAt" | "session"> & {
+  /** On which other device it was given, in words. */
+  readonly where?: string;
+};
+
 /** The record of a decision that was signed at this time. */
 export function newRecord(
   request: OpenedRequest,
@@ -102,7 +108,7 @@ export function keepRecord(database: Database, record: SentRecord): Promise<Sent
 }
 
 /** The answer to a question, as the person gave it; `undefined` if it was none, or was not answered. */
-export function answerOf({ isQuestion, outcome, action, reason }: SentRecord): string | undefined {
+export function answerOf({ isQuestion, outcome, action, reason }: Answered): string | undefined {
   return isQuestion === true && outcome === "approve" ? (action ?? reason) : undefined;
 }
 

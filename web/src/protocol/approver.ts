@@ -5,6 +5,7 @@ import { readDecision, verifyDecisionSignature } from "./decision.ts";
 import type { DeviceKeys } from "./device.ts";
 import { type Envelope, readEnvelope, writeEnvelope } from "./envelope.ts";
 import { CountersignError, FormatError } from "./errors.ts";
+import { historySession, openHistory, type RememberedAnswer } from "./history.ts";
 import { type Call, CallError, type Http, segment, understood } from "./http.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { formatBundle, type KeyBundle, parseBundle } from "./keys.ts";
@@ -329,6 +330,15 @@ export class Approver {
     const event = session?.snapshots.get("summary");
     if (event === undefined) return undefined;
     return openReceipt(await openSnapshot(event, this.identity, pins, this.#now), sent, use);
+  }
+
+  /** What a machine remembers of this person's answers on any device, newest first. Throws `HistoryError` and `SnapshotError`. */
+  async history(machine: Pin, pins: Pins): Promise<readonly RememberedAnswer[]> {
+    const { id } = this.identity;
+    const session = await this.session(historySession(machine.fingerprint, id));
+    const event = session?.snapshots.get("summary");
+    if (event === undefined) return [];
+    return openHistory(await openSnapshot(event, this.identity, pins, this.#now), machine, id);
   }
 
   /** What this device, with its lock, can prove of a decision of its own, as the text of a bundle. Throws {@link ProofError}. */

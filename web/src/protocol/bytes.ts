@@ -51,8 +51,13 @@ export function random(length: number): Bytes {
 
 /** An id of a new request: a UUID of version 4 (RFC 9562). */
 export function newRequestId(): string {
-  const bytes = random(16);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  return uuid(random(16), 4);
+}
+
+/** These 16 bytes as a UUID of this version (RFC 9562). */
+export function uuid(bytes: Uint8Array, version: 4 | 5): string {
+  const made = bytes.slice();
+  made[6] = ((made[6] ?? 0) & 0x0f) | (version << 4);
+  made[8] = ((made[8] ?? 0) & 0x3f) | 0x80;
+  return hex(made).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

@@ -12,6 +12,7 @@ export * from "./device.ts";
 export { applyEdit, type Editable } from "./edit.ts";
 export * from "./envelope.ts";
 export * from "./errors.ts";
+export * from "./history.ts";
 export * from "./http.ts";
 export * from "./join.ts";
 export * from "./json.ts";

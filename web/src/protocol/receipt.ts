@@ -1,9 +1,7 @@
 // What an enforcer did with a decision: signed by it, and checked by the approver who decided (docs/receipts.md).
 
-import { sha1 } from "@noble/hashes/legacy.js";
-
 import * as base64url from "./base64url.ts";
-import { type Bytes, concat, hex, utf8 } from "./bytes.ts";
+import { type Bytes, concat, utf8 } from "./bytes.ts";
 import { canonicalWithout } from "./canonical.ts";
 import type { Signer } from "./device.ts";
 import { verifyStrict } from "./ed25519.ts";
@@ -11,7 +9,7 @@ import { type Explained, FormatError, ReasonError } from "./errors.ts";
 import { JsonNumber, type JsonObject, type JsonValue, parseObject } from "./json.ts";
 import { Members, one, text, word } from "./members.ts";
 import type { SentDecision } from "./reply.ts";
-import type { OpenedSnapshot } from "./session.ts";
+import { namedSession, type OpenedSnapshot } from "./session.ts";
 
 /** What became of a decision. */
 export type ReceiptOutcome =
@@ -83,10 +81,7 @@ const NAMESPACE = Uint8Array.of(
 
 /** The session that has the receipt of one use: a UUID of version 5, so that both ends know it. */
 export function receiptSession(requestId: string, use: number): string {
-  const bytes = sha1(concat(NAMESPACE, utf8(`${requestId}/${use}`))).slice(0, 16);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return hex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  return namedSession(NAMESPACE, utf8(`${requestId}/${use}`));
 }
 
 /** Reads a receipt; nothing of it is verified. Throws a `FormatError`. */
@@ -117,7 +112,8 @@ function integer(min: number, max: number) {
   };
 }
 
-function readOutcome(value: JsonValue, at: string): ReceiptOutcome {
+/** Reads what became of a decision. Throws a `FormatError`. */
+export function readOutcome(value: JsonValue, at: string): ReceiptOutcome {
   const members = new Members(value, at);
   const outcome = members.required("outcome", word(["applied", "refused", "drifted", "tooLate"]));
   let read: ReceiptOutcome;

@@ -1,7 +1,9 @@
 // Sealed snapshots of an agent's session: sealed by an enforcer, opened and checked by an approver. No I/O.
 
+import { sha1 } from "@noble/hashes/legacy.js";
+
 import * as base64url from "./base64url.ts";
-import { random, utf8 } from "./bytes.ts";
+import { type Bytes, concat, random, utf8, uuid } from "./bytes.ts";
 import { type Explained, ReasonError } from "./errors.ts";
 import { SALT } from "./extension.ts";
 import { hashWithout, hasItsHash } from "./hash.ts";
@@ -17,6 +19,11 @@ export const SNAPSHOT_TYPES = ["summary", "plan", "diff_summary", "context"] as 
 
 /** The kind of a snapshot's content. */
 export type SnapshotType = (typeof SNAPSHOT_TYPES)[number];
+
+/** The session of this name: a UUID of version 5 (RFC 9562), so that both ends know it. */
+export function namedSession(namespace: Uint8Array, name: Bytes): string {
+  return uuid(sha1(concat(namespace, name)).slice(0, 16), 5);
+}
 
 interface SnapshotEvent {
   readonly sessionId: string;

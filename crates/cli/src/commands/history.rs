@@ -1,6 +1,6 @@
 //! `history`: what this device has answered, and what this machine has asked.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet};
 
 use clap::Args;
 use countersign_agents::{
@@ -16,12 +16,19 @@ use countersign_agents::{
 use countersign_client::{
     bundle::Bundle,
     enforcer::{AskError, Enforcer},
+    history::Answer as KnownAnswer,
+    keys::Fingerprint,
     payload::{Payload, visible},
     profile::Role,
     request::Request,
 };
 use countersign_wire::{
-    Verbatim, artifact::Artifact, decision::DecisionOutcome, id::RequestId, parse, timestamp::Timestamp,
+    Verbatim,
+    artifact::Artifact,
+    decision::DecisionOutcome,
+    id::{EnforcerId, RequestId},
+    parse,
+    timestamp::Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -33,8 +40,9 @@ use crate::{
 
 /// Look back at your answers, and at what this machine asked.
 ///
-/// Newest first, with dates. A device knows its own answers; what you answered elsewhere is in the history of that device. A
-/// machine keeps what was answered for 30 days.
+/// Newest first, with dates. A device keeps its own answers. With --everywhere, your machines say what you answered on your
+/// other devices: the newest 50 on each, for 30 days. A machine keeps what was answered for 30 days.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, Args)]
 pub(super) struct History {
     /// Only what was approved.
@@ -46,6 +54,9 @@ pub(super) struct History {
     /// Only what expired without an answer.
     #[arg(long, group = "which")]
     missed: bool,
+    /// Also your answers on other devices, as your machines remember them. Asks for your passphrase.
+    #[arg(long, conflicts_with = "missed")]
+    everywhere: bool,
     /// How many to show of each.
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 50)]
     count: usize,
@@ -146,6 +157,28 @@ impl HistoryEntry {
         }
     }
 
+    /// An answer that a machine remembers, of another device.
+    fn of_known(answer: &KnownAnswer, machine: &EnforcerId) -> Self {
+        let scope = match answer.decision {
+            DecisionOutcome::Approve => Some(scope_word(answer.scope).to_owned()),
+            DecisionOutcome::Reject => None,
+        };
+        let chosen = answer.action.as_deref().map(|caption| format!("“{}”", visible(caption)));
+        let device =
+            Fingerprint::parse(&answer.device).map(|device| format!("with device {}", device.short()));
+        let machine = format!("on {}", visible(machine.as_str()));
+        let changed = || Some(format!("changed to: {}", answer.change.as_ref()?));
+        Self {
+            request_id: answer.request_id.clone(),
+            at: answer.at,
+            end: answer.decision.into(),
+            sentence: visible(&answer.sentence),
+            what: format!("{} · {}", visible(&answer.sentence), visible(&answer.headline)),
+            about: scope.into_iter().chain(chosen).chain(device).chain([machine]).collect(),
+            reason: answer.reason.clone().or_else(changed),
+        }
+    }
+
     fn entry(&self, now: Timestamp) -> String {
         let (end, when) = (self.end.word(), moment::when(self.at, now));
         let until = if self.end == End::Waiting { " until" } else { "" };
@@ -196,6 +229,23 @@ async fn unanswered(enforcer: &Enforcer) -> Result<Vec<HistoryEntry>, AskError> 
     Ok(open)
 }
 
+/// What the machines of this person remember of their answers, on whichever device.
+async fn elsewhere(identity: &Identity) -> Result<Vec<HistoryEntry>, Failure> {
+    let desk = Desk::of(identity)?;
+    let mut items = Vec::new();
+    for (machine, answers) in desk.approver.histories(&desk.pins).await {
+        match answers {
+            Ok(answers) => {
+                items.extend(answers.iter().map(|answer| HistoryEntry::of_known(answer, &machine)));
+            }
+            Err(error) => {
+                say(&format!("! What {} remembers can't be read: {error}.", visible(machine.as_str())));
+            }
+        }
+    }
+    Ok(items)
+}
+
 impl History {
     pub(super) async fn run(self, options: &Options) -> Result<(), Failure> {
         let home = Home::of_user()?;
@@ -220,7 +270,11 @@ impl History {
         }
         let now = countersign_client::clock::Clock::now(&countersign_client::clock::SystemClock);
         let both = answered.is_some() && asked.is_some();
-        let mine = if self.missed { "What you missed" } else { "Your answers on this device" };
+        let mine = match (self.missed, self.everywhere) {
+            (true, _) => "What you missed",
+            (false, true) => "Your answers",
+            (false, false) => "Your answers on this device",
+        };
         for (title, items) in [(mine, answered), ("What this machine asked", asked)] {
             let Some(items) = items else { continue };
             if both {
@@ -273,7 +327,12 @@ impl History {
         }
         let answers = Answers::of(&home.folder_named(&identity.name)?).read();
         let answers = answers.map_err(|error| Failure::new(Exit::Failed, error))?;
-        Ok(self.newest(answers.iter().map(HistoryEntry::of_answer).collect()))
+        let mut items: Vec<HistoryEntry> = answers.iter().map(HistoryEntry::of_answer).collect();
+        if self.everywhere {
+            let own: HashSet<RequestId> = items.iter().map(|item| item.request_id.clone()).collect();
+            items.extend(elsewhere(identity).await?.into_iter().filter(|it| !own.contains(&it.request_id)));
+        }
+        Ok(self.newest(items))
     }
 
     async fn asked(&self, identity: &Identity) -> Result<Vec<HistoryEntry>, Failure> {

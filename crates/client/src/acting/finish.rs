@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use countersign_wire::{base64url, decision::DecisionOutcome, decision::Scope, id::RequestId};
+use countersign_wire::{
+    base64url,
+    decision::{DecisionOutcome, Scope},
+    id::{ApproverId, RequestId},
+};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
@@ -13,10 +17,11 @@ use crate::{
         taken::{FINISHED, Settled, Taken, number_of, use_key},
     },
     gateway::http::{Call, CallError},
-    identity::profile::{Pin, Pins},
+    identity::profile::{Party, Pin, Pins},
     journal::{Change, Journal, JournalError, Kind, Record, off_thread},
     reports::{
         bundle::{Bundle, BundleError},
+        history,
         receipt::{Outcome, Receipt, ReceiptError},
         session::SessionError,
     },
@@ -27,6 +32,9 @@ const RECEIPT_TIME: Duration = Duration::from_hours(7 * 24);
 
 /// How long sending a receipt may take: at first, when somebody waits for the end, and later.
 const CALL_TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
+
+/// How often what a person has answered is sent again because another process has finished something meanwhile.
+const MAX_ROUNDS: usize = 3;
 
 /// Why there is no receipt.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +68,7 @@ impl Enforcer {
     /// paired device of whoever decided. If it can't be sent now, it is kept and sent later.
     pub async fn finish(&self, taken: Taken, outcome: Outcome, pins: &Pins) -> Result<Finished, FinishError> {
         let now = self.clock.now();
+        let kept_outcome = outcome.clone();
         let receipt = Receipt::sign(&taken, outcome, &self.id, &self.keys, now)?;
         let approver = taken.approver();
         let pinned: Vec<&Pin> = pins.active(&approver, now).collect();
@@ -97,13 +106,51 @@ impl Enforcer {
                 let keep_until = settled.map_or(keep_until, |settled| settled.keep_until);
                 changes.push(Change::Put(Settled::Finished.record(&taken.request_id, keep_until)));
             }
+            if let Some(answer) = history::record(&taken, &kept_outcome, now) {
+                changes.push(Change::Put(answer));
+                let known = history::of_person(journal.list(Kind::Answered)?, &taken.decision.approver);
+                let old = known.into_iter().skip(history::MAX_ANSWERS - 1);
+                changes.extend(old.map(|record| Change::Remove(record.kind, record.key)));
+            }
             let _done = journal.commit(&changes, now)?;
             // Without room for the bundle the receipt is still sent.
             kept
         })
         .await?;
         let is_sent = has_event && self.send_receipt(&key, CALL_TIME.0).await?;
+        if is_sent {
+            self.share_history(&approver, &pinned).await?;
+        }
         Ok(Finished { receipt, is_sent })
+    }
+
+    /// Tells the devices of a person what they have answered here, on whichever of them. With one device there is nobody to
+    /// tell. What can't be sent now is sent with a later receipt.
+    async fn share_history(&self, approver: &Party, pinned: &[&Pin]) -> Result<(), FinishError> {
+        let Party::Approver(approver) = approver else { return Ok(()) };
+        if pinned.len() < 2 {
+            return Ok(());
+        }
+        let recipients: Vec<Recipient<'_>> =
+            pinned.iter().map(|pin| Recipient { id: pin.party().id(), bundle: pin.bundle() }).collect();
+        // Another process may have finished something meanwhile, and have sent its own before this.
+        for _ in 0..MAX_ROUNDS {
+            let (known, now) = (self.answers_of(approver).await?, self.clock.now());
+            let event = history::event(&known, approver, (&self.id, &self.keys), &recipients, now)?;
+            let (key, keep_until) = (format!("history/{approver}"), now.plus(RECEIPT_TIME));
+            let value = Zeroizing::new(event);
+            let pending = Change::Put(Record { kind: Kind::Receipt, key: key.clone(), value, keep_until });
+            off_thread(&self.journal, move |journal| journal.commit(&[pending], now).map(|_| ())).await?;
+            if !self.send_receipt(&key, CALL_TIME.0).await? || self.answers_of(approver).await? == known {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn answers_of(&self, approver: &ApproverId) -> Result<Vec<Record>, JournalError> {
+        let records = off_thread(&self.journal, |journal| journal.list(Kind::Answered)).await?;
+        Ok(history::of_person(records, approver))
     }
 
     /// Sends the receipts that could not be sent before. Returns how many still wait.

@@ -485,7 +485,7 @@ fn sender<'a>(envelope: &Envelope<'_>, pin: Option<&'a Pin>) -> Result<(Enforcer
 }
 
 /// The buttons of an artifact. A list that is broken or not known means approve and reject.
-fn actions_of(artifact: &Artifact<'_>) -> Vec<Action> {
+pub(crate) fn actions_of(artifact: &Artifact<'_>) -> Vec<Action> {
     let list = artifact.requested_actions().ok().flatten();
     list.map(|list| list.actions().to_vec()).unwrap_or_default()
 }

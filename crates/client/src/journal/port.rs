@@ -63,8 +63,10 @@ pub enum Kind {
     Use,
     /// A grant that was taken back here; its key is the request id.
     Revoked,
-    /// A receipt that was not sent yet; its key is that of the use.
+    /// A receipt that was not sent yet, whose key is that of the use; or what a person has answered, which was not sent yet.
     Receipt,
+    /// An answer that a person has given; its key has the person, the time and the request id.
+    Answered,
 }
 
 /// One record, wiped from memory when dropped.

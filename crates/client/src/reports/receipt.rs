@@ -9,7 +9,6 @@ use countersign_wire::{
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
-use sha1::{Digest as _, Sha1};
 
 use crate::{
     checks::{self, Check, ensure},
@@ -21,7 +20,9 @@ use crate::{
         profile::{Party, Pins},
     },
     json,
-    reports::session::{OpenedSnapshot, SessionError, SnapshotDraft, SnapshotError, seal_snapshot},
+    reports::session::{
+        OpenedSnapshot, SessionError, SnapshotDraft, SnapshotError, named_session, seal_snapshot,
+    },
 };
 
 /// The id of the only snapshot in the session of a receipt.
@@ -149,20 +150,7 @@ impl<'a> Received<'a> {
 
 /// The session that has the receipt of one use: a UUID of version 5 (RFC 9562), so that both ends know it.
 pub fn receipt_session(request_id: &RequestId, number: u64) -> SessionId {
-    let mut hash = Sha1::new();
-    hash.update(NAMESPACE);
-    hash.update(format!("{}/{number}", request_id.as_str()));
-    let digest: [u8; 20] = hash.finalize().into();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    bytes[6] = bytes[6] & 0x0f | 0x50;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-    let text = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
-    match SessionId::new(text) {
-        Ok(id) => id,
-        Err(_) => unreachable!("a UUID is an id"),
-    }
+    named_session(NAMESPACE, &format!("{}/{number}", request_id.as_str()))
 }
 
 impl Receipt {

@@ -14,6 +14,7 @@ use countersign_wire::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
+use sha1::{Digest as _, Sha1};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -63,6 +64,24 @@ pub enum SessionError {
     /// The gateway refused, or could not be reached.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// The session of this name: a UUID of version 5 (RFC 9562), so that both ends know it.
+pub(crate) fn named_session(namespace: [u8; 16], name: &str) -> SessionId {
+    let mut hash = Sha1::new();
+    hash.update(namespace);
+    hash.update(name);
+    let digest: [u8; 20] = hash.finalize().into();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    bytes[6] = bytes[6] & 0x0f | 0x50;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    let text = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+    match SessionId::new(text) {
+        Ok(id) => id,
+        Err(_) => unreachable!("a UUID is an id"),
+    }
 }
 
 /// Builds, salts, hashes and seals a snapshot to these devices. Returns the event, as JSON.

@@ -78,6 +78,54 @@ async fn exchange(
     }
 }
 
+/// The requests that a device finds in what machines remember of its person, newest first, with who answered.
+async fn answered(device: &Approver, pins: &Pins) -> Vec<(String, String)> {
+    let histories = device.histories(pins).await;
+    let answers = histories.into_iter().flat_map(|(_, answers)| answers.unwrap());
+    answers.map(|answer| (answer.request_id.to_string(), answer.device)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_device_of_a_person_learns_what_the_others_have_answered_and_nobody_else_does() {
+    let world = World::start().await;
+    let journal = Arc::new(FileJournal::new(world.data.path().join("journal")));
+    let robot = world.enforcer_with("robot", journal).await;
+    let (phone, laptop, bob) =
+        (world.approver("ada").await, world.approver("ada").await, world.approver("bob").await);
+    let (robots, of_phone) = pair(&robot, &phone, Pins::default()).await;
+    let (robots, of_bob) = pair(&robot, &bob, robots).await;
+    let done = Outcome::Applied { exit_status: Some(0) };
+    let mut expected = Vec::new();
+    // With one device there is nobody to tell.
+    let mut robots = robots;
+    let mut of_laptop = Pins::default();
+    for round in 0..3 {
+        if round == 1 {
+            (robots, of_laptop) = pair(&robot, &laptop, robots).await;
+        }
+        let (device, pins) = if round == 2 { (&laptop, &of_laptop) } else { (&phone, &of_phone) };
+        let (taken, sent) =
+            exchange((&robot, &robots), (device, pins), DecisionOutcome::Approve, Scope::Once).await;
+        robot.finish(taken, done.clone(), &robots).await.unwrap();
+        expected.insert(0, (sent.request_id.to_string(), device.keys.fingerprint().to_string()));
+        let known = answered(&phone, &of_phone).await;
+        assert_eq!(known, if round == 0 { Vec::new() } else { expected.clone() }, "round {round}");
+    }
+    assert_eq!(answered(&laptop, &of_laptop).await, expected);
+    assert_eq!(answered(&bob, &of_bob).await, []);
+    // A device that was revoked is told nothing more.
+    robots.revoke(laptop.keys.fingerprint(), SystemClock.now()).unwrap();
+    let (tablet, more) = (world.approver("ada").await, robots);
+    let (robots, of_tablet) = pair(&robot, &tablet, more).await;
+    let (taken, sent) =
+        exchange((&robot, &robots), (&tablet, &of_tablet), DecisionOutcome::Reject, Scope::Once).await;
+    robot.finish(taken, Outcome::Drifted, &robots).await.unwrap();
+    expected.insert(0, (sent.request_id.to_string(), tablet.keys.fingerprint().to_string()));
+    assert_eq!(answered(&tablet, &of_tablet).await, expected);
+    let histories = laptop.histories(&of_laptop).await;
+    assert!(histories.iter().all(|(_, answers)| answers.is_err()), "{histories:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_decided_learns_what_was_done_on_every_device_and_nobody_else_does() {
     let world = World::start().await;

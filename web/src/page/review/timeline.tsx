@@ -7,7 +7,7 @@ import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import { Icon } from "../icons.tsx";
 import { Act, Ago, clock, duration, Marked, useApp } from "../parts.tsx";
-import type { SentRecord } from "../sent.ts";
+import type { Answered, SentRecord } from "../sent.ts";
 import { AskAgain } from "./again.tsx";
 
 interface Step {
@@ -20,7 +20,7 @@ interface Step {
 const step = (state: Step["state"], text: string, note = "", time = ""): Step => ({ state, text, note, time });
 
 /** The four steps of an answer. */
-export function stepsOf(record: SentRecord): Step[] {
+export function stepsOf(record: Answered): Step[] {
   const machine = visible(record.enforcerId);
   const steps = [step("done", texts.stepSigned[doneOf(record)], "", record.signedAt)];
   const { failed, acceptedAt, deliveredAt, receipt } = record;
@@ -37,11 +37,11 @@ export function stepsOf(record: SentRecord): Step[] {
 }
 
 /** What was done with the request: a change is more than a rejection. */
-function doneOf({ outcome, edit }: SentRecord): keyof typeof texts.stepSigned {
+function doneOf({ outcome, edit }: Answered): keyof typeof texts.stepSigned {
   return edit === undefined ? outcome : "change";
 }
 
-function receiptStep(record: SentRecord): Step {
+function receiptStep(record: Answered): Step {
   const { receipt, receiptFailed, outcome, enforcerId } = record;
   const machine = visible(enforcerId);
   if (receipt === undefined) {

@@ -1,10 +1,10 @@
-// What an answer of this device was, in a few words for every list: the answer to a question is the name of the choice.
+// What an answer was, in a few words for every list: the answer to a question is the name of the choice.
 
 import { visible, visibleCode } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
-import { answerOf, type SentRecord } from "../sent.ts";
+import { type Answered, answerOf } from "../sent.ts";
 
-export function answeredWith(record: SentRecord): string {
+export function answeredWith(record: Answered): string {
   const answer = answerOf(record);
   const [changed] = Object.values(record.edit ?? {});
   if (changed !== undefined) return texts.changedTo(visibleCode(changed.split(/\r?\n/, 1)[0] ?? ""));

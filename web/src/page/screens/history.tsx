@@ -1,4 +1,4 @@
-// What was answered on this device, and what has expired.
+// What was answered, on this device and on others of the same person, and what has expired.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 
@@ -8,19 +8,20 @@ import { Icon } from "../icons.tsx";
 import { type Card, newCard } from "../inbox.ts";
 import { messageOf } from "../messages.ts";
 import { Ago, clock, Marked, Problem, Screen, useApp, usePage } from "../parts.tsx";
+import { type Remembered, remembered } from "../remembered.ts";
 import { AgainLine, AskAgain } from "../review/again.tsx";
 import { stepsOf } from "../review/timeline.tsx";
 import { writeRoute } from "../route.ts";
-import { answerOf, type SentRecord } from "../sent.ts";
+import { type Answered, answerOf } from "../sent.ts";
 import { answeredWith } from "./answered.ts";
 import { FirstLine, Sentence } from "./card.tsx";
 
 type Filter = keyof typeof texts.historyFilters;
 const FILTERS = Object.keys(texts.historyFilters) as Filter[];
 
-const isMissed = ({ failed }: SentRecord): boolean => failed?.kind === "expired";
+const isMissed = ({ failed }: Answered): boolean => failed?.kind === "expired";
 
-function isShown(record: SentRecord, filter: Filter): boolean {
+function isShown(record: Answered, filter: Filter): boolean {
   if (filter === "all") return true;
   if (filter === "missed") return isMissed(record);
   return (
@@ -41,14 +42,14 @@ function hasWords(words: readonly string[], ...texts: readonly (string | undefin
   return words.every((word) => text.includes(word));
 }
 
-const isFound = ({ sentence, headline, reason, enforcerId }: SentRecord, words: readonly string[]): boolean =>
-  hasWords(words, sentence, headline, reason, enforcerId);
+const isFound = ({ sentence, headline, reason, enforcerId, where }: Answered, words: readonly string[]): boolean =>
+  hasWords(words, sentence, headline, reason, enforcerId, where);
 
 const isCardFound = ({ payload, headline, request }: Card, words: readonly string[]): boolean =>
   hasWords(words, payload === undefined ? undefined : sentenceOf(payload), headline, request?.enforcerId);
 
 /** The day of an answer, in words. */
-function dayOf({ signedAt }: SentRecord): string {
+function dayOf({ signedAt }: Answered): string {
   const day = (millis: number): string => new Date(millis).toDateString();
   const signed = day(Date.parse(signedAt));
   if (signed === day(Date.now())) return texts.today;
@@ -58,13 +59,14 @@ function dayOf({ signedAt }: SentRecord): string {
 // CONTRIBUTING: add a screen, step 3
 export function HistoryScreen() {
   const { sent } = usePage();
+  const { answers: elsewhere, problems } = useRemembered();
   const [filter, setFilter] = useState<Filter>("all");
   const [search, setSearch] = useState("");
   const [most, setMost] = useState(PORTION);
-  const newest = useMemo(
-    () => [...sent.values()].sort((one, other) => (one.signedAt < other.signedAt ? 1 : -1)),
-    [sent],
-  );
+  const newest = useMemo(() => {
+    const others = elsewhere.filter(({ requestId }) => !sent.has(requestId));
+    return [...sent.values(), ...others].sort((one, other) => (one.signedAt < other.signedAt ? 1 : -1));
+  }, [sent, elsewhere]);
   const words = useMemo(() => search.toLowerCase().split(/\s+/).filter(Boolean), [search]);
   const records = useMemo(
     () => newest.filter((record) => isShown(record, filter) && isFound(record, words)),
@@ -74,7 +76,7 @@ export function HistoryScreen() {
   const days = [texts.today, texts.yesterday, texts.earlierDays] as const;
   return (
     <Screen title={texts.history}>
-      {sent.size > FEW ? (
+      {newest.length > FEW ? (
         <input
           type="search"
           aria-label={texts.historySearch}
@@ -91,10 +93,13 @@ export function HistoryScreen() {
           </button>
         ))}
       </fieldset>
+      {problems.map((problem) => (
+        <Problem key={problem} text={texts.historyElsewhereFailed(problem)} />
+      ))}
       {filter === "missed" ? <Missed words={words} /> : null}
       {records.length === 0 && filter !== "missed" ? (
         <p class="empty" role="status">
-          {sent.size === 0 ? texts.historyEmpty : texts.historyNothing}
+          {newest.length === 0 ? texts.historyEmpty : texts.historyNothing}
         </p>
       ) : null}
       {days.map((day) => (
@@ -110,7 +115,26 @@ export function HistoryScreen() {
   );
 }
 
-function Day({ day, records }: { day: string; records: readonly SentRecord[] }) {
+const NOTHING: Remembered = { answers: [], problems: [] };
+
+/** What this person has answered on other devices, as far as machines have said it. */
+function useRemembered(): Remembered {
+  const app = useApp();
+  const { sessionNews } = usePage();
+  const [known, setKnown] = useState(NOTHING);
+  useEffect(() => {
+    let isThere = true;
+    void remembered(app).then((found) => {
+      if (isThere) setKnown(found);
+    });
+    return () => {
+      isThere = false;
+    };
+  }, [sessionNews]);
+  return known;
+}
+
+function Day({ day, records }: { day: string; records: readonly Answered[] }) {
   if (records.length === 0) return null;
   return (
     <>
@@ -120,8 +144,8 @@ function Day({ day, records }: { day: string; records: readonly SentRecord[] }) 
   );
 }
 
-/** Answers of this device. */
-export function AnsweredRows({ records }: { records: readonly SentRecord[] }) {
+/** Answers, one below the other. */
+export function AnsweredRows({ records }: { records: readonly Answered[] }) {
   return (
     <div class="card">
       <ul class="rows">
@@ -135,12 +159,13 @@ export function AnsweredRows({ records }: { records: readonly SentRecord[] }) {
   );
 }
 
-export function AnsweredRow({ record }: { record: SentRecord }) {
+export function AnsweredRow({ record }: { record: Answered }) {
   const last = stepsOf(record).at(-1);
   const isApproved = record.outcome === "approve";
   const icon = isMissed(record) ? "clock" : isApproved ? "check" : record.edit === undefined ? "x" : "edit";
-  return (
-    <a class="row" href={writeRoute({ name: "request", id: record.requestId })}>
+  const { where } = record;
+  const parts = (
+    <>
       <span class={isApproved && !isMissed(record) ? "kind done" : "kind"} aria-hidden="true">
         <Icon name={icon} />
       </span>
@@ -152,9 +177,9 @@ export function AnsweredRow({ record }: { record: SentRecord }) {
           <FirstLine text={record.headline} />
         </p>
         <p class="sub">
-          <FirstLine text={answeredWith(record)} /> · <Marked text={visible(record.enforcerId)} /> ·{" "}
+          <FirstLine text={`${answeredWith(record)}${where ?? ""}`} /> · <Marked text={visible(record.enforcerId)} /> ·{" "}
           <Marked text={last?.text ?? ""} />
-          {record.edit === undefined ? <AgainLine of={record} /> : null}
+          {record.edit === undefined && where === undefined ? <AgainLine of={record} /> : null}
         </p>
         {record.reason === undefined || record.reason === answerOf(record) ? null : (
           <p class="sub">
@@ -163,6 +188,13 @@ export function AnsweredRow({ record }: { record: SentRecord }) {
         )}
       </div>
       <Ago time={record.signedAt} />
+    </>
+  );
+  // What another device has answered is not here to be opened.
+  if (where !== undefined) return <div class="row">{parts}</div>;
+  return (
+    <a class="row" href={writeRoute({ name: "request", id: record.requestId })}>
+      {parts}
     </a>
   );
 }
