@@ -65,10 +65,10 @@ const MAY_BE_SEEN: &str =
     "nothing was run. The gateway does not answer: if it has the request, people see it until it expires";
 
 /// How long it may take to take a request back.
-const TAKE_BACK_TIME: Duration = Duration::from_secs(5);
+const TAKE_BACK_TIME: Duration = Duration::from_secs(4);
 
 /// How long a request that is on its way may take to arrive before it is taken back.
-const ARRIVAL_TIME: Duration = Duration::from_secs(2);
+const ARRIVAL_TIME: Duration = Duration::from_secs(1);
 
 /// How long a receipt may take.
 const RECEIPT_TIME: Duration = Duration::from_secs(2);
@@ -428,7 +428,9 @@ async fn take_back(enforcer: &Enforcer, request: &Request, mut line: StatusLine)
     let what = match withdrawn {
         Ok(Ok(())) => TAKEN_BACK.to_owned(),
         Ok(Err(error)) => format!("nothing was run; people may still see the request ({error})"),
-        Err(_) => MAY_BE_SEEN.to_owned(),
+        Err(_) => {
+            "nothing was run; the gateway does not answer, so people may still see the request".to_owned()
+        }
     };
     nothing_ran(Failure::new(Exit::TakenBack, what), request)
 }

@@ -308,17 +308,23 @@ impl Hook<'_> {
         let defer_at =
             self.settings.defer_for.map(|_| self.settings.deadline.min(Instant::now() + DEFER_AFTER));
         let deadline = defer_at.unwrap_or(self.settings.deadline);
-        let mut listening = Box::pin(said::listen(identity, enforcer, pins, &self.desk));
+        let mut listening = Box::pin(async {
+            // Without a connection nothing is heard. The answer comes another way.
+            if said::listen(identity, enforcer, pins, &self.desk).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        });
         let end = tokio::select! {
             taken = timeout_at(deadline, &mut answer) => match taken {
                 Ok(taken) => Ok(End::Taken(Box::new(taken?))),
-                Err(_) if defer_at.is_some() => return self.defer(inquiry.request()),
+                Err(_) if defer_at.is_some() && inquiry.request().is_some() => {
+                    return self.defer(inquiry.request());
+                }
                 Err(_) => Err(nobody_answered()),
             },
             () = self.desk_answers() => Ok(End::AnsweredAtDesk),
             reason = said::stopped(&self.desk, self.event.session.as_deref()) => Ok(End::Stopped(reason)),
-            // Without a connection nothing is heard. The answer comes another way.
-            Ok(()) = &mut listening => Err(nobody_answered()),
+            () = &mut listening => Err(nobody_answered()),
         };
         if matches!(end, Ok(End::Stopped(_))) {
             // What has heard of it has still to say so: to the person, and at the end of the session.
