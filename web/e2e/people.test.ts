@@ -37,6 +37,9 @@ describe("people", () => {
     writeFileSync(path, readFileSync(await (await download).path()));
     const said = await vm.run(["verify", path]);
     expect(said).toMatch(/signed/i);
+    const { artifact, words } = JSON.parse(readFileSync(path, "utf8")) as { artifact: string; words: object };
+    expect(artifact).toContain('"argv":["true"]');
+    expect(words).toHaveProperty("shown");
   });
 
   test("the tool's plan and checkpoint are answered, and its questions", async () => {

@@ -109,7 +109,7 @@ export const texts = {
   you: "You",
   onDevice: (device: string) => ` on ${device}`,
   onAnotherDevice: " on another device",
-  onThisDevice: " on this device",
+  onThisDevice: " on this device, says the machine",
   whenAgo: (time: string) => `, ${time} ago`,
   didDecide: { approve: "approved", reject: "rejected" },
   didAnswer: { approve: "answered", reject: "declined to answer" },
@@ -415,7 +415,8 @@ export const texts = {
   unreachableHelp: "Still checking. You can send the same answer again; it counts once.",
   sendAgain: "Send again",
   exportProof: "Save the proof",
-  exportHelp: "A file that proves you signed and what the machine reported. Check it anywhere with countersign verify.",
+  exportHelp:
+    "A file with what was asked that proves your signature and what the machine reported. Check it anywhere with countersign verify.",
   scopeWord: { once: "just once", session: "for this task", timebox: "for 1 hour" },
   yourChoice: "Your choice",
   yourWords: "Your words",

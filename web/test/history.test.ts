@@ -51,6 +51,7 @@ describe("what a machine remembers", () => {
     expect(first).toMatchObject({ requestId: "r-1", decision: "approve", reason: undefined, change: undefined });
     expect(second).toMatchObject({ decision: "reject", reason: "not now", action: "Later", change: "ls -l" });
     expect(read({ v: 1, approverId: "ada", answers: [] })).toEqual([]);
+    expect(read({ v: 1, approverId: "ada", answers: [{ ...ANSWER, headline: "𝄞".repeat(201) }] })).toHaveLength(1);
   });
 
   test("of another machine or person, or in another form, is not believed", () => {
@@ -65,6 +66,8 @@ describe("what a machine remembers", () => {
       { ...honest, answers: [{ ...ANSWER, outcome: { outcome: "done" } }] },
       { ...honest, answers: [less] },
       { v: 1, requestId: "a receipt" },
+      { ...honest, answers: [{ ...ANSWER, headline: "𝄞".repeat(202) }] },
+      { ...honest, answers: Array.from({ length: 51 }, () => ANSWER) },
     ])
       expect(() => read(payload), JSON.stringify(payload)).toThrow(HistoryError);
     const other = { ...machine, fingerprint: "CCCC" };

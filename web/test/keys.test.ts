@@ -54,6 +54,15 @@ describe("a connection to the database", () => {
     expect(await factory.databases()).toEqual([]);
   });
 
+  test("keeps what was asked in so many requests, and forgets the oldest", async () => {
+    const database = await Database.open(new IDBFactory());
+    for (const id of ["a", "b", "a", "c", "d"]) await database.keepAsked(id, `asked in ${id}`, 3);
+    const kept = await Promise.all(["a", "b", "c", "d"].map((id) => database.asked(id)));
+    expect(kept).toEqual(["asked in a", undefined, "asked in c", "asked in d"]);
+    await database.keepAsked("e", "asked in e", 3);
+    expect([await database.asked("a"), await database.get("asked")]).toEqual([undefined, ["c", "d", "e"]]);
+  });
+
   test("is not opened again when this tab or another one has deleted the database, or the browser has", async () => {
     const { factory, connections } = watched();
     const [one, two] = [await Database.open(factory), await Database.open(factory)];

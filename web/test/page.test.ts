@@ -175,6 +175,7 @@ describe("what a change of the state moves on the screen", () => {
       ["list", "pane"],
     ],
     ["news of a session", { sessionNews: 7 }, []],
+    ["news of answers on other devices", { historyNews: 7 }, []],
   ])("%s", (_, change, areas) => {
     expect(changedAreas(open, { ...open, ...change })).toEqual(areas);
   });

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { askerOfSession, type Known, stateOf, toldBy } from "../src/page/sessions.ts";
+import { askerOfSession, isOfAgent, type Known, stateOf, toldBy } from "../src/page/sessions.ts";
 import type { Session } from "../src/protocol/approver.ts";
 import { parseObject } from "../src/protocol/json.ts";
 import type { Pin } from "../src/protocol/pins.ts";
@@ -35,6 +35,13 @@ describe("a session", () => {
     expect(named).toMatchObject({ task: "Fix the login⟨U+202E⟩", agent: "Claude Code", machine: "build-1" });
     for (const untitled of [known(), known(snapshot("context", { task: " " })), undefined])
       expect(askerOfSession(untitled).task).toMatch(/^Untitled task( · last active .*\d\d:\d\d)?$/);
+  });
+
+  test("is an agent's if anybody has said that one works in it", () => {
+    const nobody = { ...SESSION, agentHost: undefined, state: undefined };
+    expect([isOfAgent(known()), isOfAgent({ session: nobody, snapshots: [] })]).toEqual([true, false]);
+    for (const said of [{ agentHost: "claude-code" }, { state: "idle" }, { endedAt: NOW }])
+      expect(isOfAgent({ session: { ...nobody, ...said }, snapshots: [] })).toBe(true);
   });
 
   test("has a lock only if its machine has sealed something of it", () => {

@@ -1,20 +1,26 @@
-//! What this device has answered, one line for each answer in the folder of its profile. It is only for people to look back:
-//! nothing is decided by it.
+//! What this device has answered, one line for each answer in the folder of its profile, and what it was asked, for the proofs
+//! of its newest answers. It is only for people to look back: nothing is decided by it.
 
 use std::{
     fs,
     io::{self, ErrorKind, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
-use countersign_client::{edit::Edit, reply::Choice, request::OpenedRequest};
+use countersign_client::{
+    edit::Edit,
+    reply::{Choice, Words},
+    request::OpenedRequest,
+};
 use countersign_wire::{
+    base64url,
     decision::{DecisionOutcome, Scope},
     id::{EnforcerId, RequestId},
     timestamp::Timestamp,
 };
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::review;
 
@@ -22,6 +28,13 @@ const FILE: &str = "answers.jsonl";
 
 /// How many answers are kept. Twice as many may be in the file before the older half is removed.
 const KEPT: usize = 1_000;
+
+/// The folder with what was asked, one file for each answer, whose names begin with the time.
+const ASKED: &str = "asked";
+
+/// Of so many answers it is kept what was asked, and of none whose artifact has more bytes.
+const ASKED_KEPT: usize = 200;
+const MAX_ARTIFACT: usize = 64 << 10;
 
 /// The longest task that is kept with an answer, in characters.
 const MAX_TASK: usize = 200;
@@ -74,6 +87,15 @@ impl KeptAnswer {
     }
 }
 
+/// What was asked and said, as it was signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRequest {
+    /// The artifact in the clear.
+    pub artifact: Zeroizing<String>,
+    /// The words of the decision.
+    pub words: Words,
+}
+
 /// What an approver has made of a call, in words.
 fn changed(edit: &Edit) -> String {
     let texts: Vec<&str> = edit.0.values().map(String::as_str).collect();
@@ -95,6 +117,45 @@ impl Answers {
     /// Keeps an answer that the gateway has taken. If that fails, the answer counts all the same.
     pub fn keep(&self, request: &OpenedRequest, choice: &Choice, at: Timestamp) {
         drop(self.add(&KeptAnswer::of(request, choice, at)));
+        if request.artifact.len() <= MAX_ARTIFACT {
+            let asked = KeptRequest { artifact: request.artifact.clone(), words: choice.words.clone() };
+            drop(self.keep_asked(&request.request_id, &asked, at));
+        }
+    }
+
+    /// What was asked in a request that was answered here, if it is kept.
+    pub fn asked(&self, request_id: &RequestId) -> Option<KeptRequest> {
+        let ending = file_ending(request_id);
+        let name = self.asked_names().ok()?.into_iter().rfind(|name| name.ends_with(&ending))?;
+        let text = Zeroizing::new(fs::read_to_string(self.asked_folder().join(name)).ok()?);
+        serde_json::from_str(&text).ok()
+    }
+
+    fn asked_folder(&self) -> PathBuf {
+        self.path.with_file_name(ASKED)
+    }
+
+    /// The names of the files, oldest first.
+    fn asked_names(&self) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(self.asked_folder())?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        let mut names: Vec<String> = names.filter_map(io::Result::transpose).collect::<io::Result<_>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn keep_asked(&self, request_id: &RequestId, asked: &KeptRequest, at: Timestamp) -> io::Result<()> {
+        let folder = self.asked_folder();
+        match fs::DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        let name = format!("{:020}{}", at.unix_micros().max(0), file_ending(request_id));
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(folder.join(name))?;
+        file.write_all(Zeroizing::new(serde_json::to_string(asked)?).as_bytes())?;
+        let names = self.asked_names()?;
+        let old = names.len().saturating_sub(ASKED_KEPT);
+        names.iter().take(old).try_for_each(|name| fs::remove_file(folder.join(name)))
     }
 
     fn add(&self, answer: &KeptAnswer) -> io::Result<()> {
@@ -123,6 +184,11 @@ impl Answers {
     }
 }
 
+/// How the name of the file ends that has what was asked in a request.
+fn file_ending(request_id: &RequestId) -> String {
+    format!("-{}.json", base64url::encode(request_id.as_str().as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -144,6 +210,29 @@ mod tests {
             project: None,
             task: None,
         }
+    }
+
+    #[test]
+    fn what_was_asked_is_kept_for_its_owner_and_for_the_newest_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let answers = Answers::of(folder.path());
+        let id = |number: usize| -> RequestId { format!("r-{number}").parse().unwrap() };
+        assert_eq!(answers.asked(&id(0)), None);
+        let asked = |number: usize| KeptRequest {
+            artifact: format!("{{\"number\":{number}}}").into(),
+            words: Words { reason: Some("go".to_owned()), ..Words::default() },
+        };
+        let noon: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        for number in 0..ASKED_KEPT + 2 {
+            let at = noon.plus(std::time::Duration::from_secs(number.try_into().unwrap()));
+            answers.keep_asked(&id(number), &asked(number), at).unwrap();
+        }
+        let kept = |number: usize| answers.asked(&id(number)).map(|found| found == asked(number));
+        assert_eq!([kept(1), kept(2), kept(ASKED_KEPT + 1)], [None, Some(true), Some(true)]);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let names = answers.asked_names().unwrap();
+        assert_eq!((names.len(), mode(&answers.asked_folder())), (ASKED_KEPT, 0o700));
+        assert_eq!(mode(&answers.asked_folder().join(&names[0])), 0o600);
     }
 
     #[test]

@@ -5,6 +5,8 @@ import { CountersignError } from "../protocol/index.ts";
 const NAME = "countersign";
 const VALUES = "values";
 const SENT = "sent";
+/** The value that has the ids of the requests of which it is kept what was asked, oldest first. */
+const ASKED = "asked";
 
 /** This browser does not keep what the page needs. */
 export class StorageError extends CountersignError {
@@ -15,6 +17,10 @@ export class StorageError extends CountersignError {
   constructor(cause: unknown) {
     super("this browser does not store what this page needs", { cause });
   }
+}
+
+function askedKey(requestId: string): string {
+  return `${ASKED}/${requestId}`;
 }
 
 function request<T>(source: IDBRequest<T>): Promise<T> {
@@ -112,6 +118,24 @@ export class Database {
   /** The records of all decisions. */
   async allSent(): Promise<unknown[]> {
     return this.#use(SENT, "readonly", (transaction) => request(transaction.objectStore(SENT).getAll()));
+  }
+
+  /** Keeps what was asked in a request, and forgets the oldest of more than so many. */
+  async keepAsked(requestId: string, asked: unknown, most: number): Promise<void> {
+    await this.#use(VALUES, "readwrite", async (transaction) => {
+      const [store, end] = [transaction.objectStore(VALUES), done(transaction)];
+      const before = ((await request(store.get(ASKED))) as readonly string[] | undefined) ?? [];
+      const kept = [...before.filter((id) => id !== requestId), requestId];
+      for (const id of kept.splice(0, Math.max(0, kept.length - most))) store.delete(askedKey(id));
+      store.put(kept, ASKED);
+      store.put(asked, askedKey(requestId));
+      await end;
+    });
+  }
+
+  /** What was asked in a request, or `undefined`. */
+  async asked(requestId: string): Promise<unknown> {
+    return this.get(askedKey(requestId));
   }
 
   /** Deletes everything. */

@@ -1,5 +1,6 @@
 // Rejects a request from its notification, signed with the key of this device. Nothing else can be answered from there.
 
+import { keepAsked } from "../page/asked.ts";
 import { keepRecord, newRecord, type SentRecord, submit } from "../page/sent.ts";
 import { type Approver, decide, newNonce, OpenError, type OpenedRequest, readPayload } from "../protocol/index.ts";
 import { notices } from "../texts/notices.ts";
@@ -35,6 +36,7 @@ async function reject(device: Device, data: NoticeData): Promise<string | undefi
   await keepRecord(device.database, newRecord(request, payload, sent, choice, now));
   const record = await submit(approver, newRecord(request, payload, sent, choice, now));
   await keepRecord(device.database, record);
+  await keepAsked(device.database, request, choice.words);
   tellTabs();
   return wordsFor(record);
 }

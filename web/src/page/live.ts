@@ -238,8 +238,11 @@ export class Live {
 
   #sessionHeard(sessionId: string): void {
     const store = this.#store;
+    if (isHistory(sessionId, store.state)) {
+      store.set({ historyNews: store.state.historyNews + 1 });
+      return;
+    }
     store.set({ sessionNews: store.state.sessionNews + 1 });
-    if (isHistory(sessionId, store.state)) return;
     void this.#answers.heard(sessionId);
     const known = store.state.profile?.sessions ?? [];
     if (known[0] === sessionId) return;

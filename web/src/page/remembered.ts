@@ -1,6 +1,13 @@
 // What machines remember of this person's answers, also those of other devices (docs/history.md).
 
-import { type Approver, historySession, type Pin, type RememberedAnswer, visible } from "../protocol/index.ts";
+import {
+  type Approver,
+  historySession,
+  type Pin,
+  type RememberedAnswer,
+  visible,
+  visibleStill,
+} from "../protocol/index.ts";
 import { texts } from "../texts.ts";
 import { messageOf } from "./messages.ts";
 import type { Answered } from "./sent.ts";
@@ -50,8 +57,8 @@ function answeredOn(answer: RememberedAnswer, { party }: Pin, page: Page): Answe
   return {
     requestId,
     enforcerId: party.id,
-    headline: answer.headline,
-    sentence: answer.sentence,
+    headline: visibleStill(answer.headline),
+    sentence: visibleStill(answer.sentence),
     outcome: decision,
     scope: answer.scope,
     reason: answer.reason,

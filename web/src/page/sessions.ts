@@ -7,7 +7,6 @@ import {
   type OpenedSnapshot,
   oneLine,
   openSnapshot,
-  readReceipt,
   type Session,
   type SnapshotError,
   visible,
@@ -36,15 +35,9 @@ export async function readSession(app: App, id: string): Promise<Known | undefin
   return { session, snapshots: await Promise.all(opened) };
 }
 
-/** A receipt travels as a session of its own, which is no agent's. */
-export function isReceipt({ snapshots }: Known): boolean {
-  return snapshots.some((snapshot) => {
-    try {
-      return "payload" in snapshot && readReceipt(snapshot.payload).requestId !== "";
-    } catch {
-      return false;
-    }
-  });
+/** Whether an agent works in it, or has. What has snapshots only, such as a receipt, is about an exchange or a person. */
+export function isOfAgent({ session }: Known): boolean {
+  return session.agentHost !== undefined || session.state !== undefined || session.endedAt !== undefined;
 }
 
 /** A step of a plan. */

@@ -97,6 +97,8 @@ export interface State {
   /** The newest first. */
   readonly again: readonly Again[];
   readonly sessionNews: number;
+  /** Changes when a machine has news of what this person has answered. */
+  readonly historyNews: number;
   /** Those that nobody has read yet. The first is on the screen, alone. */
   readonly stops: readonly Stop[];
   /** What was answered just now, before the next request came by itself. */
@@ -123,6 +125,7 @@ export const INITIAL: State = {
   prompts: [],
   again: [],
   sessionNews: 0,
+  historyNews: 0,
   stops: [],
   after: undefined,
   notices: { status: "unknown", read: undefined, isSilent: false, wasRepaired: false },

@@ -1,6 +1,6 @@
 // The end beside a person: joins, pairs with enforcers, lists what waits, opens and checks it, and signs decisions.
 
-import { ownBundle } from "./bundle.ts";
+import { type Asked, ownBundle } from "./bundle.ts";
 import { readDecision, verifyDecisionSignature } from "./decision.ts";
 import type { DeviceKeys } from "./device.ts";
 import { type Envelope, readEnvelope, writeEnvelope } from "./envelope.ts";
@@ -18,6 +18,7 @@ import { type BuiltPrompt, buildPrompt, PROMPT_STATUSES, type PromptDraft, type 
 import { openReceipt, type Receipt, ReceiptError, receiptSession } from "./receipt.ts";
 import { type Choice, decide, type SentDecision, sentDecision } from "./reply.ts";
 import { type Identity, OpenError, type OpenedRequest, openRequest } from "./request.ts";
+import { SealError } from "./seal.ts";
 import { openSnapshot } from "./session.ts";
 import type { Statement } from "./statement.ts";
 import type { Timestamp } from "./timestamp.ts";
@@ -338,11 +339,21 @@ export class Approver {
     const session = await this.session(historySession(machine.fingerprint, id));
     const event = session?.snapshots.get("summary");
     if (event === undefined) return [];
-    return openHistory(await openSnapshot(event, this.identity, pins, this.#now), machine, id);
+    try {
+      return openHistory(await openSnapshot(event, this.identity, pins, this.#now), machine, id);
+    } catch (error) {
+      const { cause } = error as Error;
+      // It was sealed before this device was connected.
+      if (cause instanceof SealError && cause.reason === "not-for-this-device") return [];
+      throw error;
+    }
   }
 
-  /** What this device, with its lock, can prove of a decision of its own, as the text of a bundle. Throws {@link ProofError}. */
-  async bundle(requestId: string, pins: Pins, lock?: LockKey): Promise<string> {
+  /**
+   * What this device, with its lock and what it has kept, can prove of a decision of its own, as the text of a bundle. Throws
+   * {@link ProofError}.
+   */
+  async bundle(requestId: string, pins: Pins, asked?: Asked, lock?: LockKey): Promise<string> {
     const { decision: found } = await this.status(requestId);
     if (found === undefined) throw new ProofError("not-decided");
     const decision = understood(() => readDecision(found.source));
@@ -352,7 +363,7 @@ export class Approver {
     for (const pin of pins.all.filter(({ party }) => party.role === "enforcer")) {
       try {
         const receipt = await this.receipt(sentDecision(found.source, pin.party.id), 1, pins);
-        if (receipt !== undefined) return ownBundle(found.source, this.identity, pin, receipt, lock);
+        if (receipt !== undefined) return ownBundle(found.source, this.identity, pin, receipt, asked, lock);
       } catch (error) {
         // It may be that of another machine.
         if (!(error instanceof ReceiptError && error.reason === "other-enforcer")) throw error;

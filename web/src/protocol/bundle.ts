@@ -22,7 +22,7 @@ import { readWords, type Words } from "./words.ts";
 
 /** A finished exchange. Nothing in it is proven before {@link verifyBundle}. */
 export interface Bundle {
-  /** The artifact in the clear, as JSON text; `undefined` in a bundle of an approver. */
+  /** The artifact in the clear, as JSON text; `undefined` if the approver who wrote the bundle did not keep it. */
   readonly artifact: string | undefined;
   /** The decision as it was received. */
   readonly decision: string;
@@ -109,15 +109,24 @@ function readEnforcer(value: JsonValue, at: string): Bundle["enforcer"] {
   return enforcer;
 }
 
+/** What an approver's device keeps of a request that it has answered. */
+export interface Asked {
+  /** The artifact in the clear, as JSON text. */
+  readonly artifact: string;
+  /** The words of the decision, as JSON text. */
+  readonly words: string;
+}
+
 /**
  * What this device can prove of a decision of its own: that it signed the decision, and that the machine has signed a
- * receipt about it. The artifact and the words are missing, because an approver's device does not keep them.
+ * receipt about it; and what was asked and said, if it still has that.
  */
 export function ownBundle(
   decision: string,
   approver: Identity,
   machine: Pin,
   receipt: Receipt,
+  asked?: Asked,
   lock?: LockKey,
 ): string {
   const signer = {
@@ -128,9 +137,10 @@ export function ownBundle(
   };
   const head = {
     version: lock === undefined ? 1 : 2,
+    ...(asked === undefined ? {} : { artifact: asked.artifact }),
     decision,
     signer: lock === undefined ? signer : { ...signer, lock: formatLock(lock) },
-    words: {},
+    words: asked === undefined ? {} : (JSON.parse(asked.words) as unknown),
     enforcer: { enforcerId: machine.party.id, keys: formatBundle(machine.bundle) },
   };
   return `${JSON.stringify(head).slice(0, -1)},"receipt":${receipt.source}}`;

@@ -3,9 +3,9 @@
 
 import { type Bytes, utf8 } from "./bytes.ts";
 import type { Outcome, Scope } from "./decision.ts";
-import { CountersignError } from "./errors.ts";
+import { CountersignError, FormatError } from "./errors.ts";
 import type { JsonValue } from "./json.ts";
-import { id, list, Members, one, text, time, word } from "./members.ts";
+import { id, list, Members, one, type Read, text, time, word } from "./members.ts";
 import type { Pin } from "./pins.ts";
 import { type ReceiptOutcome, readOutcome } from "./receipt.ts";
 import { namedSession, type OpenedSnapshot } from "./session.ts";
@@ -73,19 +73,29 @@ function readAnswer(value: JsonValue, at: string): RememberedAnswer {
   const answer = {
     requestId: members.required("requestId", id),
     at: members.required("at", time),
-    device: members.required("device", text),
+    device: members.required("device", brief),
     decision: members.required("decision", word(["approve", "reject"])),
     scope: members.required("scope", word(["once", "timebox", "session"])),
-    sentence: members.required("sentence", text),
-    headline: members.required("headline", text),
-    reason: members.optional("reason", text),
-    action: members.optional("action", text),
-    change: members.optional("change", text),
+    sentence: members.required("sentence", brief),
+    headline: members.required("headline", brief),
+    reason: members.optional("reason", brief),
+    action: members.optional("action", brief),
+    change: members.optional("change", brief),
     outcome: members.required("outcome", readOutcome),
   };
   members.close();
   return answer;
 }
+
+/** So many answers, and texts of so many characters, are what a machine writes at most. */
+const [MOST, LONGEST] = [50, 201];
+
+/** A text that is as long as a machine writes it. */
+const brief: Read<string> = (value, at) => {
+  const read = text(value, at);
+  if (read.length <= 2 * LONGEST && [...read].length <= LONGEST) return read;
+  throw new FormatError(at, `has more than ${LONGEST} characters`);
+};
 
 /** The answers in a snapshot that was opened, newest first. Throws {@link HistoryError}. */
 export function openHistory(snapshot: OpenedSnapshot, machine: Pin, approver: string): RememberedAnswer[] {
@@ -98,7 +108,8 @@ export function openHistory(snapshot: OpenedSnapshot, machine: Pin, approver: st
     const isOwn =
       snapshot.sentBy.fingerprint === machine.fingerprint &&
       snapshot.sessionId === historySession(machine.fingerprint, approver) &&
-      approverId === approver;
+      approverId === approver &&
+      answers.length <= MOST;
     if (isOwn) return answers;
   } catch (cause) {
     throw new HistoryError(cause);

@@ -53,6 +53,8 @@ export interface OpenedRequest {
   readonly expiresAt: Timestamp;
   /** The content to review. */
   readonly payload: JsonObject;
+  /** The artifact that it is in, as it was sealed. */
+  readonly artifact: string;
   /** Buttons that the enforcer requests; empty for Approve and Reject. */
   readonly actions: readonly Action[];
   /** The device that sent it, to which the words of the decision are sealed. */
@@ -125,7 +127,8 @@ export async function openRequest(
   const { artifactHash, enforcerId, expiresAt } = outer;
   const context = { kind: "artifact", requestId: envelope.requestId, artifactHash, enforcerId, expiresAt } as const;
   const opening = { keys: approver.keys, ownId: approver.id, sender: pin.bundle };
-  const artifact = readInner(await opened(() => open(outer.sealed, opening, context)));
+  const content = await opened(() => open(outer.sealed, opening, context));
+  const artifact = readInner(content);
   const differs: readonly (readonly [string, boolean])[] = [
     ["artifactHash", artifact.artifactHash !== artifactHash],
     ["requestId", artifact.requestId !== envelope.requestId],
@@ -149,6 +152,7 @@ export async function openRequest(
     createdAt: artifact.createdAt,
     expiresAt: artifact.expiresAt,
     payload: artifact.payload,
+    artifact: new TextDecoder().decode(content),
     actions: requestedActions(artifact),
     sentBy: pin,
     sealedTo: outer.sealed.recipients.flatMap(({ approverId, fingerprint }) =>

@@ -19,6 +19,11 @@ export function visibleLines(text: string): string[] {
   return text.split("\n").map(visibleCode);
 }
 
+/** Prose that its sender says is visible already: as {@link visible}, and code points that are written as such stay so. */
+export function visibleStill(text: string): string {
+  return visible(text).replace(/⟨U\+27E8⟩(U\+[0-9A-F]{4,6})⟨U\+27E9⟩/gu, "⟨$1⟩");
+}
+
 /** Prose of several lines on one, as {@link visible} shows it. */
 export function oneLine(text: string): string {
   return visible(text.replace(/\s*\n\s*/g, " ").trim());

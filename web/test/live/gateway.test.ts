@@ -243,7 +243,21 @@ describe("at a real gateway", () => {
         receipt: "proven",
         decision: "proven",
         enforcer: "proven",
+        artifact: "unproven",
       });
+      // With what it has kept, it proves what was asked and done too.
+      const asked = { artifact: event.item.opened.artifact, words: '{"reason":"fine","shown":"all"}' };
+      const whole = readBundle(await approver.bundle(fresh.requestId, adas, asked));
+      expect(whole.words).toMatchObject({ reason: "fine", shown: "all" });
+      expect((await verifyBundle(whole, adas)).findings).toMatchObject({
+        artifact: "proven",
+        about: "proven",
+        effect: "proven",
+        words: "unproven",
+      });
+      const another = { ...asked, artifact: waiting.artifact };
+      const mixed = readBundle(await approver.bundle(fresh.requestId, adas, another));
+      expect((await verifyBundle(mixed, adas)).findings).toMatchObject({ about: "wrong" });
 
       const withdrawal = JSON.stringify({
         msgType: "exchange.withdrawn",

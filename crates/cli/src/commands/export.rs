@@ -23,6 +23,7 @@ use countersign_wire::{base64url, id::RequestId};
 use serde_json::json;
 
 use super::options::Options;
+use crate::answers::{Answers, KeptRequest};
 
 /// Save this machine's finished requests to a folder, for `verify`.
 ///
@@ -95,7 +96,7 @@ pub(super) async fn export_one(id: &str, path: &Path, options: &Options) -> Resu
     say(&format!("✓ written to {}; check it with `countersign verify`", path.display()));
     if bundle.artifact.is_none() {
         say(
-            "  It proves that you signed the decision, and what the machine has signed that it did. What was asked is not in it: a device that answers does not keep it.",
+            "  It proves that you signed the decision, and what the machine has signed that it did. What was asked is not in it: this device keeps that of its newest 200 answers, up to 64 KB each.",
         );
     }
     if uses > 1 {
@@ -121,10 +122,15 @@ async fn own_bundle(home: &Home, id: &RequestId, options: &Options) -> Result<Bu
         Failure::new(Exit::Failed, format!("no finished exchange {id} is kept here")).next(failure.next)
     })?;
     let (approver, pins) = (identity.approver()?, identity.profile.pins().map_err(failed)?);
-    approver.bundle(id, &pins).await.map_err(|error| match &error {
+    let mut bundle = approver.bundle(id, &pins).await.map_err(|error| match &error {
         ProofError::Call(error) => describe(error),
         ProofError::NotDecided => broken(&error).next("answer it first"),
         ProofError::NotReported => broken(&error).next("try again when the command has ended"),
         _ => broken(&error),
-    })
+    })?;
+    if let Some(KeptRequest { artifact, words }) = Answers::of(&home.folder_named(&identity.name)?).asked(id)
+    {
+        (bundle.artifact, bundle.words) = (Some(artifact), words);
+    }
+    Ok(bundle)
 }

@@ -18,8 +18,9 @@ use countersign_client::{
     enforcer::{AskError, Enforcer},
     history::Answer as KnownAnswer,
     keys::Fingerprint,
-    payload::{Payload, visible},
+    payload::{Payload, visible, visible_still},
     profile::Role,
+    receipt::Outcome,
     request::Request,
 };
 use countersign_wire::{
@@ -168,13 +169,19 @@ impl HistoryEntry {
             Fingerprint::parse(&answer.device).map(|device| format!("with device {}", device.short()));
         let machine = format!("on {}", visible(machine.as_str()));
         let changed = || Some(format!("changed to: {}", answer.change.as_ref()?));
+        let not_done = match &answer.outcome {
+            Outcome::Refused { reason } => Some(format!("not done: {}", visible(reason))),
+            Outcome::Drifted => Some("not done: it had changed".to_owned()),
+            Outcome::TooLate => Some("not done: the answer came too late".to_owned()),
+            Outcome::Applied { .. } => None,
+        };
         Self {
             request_id: answer.request_id.clone(),
             at: answer.at,
             end: answer.decision.into(),
-            sentence: visible(&answer.sentence),
-            what: format!("{} · {}", visible(&answer.sentence), visible(&answer.headline)),
-            about: scope.into_iter().chain(chosen).chain(device).chain([machine]).collect(),
+            sentence: visible_still(&answer.sentence),
+            what: format!("{} · {}", visible_still(&answer.sentence), visible_still(&answer.headline)),
+            about: scope.into_iter().chain(chosen).chain(device).chain([machine]).chain(not_done).collect(),
             reason: answer.reason.clone().or_else(changed),
         }
     }

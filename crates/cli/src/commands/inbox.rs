@@ -116,8 +116,8 @@ pub(super) struct Show {
     request: Option<String>,
     /// Write a bundle for `countersign verify` into a new file. Needs the whole id.
     ///
-    /// On a machine that asks it has everything. On an approver's device it has the decision and the receipt, and not what
-    /// was asked.
+    /// On a machine that asks it has everything. On an approver's device it has the decision and the receipt; and what was
+    /// asked, if it is among its newest 200 answers.
     #[arg(long, value_name = "FILE", requires = "request")]
     export: Option<PathBuf>,
 }

@@ -156,12 +156,19 @@ pub(super) async fn known(desk: &Desk, answers: &Answers) -> Result<Vec<KnownSes
     let mut sessions: Vec<KnownSession> = found.into_values().collect();
     sessions.sort_by_key(|it| Reverse((it.waiting > 0, it.at)));
     sessions.truncate(MAX_SESSIONS);
-    for session in &mut sessions {
+    let mut shown = Vec::new();
+    for mut session in sessions {
         // What the gateway does not keep any more is still known by what it has asked.
         if let Ok(reported) = desk.approver.session(&session.id).await {
-            complete(session, &reported, desk);
+            // Receipts and histories travel as sessions, too.
+            if session.machine.is_none() && !reported.is_of_an_agent() {
+                continue;
+            }
+            complete(&mut session, &reported, desk);
         }
+        shown.push(session);
     }
+    let mut sessions = shown;
     sessions.sort_by_key(|it| Reverse((it.ended_at.is_none(), it.waiting > 0, it.at)));
     Ok(sessions)
 }

@@ -36,6 +36,7 @@ pub(super) fn request(id: &str, payload: &Payload) -> OpenedRequest {
         created_at: noon(),
         expires_at: noon().plus(Duration::from_mins(10)),
         payload: payload.to_json().unwrap(),
+        artifact: "{}".to_owned().into(),
         actions: Vec::new(),
         supersedes: None,
         edits: Vec::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_wire::{
     base64url,
     decision::{DecisionOutcome, Scope},
-    id::{ApproverId, RequestId},
+    id::RequestId,
 };
 use tokio::time::Instant;
 use zeroize::Zeroizing;
@@ -17,24 +17,20 @@ use crate::{
         taken::{FINISHED, Settled, Taken, number_of, use_key},
     },
     gateway::http::{Call, CallError},
-    identity::profile::{Party, Pin, Pins},
+    identity::profile::{Pin, Pins},
     journal::{Change, Journal, JournalError, Kind, Record, off_thread},
     reports::{
         bundle::{Bundle, BundleError},
-        history,
         receipt::{Outcome, Receipt, ReceiptError},
         session::SessionError,
     },
 };
 
 /// For how long a receipt that can't be sent is tried again.
-const RECEIPT_TIME: Duration = Duration::from_hours(7 * 24);
+pub(super) const RECEIPT_TIME: Duration = Duration::from_hours(7 * 24);
 
 /// How long sending a receipt may take: at first, when somebody waits for the end, and later.
 const CALL_TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
-
-/// How often what a person has answered is sent again because another process has finished something meanwhile.
-const MAX_ROUNDS: usize = 3;
 
 /// Why there is no receipt.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +64,7 @@ impl Enforcer {
     /// paired device of whoever decided. If it can't be sent now, it is kept and sent later.
     pub async fn finish(&self, taken: Taken, outcome: Outcome, pins: &Pins) -> Result<Finished, FinishError> {
         let now = self.clock.now();
-        let kept_outcome = outcome.clone();
-        let receipt = Receipt::sign(&taken, outcome, &self.id, &self.keys, now)?;
+        let receipt = Receipt::sign(&taken, outcome.clone(), &self.id, &self.keys, now)?;
         let approver = taken.approver();
         let pinned: Vec<&Pin> = pins.active(&approver, now).collect();
         let recipients: Vec<Recipient<'_>> =
@@ -79,6 +74,12 @@ impl Enforcer {
             true => None,
             false => Some(receipt.to_event(&taken, &self.id, &self.keys, &recipients, now)?),
         };
+        let remembered = self.remember(&taken, &outcome, &recipients, now).await;
+        let (remembered, share) = remembered.unwrap_or_else(|error| {
+            tracing::warn!(%error, "an answer is not remembered for other devices");
+            (Vec::new(), None)
+        });
+        let person = taken.decision.approver.clone();
         let bundle = Bundle::of(&taken, &taken.decision.words, self.id.as_str(), &self.keys, receipt.clone())
             .to_json();
         let key = use_key(&taken.request_id, taken.number);
@@ -106,51 +107,19 @@ impl Enforcer {
                 let keep_until = settled.map_or(keep_until, |settled| settled.keep_until);
                 changes.push(Change::Put(Settled::Finished.record(&taken.request_id, keep_until)));
             }
-            if let Some(answer) = history::record(&taken, &kept_outcome, now) {
-                changes.push(Change::Put(answer));
-                let known = history::of_person(journal.list(Kind::Answered)?, &taken.decision.approver);
-                let old = known.into_iter().skip(history::MAX_ANSWERS - 1);
-                changes.extend(old.map(|record| Change::Remove(record.kind, record.key)));
-            }
+            changes.extend(remembered);
             let _done = journal.commit(&changes, now)?;
             // Without room for the bundle the receipt is still sent.
             kept
         })
         .await?;
-        let is_sent = has_event && self.send_receipt(&key, CALL_TIME.0).await?;
-        if is_sent {
-            self.share_history(&approver, &pinned).await?;
+        let is_sent = has_event && self.send_receipt(&key).await?;
+        if let Some(share) = share.filter(|_| is_sent)
+            && let Err(error) = self.share(share, &person, &recipients).await
+        {
+            tracing::warn!(%error, "other devices are not told of an answer");
         }
         Ok(Finished { receipt, is_sent })
-    }
-
-    /// Tells the devices of a person what they have answered here, on whichever of them. With one device there is nobody to
-    /// tell. What can't be sent now is sent with a later receipt.
-    async fn share_history(&self, approver: &Party, pinned: &[&Pin]) -> Result<(), FinishError> {
-        let Party::Approver(approver) = approver else { return Ok(()) };
-        if pinned.len() < 2 {
-            return Ok(());
-        }
-        let recipients: Vec<Recipient<'_>> =
-            pinned.iter().map(|pin| Recipient { id: pin.party().id(), bundle: pin.bundle() }).collect();
-        // Another process may have finished something meanwhile, and have sent its own before this.
-        for _ in 0..MAX_ROUNDS {
-            let (known, now) = (self.answers_of(approver).await?, self.clock.now());
-            let event = history::event(&known, approver, (&self.id, &self.keys), &recipients, now)?;
-            let (key, keep_until) = (format!("history/{approver}"), now.plus(RECEIPT_TIME));
-            let value = Zeroizing::new(event);
-            let pending = Change::Put(Record { kind: Kind::Receipt, key: key.clone(), value, keep_until });
-            off_thread(&self.journal, move |journal| journal.commit(&[pending], now).map(|_| ())).await?;
-            if !self.send_receipt(&key, CALL_TIME.0).await? || self.answers_of(approver).await? == known {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    async fn answers_of(&self, approver: &ApproverId) -> Result<Vec<Record>, JournalError> {
-        let records = off_thread(&self.journal, |journal| journal.list(Kind::Answered)).await?;
-        Ok(history::of_person(records, approver))
     }
 
     /// Sends the receipts that could not be sent before. Returns how many still wait.
@@ -158,15 +127,20 @@ impl Enforcer {
         let pending = off_thread(&self.journal, |journal| journal.list(Kind::Receipt)).await?;
         for (position, record) in pending.iter().enumerate() {
             // What stops one stops the others too: the gateway can't be reached, or does not know this enforcer.
-            if !self.send_receipt(&record.key, CALL_TIME.1).await? {
+            if !self.send_receipt_within(&record.key, CALL_TIME.1).await? {
                 return Ok(pending.len() - position);
             }
         }
         Ok(0)
     }
 
-    /// Sends one receipt; false if it must be tried again. Sending the same event twice is harmless.
-    async fn send_receipt(&self, key: &str, time: Duration) -> Result<bool, FinishError> {
+    /// Sends one receipt while somebody waits for the end; false if it must be tried again.
+    pub(super) async fn send_receipt(&self, key: &str) -> Result<bool, FinishError> {
+        self.send_receipt_within(key, CALL_TIME.0).await
+    }
+
+    /// As [`Enforcer::send_receipt`], for so long. Sending the same event twice is harmless.
+    async fn send_receipt_within(&self, key: &str, time: Duration) -> Result<bool, FinishError> {
         let wanted = key.to_owned();
         let record = off_thread(&self.journal, move |journal| journal.get(Kind::Receipt, &wanted)).await?;
         let Some(record) = record else { return Ok(true) };

@@ -3,6 +3,7 @@
 mod open;
 
 pub mod finish;
+mod share;
 
 pub mod authorize;
 

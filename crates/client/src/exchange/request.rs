@@ -323,6 +323,8 @@ pub struct OpenedRequest {
     pub expires_at: Timestamp,
     /// The content to review, a JSON object.
     pub payload: String,
+    /// The artifact that it is in, as it was sealed.
+    pub artifact: Zeroizing<String>,
     /// Buttons that the enforcer asks for; empty for approve and reject.
     pub actions: Vec<Action>,
     /// The request of the same enforcer whose place this one takes: it expired, a device was connected that could not open it,
@@ -462,6 +464,7 @@ impl<'a> Unsealed<'a> {
             created_at: artifact.created_at,
             expires_at: relayed.expires_at,
             payload: artifact.payload.as_str().to_owned(),
+            artifact: Zeroizing::new(artifact.raw().as_str().to_owned()),
             actions: actions_of(artifact),
             supersedes: supersedes(artifact),
             edits: edit::offered(artifact),

@@ -55,7 +55,7 @@ pub struct BundleEnforcer {
 #[serde(remote = "Self", rename_all = "camelCase", deny_unknown_fields)]
 pub struct Bundle {
     version: u64,
-    /// The artifact in the clear, as its text; absent if an approver has written the bundle, who does not keep it.
+    /// The artifact in the clear, as its text; absent if an approver has written the bundle, who did not keep it.
     #[serde(default, deserialize_with = "artifact", skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Zeroizing<String>>,
     /// The decision, as the text that was received.
@@ -107,8 +107,8 @@ pub enum ProofError {
 }
 
 impl Approver {
-    /// What this device can prove of a decision of its own, without the artifact and the words, which it does not keep: that
-    /// it signed the decision, and that the machine has signed a receipt about its first use.
+    /// What this device can prove of a decision of its own: that it signed the decision, and that the machine has signed a
+    /// receipt about its first use. The artifact and the words are for the caller to add, if they were kept.
     pub async fn bundle(&self, request_id: &RequestId, pins: &Pins) -> Result<Bundle, ProofError> {
         let decision = self.decision(request_id).await?.ok_or(ProofError::NotDecided)?;
         let read: Verbatim<'_, Decision<'_>> =

@@ -17,9 +17,13 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::{
-    content::payload::{Payload, visible},
+    content::payload::Payload,
     ends::approver::Approver,
-    exchange::{request::actions_of, seal::Recipient, taken::Taken},
+    exchange::{
+        request::actions_of,
+        seal::{Recipient, SealError},
+        taken::Taken,
+    },
     gateway::http::CallError,
     identity::{
         keys::{DeviceKeys, Fingerprint},
@@ -104,18 +108,17 @@ pub enum HistoryError {
     Malformed,
 }
 
-/// The session that has what the machine with these keys remembers of a person. Both ends know it, and nobody who does not
-/// know the machine's keys can take it first.
+/// The session that has what the machine with these keys remembers of a person. Both ends know it. Somebody else who knows
+/// the machine's keys, and has a machine, can take it first, so that the gateway refuses it to this one.
 pub fn history_session(machine: Fingerprint, approver: &ApproverId) -> SessionId {
     named_session(NAMESPACE, &format!("{machine}/{approver}"))
 }
 
-/// A text as it is kept: on one line, nothing hidden, and not longer than others.
+/// A text as it is kept, not longer than others. Whoever shows it makes it visible.
 fn brief(text: &str) -> String {
-    let shown = visible(text);
-    match shown.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown,
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -171,10 +174,11 @@ pub(crate) fn record(taken: &Taken, outcome: &Outcome, now: Timestamp) -> Option
     })
 }
 
-/// The records of this person among those of the journal, newest first.
-pub(crate) fn of_person(records: Vec<Record>, approver: &ApproverId) -> Vec<Record> {
+/// The records of this person among those of the journal that are to be remembered still, newest first.
+pub(crate) fn of_person(records: Vec<Record>, approver: &ApproverId, now: Timestamp) -> Vec<Record> {
     let prefix = prefix(approver);
-    let mut own: Vec<Record> = records.into_iter().filter(|record| record.key.starts_with(&prefix)).collect();
+    let is_own = |record: &Record| record.key.starts_with(&prefix) && record.keep_until > now;
+    let mut own: Vec<Record> = records.into_iter().filter(is_own).collect();
     own.reverse();
     own
 }
@@ -207,6 +211,13 @@ pub(crate) fn event(
     seal_snapshot(draft, enforcer, keys, recipients, now)
 }
 
+/// Whether the texts of an answer are as long as a machine writes them at most, with what they are cut with.
+fn is_brief(answer: &Answer) -> bool {
+    let optional = [&answer.reason, &answer.action, &answer.change].into_iter().flatten();
+    let texts = [&answer.device, &answer.sentence, &answer.headline].into_iter().chain(optional);
+    texts.into_iter().all(|text| text.chars().count() <= MAX_TEXT + 1)
+}
+
 /// The answers in a snapshot that was opened, newest first, if it is what this machine remembers of this person.
 fn open(
     snapshot: &OpenedSnapshot,
@@ -217,13 +228,15 @@ fn open(
     let is_own = snapshot.sent_by.fingerprint() == machine.fingerprint()
         && snapshot.session_id == history_session(machine.fingerprint(), approver)
         && history.approver_id == *approver
-        && history.v == 1;
+        && history.v == 1
+        && history.answers.len() <= MAX_ANSWERS
+        && history.answers.iter().all(is_brief);
     is_own.then_some(history.answers).ok_or(HistoryError::Malformed)
 }
 
 impl Approver {
     /// What each paired machine remembers of this person's answers, on whichever device, newest first. A machine that
-    /// remembers nothing has no entry.
+    /// remembers nothing, or was not asked because the gateway could not be reached, has no entry.
     pub async fn histories(&self, pins: &Pins) -> Vec<(EnforcerId, Result<Vec<Answer>, HistoryError>)> {
         let mut histories = Vec::new();
         for machine in pins.active_in_role(Role::Enforcer, self.clock.now()) {
@@ -231,7 +244,13 @@ impl Approver {
             match self.history(machine, pins).await {
                 Ok(None) => {}
                 Ok(Some(answers)) => histories.push((id.clone(), Ok(answers))),
-                Err(error) => histories.push((id.clone(), Err(error))),
+                Err(error) => {
+                    let is_away = matches!(error, HistoryError::Call(CallError::Unreachable { .. }));
+                    histories.push((id.clone(), Err(error)));
+                    if is_away {
+                        break;
+                    }
+                }
             }
         }
         histories
@@ -243,8 +262,11 @@ impl Approver {
             session => session?,
         };
         let Some(event) = session.snapshots.get(SnapshotType::Summary.as_str()) else { return Ok(None) };
-        let snapshot = OpenedSnapshot::open(event, self.id.as_str(), &self.keys, pins, self.clock.now())?;
-        open(&snapshot, machine, &self.id).map(Some)
+        match OpenedSnapshot::open(event, self.id.as_str(), &self.keys, pins, self.clock.now()) {
+            // It was sealed before this device was connected.
+            Err(SnapshotError::Seal(SealError::NotForThisDevice)) => Ok(None),
+            opened => open(&opened?, machine, &self.id).map(Some),
+        }
     }
 }
 

@@ -358,6 +358,13 @@ pub struct Session {
     pub snapshots: BTreeMap<String, String>,
 }
 
+impl Session {
+    /// Whether anybody has said that an agent works in it, or has ended. What has snapshots only is about an exchange or a person.
+    pub fn is_of_an_agent(&self) -> bool {
+        self.agent_host.is_some() || self.state.is_some() || self.ended_at.is_some()
+    }
+}
+
 impl FromMembers<'_> for Session {
     fn from_members(members: &mut Members<'_>) -> Result<Self, countersign_wire::Error> {
         let snapshots: Option<&RawValue> = members.optional("snapshots")?;

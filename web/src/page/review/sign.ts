@@ -15,6 +15,7 @@ import {
 } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
 import type { App } from "../app.ts";
+import { keepAsked } from "../asked.ts";
 import type { Card } from "../inbox.ts";
 import { newRecord } from "../sent.ts";
 import { knowsLock } from "../trust.ts";
@@ -124,4 +125,5 @@ export async function sign(app: App, card: Card, answer: Answer): Promise<void> 
   if (words.edit !== undefined)
     app.set({ changed: new Map([...app.state.changed, [request.requestId, request.edits]]) });
   await app.answers.send(newRecord(request, card.payload, sent, choice, now, action));
+  await keepAsked(app.database, request, words);
 }

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { lockKey } from "../../keys/lock.ts";
 import { visible } from "../../protocol/index.ts";
 import { texts } from "../../texts.ts";
+import { askedOf } from "../asked.ts";
 import { Icon } from "../icons.tsx";
 import { Act, Ago, clock, duration, Marked, useApp } from "../parts.tsx";
 import type { Answered, SentRecord } from "../sent.ts";
@@ -114,7 +115,8 @@ function Export({ record }: { record: SentRecord }) {
   const save = async (): Promise<void> => {
     const { pins, profile } = app.state;
     const lock = profile?.lock === undefined ? undefined : lockKey(profile.lock);
-    const bundle = await app.approver.bundle(record.requestId, pins, lock);
+    const asked = await askedOf(app.database, record.requestId);
+    const bundle = await app.approver.bundle(record.requestId, pins, asked, lock);
     const url = URL.createObjectURL(new Blob([bundle], { type: "application/json" }));
     const link = document.createElement("a");
     link.href = url;

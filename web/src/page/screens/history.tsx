@@ -64,7 +64,10 @@ export function HistoryScreen() {
   const [search, setSearch] = useState("");
   const [most, setMost] = useState(PORTION);
   const newest = useMemo(() => {
-    const others = elsewhere.filter(({ requestId }) => !sent.has(requestId));
+    // What this device has answered too late was answered on another one.
+    const others = elsewhere.filter(
+      ({ requestId }) => sent.get(requestId)?.failed !== undefined || !sent.has(requestId),
+    );
     return [...sent.values(), ...others].sort((one, other) => (one.signedAt < other.signedAt ? 1 : -1));
   }, [sent, elsewhere]);
   const words = useMemo(() => search.toLowerCase().split(/\s+/).filter(Boolean), [search]);
@@ -120,7 +123,7 @@ const NOTHING: Remembered = { answers: [], problems: [] };
 /** What this person has answered on other devices, as far as machines have said it. */
 function useRemembered(): Remembered {
   const app = useApp();
-  const { sessionNews } = usePage();
+  const { historyNews } = usePage();
   const [known, setKnown] = useState(NOTHING);
   useEffect(() => {
     let isThere = true;
@@ -130,7 +133,7 @@ function useRemembered(): Remembered {
     return () => {
       isThere = false;
     };
-  }, [sessionNews]);
+  }, [historyNews]);
   return known;
 }
 
@@ -150,7 +153,7 @@ export function AnsweredRows({ records }: { records: readonly Answered[] }) {
     <div class="card">
       <ul class="rows">
         {records.map((record) => (
-          <li key={record.requestId}>
+          <li key={`${record.requestId}${record.where ?? ""}`}>
             <AnsweredRow record={record} />
           </li>
         ))}
@@ -177,7 +180,8 @@ export function AnsweredRow({ record }: { record: Answered }) {
           <FirstLine text={record.headline} />
         </p>
         <p class="sub">
-          <FirstLine text={`${answeredWith(record)}${where ?? ""}`} /> · <Marked text={visible(record.enforcerId)} /> ·{" "}
+          <FirstLine text={answeredWith(record)} />
+          <Marked text={where ?? ""} /> · <Marked text={visible(record.enforcerId)} /> ·{" "}
           <Marked text={last?.text ?? ""} />
           {record.edit === undefined && where === undefined ? <AgainLine of={record} /> : null}
         </p>

@@ -8,7 +8,7 @@ import { type Asker, askerOf } from "../group.ts";
 import type { Card } from "../inbox.ts";
 import { Ago, Screen, useApp, usePage } from "../parts.tsx";
 import { writeRoute } from "../route.ts";
-import { askerOfSession, isReceipt, type Known, readSession, stateOf, toldBy } from "../sessions.ts";
+import { askerOfSession, isOfAgent, type Known, readSession, stateOf, toldBy } from "../sessions.ts";
 import { FirstLine, From } from "./card.tsx";
 import { PromptBox } from "./prompt.tsx";
 
@@ -24,7 +24,8 @@ function useSessions(): readonly Known[] | undefined {
   useEffect(() => {
     let isThere = true;
     void Promise.all(ids.map((id) => readSession(app, id).catch(() => undefined))).then((all) => {
-      if (isThere) setKnown(all.filter((one) => one !== undefined).filter((one) => !isReceipt(one)));
+      const isShown = (one: Known): boolean => isOfAgent(one) || named.includes(one.session.sessionId);
+      if (isThere) setKnown(all.filter((one) => one !== undefined).filter(isShown));
     });
     return () => {
       isThere = false;

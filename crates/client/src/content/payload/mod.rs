@@ -38,7 +38,7 @@ pub use self::{
     found::{Found, Weight},
     patch::{FileStatus, Patch, PatchFile},
     plan::Plan,
-    visible::{visible, visible_code, visible_lines},
+    visible::{visible, visible_code, visible_lines, visible_still},
 };
 use crate::json::Count;
 

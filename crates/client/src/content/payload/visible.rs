@@ -29,6 +29,27 @@ pub fn visible_lines(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split('\n').map(visible_code)
 }
 
+/// Prose that its sender says is visible already: as [`visible`], and code points that are written as such stay so.
+pub fn visible_still(text: &str) -> String {
+    let [open, close] = ['⟨', '⟩'].map(notation);
+    let written = visible(text);
+    let mut parts = written.split(&open);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(&close).filter(|(code, _)| is_code_point(code)) {
+            Some((code, rest)) => shown.extend(["⟨", code, "⟩", rest]),
+            None => shown.extend([&open, part]),
+        }
+    }
+    shown
+}
+
+/// Whether a text is a code point as the notation has it, such as `U+202E`.
+fn is_code_point(text: &str) -> bool {
+    let is_digit = |char: char| char.is_ascii_digit() || ('A'..='F').contains(&char);
+    text.strip_prefix("U+").is_some_and(|code| (4..=6).contains(&code.len()) && code.chars().all(is_digit))
+}
+
 fn shown(text: &str, kind: Kind) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut marks = 0;
@@ -247,6 +268,17 @@ mod tests {
             || is_default_ignorable
             || is_other_format
             || is_private
+    }
+
+    #[test]
+    fn what_is_visible_already_stays_as_it_is() {
+        for text in ["ls", "a\u{202e}b", "a\nb", "⟨x⟩", "p\u{430}ypal"] {
+            assert_eq!(visible_still(&visible(text)), visible(text), "{text}");
+        }
+        assert_eq!(visible_still("a\u{202e}b ⟨U+000A⟩"), "a⟨U+202E⟩b ⟨U+000A⟩");
+        for text in ["⟨U+12⟩", "⟨U+1234567⟩", "⟨U+00ag⟩", "⟨U+000A", "⟨⟨U+000A⟩"] {
+            assert_ne!(visible_still(text), text);
+        }
     }
 
     #[test]

@@ -49,26 +49,28 @@ fn an_answer_is_remembered_with_what_was_asked_and_done() {
 }
 
 #[test]
-fn the_newest_come_first_and_long_or_hidden_texts_are_not_told_as_they_are() {
+fn the_newest_come_first_and_long_texts_are_cut() {
     let ends = Ends::new();
     let long = "x".repeat(1_000);
     let journal = MemoryJournal::default();
     for minute in 0..3 {
         let mut taken = taken(&ends, &["echo", &long]);
-        taken.decision.words.reason = Some("go\u{202e}on".to_owned());
+        taken.decision.words.reason = Some("go\non".to_owned());
         let at = now().plus(Duration::from_mins(minute));
         let change = Change::Put(record(&taken, &applied(), at).unwrap());
         assert_eq!(journal.commit(&[change], now()).unwrap(), Commit::Done);
     }
-    let records = of_person(journal.list(Kind::Answered).unwrap(), &ada());
+    let records = of_person(journal.list(Kind::Answered).unwrap(), &ada(), now());
     let machine = ends.adas.iter().next().unwrap();
     let answers = open(&snapshot_of(&ends, &records), machine, &ada()).unwrap();
     assert!(answers.len() == 3 && answers.is_sorted_by(|one, other| one.at > other.at));
     for answer in answers {
         assert!(answer.headline.chars().count() == MAX_TEXT + 1 && answer.headline.ends_with('…'));
-        assert!(!answer.reason.unwrap().contains('\u{202e}'));
+        assert_eq!(answer.reason.as_deref(), Some("go\non"), "whoever shows it makes it visible");
     }
-    assert_eq!(of_person(records, &"ad".parse().unwrap()), [], "somebody whose name begins alike");
+    let later = now().plus(KEPT_FOR + Duration::from_mins(1));
+    assert_eq!(of_person(records.clone(), &ada(), later).len(), 1, "two are older than thirty days");
+    assert_eq!(of_person(records, &"ad".parse().unwrap(), now()), [], "somebody whose name begins alike");
 }
 
 #[test]
@@ -79,10 +81,18 @@ fn what_is_told_is_bounded_in_number_and_bytes() {
     let count = |records: &[Record]| open(&snapshot_of(&ends, records), machine, &ada()).unwrap().len();
     assert_eq!(count(&vec![one.clone(); MAX_ANSWERS + 9]), MAX_ANSWERS);
     let mut long = serde_json::from_str::<Answer>(&one.value).unwrap();
-    long.sentence = "ü".repeat(MAX_BYTES / 20);
-    let value = Zeroizing::new(serde_json::to_string(&long).unwrap());
-    let found = count(&vec![Record { value, ..one }; MAX_ANSWERS]);
-    assert!((1..20).contains(&found), "{found}");
+    let text = "𝄞".repeat(MAX_TEXT);
+    [long.sentence, long.headline] = [text.clone(), text.clone()];
+    [long.reason, long.change] = [Some(text.clone()), Some(text.clone())];
+    let written = |answer: &Answer| Zeroizing::new(serde_json::to_string(answer).unwrap());
+    let found = count(&vec![Record { value: written(&long), ..one.clone() }; MAX_ANSWERS]);
+    assert!((10..MAX_ANSWERS).contains(&found), "{found}");
+    // A machine that writes more than that is not believed.
+    long.sentence.push_str("xx");
+    let recipient = Recipient { id: "ada", bundle: ends.ada.bundle() };
+    let more = [Record { value: written(&long), ..one }];
+    let event = event(&more, &ada(), (&robot_id(), &ends.robot), &[recipient], now()).unwrap();
+    assert_eq!(open(&opened(&ends, &event), machine, &ada()), Err(HistoryError::Malformed));
 }
 
 #[test]
