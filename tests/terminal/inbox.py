@@ -361,8 +361,18 @@ def scenario(tmux, work, captures):
     unlock(inbox, f'countersign --profile desk show {request} --export mine.json; echo "shown=$?"')
     inbox.wait("shown=0")
     mine = json.loads((work / "mine.json").read_text())
-    assert mine["receipt"] == oldest["receipt"] and "artifact" not in mine, mine
+    assert all(mine[part] == oldest[part] for part in ("receipt", "artifact", "words")), mine
     inbox.line('clear; countersign --profile desk verify mine.json; echo "verified=$?"')
+    inbox.wait("verified=0")
+    assert "What was asked is not in this bundle" not in inbox.text(), inbox.text()
+
+    step("and without what was asked, if that is not kept any more")
+    shutil.rmtree(pathlib.Path(tmux.env["COUNTERSIGN_HOME"]) / "profiles" / "desk" / "asked")
+    unlock(inbox, f'clear; countersign --profile desk show {request} --export less.json; echo "shown=$?"')
+    inbox.wait("shown=0")
+    less = json.loads((work / "less.json").read_text())
+    assert less["receipt"] == oldest["receipt"] and "artifact" not in less, less
+    inbox.line('clear; countersign --profile desk verify less.json; echo "verified=$?"')
     inbox.wait("verified=0")
     inbox.wait("What was asked is not in this bundle")
 
